@@ -12,12 +12,12 @@ from torch import nn
 
 from orrery.bench.llama_cpp import LlamaCpp
 from orrery.checkpoints.layouts import ROWS
-from orrery.exporting import gguf_architectures
 from orrery.exporting.export import export_gguf
 from orrery.families import load_family, names
 from orrery.language_model.load import load
 from orrery.language_model.model import LanguageModel
 from orrery.nn.activations import ACTIVATIONS
+from orrery.reading import gguf_architectures
 from orrery.reading.read import read
 from orrery.saving.save import save_model
 from orrery.text.bpe import WORDS

@@ -119,7 +119,7 @@ def open_peer(name: str, stored: Stored, kind: str, most_rows: int, aside: Path)
         aside: a folder for its files.
     """
     if name == "transformers":
-        return Transformers(stored.folder, next(stored.model.parameters()).dtype)
+        return Transformers(stored.folder, stored.model.dtype)
     from orrery.bench.llama_cpp import LlamaCpp
     from orrery.exporting.export import export_gguf
 

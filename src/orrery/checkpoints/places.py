@@ -7,7 +7,7 @@ from orrery.errors import ModelFileError, did_you_mean
 from orrery.settings import runs_folder
 
 HUB = "hf:"
-WANTED = "give a run, a checkpoint or a Hugging Face folder"
+WANTED = "give a run, a checkpoint, a Hugging Face folder or a GGUF file"
 
 
 def place_of(model: str | Path) -> str | Path:

@@ -43,7 +43,7 @@ def chat(
     an answer, not the program. What you write is ordinary text: no line of it can become a control token.
 
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        model: A run, a checkpoint, a Hugging Face folder, a GGUF file, or hf:org/name@revision.
         template: chatml, gemma, llama-2, llama-3, mistral, zephyr, or a Jinja file; where not given, the model's own.
         system: What the model is told before the first turn.
         max_new_tokens: The most tokens of an answer.

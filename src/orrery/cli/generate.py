@@ -47,7 +47,7 @@ def generate(
     shown escaped, so that no model can steer a terminal.
 
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        model: A run, a checkpoint, a Hugging Face folder, a GGUF file, or hf:org/name@revision.
         prompt: The text to continue; an empty one stands for the beginning of a text.
         max_new_tokens: The most tokens of the answer.
         drawing: How a token is chosen.

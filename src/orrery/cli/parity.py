@@ -31,7 +31,7 @@ def parity(
     Exits with 1 if they differ, after naming the first part that does.
 
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        model: A run, a checkpoint, a Hugging Face folder, a GGUF file, or hf:org/name@revision.
         against: Another, or the same folder with --with transformers.
         reader: Who reads the second one; transformers, as it is installed, needs the extra 'oracle'.
         dtype: What both compute in.

@@ -49,7 +49,7 @@ def patch(
     Activation patching: 0 is the corrupted run, 1 the clean one. The texts have as many tokens as each other.
 
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        model: A run, a checkpoint, a Hugging Face folder, a GGUF file, or hf:org/name@revision.
         clean: The text whose answer is right.
         corrupted: The text with another answer, such as the same sentence about something else.
         answer: The token that the clean text asks for, with its leading space where it has one.

@@ -25,7 +25,7 @@ def score(
     """Print the log probability of each token of a text, their sum in nats, and bits per byte.
 
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        model: A run, a checkpoint, a Hugging Face folder, a GGUF file, or hf:org/name@revision.
         text: The text.
         file: A UTF-8 file that holds the text.
         device: auto, cpu or cuda.

@@ -36,7 +36,7 @@ def see(
     needs nothing but a browser.
 
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        model: A run, a checkpoint, a Hugging Face folder, a GGUF file, or hf:org/name@revision.
         text: What the model reads; of an encoder-decoder the source; of a model of images a PNG file.
         target: What an encoder-decoder has written so far.
         output: The HTML file.

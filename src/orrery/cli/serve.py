@@ -51,7 +51,7 @@ def serve(
     SIGTERM lets answers under way come to their end.
 
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        model: A run, a checkpoint, a Hugging Face folder, a GGUF file, or hf:org/name@revision.
         host: The address to listen on.
         port: The port; 0 takes a free one.
         name: What clients call the model; by default that of its run or folder.

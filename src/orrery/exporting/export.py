@@ -13,13 +13,13 @@ from orrery.checkpoints import gguf
 from orrery.checkpoints.outputs import OutputFile, OutputFolder
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import RunError, UsageError
-from orrery.exporting.gguf_architectures import ARCHITECTURES, Architecture, stated, written_tensors
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import without_dropout
 from orrery.models.model import Model
 from orrery.nn.spec import to_json
+from orrery.reading.gguf_architectures import ARCHITECTURES, Architecture, stated, written_tensors
 from orrery.reading.read import Stored, read
 from orrery.reading.weights import refuse_buffers, weights_of
 from orrery.saving.save import MODEL_FILES
@@ -98,7 +98,7 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
     refuse_transformed(model, "GGUF cannot hold")
     refuse_buffers(model)
     describe(model)
-    kind = kind or _KINDS.get(next(model.parameters()).dtype, "f32")
+    kind = kind or _KINDS.get(model.dtype, "f32")
     if kind not in gguf.KINDS:
         raise UsageError(f"no type {kind!r}", f"use one of {', '.join(gguf.KINDS)}")
     architecture = _architecture(stored.family)

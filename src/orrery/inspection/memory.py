@@ -202,9 +202,9 @@ def _shapes(model: Model, lengths: Sequence[int], rows: int, keep: Sequence[str]
 
 def _run(model: Model, lengths: Sequence[int], rows: int, kernel: Kernel, recorder: Recorder) -> None:
     """Run a model over so few tokens, or an image."""
-    weight = next(model.parameters())
-    given = [_zeros(read, rows, n, weight.dtype) for read, n in zip(model.spec.inputs.values(), lengths, strict=True)]
-    model.logits(*(x.to(weight.device) for x in given), kernel=kernel, taps=recorder)
+    device = next(model.parameters()).device
+    given = [_zeros(read, rows, n, model.dtype) for read, n in zip(model.spec.inputs.values(), lengths, strict=True)]
+    model.logits(*(x.to(device) for x in given), kernel=kernel, taps=recorder)
 
 
 def _zeros(read: Input, rows: int, length: int, dtype: torch.dtype) -> Tensor:

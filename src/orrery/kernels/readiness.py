@@ -40,7 +40,12 @@ def machine_code_folder() -> Path:
     digest.update(_processor().encode())
     here = Path(__file__).parent
     digest.update(bytes(here))
-    for source in (*sorted((here / "step").glob("*.py")), here / "quantised.py", here / "compiled.py"):
+    for source in (
+        *sorted((here / "step").glob("*.py")),
+        here / "quantised.py",
+        here / "blocks.py",
+        here / "compiled.py",
+    ):
         digest.update(source.read_bytes())
     return cache_folder() / "numba" / f"step-{digest.hexdigest()[:16]}"
 

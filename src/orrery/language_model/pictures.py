@@ -67,7 +67,7 @@ def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows c
             f"an array of {list(images.shape)}, and this model reads {list(read.shape)} (channels, rows, columns)",
             "resize it first, or give pixels: bytes [rows, columns, channels], or a PNG file",
         )
-    return images.to(device_of(stored), next(stored.model.parameters()).dtype)
+    return images.to(device_of(stored), stored.model.dtype)
 
 
 def patch_names(stored: Stored) -> list[str]:

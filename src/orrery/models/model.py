@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -167,6 +168,11 @@ class Model(nn.Module, ABC):
     def first_token(self) -> int | None:
         """The token that every row begins with, where the model writes beside a source."""
         return self.spec.first_token
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of its numbers: that of the first parameter that holds no whole numbers."""
+        return next(parameter.dtype for parameter in self.parameters() if parameter.is_floating_point())
 
     @property
     def reads_at_once(self) -> bool:

@@ -47,8 +47,7 @@ class CheckpointModels:
         if name not in self._held:
             while len(self._held) >= MOST:
                 self._gone(self._held.popitem(last=False)[1])
-            weight = next(self.lm.model.parameters())
-            kind = str(weight.dtype).removeprefix("torch.")
-            self._held[name] = load(folder, str(weight.device), kind, say=lambda line: None, kernel="eager")
+            device, kind = str(self.lm.device), str(self.lm.model.dtype).removeprefix("torch.")
+            self._held[name] = load(folder, device, kind, say=lambda line: None, kernel="eager")
         self._held.move_to_end(name)
         return self._held[name]

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from orrery.checkpoints import manifest, succession
+from orrery.checkpoints.gguf_file import MAGIC
 from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.places import WANTED, place_of
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
@@ -23,6 +24,7 @@ from orrery.reading import hub
 from orrery.reading.architecture import own, published
 from orrery.reading.config_keys import settled
 from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
+from orrery.reading.gguf_model import read_gguf
 from orrery.reading.weights import check_fit, fill, from_theirs
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
@@ -75,6 +77,8 @@ def name_of(folder: Path) -> str:
     It is the name by which the folder was called: a link keeps its own.
     """
     folder = Path(os.path.abspath(folder))
+    if folder.suffix == ".gguf":
+        return folder.stem
     if folder.name == FINAL:
         return folder.parent.name
     if folder.parent.name == CHECKPOINTS:
@@ -89,7 +93,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
 
     Args:
         path: a run (its final model, else its best checkpoint, else its newest), by its path or its name, a checkpoint,
-            a Hugging Face folder, ``hf:org/name@revision``, or an adapter of peft's, whose base is read first.
+            a Hugging Face folder, a GGUF file, ``hf:org/name@revision``, or an adapter of peft's, whose base is read
+            first.
         say: told which of a run's models was taken, or the commit of a model on the hub.
 
     Raises:
@@ -102,11 +107,33 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         stored = read(base_of(path), say)
         load_adapter(stored, path)
         return stored
+    if is_gguf(path):
+        stored = _read_gguf(Path(path))
+        _check_tokenizer(stored, say)
+        return stored
     folder = locate(path, say)
     stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
     _check_tokenizer(stored, say)
     stored.model.eval()
     return stored
+
+
+def is_gguf(path: str | Path) -> bool:
+    """Say whether a path is a file in llama.cpp's format, by its name or by how it begins."""
+    path = Path(path)
+    if not path.is_file():
+        return False
+    if path.suffix == ".gguf":
+        return True
+    with path.open("rb") as file:
+        return file.read(4) == MAGIC
+
+
+def _read_gguf(path: Path) -> Stored:
+    """Read a model in llama.cpp's format."""
+    found = read_gguf(path)
+    found.model.eval()
+    return Stored(path, found.model, found.family, found.config, found.generation, found.tokenizer, found.chat)
 
 
 def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from orrery.checkpoints.outputs import OutputFolder
 from orrery.checkpoints.tensors import TensorFile
-from orrery.errors import ModelFileError, RunError
+from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.families import load_family, other_heads
 from orrery.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
-from orrery.reading.read import Stored, read, read_published
+from orrery.reading.read import Stored, is_gguf, read, read_published
 from orrery.reading.weights import weights_of
 from orrery.saving.save import MODEL_FILES, save_model
+from orrery.tuning import merge
 
 PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 TOKENIZER_FILES = (
@@ -44,7 +45,7 @@ def import_model(
     """Write a model anew as safetensors, read it back, and compare every tensor.
 
     Args:
-        source: a Hugging Face folder, or one file of weights inside one.
+        source: a Hugging Face folder, one file of weights inside one, or a GGUF file.
         out: the new folder, which gets its name only when all in it was read back equal.
         overwrite: replace an import that is there.
         ignore_keys: keys of config.json that are left out, though the reference reads them.
@@ -58,6 +59,8 @@ def import_model(
     """
     folder = source.parent if source.is_file() else source
     target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
+    if is_gguf(source):
+        return _from_gguf(source, out, target, ignore_keys, say)
     with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
         weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
         stored = read_published(folder, weights, ignore_keys)
@@ -80,6 +83,34 @@ def import_model(
     say(f"{out}: {len(weights_of(stored.model)) + len(beside):,} tensors, read back equal bit for bit")
     if beside:
         say(f"kept beside the model, for heads that config.json does not name: {', '.join(sorted(beside))}")
+    return stored
+
+
+def _from_gguf(
+    source: Path, out: Path, target: OutputFolder, ignore_keys: Sequence[str], say: Callable[[str], None]
+) -> Stored:
+    """Write the model of a GGUF file as a Hugging Face folder; numbers in blocks are unpacked, into float32."""
+    if ignore_keys:
+        raise UsageError("a GGUF file has no config.json, of which keys could be left out", "leave --ignore-keys away")
+    stored = read(source, say)
+    assert stored.family is not None
+    assert stored.config is not None
+    rounded = bool(stored.model.transforms)
+    merge(stored.model)
+    with target.aside() as fresh:
+        save_model(
+            fresh,
+            stored.model,
+            stored.family,
+            stored.config,
+            stored.tokenizer,
+            generation=stored.generation or None,
+            chat=stored.chat,
+        )
+        _compare(stored, {}, fresh, out)
+    say(f"{out}: {len(weights_of(stored.model)):,} tensors, read back equal bit for bit")
+    if rounded:
+        say("they were rounded when the file was made: what stands here are the same numbers in float32")
     return stored
 
 

@@ -5,30 +5,12 @@ from typing import Any
 
 from orrery.errors import UsageError
 from orrery.text import bpe
-from orrery.text.chunks import GPT2, definition_of, plain
+from orrery.text.chunks import definition_of, plain
+from orrery.text.gguf_rules import RULES
 from orrery.text.tokenizer import Tokenizer
 
 _HINT = "GGUF takes byte-level BPE tokenizers; export to hf keeps any tokenizer"
 _NORMAL, _CONTROL, _PLAIN_ADDED, _UNUSED = 1, 3, 4, 5
-
-_START = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
-_REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-
-
-def _split(pattern: str) -> Any:
-    """Return the rule that cuts by a pattern and then writes bytes."""
-    cut = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    return plain({"type": "Sequence", "pretokenizers": [cut, {**GPT2, "use_regex": False}]})
-
-
-_RULES: tuple[tuple[str, Any, bool], ...] = (
-    ("gpt-2", plain(GPT2), False),
-    ("gpt-2", definition_of(bpe.pre_tokenizer()), False),
-    ("llama-bpe", _split(rf"{_START}|\p{{N}}{{1,3}}|{_REST}"), True),
-    ("qwen2", _split(rf"{_START}|\p{{N}}|{_REST}"), False),
-    ("bloom", _split(r" ?[^(\s|[.,!?…。，、।۔،])]+"), False),  # noqa: RUF001 - the stops of many scripts
-)
-"""llama.cpp's name of a pre-tokenizer, the rule, and whether a word that is a token is taken whole."""
 
 
 def vocabulary(tokenizer: Tokenizer, size: int, ends: Collection[int]) -> dict[str, Any]:
@@ -92,7 +74,9 @@ def _rule(definition: Mapping[str, Any]) -> str | None:
     """Return llama.cpp's name of the pre-tokenizer, where there is one."""
     found = plain(definition.get("pre_tokenizer"))
     whole = bool(definition["model"].get("ignore_merges"))
-    return next((name for name, rule, takes_whole in _RULES if rule == found and takes_whole == whole), None)
+    if found == definition_of(bpe.pre_tokenizer()) and not whole:
+        return "gpt-2"
+    return next((name for name, rule in RULES.items() if (plain(rule.definition), rule.whole) == (found, whole)), None)
 
 
 def _kind(text: str, added: Mapping[str, Any] | None) -> int:

@@ -7,7 +7,7 @@ from orrery.schema.lazy import lazily
 if TYPE_CHECKING:
     from orrery.tuning._adapter import Adapter
     from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable, spec_json
-    from orrery.tuning._linear import TransformedLinear, merge
+    from orrery.tuning._linear import BlockEmbedding, TransformedLinear, matrix_of, merge
     from orrery.tuning._registry import from_json, load_transform, names, register
     from orrery.tuning._row_adapters import RowAdapters, lora_pairs
     from orrery.tuning._transform import Transform
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TRANSFORMS",
     "Adapter",
+    "BlockEmbedding",
     "RowAdapters",
     "Transform",
     "TransformedLinear",
@@ -22,6 +23,7 @@ __all__ = [
     "from_json",
     "load_transform",
     "lora_pairs",
+    "matrix_of",
     "merge",
     "names",
     "refuse_transformed",
@@ -36,7 +38,7 @@ __getattr__ = lazily(
     {
         "_adapter": ("Adapter",),
         "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable", "spec_json"),
-        "_linear": ("TransformedLinear", "merge"),
+        "_linear": ("BlockEmbedding", "TransformedLinear", "matrix_of", "merge"),
         "_row_adapters": ("RowAdapters", "lora_pairs"),
         "_registry": ("from_json", "load_transform", "names", "register"),
         "_transform": ("Transform",),

@@ -5,21 +5,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from orrery.checkpoints.gguf_blocks import unpacked
+from orrery.checkpoints.gguf_file import Kind
 from orrery.errors import UsageError
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model
-from orrery.tuning._whole_numbers import multiply, written_out
+from orrery.tuning._stored import Blocks, StoredMatrix, WholeNumbers, multiply
 
 
 class TransformedLinear(nn.Module, ABC):
     """``y = x M^T + b`` with a matrix M that a transform made of a linear's.
 
     It takes over the tensors of the linear that it replaces, the same objects under the same names: ``weight``,
-    ``bias``, and ``weight_scale`` where the weight is stored as whole numbers. Shapes: ``[..., in]`` to ``[..., out]``.
+    ``bias``, and ``weight_scale`` where the weight is stored as whole numbers. ``blocks`` says how, where it is stored
+    in the blocks of a GGUF file. Shapes: ``[..., in]`` to ``[..., out]``.
     """
 
     in_features: int
@@ -27,6 +31,9 @@ class TransformedLinear(nn.Module, ABC):
     weight: nn.Parameter
     weight_scale: nn.Parameter | None
     bias: nn.Parameter | None
+    blocks: Kind | None
+    floats: Tensor | None
+    """No numbers, but the dtype of a matrix that is unpacked; there where it is stored in blocks."""
 
     def __init__(self, linear: "nn.Linear | TransformedLinear") -> None:
         super().__init__()
@@ -34,21 +41,73 @@ class TransformedLinear(nn.Module, ABC):
         tensors = dict(linear.named_parameters(recurse=False))
         for name in ("weight", "weight_scale", "bias"):
             self.register_parameter(name, tensors.get(name))
+        self.blocks = getattr(linear, "blocks", None)
+        self.register_buffer("floats", getattr(linear, "floats", None), persistent=False)
+
+    @property
+    def stored_as(self) -> StoredMatrix | None:
+        """The form in which the matrix is stored; none where it is of floats."""
+        if self.blocks is not None:
+            return Blocks(self.weight, self.blocks)
+        return None if self.weight_scale is None else WholeNumbers(self.weight, self.weight_scale)
+
+    @property
+    def like(self) -> Tensor:
+        """A tensor with the dtype and the device of what the matrix stands for."""
+        found = (self.weight, self.weight_scale, self.floats)
+        return next(tensor for tensor in found if tensor is not None and tensor.is_floating_point())
 
     def stored(self) -> Float[Tensor, "out in"]:
         """Return the stored matrix: the weight, written out where that is of whole numbers."""
-        return self.weight if self.weight_scale is None else written_out(self.weight, self.weight_scale)
+        stored = self.stored_as
+        if stored is None:
+            return self.weight
+        return torch.cat([stored.written(*part) for part in stored.parts()]).to(self.like.dtype)
 
     def times_stored(self, x: Float[Tensor, "*rows in"]) -> Float[Tensor, "*rows out"]:
         """Return the product with the stored matrix, plus the bias."""
-        if self.weight_scale is None:
+        stored = self.stored_as
+        if stored is None:
             return F.linear(x, self.weight, self.bias)
-        product = multiply(x, self.weight, self.weight_scale)
+        product = multiply(x, stored)
         return product if self.bias is None else product + self.bias
 
     @abstractmethod
     def matrix(self) -> Float[Tensor, "out in"]:
         """Return the whole map as one matrix, which a plain linear may have in its place."""
+
+
+class BlockEmbedding(nn.Module):
+    """``E[id]`` with a table in the blocks of a GGUF file: the rows that are looked up are unpacked.
+
+    ``weight`` is uint8 ``[V, bytes of a row]``. Shapes: ``[...]`` to ``[..., D]``.
+    """
+
+    floats: Tensor
+
+    def __init__(self, weight: nn.Parameter, blocks: Kind, floats: Tensor) -> None:
+        super().__init__()
+        self.weight, self.blocks = weight, blocks
+        self.num_embeddings = len(weight)
+        self.embedding_dim = weight.shape[1] // blocks.size * blocks.block
+        self.register_buffer("floats", floats, persistent=False)
+
+    def forward(self, ids: Int[Tensor, "*B"]) -> Float[Tensor, "*B D"]:
+        """Look the rows up."""
+        return unpacked(F.embedding(ids, self.weight), self.blocks).to(self.floats.dtype)
+
+    def matrix(self) -> Float[Tensor, "V D"]:
+        """Return the whole table."""
+        stored = Blocks(self.weight, self.blocks)
+        return torch.cat([stored.written(*part) for part in stored.parts()]).to(self.floats.dtype)
+
+
+def matrix_of(module: nn.Module) -> Tensor:
+    """Return the matrix of a linear, or the table of an embedding, as floats, whatever form it is stored in."""
+    if isinstance(module, TransformedLinear | BlockEmbedding):
+        return module.matrix().detach()
+    found: Tensor = module.get_parameter("weight")
+    return found.detach()
 
 
 @dataclass(frozen=True)
@@ -108,11 +167,18 @@ def merge(model: Model) -> Model:
     if kept := [transform.kind for transform in model.transforms if not transform.merges]:
         message = f"{', '.join(kept)} cannot be merged: no plain model of this architecture computes the same"
         raise UsageError(message, "our own layout keeps it: lm.save(folder, layout='own')")
+    tables = [(name, module) for name, module in model.named_modules() if isinstance(module, BlockEmbedding)]
+    written: dict[int, nn.Parameter] = {}
+    for name, table in tables:
+        owner, leaf = _place(model, name)
+        plain = nn.Embedding(table.num_embeddings, table.embedding_dim, device="meta")
+        plain.weight = written[id(table.weight)] = nn.Parameter(table.matrix())
+        setattr(owner, leaf, plain)
     for target in _found(model):
         if isinstance(target.linear, TransformedLinear):
-            plain = _plain(target.linear)
+            linear = _plain(target.linear, written.get(id(target.linear.weight)))
             for owner, leaf in target.places:
-                setattr(owner, leaf, plain)
+                setattr(owner, leaf, linear)
     learns = {name: parameter.requires_grad for name, parameter in build_on_meta(model.spec).named_parameters()}
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(learns[name])
@@ -120,9 +186,10 @@ def merge(model: Model) -> Model:
     return model
 
 
-def _plain(linear: TransformedLinear) -> nn.Linear:
+def _plain(linear: TransformedLinear, tied: nn.Parameter | None) -> nn.Linear:
+    """Return a plain linear; the matrix of a tied one is that of the table."""
     plain = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
-    plain.weight = nn.Parameter(linear.matrix().detach().clone())
+    plain.weight = nn.Parameter(linear.matrix().detach().clone()) if tied is None else tied
     plain.register_parameter("bias", linear.bias)
     return plain.train(linear.training)
 

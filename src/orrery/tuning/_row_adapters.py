@@ -167,8 +167,8 @@ def _places(names: Sequence[str | None], name: str, device: torch.device | None)
 def _beside(linear: nn.Module, pair: Pair) -> Pair:
     """Return A and B as the linear's input and output are."""
     own: Any = linear
-    weight = own.weight if own.weight.is_floating_point() else own.weight_scale
-    a, b = (part.detach().to(weight.device, weight.dtype) for part in pair)
+    like = getattr(own, "like", own.weight)
+    a, b = (part.detach().to(like.device, like.dtype) for part in pair)
     return a, b
 
 

@@ -1,21 +1,14 @@
-"""Matrices stored as whole numbers with scales: rounding them, writing them out, and multiplying with them."""
-
-from typing import Any
+"""Matrices stored as whole numbers with scales: rounding them and writing them out."""
 
 import torch
 from jaxtyping import Float, Int8, UInt8
 from torch import Tensor
-from torch.nn import functional as F
-
-from orrery.kernels.readiness import at_hand
 
 Whole = Int8[Tensor, "out in"] | UInt8[Tensor, "out half"]
 """Eight bits a number, or two numbers of four bits a byte."""
 
-FEW_ROWS = 32
-"""Rows for which a kernel reads the stored numbers; for more a matrix that is written out is multiplied faster."""
 BLOCK = 1 << 22
-"""Numbers that are written out at once: more would be memory alone."""
+"""Numbers that are rounded at once: more would be memory alone."""
 
 _EIGHT, _FOUR = 127, 8
 _SHRINKINGS = 16
@@ -89,69 +82,3 @@ def written_out(weight: Whole, scale: Float[Tensor, "out groups"]) -> Float[Tens
     if weight.dtype == torch.uint8:
         numbers = torch.cat((numbers & 15, numbers >> 4), 2).to(torch.int8) - _FOUR
     return (numbers.to(scale.dtype) * scale[:, :, None]).flatten(1)
-
-
-class _Product(torch.autograd.Function):
-    """``x W^T``, whose gradient writes the matrix out again instead of keeping it."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-        ctx.save_for_backward(weight, scale)
-        ctx.dtype = x.dtype
-        return _product(x, weight, scale)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        weight, scale = ctx.saved_tensors
-        rows, total = _rows_at_once(weight, scale), None
-        parts = zip(gradient.split(rows, -1), weight.split(rows), scale.split(rows), strict=True)
-        for part, whole, factor in parts:
-            product = part @ written_out(whole, factor).to(part.dtype)
-            total = product if total is None else total + product
-        assert total is not None
-        return total.to(ctx.dtype), None, None
-
-
-def multiply(x: Float[Tensor, "*rows in"], weight: Whole, scale: Float[Tensor, "out groups"]) -> Tensor:
-    """Return ``x W^T`` without keeping the matrix W that is written out: by a kernel for few rows, else in blocks."""
-    if x.requires_grad and torch.is_grad_enabled():
-        product: Tensor = _Product.apply(x, weight, scale)
-        return product
-    return _product(x, weight, scale)
-
-
-def _product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-    if _has_kernel(x):
-        return _by_kernel(x, weight, scale)
-    rows = _rows_at_once(weight, scale)
-    parts = zip(weight.split(rows), scale.split(rows), strict=True)
-    return torch.cat([F.linear(x, written_out(whole, factor)) for whole, factor in parts], -1)
-
-
-def _rows_at_once(weight: Tensor, scale: Tensor) -> int:
-    numbers = weight.shape[1] * (1 if weight.dtype == torch.int8 else 2)
-    return max(1, BLOCK // numbers)
-
-
-def _has_kernel(x: Tensor) -> bool:
-    """Say whether a kernel multiplies these rows: few, on a CPU, in float32 or less, neither traced nor cast."""
-    return (
-        0 < x.numel() <= FEW_ROWS * x.shape[-1]
-        and x.device.type == "cpu"
-        and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
-        and not torch.compiler.is_compiling()
-        and not torch.is_autocast_enabled("cpu")
-        and at_hand()
-    )
-
-
-def _by_kernel(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-    from orrery.kernels.compiled import set_threads
-    from orrery.kernels.quantised import product
-
-    set_threads(torch.get_num_threads())
-    rows = x.detach().reshape(-1, x.shape[-1]).to(torch.float32).contiguous()
-    out = torch.empty(len(rows), len(weight))
-    scales = scale.detach().to(torch.float32).contiguous()
-    product(weight.detach().contiguous().numpy(), scales.numpy(), rows.numpy(), out.numpy())
-    return out.view(*x.shape[:-1], -1).to(x.dtype)

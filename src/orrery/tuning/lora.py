@@ -29,9 +29,8 @@ class AdaptedLinear(TransformedLinear):
 
     def __init__(self, linear: nn.Linear | TransformedLinear, settings: "LoRA", rng: torch.Generator) -> None:
         super().__init__(linear)
-        like = self.weight if self.weight_scale is None else self.weight_scale
-        self.lora_a = nn.Parameter(like.new_empty(settings.rank, self.in_features))
-        self.lora_b = nn.Parameter(like.new_zeros(self.out_features, settings.rank))
+        self.lora_a = nn.Parameter(self.like.new_empty(settings.rank, self.in_features))
+        self.lora_b = nn.Parameter(self.like.new_zeros(self.out_features, settings.rank))
         self.scale = settings.alpha / settings.rank
         self.dropout = Dropout.Spec(rate=settings.dropout).build(self.in_features)
         if not self.lora_a.is_meta:

@@ -94,7 +94,7 @@ def checks(prompt: Prompt, tree: Node, beam_1: Sequence[int], greedy: Sequence[i
             reached -= float(logp_NV[place, way[place].token])
             cost = max(cost, abs(way[place].total - reached) / max(1.0, reached))
             mass = max(mass, abs(_mass(node, logp_NV[place]) - 1))
-    bound = BOUNDS.get(next(prompt.inside.lm.model.parameters()).dtype, COARSE)
+    bound = BOUNDS.get(prompt.inside.lm.model.dtype, COARSE)
     other = sum(a != b for a, b in zip(beam_1, greedy, strict=False)) + abs(len(beam_1) - len(greedy))
     return [
         Check("children and rest sum to one", mass, bound),

@@ -40,15 +40,15 @@ class CacheGrowth(View):
 
     def payload(self, subject: Subject, asked: Any) -> Payload:
         """Return what each layer keeps, with the bytes of a live cache beside the formula's."""
-        spec, weight = subject.lm.model.spec, next(subject.lm.model.parameters())
+        spec, dtype = subject.lm.model.spec, subject.lm.model.dtype
         facts = {
             "context": subject.lm.context,
-            "dtype": str(weight.dtype).removeprefix("torch."),
-            "size": weight.dtype.itemsize,
+            "dtype": str(dtype).removeprefix("torch."),
+            "size": dtype.itemsize,
             "layers": [_told(layer) for layer in layers(spec)],
             "read": 0 if subject.inside is None else len(subject.inside.tokens),
         }
-        return Payload(facts, checks=[_live(subject, weight.dtype)])
+        return Payload(facts, checks=[_live(subject, dtype)])
 
 
 def _told(layer: Layer) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _bytes(subject: Subject, tokens: int) -> int:
     cache = RowCache(1, tokens, stores, device)
     read = next(iter(model.spec.inputs.values()))
     if isinstance(read, Images):
-        source = torch.zeros(1, *read.shape, dtype=next(model.parameters()).dtype, device=device)
+        source = torch.zeros(1, *read.shape, dtype=model.dtype, device=device)
     else:
         source = torch.ones(1, 1, dtype=torch.long, device=device)
     _, session = model.start(source, tokens, cache=cache)  # type: ignore[operator]

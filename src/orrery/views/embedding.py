@@ -11,6 +11,7 @@ from orrery.errors import UsageError
 from orrery.inspection.checks import Check, bound
 from orrery.inspection.explain.entry import Row
 from orrery.schema.section import Section
+from orrery.tuning import matrix_of
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
@@ -74,7 +75,7 @@ class Embedding(View):
 def table_of(inside: Inside) -> Float[Tensor, "V D"] | None:
     """Return the table in which the answering stack looks its tokens up, where there is one."""
     node = inside.explainer.numbers.nodes.get("word")
-    return node.table.weight.detach() if isinstance(node, Row) else None
+    return matrix_of(node.table) if isinstance(node, Row) else None
 
 
 def entry_check(inside: Inside) -> Check:

@@ -141,7 +141,7 @@ def _measured(subject: Subject, rows: int, length: int) -> dict[str, Any]:
     cost = 2 * multiplied_parameters(lm.model) * rows * length
     if cost > MOST_MEASURED:
         raise UsageError(f"a pass of {cost:.1e} operations takes too long to be timed here", "take fewer rows")
-    dtype = next(lm.model.parameters()).dtype
+    dtype = lm.model.dtype
     rate = matmul_rate(dtype, lm.device.type)
     best = float("inf")
     for _ in range(2):

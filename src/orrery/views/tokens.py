@@ -34,7 +34,6 @@ class Tokens(View):
 def session(subject: Subject) -> dict[str, Any]:
     """Return what is known without a pass: the model, and the views that show something of the subject."""
     lm = subject.lm
-    weight = next(lm.model.parameters())
     views = [
         {"kind": view.kind, "screen": view.screen, "order": view.order, "compares": view.compares}
         for view in _view.fitting(subject)
@@ -45,8 +44,8 @@ def session(subject: Subject) -> dict[str, Any]:
         "run": None if subject.run is None else subject.run.name,
         "family": lm.family,
         "parameters": sum(parameter.numel() for parameter in lm.model.parameters()),
-        "dtype": str(weight.dtype).removeprefix("torch."),
-        "device": str(weight.device),
+        "dtype": str(lm.model.dtype).removeprefix("torch."),
+        "device": str(lm.device),
         "context": lm.context,
         "writes": lm.model.spec.writes,
         "views": views,
@@ -79,8 +78,7 @@ def _pass(inside: Inside) -> dict[str, Any]:
 
 def load_line(lm: LanguageModel) -> str:
     """Return the Python that loads the model as it is here."""
-    weight = next(lm.model.parameters())
-    told = str(lm.folder), str(weight.device), str(weight.dtype).removeprefix("torch.")
+    told = str(lm.folder), str(lm.device), str(lm.model.dtype).removeprefix("torch.")
     return f"orrery.load({', '.join(map(repr, told))})"
 
 

@@ -14,7 +14,7 @@ from orrery.exporting.export import export_hf
 from orrery.kernels.compiled import has_openmp
 from orrery.reading.read import Stored, read
 from orrery.saving.own import save_own
-from orrery.tuning import _whole_numbers
+from orrery.tuning import _stored
 from orrery.tuning._registry import from_json
 from orrery.tuning._whole_numbers import group_of, rounded, written_out
 from orrery.tuning.lora import LoRA
@@ -96,13 +96,13 @@ def test_a_width_that_is_no_multiple_of_the_group_has_smaller_ones(inputs, group
 @pytest.mark.parametrize("bits", [8, 4])
 def test_every_way_to_multiply_gives_the_same_numbers(monkeypatch, bits, rows):
     part = QuantisedLinear(linear(), bits, 32)
-    monkeypatch.setattr(_whole_numbers, "at_hand", has_openmp)
+    monkeypatch.setattr(_stored, "at_hand", has_openmp)
     x = drawn(*rows, 96)
     expected = F.linear(x.double(), written_out(part.weight, part.weight_scale.double()), part.bias.double())
     found = part(x)
     assert found.shape == (*rows, 40)
-    monkeypatch.setattr(_whole_numbers, "at_hand", lambda: False)
-    monkeypatch.setattr(_whole_numbers, "BLOCK", 96 * 7)
+    monkeypatch.setattr(_stored, "at_hand", lambda: False)
+    monkeypatch.setattr(_stored, "PART", 96 * 7)
     plain = part(x)
     if rows != (0,):
         assert deviation(found, expected) < 1e-5
@@ -116,9 +116,9 @@ def test_every_way_to_multiply_gives_the_same_numbers(monkeypatch, bits, rows):
 def test_few_rows_are_read_once_by_the_kernel_and_many_are_not(monkeypatch):
     pytest.importorskip("numba")
     part, asked = QuantisedLinear(linear(), 4, 32), []
-    monkeypatch.setattr(_whole_numbers, "at_hand", has_openmp)
-    real = _whole_numbers._by_kernel
-    monkeypatch.setattr(_whole_numbers, "_by_kernel", lambda *given: asked.append(len(given[0])) or real(*given))
+    monkeypatch.setattr(_stored, "at_hand", has_openmp)
+    real = _stored._by_kernel
+    monkeypatch.setattr(_stored, "_by_kernel", lambda *given: asked.append(len(given[0])) or real(*given))
     for rows in (1, 32, 33):
         part(drawn(rows, 96))
     part.double()(drawn(1, 96, dtype=torch.float64))

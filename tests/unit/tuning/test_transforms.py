@@ -484,7 +484,7 @@ class Still(Transform):
 
 def test_a_transform_from_outside_is_registered_in_python(tmp_path, monkeypatch):
     monkeypatch.setattr(KINDS, "_parts", dict(KINDS._parts))
-    assert tuning.names() == ["bottleneck", "lora", "prefix", "quantise"]
+    assert tuning.names() == ["blocks", "bottleneck", "lora", "prefix", "quantise"]
     assert tuning.register(Still) is Still
     model = tuning.load_transform("still")().apply(tiny("llama"))
     save_own(tmp_path / "out", model)

@@ -53,7 +53,8 @@ def evaluate(
     """Measure a model on a task, or texts against their references.
 
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision; or a task that needs none.
+        model: A run, a checkpoint, a Hugging Face folder, a GGUF file, or hf:org/name@revision; or a task that needs
+            none.
         task: One of the tasks above.
         settings: Those of the task.
     """

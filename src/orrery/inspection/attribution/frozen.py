@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from orrery import tuning
 from orrery.errors import UsageError
 from orrery.nn.elementwise import FixedBias, Projection
 from orrery.nn.norms import LayerNorm, RMSNorm
@@ -155,10 +156,8 @@ def matrix_of(linear: nn.Module) -> Float[Tensor, "out in"]:
     Raises:
         UsageError: the module has none.
     """
-    if isinstance(linear, TransformedLinear):
-        return _wide(linear.matrix())
-    if isinstance(linear, nn.Linear):
-        return _wide(linear.weight)
+    if isinstance(linear, nn.Linear | TransformedLinear):
+        return _wide(tuning.matrix_of(linear))
     raise UsageError(f"a {type(linear).__name__} has no single matrix", "merge its adapters: orrery.tuning.merge")
 
 

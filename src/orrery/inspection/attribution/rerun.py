@@ -13,6 +13,7 @@ from orrery.inspection.edits import Edit
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import Trace
 from orrery.nn.attention.kernels import eager, sdpa
+from orrery.tuning import BlockEmbedding, matrix_of
 
 MEASURES = ("logit", "log_probability")
 
@@ -127,7 +128,10 @@ def _start(model: Any, key: str, x_BLD: Tensor, token: int | None) -> Tensor:
     else:
         embed, enter = getattr(model, "target", None) or model.embed, model.stack.enter
     table = getattr(embed, "token", None)
-    if not isinstance(table, torch.nn.Embedding):
+    if not isinstance(table, torch.nn.Embedding | BlockEmbedding):
         return torch.zeros_like(x_BLD)
-    row_D = table.weight.mean(0) if token is None else table.weight[checked(token, table.num_embeddings)]
+    if token is None:
+        row_D = matrix_of(table).mean(0)
+    else:
+        row_D = table(torch.tensor(checked(token, table.num_embeddings), device=x_BLD.device))
     return enter(row_D.detach()).expand_as(x_BLD)

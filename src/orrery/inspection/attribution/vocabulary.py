@@ -117,7 +117,7 @@ class _Cap:
     def of(cls, head: LanguageModelHead) -> "_Cap":
         own = getattr(head.vocabulary, "bias", None)
         biases = {} if own is None else {"head.bias": wide(own)}
-        like_V = wide(next(head.vocabulary.parameters())).new_zeros(head.vocabulary.out_features)
+        like_V = matrix_of(head.vocabulary).new_zeros(head.vocabulary.out_features)
         try:
             cap = frozen(head.cap, like_V)
         except NotLinearError:

@@ -23,7 +23,7 @@ from orrery.nn.stack import Stack
 class Row(Node):
     """``E[id]``: the row of the table of a token."""
 
-    table: nn.Embedding
+    table: nn.Module
     ids_L: Int[Tensor, "L"]
 
     def compute(self, numbers: Numbers) -> Tensor:
@@ -35,7 +35,7 @@ class Row(Node):
         """Return the one number of the table."""
         place, channel = index
         id = int(self.ids_L[place])
-        value = float(self.table.weight[id, channel])
+        value = float(self.table(self.ids_L[place])[channel])
         weight = numbers.one_weight(self.table, "weight", (id, channel), value)
         return function_of(f"row {id} of the table, channel {channel}", "", value, [weight])
 

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 
 from orrery.inspection.explain.formula import Formula, Index, Operand, Term, Vector, function_of, sum_of, term, written
 from orrery.inspection.explain.node import Node, Numbers
+from orrery.tuning import TransformedLinear, matrix_of
 
 
 def affine(module: nn.Module, width: int) -> tuple[Float[Tensor, "E D"], Float[Tensor, "E"] | None]:
     """Return the matrix and the bias of a linear map, also of one that a transform has replaced."""
-    if isinstance(module, nn.Linear):
-        return module.weight.detach(), None if module.bias is None else module.bias.detach()
+    if isinstance(module, nn.Linear | TransformedLinear):
+        return matrix_of(module), None if module.bias is None else module.bias.detach()
     like = next(module.parameters())
     dtype = like.dtype if like.dtype.is_floating_point else torch.float32
     with torch.no_grad():

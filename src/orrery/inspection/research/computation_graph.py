@@ -16,6 +16,7 @@ from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.residual import Identity, Residual
+from orrery.tuning import matrix_of
 
 EMBEDDED, LOGITS = "embedded", "logits"
 _PARTS = ("q", "k", "v")
@@ -126,7 +127,7 @@ class ComputationGraph:
         recorder = Recorder(keep=[f"{sublayer.place}.mixed"], edit=edit)
         self._call(sublayer, ids_BL, unlike[0], recorder)
         mixed_BHLC = recorder.values[f"{sublayer.place}.mixed"]
-        out_DHC = branch.out.weight.unflatten(1, (mixed_BHLC.shape[1], -1))
+        out_DHC = matrix_of(branch.out).unflatten(1, (mixed_BHLC.shape[1], -1))
         written_BHLD = torch.einsum("bhlc,dhc->bhld", mixed_BHLC, out_DHC)
         return dict(zip(sublayer.senders, written_BHLD.unbind(1), strict=True))
 

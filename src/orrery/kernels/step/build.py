@@ -9,6 +9,7 @@ from typing import Any
 import numba
 
 from orrery.errors import MachineError
+from orrery.kernels.blocks import compile_blocks
 from orrery.kernels.quantised import compile_product
 from orrery.kernels.readiness import BUILDING, READY, machine_code_folder
 from orrery.kernels.step.entries import compiled_entries
@@ -79,5 +80,6 @@ def _run(entries: Any, *arguments: Any) -> None:
 if __name__ == "__main__":
     with contextlib.suppress(OSError, AttributeError):
         os.nice(10)
+    compile_blocks()
     compile_product()  # first: the mark that all is ready comes with the step
     build()

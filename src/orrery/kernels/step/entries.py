@@ -11,11 +11,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from orrery.kernels import quantised
+from orrery.kernels import blocks, quantised
 from orrery.kernels.step import functions, vectors
 from orrery.kernels.step.compiling import compiled_entry
 
-PRODUCTS, MIXED, ELEMENTWISE, NORM, SOFTMAX, QUANTISED = range(6)
+PRODUCTS, MIXED, ELEMENTWISE, NORM, SOFTMAX, QUANTISED, BLOCKS = range(7)
 """The places of their addresses."""
 
 _WHOLE, _REAL = types.int64, types.float32
@@ -26,12 +26,13 @@ _SIGNATURES = (
     (_WHOLE,) * 6 + (_REAL,),
     (_WHOLE,) * 2 + (_REAL,),
     (_WHOLE,) * 12,
+    (_WHOLE,) * 11,
 )
 
 
 def compiled_entries() -> Any:
     """Return the addresses of the compiled functions, whole numbers in the order of their places."""
-    entries: tuple[Any, ...] = (_products, _mixed, _elementwise, _norm, _softmax, _quantised)
+    entries: tuple[Any, ...] = (_products, _mixed, _elementwise, _norm, _softmax, _quantised, _blocks)
     made = [compiled_entry(types.void(*kinds), entry) for kinds, entry in zip(_SIGNATURES, entries, strict=True)]
     _KEPT.extend(made)
     return np.array([one.address for one in made], dtype=np.int64)
@@ -62,6 +63,10 @@ def _softmax(scores, count, sink):  # type: ignore[no-untyped-def] # pragma: no 
 
 def _quantised(bits, weight, scale, groups, span, x, x_step, out, out_step, rows, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
     quantised.channels(bits, weight, scale, groups, span, x, x_step, out, out_step, rows, first, last)
+
+
+def _blocks(kind, weight, step, many, x, x_step, out, out_step, rows, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
+    blocks.channels(kind, weight, step, many, x, x_step, out, out_step, rows, first, last)
 
 
 def _call(builder: Any, values: Any, signature: Any, context: Any) -> Any:
@@ -113,9 +118,17 @@ def _call_quantised(_context, entry, bits, weight, scale, groups, span, x, x_ste
     return types.void(_WHOLE, *_SIGNATURES[QUANTISED]), generate
 
 
+def _call_blocks(_context, entry, kind, weight, step, many, x, x_step, out, out_step, rows, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _call(builder, values, _SIGNATURES[BLOCKS], context)
+
+    return types.void(_WHOLE, *_SIGNATURES[BLOCKS]), generate
+
+
 products: Any = intrinsic(inspect.unwrap(_call_products))
 mixed: Any = intrinsic(inspect.unwrap(_call_mixed))
 elementwise: Any = intrinsic(inspect.unwrap(_call_elementwise))
 norm: Any = intrinsic(inspect.unwrap(_call_norm))
 softmax: Any = intrinsic(inspect.unwrap(_call_softmax))
 whole_numbers: Any = intrinsic(inspect.unwrap(_call_quantised))
+in_blocks: Any = intrinsic(inspect.unwrap(_call_blocks))

@@ -20,6 +20,8 @@ EMBED = 7
 """Kind a, b channels, the table at c."""
 ADD_GIVEN = 8
 """b numbers of the positions e."""
+GIVEN = 9
+"""b numbers, given as those of the positions e are."""
 
 NUMBERS, REALS = 12, 2
 """How many whole and real numbers an instruction has."""
@@ -27,4 +29,5 @@ NUMBERS, REALS = 12, 2
 KIND, MATRIX, STEP, CHANNELS, LENGTH, BIAS, FROM, FROM_WIDTH, TO, TO_WIDTH, FIRST_BLOCK, SCALE, GROUPS = range(13)
 """The columns of the table of matrices: how it is stored, its address, bytes a channel, channels, numbers a channel,
 address of the bias or 0, place and width of the stream it reads and of that it writes, and its first block; where it is
-stored in whole numbers, the address of the scales and how many a channel has."""
+stored in whole numbers, the address of the scales and how many a channel has; where in blocks, the number of their kind
+and how many a channel has."""

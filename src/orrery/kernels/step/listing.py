@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from orrery.kernels.step import instructions as code
-from orrery.kernels.step.codes import ROUNDED
+from orrery.kernels.step.codes import BLOCKS, ROUNDED
 
 LANES = 16
 
@@ -87,7 +87,7 @@ class Listing:
             row = [
                 stored.kind, stored.weight.data_ptr(), stored.weight.stride(0) * stored.weight.element_size(),
                 stored.channels, stored.length, bias, read.place, read.step, out.place, out.step, blocks,
-                *self._scales(stored.scale),
+                *(stored.blocks if stored.kind == IN_BLOCKS else self._scales(stored.scale)),
             ]  # fmt: skip
             if stored.length != x.width:
                 raise NotRunnableError(f"a matrix of {stored.length} columns for {x.width} channels")
@@ -136,9 +136,11 @@ class StoredMatrix(NamedTuple):
     length: int
     bias: Tensor | None
     scale: Tensor | None = None
+    blocks: tuple[int, int] = (0, 0)
+    """The number of their kind, and how many a channel has."""
 
 
-FLOAT32, BFLOAT16, PAIRS, EIGHT_BITS, FOUR_BITS = range(5)
+FLOAT32, BFLOAT16, PAIRS, EIGHT_BITS, FOUR_BITS, IN_BLOCKS = range(6)
 KINDS = {torch.float32: FLOAT32, torch.bfloat16: BFLOAT16}
 """How a table or a cache may be stored, and the number by which the kernels know it."""
 MATRICES = {FLOAT32: FLOAT32, BFLOAT16: PAIRS}
@@ -147,6 +149,10 @@ MATRICES = {FLOAT32: FLOAT32, BFLOAT16: PAIRS}
 
 WHOLE_NUMBERS: set[type[nn.Module]] = set()
 """Linears whose ``weight`` is int8 or, two numbers a byte, uint8, and whose ``weight_scale`` is ``[out, groups]``."""
+
+
+BLOCK_LINEARS: set[type[nn.Module]] = set()
+"""Linears whose ``weight`` is uint8, in blocks of the kind ``blocks``."""
 
 
 def kind_of(values: Tensor, what: str) -> int:
@@ -171,6 +177,13 @@ def stored_matrix(module: nn.Module) -> StoredMatrix:
         four = weight.dtype == torch.uint8
         length = weight.shape[1] * (2 if four else 1)
         return StoredMatrix(FOUR_BITS if four else EIGHT_BITS, weight, len(weight), length, bias, scale)
+    if type(module) in BLOCK_LINEARS:
+        weight, stored, bias = (getattr(module, name) for name in ("weight", "blocks", "bias"))
+        if stored.name not in BLOCKS or weight.stride(1) != 1:
+            raise NotRunnableError(f"a matrix in blocks of {stored.name}")
+        many = weight.shape[1] // stored.size
+        how = (BLOCKS.index(stored.name), many)
+        return StoredMatrix(IN_BLOCKS, weight, len(weight), many * stored.block, bias, None, how)
     if type(module) is not nn.Linear:
         raise NotRunnableError(f"a {type(module).__name__}")
     weight = module.weight.detach()

@@ -47,6 +47,8 @@ class StepProgram:
         self._reals = np.array(listing.reals, dtype=np.float64)
         self._table = np.array(listing.matrices, dtype=np.int64)
         self._masks = sorted({mask for mask, _, _ in listing.depths.values()})
+        token: Any = embed.get_submodule("token")
+        self._rows_of = None if token.weight.is_floating_point() else token
         self._free: list[NDArray[np.float32]] = []
         self._lock = threading.Lock()
 
@@ -61,6 +63,9 @@ class StepProgram:
         places = TokenPositions(cache.next_positions(1, tokens_B.device).expand(rows, 1))
         keys = cache.reserve(places, None, self._stack.masks, [1] * rows)
         bound = self._bound(Call(places, keys, cache.capacity, torch.float32))
+        if self._rows_of is not None:
+            given = self._rows_of(tokens_B).float().contiguous()
+            bound.append(((given.data_ptr(), 0, 4 * given.shape[-1], 0), given))
         spans = self._spans(cache, before)
         memory = self._memory(cache)
         longest = padded(int(spans[:, :, 2].max()))
@@ -68,9 +73,9 @@ class StepProgram:
         work = self._workspace(self._listing.most * rows + scores + 2 * _SLACK)
         begin = work.ctypes.data + -work.ctypes.data % 64
         scratch = begin + 4 * (self._listing.most * rows + _SLACK)
-        given = np.array([numbers for numbers, _ in bound], dtype=np.int64).reshape(-1, 4)
+        numbers = np.array([numbers for numbers, _ in bound], dtype=np.int64).reshape(-1, 4)
         compiled_run()(
-            self._program, self._reals, self._table, memory, spans, given, tokens_B.numpy(), rows,
+            self._program, self._reals, self._table, memory, spans, numbers, tokens_B.numpy(), rows,
             begin, scratch, 4 * longest,
         )  # fmt: skip
         first = (begin - work.ctypes.data) // 4 + self._logits.place * rows

@@ -14,6 +14,7 @@ from orrery.kernels.step import instructions as code
 from orrery.kernels.step.codes import SCALED, SCALED_SUM, SOFT_CAP
 from orrery.kernels.step.compiling import compiled_step, prange
 from orrery.kernels.step.entries import (
+    BLOCKS,
     ELEMENTWISE,
     MIXED,
     NORM,
@@ -21,13 +22,14 @@ from orrery.kernels.step.entries import (
     QUANTISED,
     SOFTMAX,
     elementwise,
+    in_blocks,
     mixed,
     norm,
     products,
     softmax,
     whole_numbers,
 )
-from orrery.kernels.step.listing import EIGHT_BITS
+from orrery.kernels.step.listing import EIGHT_BITS, IN_BLOCKS
 from orrery.kernels.step.vectors import (
     BFLOAT16,
     CHANNELS,
@@ -65,7 +67,12 @@ def multiply_block(block: int, table: Any, first: int, last: int, work: int, row
     x_step = 4 * table[matrix, code.FROM_WIDTH]
     out_step = 4 * table[matrix, code.TO_WIDTH]
     out = work + 4 * (table[matrix, code.TO] * rows + channel)
-    if kind >= EIGHT_BITS:
+    if kind == IN_BLOCKS:
+        in_blocks(
+            entries[BLOCKS], table[matrix, code.SCALE], table[matrix, code.MATRIX], step, table[matrix, code.GROUPS],
+            x, x_step, out - 4 * channel, out_step, rows, channel, channel + many,
+        )  # fmt: skip
+    elif kind >= EIGHT_BITS:
         groups, last_channel = table[matrix, code.GROUPS], channel + many
         whole_numbers(
             entries[QUANTISED], 8 if kind == EIGHT_BITS else 4, table[matrix, code.MATRIX],
@@ -359,6 +366,8 @@ def run(
             )  # fmt: skip
         elif do == code.EMBED:
             embedded(c, a, b, tokens, out_at, out_step, rows)
+        elif do == code.GIVEN:
+            elementwise_rows(SCALED, given[e, 0], given[e, 2], 0, 0, out_at, out_step, b, 1.0, rows, entries)
         elif do == code.ADD_GIVEN:
             elementwise_rows(
                 SCALED_SUM, x_at, x_step, given[e, 0], given[e, 2], out_at, out_step, b, 1.0, rows, entries

@@ -85,11 +85,15 @@ class Translation:
     def _entered(self, table: nn.Embedding) -> Stream:
         """Look the tokens up and bring them to the first block."""
         weight = table.weight.detach()
-        self.listing.alive.append(weight)
-        x = self.listing.stream(weight.shape[1])
-        self.listing.add(
-            code.EMBED, None, None, x, kind_of(weight, "the embeddings"), weight.shape[1], weight.data_ptr()
-        )
+        if weight.is_floating_point():
+            self.listing.alive.append(weight)
+            x = self.listing.stream(weight.shape[1])
+            self.listing.add(
+                code.EMBED, None, None, x, kind_of(weight, "the embeddings"), weight.shape[1], weight.data_ptr()
+            )
+        else:  # the table itself looks its rows up, which are given behind the numbers of the positions
+            x = self.listing.stream(table.embedding_dim)
+            self.listing.add(code.GIVEN, None, None, x, 0, x.width, 0, 0, len(self.stack.positions))
         x = self.part(self.stack.enter, x)
         for number, scheme in enumerate(self.stack.positions.values()):
             if isinstance(scheme, ADDED):

@@ -1,5 +1,6 @@
-"""The wire format of protocol buffers, as far as reading a SentencePiece model needs it."""
+"""The wire format of protocol buffers, as far as SentencePiece models need it."""
 
+import struct
 from collections.abc import Iterator
 
 from orrery.errors import ModelFileError
@@ -41,3 +42,24 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return result, at + place + 1
     raise ModelFileError(f"the number at byte {at} does not end", HINT)
+
+
+def written(number: int, value: int | bytes) -> bytes:
+    """Return one field of a message: an int as a varint, bytes with their length before them."""
+    if isinstance(value, int):
+        return _groups(number << 3 | _VARINT) + _groups(value)
+    return _groups(number << 3 | _BYTES) + _groups(len(value)) + value
+
+
+def written_float(number: int, value: float) -> bytes:
+    """Return one field with a float32."""
+    return _groups(number << 3 | _FOUR) + struct.pack("<f", value)
+
+
+def _groups(number: int) -> bytes:
+    """Return a number in groups of seven bits, the lowest first."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])

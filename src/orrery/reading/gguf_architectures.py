@@ -14,6 +14,7 @@ from torch import Tensor
 
 from orrery.checkpoints.layouts import ROWS, Layout, RotaryInterleaved, Shifted
 from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.errors import ModelFileError
 from orrery.models.decoder import Decoder
 from orrery.nn.positions.rotary import Linear, Llama3, Rotary, Scaling, Unscaled, Yarn, plain_rates
 
@@ -45,6 +46,35 @@ def written_tensors(spec: Decoder.Spec) -> dict[str, Tensor]:
         return {}
     slowed = rotary.scaling.rates(rotary.base, rotary.width, spec.context)
     return {"rope_freqs.weight": (plain_rates(rotary.base, rotary.width) / slowed).to(torch.float32)}
+
+
+def scaling_of(factors: Tensor, base: float, context: int) -> Config:
+    """Return how the file slows its rotary pairs: Llama 3.1's rule where it gives these factors, else one by one.
+
+    A file says by what each pair is divided, and not why.
+    """
+    width = 2 * factors.numel()
+    plain = plain_rates(base, width)
+    for trained in dict.fromkeys((8192, context, *(2**power for power in range(3, 21)))):
+        rule = Llama3(factor=float(factors.max()), low_frequency=1.0, high_frequency=4.0, trained=trained)
+        slowed = (plain / rule.rates(base, width, context)).to(torch.float32)
+        if torch.equal(slowed, factors.to(torch.float32)):
+            return {
+                "rope_type": "llama3",
+                "factor": rule.factor,
+                "low_freq_factor": rule.low_frequency,
+                "high_freq_factor": rule.high_frequency,
+                "original_max_position_embeddings": trained,
+            }
+    by_pair = factors.double().tolist()
+    return {
+        "rope_type": "longrope",
+        "short_factor": by_pair,
+        "long_factor": by_pair,
+        "attention_factor": 1.0,
+        "factor": 1.0,
+        "original_max_position_embeddings": context,
+    }
 
 
 def stated(spec: Decoder.Spec) -> Decoder.Spec:
@@ -189,6 +219,8 @@ def _gpt2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
 
 
 def _bloom_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    if facts["feed_forward_length"] != 4 * facts["embedding_length"]:
+        raise ModelFileError("a BLOOM is four times as wide inside as outside, and this file is not", "get it again")
     return {
         "vocab_size": facts["vocab_size"],
         "seq_length": facts["context_length"],

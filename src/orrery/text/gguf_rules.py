@@ -1,0 +1,99 @@
+"""The pre-tokenizers of llama.cpp by name: a GGUF file names the rule that cuts a text before pieces are merged.
+
+Source of the names: https://github.com/ggml-org/llama.cpp, ``convert_hf_to_gguf_update.py`` and ``llama-vocab.cpp``.
+The rules are those of the published ``tokenizer.json`` files, which llama.cpp writes for an engine without cases.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.text.chunks import BYTES, GPT2
+
+_SHORT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
+_MARKED_WORD = r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+"
+_MARKS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
+_BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CAMEL = tuple(rf"[^\r\n\p{{L}}\p{{N}}]?{word}" for word in (f"{_UPPER}*{_LOWER}+", f"{_UPPER}+{_LOWER}*"))
+_PATHS = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
+_STOPS = r" ?[^(\s|[.,!?…。，、।۔،])]+"  # noqa: RUF001 - the stops of many scripts
+_HAN = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+_DEEPSEEK = (
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+    rf"| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_BLANKS}"
+)
+
+
+def _any(*patterns: str) -> str:
+    return "|".join(patterns)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a text is cut.
+
+    Attributes:
+        cuts: patterns, each of which cuts what the one before has left; none for GPT-2's own rule.
+        whole: a word that is a token is taken whole.
+        starts: a text begins with the start token where the file says nothing of it.
+        composed: characters are composed before (NFC), which llama.cpp leaves away.
+    """
+
+    cuts: tuple[str, ...] = ()
+    whole: bool = False
+    starts: bool = False
+    composed: bool = False
+
+    @property
+    def definition(self) -> Any:
+        """The pre-tokenizer of a tokenizer.json."""
+        if not self.cuts:
+            return {**GPT2, "trim_offsets": True}
+        steps = [
+            {"type": "Split", "pattern": {"Regex": cut}, "behavior": "Isolated", "invert": False} for cut in self.cuts
+        ]
+        return {"type": "Sequence", "pretokenizers": [*steps, {**BYTES, "trim_offsets": True}]}
+
+
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_LLAMA3 = _any(_SHORT, _WORD, r"\p{N}{1,3}", _MARKS, _BLANKS)
+_QWEN2 = _any(_SHORT, _WORD, r"\p{N}", _MARKS, _BLANKS)
+_QWEN35 = _any(_SHORT, _MARKED_WORD, r"\p{N}", r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*", _BLANKS)
+_GPT4O = _any(*(f"{word}{_SHORT}?" for word in _CAMEL), r"\p{N}{1,3}", _PATHS, _BLANKS)
+_TEKKEN = _any(*_CAMEL, r"\p{N}", _PATHS, _BLANKS)
+_SEED = _any(_SHORT, _WORD, r"\p{N}", r" ?[^\s\p{L}\p{N}\r\n]+", _BLANKS)
+_BAILING = _any(
+    r"'(?i:[sdmt]|ll|ve|re)", r"[^\r\n\p{L}\p{N}]?+\p{L}+", r"\p{N}", r" ?[^\s\p{L}\p{N}]++[\r\n]*",
+    r"\s*[\r\n]|\s+(?!\S)|\s+",
+)  # fmt: skip
+_EXAONE = _any(
+    _SHORT, r"[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+", r"\p{N}", r" ?[^\s\p{L}\p{N}]+[\r\n/]?",
+    r"\s*[\r\n]|\s+(?!\S)|\s+",
+)  # fmt: skip
+_PUNCTUATION, _THREE = r"[\p{P}\$\+<=>\^~\|`]+", "[0-9][0-9][0-9]"
+
+_NAMES: dict[str, Rule] = {
+    "gpt-2 phi-2 mpt olmo jais trillion granite-docling jina-es jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum "
+    "modern-bert exaone4 jina-v1-en jina-v2-code roberta-bpe": Rule(),
+    "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2": Rule((r"\p{N}", _GPT2)),
+    "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano": Rule((_LLAMA3,), True, True),
+    "dbrx smaug-bpe glm4 chatglm-bpe": Rule((_LLAMA3,)),
+    "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez": Rule((_QWEN2,), composed=True),
+    "stablelm2 hunyuan solar-open grok-2": Rule((_QWEN2,)),
+    "qwen35": Rule((_QWEN35,), composed=True),
+    "gpt-4o llama4 kanana2 minimax-m2": Rule((_GPT4O,)),
+    "tekken": Rule((_TEKKEN,), True, True),
+    "deepseek-v3 hunyuan-dense joyai-llm hy_v4": Rule((r"\p{N}{1,3}", _HAN, _DEEPSEEK)),
+    "deepseek-coder": Rule((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}")),
+    "falcon": Rule((_PUNCTUATION, _GPT2, _THREE)),
+    "default": Rule((r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", _THREE)),
+    "bloom poro-chat gpt3-finnish": Rule((_STOPS,)),
+    "viking": Rule((_STOPS, r"\p{N}")),
+    "seed-coder": Rule((_SEED,)),
+    "bailingmoe bailingmoe2 llada-moe": Rule((_BAILING,)),
+    "exaone-moe": Rule((_EXAONE,)),
+    "superbpe": Rule((r"\p{N}+", r"(?=(\d{3})+(?!\d))")),
+}
+RULES: dict[str, Rule] = {name: rule for names, rule in _NAMES.items() for name in names.split()}
+"""By llama.cpp's name; of several names for one rule the first is the one to write."""

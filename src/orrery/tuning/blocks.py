@@ -1,0 +1,127 @@
+"""Matrices in the blocks of a GGUF file: what others have rounded runs as it is stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orrery.checkpoints.gguf_blocks import BY_NAME
+from orrery.checkpoints.gguf_file import Kind
+from orrery.errors import UsageError
+from orrery.kernels.step.codes import BLOCKS as KINDS
+from orrery.models.model import Model
+from orrery.tuning._linear import BlockEmbedding, TransformedLinear
+from orrery.tuning._registry import register
+from orrery.tuning._transform import Transform
+
+
+class BlockLinear(TransformedLinear):
+    """``y = x W^T + b`` with W stored in the blocks of a GGUF file, see ``checkpoints.gguf_blocks``.
+
+    ``weight`` is uint8 ``[out, bytes of a row]``. Up to 32 rows are multiplied by a compiled kernel that reads the
+    blocks once, where numba is installed and the model is on a CPU in float32 or less; otherwise the matrix is written
+    out, a part at a time. Both give the same numbers but for float32 rounding. Shapes: ``[..., in]`` to ``[..., out]``.
+    """
+
+    def __init__(self, linear: nn.Linear | TransformedLinear, weight: nn.Parameter, kind: Kind) -> None:
+        super().__init__(linear)
+        self.weight, self.blocks = weight, kind
+        self.register_buffer("floats", torch.empty(0, device="cpu"), persistent=False)
+
+    def forward(self, x: Float[Tensor, "*rows in"]) -> Float[Tensor, "*rows out"]:
+        """Multiply with the matrix that the blocks stand for."""
+        return self.times_stored(x)
+
+    def matrix(self) -> Float[Tensor, "out in"]:
+        """Return that matrix."""
+        return self.stored()
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class StoredBlocks(Transform):
+    """Matrices of linears and tables of tokens in blocks; the model is for use, and nothing in it learns.
+
+    Attributes:
+        parameters: names of parameters, each with its kind behind it: ``stack.blocks.0.feed_forward.branch.up.weight
+            Q4_K``. Tied ones stand once.
+    """
+
+    kind: ClassVar[str] = "blocks"
+    parameters: tuple[str, ...]
+
+    def apply(self, model: Model, seed: int = 1337) -> Model:
+        """Give each parameter the shape of its blocks; their bytes come with the weights.
+
+        Raises:
+            UsageError: a name is that of no linear's matrix and no table of tokens, a kind is unknown, rows are no
+                whole blocks, or the model has weights already, which only llama.cpp rounds.
+        """
+        for name, kind in self.kinds().items():
+            parameter = _parameter(model, name)
+            if not parameter.is_meta:
+                message = f"{name} has numbers, and blocks are read from a GGUF file"
+                raise UsageError(message, "orrery export MODEL x.gguf --type q8_0 writes such a file")
+            stored = nn.Parameter(_empty(name, parameter, kind), requires_grad=False)
+            for path, module in list(model.named_modules(remove_duplicate=False)):
+                if getattr(module, "weight", None) is parameter:
+                    owner, _, leaf = path.rpartition(".")
+                    setattr(model.get_submodule(owner), leaf, _stored(path, module, stored, kind))
+        model.requires_grad_(False)
+        model.transforms = (*model.transforms, self)
+        return model
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """Return the kind of each parameter.
+
+        Raises:
+            UsageError: an entry is no name with a kind.
+        """
+        found: dict[str, Kind] = {}
+        for entry in self.parameters:
+            name, _, kind = entry.partition(" ")
+            if kind not in KINDS:
+                raise UsageError(f"blocks: {entry!r} is no parameter with a kind", f"kinds are {', '.join(KINDS)}")
+            found[name] = BY_NAME[kind]
+        return found
+
+
+def _parameter(model: Model, name: str) -> nn.Parameter:
+    found = dict(model.named_parameters()).get(name)
+    if found is None:
+        raise UsageError(f"blocks: the model has no parameter {name}", "take the architecture that they were read for")
+    return found
+
+
+def _empty(name: str, parameter: nn.Parameter, kind: Kind) -> Tensor:
+    """Return the place of a matrix in blocks.
+
+    Raises:
+        UsageError: its rows are no whole blocks.
+    """
+    if parameter.ndim != 2 or parameter.shape[1] % kind.block:
+        message = (
+            f"{name} has the shape {list(parameter.shape)}, and {kind.name} has rows of whole {kind.block} numbers"
+        )
+        raise UsageError(message, "leave it as it is")
+    rows, width = parameter.shape
+    return torch.empty(rows, width // kind.block * kind.size, dtype=torch.uint8, device="meta")
+
+
+def can_stay(model: nn.Module, name: str) -> bool:
+    """Say whether a parameter can be in blocks: the matrix of a plain linear that is called, or a table of tokens."""
+    path = name.rpartition(".")[0]
+    owner, _, leaf = path.rpartition(".")
+    called = leaf not in getattr(model.get_submodule(owner), "multiplies_itself", ())
+    return called and type(model.get_submodule(path)) in (nn.Linear, nn.Embedding)
+
+
+def _stored(path: str, module: nn.Module, weight: nn.Parameter, kind: Kind) -> nn.Module:
+    if type(module) is nn.Linear:
+        return BlockLinear(module, weight, kind).train(module.training)
+    if type(module) is nn.Embedding:
+        return BlockEmbedding(weight, kind, torch.empty(0, device="cpu")).train(module.training)
+    raise UsageError(f"{path} is a {type(module).__name__}, whose matrix cannot be in blocks", "leave it as it is")

@@ -1,0 +1,186 @@
+"""GGUF files that others write: their tensors, facts and tokenizers are read as the files' own programs read them."""
+
+from pathlib import Path
+from typing import Any
+
+import gguf
+import pytest
+import tokenizers
+import torch
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from gguf_files import BY_NAME, rewritten
+from orrery.bench.llama_cpp import LlamaCpp
+from orrery.checkpoints.gguf_file import PLAIN, GgufFile
+from orrery.errors import ModelFileError
+from orrery.exporting.export import export_gguf
+from orrery.kernels.step.codes import BLOCKS
+from orrery.language_model.load import load
+from orrery.reading.read import read
+from orrery.text.gguf_rules import RULES
+from orrery.text.tokenizer import Tokenizer
+from orrery.tuning import merge
+from tests.parity.test_gguf import FAMILIES, KNOWN, saved, written
+
+IDS = torch.randint(0, 30, (2, 12), generator=torch.Generator().manual_seed(0))
+WIDE: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_embd": 256, "n_head": 4, "n_inner": 512, "n_layer": 1},
+    "bloom": {"hidden_size": 256, "n_head": 4, "n_layer": 1},
+}
+FOR_ALL = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 1, "num_attention_heads": 4}
+
+
+def logits(model: Any) -> torch.Tensor:
+    with torch.no_grad():
+        return model.logits(IDS)
+
+
+@pytest.mark.parametrize(("family", "config"), KNOWN, ids=str)
+def test_our_own_export_is_the_same_model_again(tmp_path: Path, family: str, config: dict[str, Any]) -> None:
+    path = written(tmp_path, "f32", family, **config)
+    again, before = read(path), read(tmp_path / "model")
+    slowed = (config.get("rope_scaling") or {}).get("rope_type") == "llama3"
+    error = (logits(again.model) - logits(before.model)).abs().max()
+    assert error <= (1e-5 if slowed else 0.0)
+    assert again.tokenizer is not None
+    assert before.tokenizer is not None
+    for text in ("the cat sat", "日本 ö\n\n 12", "<|endoftext|>"):
+        assert again.tokenizer.frame(text) == before.tokenizer.frame(text)
+    assert again.tokenizer.roles["end"] == before.tokenizer.roles["end"]
+    assert again.name == "f32"
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A file in float32 of each family, with rows of 256 numbers."""
+    found = {}
+    for family in FAMILIES:
+        folder = tmp_path_factory.mktemp(family)
+        config = WIDE.get(family, FOR_ALL)
+        found[family] = export_gguf(read(saved(folder / "model", family, **config)), folder / "x.gguf", "f32").path
+    return found
+
+
+UNPACKED = [name for name in BY_NAME if name not in PLAIN and name not in ("Q8_1", "Q8_K", "Q1_0")]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("kind", UNPACKED)
+def test_every_kind_in_every_architecture_is_the_unpacked_model(
+    family: str, kind: str, plain: dict[str, Path], tmp_path: Path
+) -> None:
+    path = rewritten(plain[family], tmp_path / "x.gguf", kind)
+    stored, theirs = read(path), gguf.GGUFReader(path)
+    stays = {name for name, p in stored.model.named_parameters() if p.dtype == torch.uint8}
+    assert bool(stays) == (kind in BLOCKS)
+    few = logits(stored.model)
+    wide = logits(stored.model.double())
+    whole = merge(stored.model)
+    assert not [name for name, p in whole.named_parameters() if p.dtype == torch.uint8]
+    assert (wide - logits(whole)).abs().max() <= 1e-12 * wide.abs().max()
+    assert (few - wide).abs().max() <= 1e-4 * wide.abs().max()
+    numbers = {t.name: torch.from_numpy(gguf.dequantize(t.data, t.tensor_type).copy()) for t in theirs.tensors}
+    table = dict(whole.named_parameters())["embed.token.weight"]
+    assert torch.equal(table.float(), numbers["token_embd.weight"])
+    down = dict(whole.named_parameters())["stack.blocks.0.feed_forward.branch.down.weight"]
+    assert torch.equal(down.float(), numbers["blk.0.ffn_down.weight"])
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_llama_cpp_continues_alike_from_blocks(kind: str, plain: dict[str, Path], tmp_path: Path) -> None:
+    """It rounds what is multiplied with a block to eight bits too, and so may choose another token of two near ones."""
+    path = rewritten(plain["llama"], tmp_path / "x.gguf", kind, only=lambda name: name.startswith("blk"))
+    lm = load(path, say=lambda line: None)
+    reader = LlamaCpp(path, "", 1, 64, 1, exact=True)
+    alike = 0
+    for text in ("the cat sat", "dog", "on the log"):
+        told = reader.ask("/completion", prompt=text, n_predict=1, temperature=0, n_probs=5, return_tokens=True)
+        (top,) = told["completion_probabilities"]
+        ours = lm.logits([lm.tokenizer.encode(text)])[0, -1].log_softmax(-1)
+        theirs = {entry["id"]: entry["logprob"] for entry in top["top_logprobs"]}
+        assert max(abs(float(ours[id]) - value) for id, value in theirs.items()) < 0.2
+        alike += int(ours.argmax()) == told["tokens"][0]
+    assert alike >= 2
+
+
+SENTENCES = (
+    "the cat sat on the mat, the dog's log; äöü 日本 🙂\n\n  x=12345 67 (a) 'LL I'll  \t end...",
+    "Don't  1234567   stop\r\n\r\n!!! naïve\n",
+    "hello World helloWorld HTTPServer (foo|bar) ।   leading and trailing   ",
+    "<|endoftext|> is thirteen characters; path/to/file //x ½ ² ٣٤ नमस्ते",
+    "a+b=c <tag> `code` $5 ~x ^y | z … “quoted” — dash, 、。",
+)
+UNLIKE = {
+    "superbpe": "it cuts inside numbers only",
+    "bailingmoe": "llama.cpp takes possessive quantifiers for greedy ones",
+    "bailingmoe2": "as bailingmoe",
+    "llada-moe": "as bailingmoe",
+    "gpt-4o": "llama.cpp leaves out the marks that belong to letters",
+    "tekken": "as gpt-4o",
+}
+
+
+def tokenizer_of(rule: str) -> Tokenizer:
+    """Train a byte-level BPE whose words are cut by a rule."""
+    engine = tokenizers.Tokenizer(models.BPE(ignore_merges=RULES[rule].whole))
+    cuts = [pre_tokenizers.Split(tokenizers.Regex(cut), "isolated") for cut in RULES[rule].cuts]
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not cuts)
+    engine.pre_tokenizer = pre_tokenizers.Sequence([*cuts, level]) if cuts else level
+    engine.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=500, special_tokens=["<|endoftext|>", "<s>"],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False,
+    )  # fmt: skip
+    engine.train_from_iterator(SENTENCES * 5, trainer)
+    return Tokenizer(engine.to_str())
+
+
+@pytest.mark.parametrize("rule", sorted({id(rule): name for name, rule in reversed(RULES.items())}.values()))
+def test_llama_cpp_cuts_texts_by_the_rule_that_a_file_names(rule: str, tmp_path: Path) -> None:
+    tokenizer = tokenizer_of(rule)
+    stored = read(saved(tmp_path / "model", "llama", tokenizer, vocab_size=tokenizer.size))
+    path = export_gguf(stored, tmp_path / "x.gguf", "f32").path
+    assert GgufFile(path).facts["tokenizer.ggml.pre"] in RULES
+    file = rewritten(
+        path, tmp_path / "y.gguf", "F32", {"tokenizer.ggml.pre": rule, "tokenizer.ggml.add_bos_token": None}
+    )
+    ours, reader = read(file).tokenizer, LlamaCpp(file, "", 1, 64, 1, exact=True)
+    assert ours is not None
+    for text in SENTENCES:
+        theirs = reader.ask("/tokenize", content=text, parse_special=False)["tokens"]
+        if rule not in UNLIKE or (text != SENTENCES[3] and UNLIKE[rule] not in ("it cuts inside numbers only",)):
+            assert ours.encode(text) == theirs, text
+        assert ours.decode(ours.encode(text)) == text
+    first = reader.ask("/tokenize", content="cat", add_special=True)["tokens"][0]
+    assert (ours.frame("cat").ids[0] == first) == True  # noqa: E712
+
+
+def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        (
+            {"llama.expert_count": 8, "llama.expert_used_count": 2},
+            "llama.expert_count = 8, llama.expert_used_count = 2",
+        ),
+        ({"llama.rope.dimension_count": 32}, "rope.dimension_count = 32"),
+        ({"llama.attention.value_length": 32}, "attention.value_length = 32"),
+        ({"llama.logit_scale": 0.5}, "llama.logit_scale = 0.5"),
+        ({"llama.attention.head_count": [4]}, "attention.head_count = "),
+        ({"llama.block_count": None}, "does not say llama.block_count"),
+        ({"general.architecture": "a-new-one"}, "'a-new-one'"),
+        ({"tokenizer.ggml.pre": "a-new-rule"}, "'a-new-rule'"),
+        ({"tokenizer.ggml.model": "rwkv"}, "'rwkv'"),
+        ({"tokenizer.ggml.token_type": [1, 2]}, "2 kinds"),
+        ({"tokenizer.ggml.add_bos_token": "yes"}, "add_bos_token"),
+        ({"tokenizer.ggml.merges": ["zzz qqq"]}, "'zzz qqq'|zzz qqq"),
+    ]
+    for changed, words in cases:
+        architecture = changed.get("general.architecture")
+        path = rewritten(plain["llama"], tmp_path / "x.gguf", "F32", changed)
+        if architecture:
+            content = path.read_bytes().replace(b"\x05\0\0\0\0\0\0\0llama\x11", b"\x05\0\0\0\0\0\0\0lxxma\x11", 1)
+            path.write_bytes(content)
+        with pytest.raises(ModelFileError) as refused:
+            read(path)
+        assert any(word in refused.value.message for word in words.split("|")) or architecture, refused.value
+        assert str(path) in refused.value.message
+        assert refused.value.hint

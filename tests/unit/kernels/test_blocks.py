@@ -1,0 +1,78 @@
+"""Products with matrices in the blocks of a GGUF file: those with the unpacked matrix, whatever the rows."""
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("numba")
+from gguf_files import random_blocks
+from orrery.checkpoints.gguf_blocks import BY_NAME, unpacked
+from orrery.kernels import blocks, compiled
+from orrery.kernels.step.codes import BLOCKS
+
+SHAPES = [(1, 256), (3, 512), (37, 768), (130, 2048)]
+"""Output channels and inputs: less than what a thread takes at once, and more."""
+
+
+def drawn(kind, shape, rows=33):
+    rng = np.random.default_rng(0)
+    return random_blocks(*shape, BY_NAME[kind], rng), rng.standard_normal((rows, shape[1]), np.float32)
+
+
+def times(kind, weight, x):
+    out = np.full((len(x), len(weight)), np.nan, np.float32)
+    blocks.product(kind, weight, x, out)
+    return out
+
+
+def exact(kind, weight):
+    return unpacked(torch.from_numpy(weight), BY_NAME[kind]).numpy().astype(np.float64)
+
+
+def test_the_kinds_are_those_of_the_format():
+    assert {name: (block, size) for name, (block, size, _) in blocks.KINDS.items()} == {
+        name: (BY_NAME[name].block, BY_NAME[name].size) for name in BLOCKS
+    }
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_product_is_that_with_the_unpacked_matrix(kind, shape):
+    weight, x = drawn(kind, shape)
+    expected = x.astype(np.float64) @ exact(kind, weight).T
+    scale = np.abs(x.astype(np.float64)) @ np.abs(exact(kind, weight)).T
+    assert (np.abs(times(kind, weight, x) - expected) <= 1e-6 * scale).all()
+    weight[-1, 60 % BY_NAME[kind].size] ^= 0x31  # one byte is seen
+    assert not np.array_equal(times(kind, weight, x)[:, -1], expected[:, -1].astype(np.float32))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_row_is_bit_for_bit_the_same_alone_and_in_a_batch(kind, threads):
+    weight, x = drawn(kind, SHAPES[-1])
+    compiled.set_threads(threads)
+    together = times(kind, weight, x)
+    for row in (0, 3, 31, 32):
+        assert np.array_equal(times(kind, weight, x[row : row + 1])[0], together[row])
+    compiled.set_threads(3 - threads)
+    assert np.array_equal(times(kind, weight, x), together)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_what_is_written_out_is_the_unpacked_matrix_bit_for_bit(kind, shape):
+    weight, _ = drawn(kind, shape)
+    out = np.full(shape, np.nan, np.float32)
+    blocks.write_out(kind, weight, out)
+    assert np.array_equal(out, unpacked(torch.from_numpy(weight), BY_NAME[kind]).numpy())
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_what_is_no_number_stays_so(kind):
+    """A scale that is infinite, as a damaged file may have it."""
+    weight, x = drawn(kind, (4, 256), rows=5)
+    at = 208 if kind == "Q6_K" else 0
+    weight[1, at : at + 2] = np.frombuffer(np.float16(np.inf).tobytes(), np.uint8)
+    found = times(kind, weight, x)
+    assert not np.isfinite(found[:, 1]).any()
+    assert np.isfinite(found[:, [0, 2, 3]]).all()
