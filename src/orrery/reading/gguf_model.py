@@ -9,14 +9,14 @@ from typing import Any
 from torch import Tensor
 
 from orrery.checkpoints.gguf_blocks import unpacked
-from orrery.checkpoints.gguf_file import PLAIN, Entry, GgufFile, parts_of
+from orrery.checkpoints.gguf_file import MAGIC, PLAIN, Entry, GgufFile, parts_of
 from orrery.checkpoints.layouts import RotaryInterleaved, Rows
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
 from orrery.families import load_family
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
-from orrery.models.model import Model
+from orrery.models.model import Model, ModelSpec
 from orrery.models.soundness import describes_a_model
 from orrery.reading.gguf_architectures import ARCHITECTURES, Architecture, scaling_of
 from orrery.reading.weights import check_fit, fill, from_theirs
@@ -26,6 +26,7 @@ from orrery.tuning.blocks import KINDS, StoredBlocks, can_stay
 
 ELSEWHERE = "take the Hugging Face folder of the same model"
 SLOWING = "rope_freqs.weight"
+SUFFIX = ".gguf"
 _HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal"})
 """Facts that change no number of a decoder."""
 _NEUTRAL = (0, None, False, "none")
@@ -64,7 +65,9 @@ class Facts(Mapping[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a fact, or the default where the file does not say it."""
-        return self[key] if key in self else default
+        if key not in self:
+            return default
+        return self[key]
 
     def __contains__(self, key: object) -> bool:
         self._asked.add(str(key))
@@ -94,6 +97,17 @@ class Facts(Mapping[str, Any]):
             raise ModelFileError(f"{self._path}: {', '.join(told)} may change numbers, and is not built", ELSEWHERE)
 
 
+def is_gguf(path: str | Path) -> bool:
+    """Say whether a path is a file in llama.cpp's format, by its name or by how it begins."""
+    path = Path(path)
+    if not path.is_file():
+        return False
+    if path.suffix == SUFFIX:
+        return True
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 def read_gguf(path: Path) -> GgufModel:
     """Read the model in a file, or in the files of a split one.
 
@@ -101,20 +115,13 @@ def read_gguf(path: Path) -> GgufModel:
         ModelFileError: the file is damaged, or of an architecture, a tokenizer or a kind of numbers that is not read.
     """
     files = _Files(path)
-    name = files.facts.get("general.architecture")
-    family, architecture = _family(name, path)
-    facts = Facts(files.facts, architecture.name, path)
-    config = _config(architecture, facts, files, path)
-    check_numbers(config, path)
+    family, config, spec, rules = _described(files, path)
     with describes_a_model(path):
-        spec: Any = load_family(family).spec(config)
-        check_size(spec, files.elements, path)
         model = build_on_meta(spec)
     try:
         tokenizer = tokenizer_of(files.facts)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error.message}", error.hint) from None
-    rules = architecture.rules(spec)
     staying = _staying(model, files, rules)
     if staying:
         StoredBlocks(parameters=tuple(f"{ours} {kind}" for ours, kind in staying.values())).apply(model)
@@ -128,6 +135,26 @@ def read_gguf(path: Path) -> GgufModel:
     return GgufModel(
         model, family, config, _generation(files.facts, tokenizer), tokenizer, _chat(files.facts), tuple(written)
     )
+
+
+def spec_of_gguf(path: Path) -> ModelSpec:
+    """Return the architecture of the model in a file, without reading a weight.
+
+    Raises:
+        ModelFileError: the file is damaged, or of an architecture that is not read.
+    """
+    return _described(_Files(path), path)[2]
+
+
+def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, tuple[Rule, ...]]:
+    """Return the family, the configuration, the architecture, and the rules of the tensors' names."""
+    family, architecture = _family(files.facts.get("general.architecture"), path)
+    config = _config(architecture, Facts(files.facts, architecture.name, path), files, path)
+    check_numbers(config, path)
+    with describes_a_model(path):
+        spec: Any = load_family(family).spec(config)
+        check_size(spec, files.elements, path)
+    return family, config, spec, architecture.rules(spec)
 
 
 def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, tuple[str, str]]:

@@ -1,8 +1,11 @@
 """Where a model runs and in which numbers."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
+from orrery.checkpoints.gguf_file import Kind
 from orrery.errors import MachineError, UsageError
 
 DTYPES = {
@@ -55,7 +58,12 @@ def place(model: nn.Module, device: torch.device, dtype: str = "auto") -> None:
 
 
 def describe(model: nn.Module) -> str:
-    """Return device and dtypes in words: ``cpu, float32``."""
+    """Return device and kinds of numbers in words: ``cpu, float32``, or ``cpu, Q4_K, Q6_K and float32``."""
+    kinds: dict[int, str] = {}
+    for module in model.modules():
+        blocks: Any = getattr(module, "blocks", None)
+        if isinstance(blocks, Kind):
+            kinds[id(module.weight)] = blocks.name
     parameters = list(model.parameters())
-    dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})
-    return f"{parameters[0].device}, {' and '.join(dtypes)}"
+    *others, last = sorted({kinds.get(id(p), str(p.dtype).removeprefix("torch.")) for p in parameters})
+    return f"{parameters[0].device}, {' and '.join(part for part in (', '.join(others), last) if part)}"

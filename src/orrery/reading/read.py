@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from orrery.checkpoints import manifest, succession
-from orrery.checkpoints.gguf_file import MAGIC
 from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.places import WANTED, place_of
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
@@ -24,7 +23,7 @@ from orrery.reading import hub
 from orrery.reading.architecture import own, published
 from orrery.reading.config_keys import settled
 from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
-from orrery.reading.gguf_model import read_gguf
+from orrery.reading.gguf_model import is_gguf, read_gguf
 from orrery.reading.weights import check_fit, fill, from_theirs
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
@@ -107,26 +106,14 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         stored = read(base_of(path), say)
         load_adapter(stored, path)
         return stored
-    if is_gguf(path):
-        stored = _read_gguf(Path(path))
-        _check_tokenizer(stored, say)
-        return stored
     folder = locate(path, say)
-    stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
+    if folder.is_file():
+        stored = _read_gguf(folder)
+    else:
+        stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
     _check_tokenizer(stored, say)
     stored.model.eval()
     return stored
-
-
-def is_gguf(path: str | Path) -> bool:
-    """Say whether a path is a file in llama.cpp's format, by its name or by how it begins."""
-    path = Path(path)
-    if not path.is_file():
-        return False
-    if path.suffix == ".gguf":
-        return True
-    with path.open("rb") as file:
-        return file.read(4) == MAGIC
 
 
 def _read_gguf(path: Path) -> Stored:
@@ -156,10 +143,12 @@ def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:
 
 
 def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Path:
-    """Return the folder with the weights that a path means."""
+    """Return the folder with the weights that a path means, or the GGUF file."""
     if str(path).startswith(hub.PREFIX):
         return hub.fetch(str(path), say)
     folder = Path(place_of(path))
+    if is_gguf(folder):
+        return folder
     if not folder.is_dir():
         raise ModelFileError(f"{folder} is a file, not a folder", WANTED)
     succession.finish(folder)

@@ -16,7 +16,8 @@ from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.families import load_family, other_heads
 from orrery.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
-from orrery.reading.read import Stored, is_gguf, read, read_published
+from orrery.reading.gguf_model import is_gguf
+from orrery.reading.read import Stored, read, read_published
 from orrery.reading.weights import weights_of
 from orrery.saving.save import MODEL_FILES, save_model
 from orrery.tuning import merge

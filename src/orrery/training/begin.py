@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.models.model import HIDDEN, ModelSpec
+from orrery.reading.gguf_model import SUFFIX
 from orrery.reading.read import Stored, read
 from orrery.reading.weights import weights_of
 from orrery.training.carried import carried
 from orrery.training.config import ModelSettings
-from orrery.tuning import refuse_transformed
+from orrery.tuning import merge, refuse_transformed
 
 Take = Callable[[Tensor, Tensor], None]
 """Copies the second tensor into the first."""
@@ -40,6 +41,9 @@ def base_of(settings: ModelSettings) -> Base | None:
         return None
     notes: list[str] = []
     stored = read(settings.begin, notes.append)
+    if stored.folder.suffix == SUFFIX and stored.model.transforms:
+        merge(stored.model)
+        notes.append(f"{stored.folder}: what was rounded into blocks is unpacked to float32, for blocks do not learn")
     refuse_transformed(stored.model, "a recipe cannot begin from")
     return Base(stored, notes)
 

@@ -84,6 +84,9 @@ class Quantise(Transform):
         def stored(name: str, linear: nn.Linear | TransformedLinear) -> QuantisedLinear:
             if isinstance(linear, QuantisedLinear):
                 raise UsageError(f"{name} is in whole numbers already", "take the model that it was made from")
+            if isinstance(linear, TransformedLinear) and linear.blocks is not None:
+                said = f"{name} is in blocks of {linear.blocks.name} already"
+                raise UsageError(said, "orrery import FILE.gguf OUT unpacks them")
             if isinstance(linear, TransformedLinear):
                 raise UsageError(f"{name} is no plain linear any more", "merge it first: orrery.tuning.merge(model)")
             if not (linear.weight.is_meta or bool(linear.weight.isfinite().all())):
