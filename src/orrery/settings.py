@@ -36,6 +36,14 @@ def runs_folder() -> Path:
     return Path(os.environ.get("ORRERY_RUNS") or "runs")
 
 
+def hub_cache() -> Path:
+    """Folder of what was fetched from the Hugging Face hub: ``HF_HUB_CACHE``, else ``hub/`` in ``HF_HOME``."""
+    home = os.environ.get("HF_HOME")
+    if home is None:
+        home = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface")
+    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
+
+
 def cache_folder() -> Path:
     """Folder of what can be made again, such as machine code: ``orrery/`` in the user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orrery"

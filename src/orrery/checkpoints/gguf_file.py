@@ -167,7 +167,7 @@ class _Head:
         version = self._number("I")
         if version not in VERSIONS:
             if int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS:
-                refuse(path, "is written for big-endian machines", "convert it anew without --bigendian")
+                refuse(path, "is written for big-endian machines", "convert it anew for little-endian machines")
             refuse(
                 path, f"has version {version} of the format; known: 2 and 3", "convert it anew with llama.cpp of today"
             )

@@ -67,6 +67,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "tokenizer": ("tokenizer.app:app", "tokenizers"),
     },
     "Model files": {
+        "models": ("models:models", "models"),
         "import": ("import_model:import_model", "models"),
         "export": ("export:export", "export"),
         "quantise": ("quantise:quantise", "tuning"),

@@ -29,6 +29,8 @@ SLOWING = "rope_freqs.weight"
 SUFFIX = ".gguf"
 _HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal"})
 """Facts that change no number of a decoder."""
+_WORDS = frozenset({"rope.scaling.type"})
+"""Facts that are words; all others are numbers, or true or false."""
 _NEUTRAL = (0, None, False, "none")
 _SAMPLING = {
     "temp": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "penalty_repeat": "repetition_penalty",
@@ -61,7 +63,11 @@ class Facts(Mapping[str, Any]):
         self._asked.add(key)
         if key not in self._known:
             raise ModelFileError(f"{self._path} does not say {self._name}.{key}", ELSEWHERE)
-        return self._known[key]
+        value = self._known[key]
+        if not isinstance(value, int | float) and key not in _WORDS:
+            said = f"{self._name}.{key} = {str(value)[:40]}"
+            raise ModelFileError(f"{self._path}: {said} is no number; one for each layer is not built", ELSEWHERE)
+        return value
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a fact, or the default where the file does not say it."""
@@ -238,11 +244,10 @@ def _config(architecture: Architecture, facts: Facts, files: _Files, path: Path)
 def _settle_rotary(facts: Facts, path: Path) -> None:
     """Say what llama.cpp takes where a file does not say it."""
     heads, width = facts["attention.head_count"], facts["embedding_length"]
-    if type(heads) is not int or type(width) is not int or heads < 1:
-        message = f"{path}: attention.head_count = {str(heads)[:60]}: a number for each layer is not built"
-        raise ModelFileError(message, ELSEWHERE)
+    if heads < 1:
+        raise ModelFileError(f"{path}: attention.head_count = {heads}", ELSEWHERE)
     facts.settle({"attention.head_count_kv": heads, "rope.freq_base": 10_000.0})
-    facts.settle({"attention.key_length": width // heads})
+    facts.settle({"attention.key_length": int(width // heads)})
     key = facts["attention.key_length"]
     facts.settle({"attention.value_length": key, "rope.dimension_count": key})
     for other in ("attention.value_length", "rope.dimension_count"):

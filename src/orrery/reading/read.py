@@ -108,7 +108,7 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         return stored
     folder = locate(path, say)
     if folder.is_file():
-        stored = _read_gguf(folder)
+        stored = _read_gguf(folder, say)
     else:
         stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
     _check_tokenizer(stored, say)
@@ -116,9 +116,11 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
     return stored
 
 
-def _read_gguf(path: Path) -> Stored:
+def _read_gguf(path: Path, say: Callable[[str], None]) -> Stored:
     """Read a model in llama.cpp's format."""
     found = read_gguf(path)
+    if found.unpacked:
+        say(f"{path}: matrices in {' and '.join(found.unpacked)} are unpacked to float32")
     found.model.eval()
     return Stored(path, found.model, found.family, found.config, found.generation, found.tokenizer, found.chat)
 

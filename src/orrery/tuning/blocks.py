@@ -64,7 +64,7 @@ class StoredBlocks(Transform):
             parameter = _parameter(model, name)
             if not parameter.is_meta:
                 message = f"{name} has numbers, and blocks are read from a GGUF file"
-                raise UsageError(message, "orrery export MODEL x.gguf --type q8_0 writes such a file")
+                raise UsageError(message, "orrery export MODEL gguf x.gguf --type q8_0 writes such a file")
             stored = nn.Parameter(_empty(name, parameter, kind), requires_grad=False)
             for path, module in list(model.named_modules(remove_duplicate=False)):
                 if getattr(module, "weight", None) is parameter:

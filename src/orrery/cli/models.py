@@ -1,0 +1,45 @@
+"""``orrery models``: the models that lie on this machine."""
+
+import json as json_format
+from pathlib import Path
+
+from orrery.cli.tables import print_table
+
+
+def models(*paths: Path, json: bool = False) -> None:
+    """List the models on this machine with their size, family, kind of numbers, and what each can do.
+
+    Without a path these are the runs and what was fetched from the hub; the name of each is what every verb takes. No
+    weights are read.
+
+    Args:
+        paths: Files and folders to look for models in: runs, Hugging Face folders and GGUF files.
+        json: Print one JSON object a line.
+    """
+    from orrery.errors import DataError
+    from orrery.reading.inventory import inventory
+    from orrery.settings import hub_cache, runs_folder
+
+    if missing := [str(path) for path in paths if not path.exists()]:
+        raise DataError(f"{', '.join(missing)}: no such file or folder", "name one that is there, or none")
+    found = list(inventory(paths))
+    if json:
+        for one in found:
+            print(json_format.dumps({**vars(one), "place": str(one.place)}, ensure_ascii=False))
+        return
+    if not found:
+        where = ", ".join(map(str, paths or (runs_folder(), hub_cache())))
+        print(f"no models in {where}; orrery models FOLDER looks elsewhere")
+        return
+    rows = [
+        (
+            one.name,
+            f"{one.size / 1e6:,.0f} MB",
+            one.family,
+            f"{one.parameters / 1e6:,.1f} M" if one.parameters else "",
+            " ".join(one.numbers[:3]),
+            " ".join(one.can) or one.fault,
+        )
+        for one in found
+    ]
+    print_table(("name", "size", "family", "numbers", "stored as", "can"), rows)
