@@ -59,6 +59,7 @@ BASES: dict[str, list[str]] = {
     "plan": ["recipe.yaml"],
     "export": ["llama", "gguf", "new.gguf"],
     "average": ["llama", "new", "--others=other"],
+    "models": ["llama"],
     "quantise": ["llama", "new"],
     "import": ["llama", "new"],
     "parity": ["llama", "--against=llama"],

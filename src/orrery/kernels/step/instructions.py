@@ -18,10 +18,8 @@ ATTEND = 6
 """Depth a: b heads over c key-value heads of y channels, bias of the positions d or -1, e sinks. Real: scale, cap."""
 EMBED = 7
 """Kind a, b channels, the table at c."""
-ADD_GIVEN = 8
-"""b numbers of the positions e."""
-GIVEN = 9
-"""b numbers, given as those of the positions e are."""
+GIVEN = 8
+"""The function a of b numbers that are given as those of the positions e are, and of x."""
 
 NUMBERS, REALS = 12, 2
 """How many whole and real numbers an instruction has."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from orrery.kernels.step import instructions as code
-from orrery.kernels.step.codes import SCALED, SCALED_SUM, SOFT_CAP
+from orrery.kernels.step.codes import SCALED, SOFT_CAP
 from orrery.kernels.step.compiling import compiled_step, prange
 from orrery.kernels.step.entries import (
     BLOCKS,
@@ -67,17 +67,13 @@ def multiply_block(block: int, table: Any, first: int, last: int, work: int, row
     x_step = 4 * table[matrix, code.FROM_WIDTH]
     out_step = 4 * table[matrix, code.TO_WIDTH]
     out = work + 4 * (table[matrix, code.TO] * rows + channel)
+    groups, scale = table[matrix, code.GROUPS], table[matrix, code.SCALE]
     if kind == IN_BLOCKS:
-        in_blocks(
-            entries[BLOCKS], table[matrix, code.SCALE], table[matrix, code.MATRIX], step, table[matrix, code.GROUPS],
-            x, x_step, out - 4 * channel, out_step, rows, channel, channel + many,
-        )  # fmt: skip
+        in_blocks(entries[BLOCKS], scale, weights, step, groups, x, x_step, out, out_step, rows, 0, many)
     elif kind >= EIGHT_BITS:
-        groups, last_channel = table[matrix, code.GROUPS], channel + many
         whole_numbers(
-            entries[QUANTISED], 8 if kind == EIGHT_BITS else 4, table[matrix, code.MATRIX],
-            table[matrix, code.SCALE], groups, step // groups, x, x_step, out - 4 * channel, out_step, rows,
-            channel, last_channel,
+            entries[QUANTISED], 8 if kind == EIGHT_BITS else 4, table[matrix, code.MATRIX], scale, groups,
+            step // groups, x, x_step, out - 4 * channel, out_step, rows, channel, channel + many,
         )  # fmt: skip
     for row in range(0, rows if kind < EIGHT_BITS else 0, ROWS):
         together = min(ROWS, rows - row)
@@ -367,8 +363,4 @@ def run(
         elif do == code.EMBED:
             embedded(c, a, b, tokens, out_at, out_step, rows)
         elif do == code.GIVEN:
-            elementwise_rows(SCALED, given[e, 0], given[e, 2], 0, 0, out_at, out_step, b, 1.0, rows, entries)
-        elif do == code.ADD_GIVEN:
-            elementwise_rows(
-                SCALED_SUM, x_at, x_step, given[e, 0], given[e, 2], out_at, out_step, b, 1.0, rows, entries
-            )
+            elementwise_rows(a, given[e, 0], given[e, 2], x_at, x_step, out_at, out_step, b, 1.0, rows, entries)

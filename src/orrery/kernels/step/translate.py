@@ -93,11 +93,11 @@ class Translation:
             )
         else:  # the table itself looks its rows up, which are given behind the numbers of the positions
             x = self.listing.stream(table.embedding_dim)
-            self.listing.add(code.GIVEN, None, None, x, 0, x.width, 0, 0, len(self.stack.positions))
+            self.listing.add(code.GIVEN, None, None, x, SCALED, x.width, 0, 0, len(self.stack.positions))
         x = self.part(self.stack.enter, x)
         for number, scheme in enumerate(self.stack.positions.values()):
             if isinstance(scheme, ADDED):
-                self.listing.add(code.ADD_GIVEN, x, None, x, 0, x.width, 0, 0, number)
+                self.listing.add(code.GIVEN, x, None, x, SCALED_SUM, x.width, 0, 0, number)
         return self.part(self.stack.start, x)
 
     def part(self, module: nn.Module, x: Stream) -> Stream:
