@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.parity.test_gguf import saved
 
 from gguf_files import rewritten
 from orrery.cli.program import run
@@ -11,7 +12,6 @@ from orrery.exporting.export import export_gguf
 from orrery.language_model.load import load
 from orrery.reading.inventory import Found, inventory
 from orrery.reading.read import read
-from tests.parity.test_gguf import saved
 
 WIDE = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 1, "num_attention_heads": 4}
 
