@@ -34,7 +34,6 @@ FEATURES = (
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 TO_BE_MADE_AGAIN: dict[str, tuple[str, str]] = {
-    "mixer_lengths": ("2026-11-26", "1dd7f0a35a001ce7"),
     "pretraining_gain": ("2026-11-24", "2876497b8b639b95"),
     "quantisation": ("2026-11-24", "f536d8eeec2c5303"),
 }

@@ -7,21 +7,19 @@ number of a record: records are its names, ``{recorded}`f"{training['ratios']['.
 
 import ast
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from _benchmark_tables import TABLES, table
+from _benchmark_tables import TABLES
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-MOST_ROWS = 40
 MISSING = "(to be measured again)"
-"""Stands for a number whose record is older than its program's form, or is not there yet."""
-CHANGED = ("mixer_lengths",)
-"""Programs whose records had another form before they had a header."""
+"""Stands for a number whose record is not there yet."""
+OLDER = "**To be made again**: this record is older than the header that says machine, versions and commit.\n"
 
 
 def program_of(path: Path) -> str:
@@ -54,29 +52,6 @@ def told(header: Mapping[str, Any]) -> str:
     return f"{said}{small}\n\n```\n{header['command']}\n```\n"
 
 
-def as_it_is(program: str, found: Any) -> str:
-    """Return a record that has no header: its table, or its first numbers where its program has another form by now."""
-    said = "**To be made again**: this record is older than the header that says machine, versions and commit.\n\n"
-    if program not in CHANGED:
-        return said + TABLES[program](found)
-    rows = [(name, value) for name, value in flat(found) if not isinstance(value, bool)][:MOST_ROWS]
-    return said + table(
-        ("", "recorded"), [(name, f"{value:.4g}" if isinstance(value, float) else str(value)) for name, value in rows]
-    )
-
-
-def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the numbers of nested objects with the way to them; in lists, those of objects."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from flat(inner, f"{name}, {key}" if name else str(key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from flat(inner, f"{name} {number + 1}") if isinstance(inner, dict) else ()
-    elif isinstance(value, int | float):
-        yield name, value
-
-
 def page() -> str:
     """Return a section for each recorded file, with what its program says of itself.
 
@@ -92,7 +67,7 @@ def page() -> str:
         summary = " ".join(said.partition("\n\n")[0].split()).replace("`", "")
         header, found = content(path)
         parts.append(f"## {path.stem}\n\n{summary} Program: `benchmarks/{program}.py`.\n")
-        parts += [as_it_is(program, found)] if header is None else [told(header), TABLES[program](found)]
+        parts += [OLDER if header is None else told(header), TABLES[program](found)]
     return "\n".join(parts)
 
 
@@ -102,9 +77,9 @@ def recorded(code: str) -> str:
     known = {}
     for name in names:
         path = BENCHMARKS / f"{name}.json"
-        header, known[name] = content(path) if path.is_file() else (None, None)
-        if not path.is_file() or (header is None and name in CHANGED):
+        if not path.is_file():
             return MISSING
+        known[name] = content(path)[1]
     return str(eval(code, {**known, "machines": machines, "mean": mean, "median": median}))
 
 
