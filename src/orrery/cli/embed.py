@@ -1,5 +1,6 @@
 """``orrery embed``: a vector for each text."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,13 +18,14 @@ def embed(
     *texts: str,
     reading: Reading = READING,
     output: Path | None = None,
-    normalise: bool = False,
-    truncation: bool = False,
+    prompt: str | None = None,
+    normalise: bool | None = None,
+    truncation: bool | None = None,
     overwrite: bool = False,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
-    """Write a vector for each text: the mean of the model's final hidden states over all its tokens.
+    """Write a vector for each text: as a folder of sentence-transformers says, else the mean over all its tokens.
 
     Without --output each is printed as a JSON object a line. A row without a text has no vector: null in JSON, not a
     number in an array.
@@ -33,8 +35,11 @@ def embed(
         texts: Texts; without any, those of --file or of standard input.
         reading: Where texts come from.
         output: A file .npy for one array of all vectors, or .jsonl for a line a text.
-        normalise: Divide each vector by its length, so that products are cosines.
-        truncation: Cut texts that are longer than the context.
+        prompt: The name of one of the folder's prompts, such as query; or a text to put in front, which ends in a blank
+            or a colon.
+        normalise: Divide each vector by its length, so that products are cosines; by default as the folder says.
+        truncation: Cut texts that are longer than the context, or than the rows that the folder names, as is done by
+            default where it names any.
         overwrite: Replace the file of --output.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
@@ -45,15 +50,18 @@ def embed(
 
     target = None if output is None else OutputFile(output, inputs=[model, reading.file], overwrite=overwrite)
     given = read(texts, reading)
-    from orrery.pipelines import pipeline
-    from orrery.pipelines.feature_extraction import mean_vector
+    from orrery.language_model.load import load
 
-    pipe = pipeline("feature-extraction", model, device=device, dtype=dtype, batch_size=reading.batch_size)
-    settings: dict[str, Any] = {"return_tensors": True, "truncation": truncation}
+    lm = load(model, device, dtype)
+    settings: dict[str, Any] = {"prompt": prompt, "normalise": normalise, "truncation": truncation}
     found = run(
-        lambda items, names: pipe(items, names=names, **settings), given, [one.fields[reading.column] for one in given]
+        lambda items, names: lm.vectors(items, names=names, batch_size=reading.batch_size, **settings),
+        given,
+        [one.fields[reading.column] for one in given],
     )
-    vectors = [None if x_1LD is None else mean_vector(x_1LD[0], normalise=normalise).tolist() for x_1LD in found]
+    if cut := sum(one is not None and one.cut > 0 for one in found):
+        print(f"{cut:,} texts lost their end: they are longer than a row", file=sys.stderr)
+    vectors = [None if one is None else one.vector.tolist() for one in found]
     records = [{**one.fields, "vector": vector} for one, vector in zip(given, vectors, strict=True)]
     if target is None:
         for record in records:

@@ -42,7 +42,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "answer": ("answer:answer", "pipelines"),
         "summarise": ("summarise:summarise", "pipelines"),
         "translate": ("translate:translate", "translation"),
-        "embed": ("embed:embed", "pipelines"),
+        "embed": ("embed:embed", "sentence-vectors"),
         "cloze": ("cloze:cloze", "pipelines"),
         "neighbours": ("neighbours:neighbours", "word-vectors"),
     },

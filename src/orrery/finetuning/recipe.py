@@ -84,13 +84,14 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
         raise UsageError(f"{base.stored.folder} has no tokenizer", "put its tokenizer.json into the folder")
     chosen = flatten(overridden({}, overrides, environment))
     rows, length = measured(task, source, base.stored)
+    learned = {"kind": asked.objective} if asked.objective else {"kind": task.objective, **task.learns(base.stored)}
     values = {
         "name": asked.name or f"{asked.task}-{named_after(asked.train)}",
         "task": task.kind,
         "model": model_section(asked, base, task),
         **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch else {}),
         "data": data,
-        "objective": {"kind": asked.objective or task.objective},
+        "objective": learned,
         **_training(asked, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),
     }
     return check_recipe(overridden(values, overrides, environment), asked.train)

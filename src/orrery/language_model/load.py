@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from orrery.generation.compiled_step import check_kernel, described
 from orrery.language_model.model import LanguageModel
 from orrery.models.default_device import on_cpu_by_default
@@ -50,6 +52,8 @@ def load(
     if adapter is not None:
         load_adapter(stored, adapter)
     place(stored.model, target, dtype)
+    if stored.sentences is not None:
+        stored.sentences.vectors.to(target, torch.promote_types(stored.model.dtype, torch.float32))
     told = stored.model.spec.writes and chosen != "eager"
     steps = f", {described(stored.model, chosen)}" if told else ""
     say(f"{stored.folder}: {describe(stored.model)}{steps}")

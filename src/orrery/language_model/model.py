@@ -27,6 +27,7 @@ from orrery.language_model import (
     stored,
     trace,
     tree,
+    vectors,
     written,
 )
 from orrery.language_model.arguments import Ids, strings_of
@@ -37,8 +38,10 @@ from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Text, Truncate, limits_of, prompts
 from orrery.language_model.trace import Given, Row
 from orrery.language_model.tree import DecodingTree
+from orrery.language_model.vectors import TextVector
 from orrery.models.default_device import doors_on_cpu_by_default
 from orrery.models.model import Model
+from orrery.models.sentence_vectors import Sentences
 from orrery.reading.read import Stored
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
@@ -591,6 +594,41 @@ class LanguageModel:
                 a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
         """
         return outputs.logits(self._stored, input_ids, attention_mask, decoder_input_ids, token_type_ids)
+
+    @property
+    def sentences(self) -> Sentences:
+        """How this model makes vectors of texts: as a folder of sentence-transformers says, else the mean."""
+        return vectors.sentences_of(self._stored)
+
+    def vectors(self, items: Sequence[str | Sequence[int]], **settings: Any) -> list[TextVector]:
+        """Return the vector of each text or row of ids, with how many tokens were read and left out.
+
+        Settings and errors as those of ``embed``.
+        """
+        return vectors.vectors(self._stored, items, **settings)
+
+    def embed(self, texts: str | Sequence[str], **settings: Any) -> Float[Tensor, "*N E"]:
+        """Return the vector of a text, or a matrix of those of several.
+
+        A folder of sentence-transformers says how they are made: pooling, what stands behind it, the length of rows,
+        prompts. Any other model gives the mean of its final hidden states over the tokens of a text.
+
+        Args:
+            texts: one, or several.
+            settings: ``prompt``, the name of one of the folder's prompts, or a text that ends in a blank or a colon;
+                ``normalise``, whether vectors get the length 1, and ``truncation``, whether what is longer than a row
+                loses its end, both by default as the folder says; ``batch_size``, rows computed at once; ``done``, told
+                after each batch how many rows are done, and of how many.
+
+        Raises:
+            UsageError: a text longer than the context, or a prompt that the folder has not.
+            DataError: a text without a token.
+        """
+        several = [texts] if isinstance(texts, str) else list(texts)
+        found = [one.vector for one in self.vectors(several, **settings)]
+        if isinstance(texts, str):
+            return found[0]
+        return torch.stack(found) if found else torch.empty(0, self.model.spec.width)
 
     def hidden(
         self, input_ids: Ids, attention_mask: Ids | None = None, *, token_type_ids: Ids | None = None

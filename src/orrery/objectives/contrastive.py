@@ -20,24 +20,28 @@ TERM = "match"
 class Contrastive(Objective):
     """InfoNCE in both directions: ``-log exp(s_ij) / (exp(s_ij) + sum over other groups k of exp(s_ik))``, in nats.
 
-    ``s_ij = cos(z_i, z_j) / temperature`` with ``z`` the mean of the final stream over a row's tokens; summed over all
-    ordered pairs of different rows of one group. van den Oord et al. 2018; the form with both directions is that of
-    SimCLR (Chen et al. 2020). A batch has what the model reads, ``real`` and ``group`` [2B].
+    ``s_ij = cos(z_i, z_j) / temperature`` with ``z`` the final stream pooled over a row's tokens, by default the mean;
+    summed over all ordered pairs of different rows of one group. van den Oord et al. 2018; the form with both
+    directions is that of SimCLR (Chen et al. 2020). A batch has what the model reads, ``real`` and ``group`` [2B].
 
     Differs from SimCLR where more than two rows belong together: they are no negatives of each other. The term couples
     all rows of a batch, so that the batch cannot be split.
     """
 
     class Settings(Section):
-        """``temperature`` divides the cosines: the smaller, the more the nearest wrong row counts."""
+        """``temperature`` divides the cosines: the smaller, the more the nearest wrong row counts.
+
+        ``pooling`` is one of sentence-transformers: which vectors of a row make its one.
+        """
 
         kind: Literal["contrastive"] = "contrastive"
         temperature: AboveZero = 0.05
+        pooling: Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"] = "mean"
 
     needs = ("ids", "real", "group")
 
-    def __init__(self, temperature: float = 0.05) -> None:
-        self.temperature = temperature
+    def __init__(self, temperature: float = 0.05, pooling: str = "mean") -> None:
+        self.temperature, self.pooling = temperature, pooling
 
     def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
         """Return none: the final stream is trained."""
@@ -50,11 +54,12 @@ class Contrastive(Objective):
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the summed cost of finding the rows that belong together."""
         from orrery.models.model import HIDDEN
+        from orrery.models.sentence_vectors import POOLINGS
 
         group = batch["group"]
 
         def summed(stream: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
-            return info_nce(mean_pooled(stream(x_BLD, real_BL), batch["real"]), group, self.temperature)
+            return info_nce(POOLINGS[self.pooling](stream(x_BLD, real_BL), batch["real"]), group, self.temperature)
 
         (total,) = model(batch, {HIDDEN: summed}).values()
         return {TERM: Term(total, together(group).sum(), coupled=True)}
@@ -63,13 +68,6 @@ class Contrastive(Objective):
 def together(group_B: "Int[Tensor, ' B']") -> "Bool[Tensor, 'B B']":
     """Return which two different rows belong together."""
     return (group_B[:, None] == group_B).fill_diagonal_(False)
-
-
-def mean_pooled(x_BLD: "Float[Tensor, 'B L D']", real_BL: "Bool[Tensor, 'B L']") -> "Float[Tensor, 'B D']":
-    """Return the mean over the real tokens of each row."""
-    weights_BL1 = real_BL[..., None].to(x_BLD.dtype)
-    mean: Tensor = (x_BLD * weights_BL1).sum(1) / weights_BL1.sum(1).clamp(min=1)
-    return mean
 
 
 def info_nce(z_BD: "Float[Tensor, 'B D']", group_B: "Int[Tensor, ' B']", temperature: float) -> "Float[Tensor, '']":

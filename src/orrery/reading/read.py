@@ -18,12 +18,14 @@ from orrery.families._wrappers import is_value_head
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
+from orrery.models.sentence_vectors import Sentences
 from orrery.models.soundness import describes_a_model
 from orrery.reading import hub
 from orrery.reading.architecture import own, published
 from orrery.reading.config_keys import settled
 from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
 from orrery.reading.gguf_model import is_gguf, read_gguf
+from orrery.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.reading.weights import check_fit, fill, from_theirs
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
@@ -51,6 +53,7 @@ class Stored:
         kernel: how one token after another is written, see ``generation.compiled_step``.
         passed_over: keys of config.json that change no number.
         left: tensors of the file that no logits pass through.
+        sentences: how vectors of texts are made, where the folder is one of sentence-transformers.
     """
 
     folder: Path
@@ -63,6 +66,7 @@ class Stored:
     kernel: str = "auto"
     passed_over: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    sentences: Sentences | None = None
 
     @property
     def name(self) -> str:
@@ -107,10 +111,7 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         load_adapter(stored, path)
         return stored
     folder = locate(path, say)
-    if folder.is_file():
-        stored = _read_gguf(folder, say)
-    else:
-        stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
+    stored = _read_gguf(folder, say) if folder.is_file() else _read_folder(folder)
     _check_tokenizer(stored, say)
     stored.model.eval()
     return stored
@@ -123,6 +124,15 @@ def _read_gguf(path: Path, say: Callable[[str], None]) -> Stored:
         say(f"{path}: matrices in {' and '.join(found.unpacked)} are unpacked to float32")
     found.model.eval()
     return Stored(path, found.model, found.family, found.config, found.generation, found.tokenizer, found.chat)
+
+
+def _read_folder(folder: Path) -> Stored:
+    """Read a checkpoint or a Hugging Face folder, with what stands behind the model in one of sentence-transformers."""
+    if (folder / SPEC).is_file():
+        stored = _read_checkpoint(folder)
+    else:
+        stored = replace(read_published(transformer_in(folder) or folder), folder=folder)
+    return replace(stored, sentences=read_sentences(folder)) if (folder / MODULES).is_file() else stored
 
 
 def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:
@@ -177,7 +187,7 @@ def _one_of_several(folder: Path) -> str:
 
 
 def _has_model(folder: Path) -> bool:
-    return (folder / CONFIG).is_file() or (folder / SPEC).is_file()
+    return any((folder / name).is_file() for name in (CONFIG, SPEC, MODULES))
 
 
 def read_published(folder: Path, weights: Weights | None = None, ignored: Collection[str] = ()) -> Stored:

@@ -1,12 +1,15 @@
 """What a run shows while it learns and leaves behind: samples, and a folder that transformers loads as well."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from orrery.generation.generate import generate
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
+from orrery.models.sentence_vectors import Normalised, Pooling, Sentences, SentenceVectors, mean_of_tokens
+from orrery.reading.read import Stored
 from orrery.saving.own import save_own
 from orrery.saving.save import save_model
 from orrery.text.chat.folder import DEFAULT
@@ -26,7 +29,17 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
     def layout(model: Any, folder: Path) -> None:
         tokens = recipe.training.steps * assembly.batch_tokens
         card = {"name": recipe.name, "data": recipe.data.described, "tokens": tokens}
-        save_model(folder, model, str(assembly.family), assembly.config, assembly.required_tokenizer, card, said, chat)
+        save_model(
+            folder,
+            model,
+            str(assembly.family),
+            assembly.config,
+            assembly.required_tokenizer,
+            card,
+            said,
+            chat,
+            sentences=sentences(recipe, base),
+        )
 
     def own(model: Any, folder: Path) -> None:
         save_own(folder, model, assembly.tokenizer, generation=said, chat=chat)
@@ -46,6 +59,19 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
         return written_in_own_units(adapted)
     # A published layout has no place for heads beside its own, and its card begins with the tokenizer.
     return written_in_own_units(own if assembly.family is None else layout)
+
+
+def sentences(recipe: Recipe, base: Stored | None) -> Sentences | None:
+    """Return how the trained model makes vectors of texts, where it was trained to; rows and prompts as its base has.
+
+    They get the length 1, since cosines were learned.
+    """
+    learned: Any = recipe.objective
+    if not hasattr(learned, "pooling"):
+        return None
+    found = mean_of_tokens() if base is None or base.sentences is None else base.sentences
+    vectors = SentenceVectors(Pooling((learned.pooling,)), [Normalised()])
+    return replace(found, vectors=vectors, given=True)
 
 
 def ends(assembly: Assembled, known: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from orrery.families import load_family, other_heads
 from orrery.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
 from orrery.reading.gguf_model import is_gguf
 from orrery.reading.read import Stored, read, read_published
+from orrery.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.reading.weights import weights_of
 from orrery.saving.save import MODEL_FILES, save_model
 from orrery.tuning import merge
@@ -62,6 +63,9 @@ def import_model(
     target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
     if is_gguf(source):
         return _from_gguf(source, out, target, ignore_keys, say)
+    sentences = read_sentences(folder) if (folder / MODULES).is_file() and not source.is_file() else None
+    if sentences is not None:
+        source = folder = transformer_in(folder) or folder
     with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
         weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
         stored = read_published(folder, weights, ignore_keys)
@@ -78,6 +82,7 @@ def import_model(
             generation=generation,
             chat=stored.chat,
             beside=beside,
+            sentences=sentences,
         )
         _copy_tokenizer(folder, fresh)
         _compare(stored, beside, fresh, out)

@@ -16,16 +16,19 @@ from orrery.errors import UsageError
 from orrery.families import Family, defaults_of, is_row_decoder, load_family, model_type, rules_of, spec_of
 from orrery.models.dropout import without_dropout
 from orrery.models.model import Model
+from orrery.models.sentence_vectors import Sentences
 from orrery.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.reading.weights import refuse_buffers, weights_of
 from orrery.saving.card import model_card
+from orrery.saving.sentence_folder import FILES as SENTENCE_FILES
+from orrery.saving.sentence_folder import write_sentences
 from orrery.text.chat.folder import FILE as TEMPLATE
 from orrery.text.chat.folder import OTHERS as TEMPLATES
 from orrery.text.chat.folder import write_templates
 from orrery.text.tokenizer import FILES as TOKENIZER_FILES
 from orrery.tuning import describe, refuse_transformed
 
-MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES)
+MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES, *SENTENCE_FILES)
 """What `save_model` leaves in a folder."""
 PADDING = "pad_token_id"
 _CONTROL = {"bos_token_id": "start", "eos_token_id": "end", PADDING: "pad"}
@@ -54,6 +57,7 @@ def save_model(
     generation: Mapping[str, Any] | None = None,
     chat: Mapping[str, str] | None = None,
     beside: Mapping[str, Tensor] | None = None,
+    sentences: Sentences | None = None,
 ) -> None:
     """Write config.json, weights, generation_config.json, the tokenizer's files, chat templates and a model card.
 
@@ -70,6 +74,7 @@ def save_model(
         generation: the content of generation_config.json; the ids of the control tokens stand there where it names
             none.
         chat: chat templates by name; ``default`` becomes chat_template.jinja.
+        sentences: how vectors of texts are made, for sentence-transformers.
         beside: tensors under Hugging Face's names that no part of the model is, as of a head of another class.
 
     Raises:
@@ -98,15 +103,24 @@ def save_model(
     theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
     with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
         folder.mkdir(parents=True, exist_ok=True)
-        if tokenizer is not None:
-            tokenizer.save(folder)
-        write_templates(folder, chat or {})
+        _write_beside(folder, tokenizer, chat or {}, sentences, model.spec.width)
         texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
         writers: dict[str, Callable[[Path], object]] = {
             WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
             **{name: text_writer(text) for name, text in texts.items()},
         }
         write_all(folder, writers)
+
+
+def _write_beside(
+    folder: Path, tokenizer: SavesItself | None, chat: Mapping[str, str], sentences: Sentences | None, width: int
+) -> None:
+    """Write what stands beside the weights: the tokenizer, chat templates, and how vectors of texts are made."""
+    if tokenizer is not None:
+        tokenizer.save(folder)
+    write_templates(folder, chat)
+    if sentences is not None:
+        write_sentences(folder, sentences, width)
 
 
 def write_all(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:

@@ -12,8 +12,9 @@ from orrery.cli.train.app import run
 from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.language_model.load import load
+from orrery.models.sentence_vectors import POOLINGS
 from orrery.objectives import Objective
-from orrery.objectives.contrastive import TERM, Contrastive, info_nce, mean_pooled, together
+from orrery.objectives.contrastive import TERM, Contrastive, info_nce, together
 from orrery.training.assemble import assemble
 from orrery.training.config import Recipe
 from orrery.training.distributed import Alone
@@ -140,7 +141,7 @@ def recipe(folder: Path, **changes: Any) -> Recipe:
 def recall(model: nn.Module, batch: Any) -> float:
     """How often the nearest other row is one that belongs to the row."""
     hidden = model.hidden(batch["ids"], real=batch["real"])
-    unit = nn.functional.normalize(mean_pooled(hidden, batch["real"]), dim=-1)
+    unit = nn.functional.normalize(POOLINGS["mean"](hidden, batch["real"]), dim=-1)
     nearest = (unit @ unit.mT).fill_diagonal_(-2).argmax(-1)
     return float(together(batch["group"])[torch.arange(len(nearest)), nearest].float().mean())
 

@@ -11,7 +11,6 @@ from orrery.errors import DataError, UsageError
 from orrery.families import load_family, spec_of
 from orrery.language_model.model import LanguageModel
 from orrery.pipelines._rows import ask, room_of, vocabulary
-from orrery.pipelines.feature_extraction import text_vectors
 from orrery.pipelines.text_classification import TextClassification, TextClassificationSettings
 from orrery.pipelines.zero_shot_classification import _entailment, _hypothesis
 from orrery.reading.read import Stored
@@ -80,13 +79,13 @@ REFUSED = {
         "load a model of entailment, or name its labels",
     ),
     "a vector of nothing": (
-        lambda m: text_vectors(m.bare, [[]]), DataError, "there is not one id", "give at least one",
+        lambda m: m.bare.vectors([[]]), DataError, "there is not one id", "give at least one",
     ),
     "a vector of the second": (
-        lambda m: text_vectors(m.bare, ["a", []]), DataError, "input 2: there is not one id", "give at least one",
+        lambda m: m.bare.vectors(["a", []]), DataError, "input 2: there is not one id", "give at least one",
     ),
     "a vector of too many": (
-        lambda m: text_vectors(m.bare, [[5] * (m.bare.context + 1)]), UsageError, "longer than this model's context",
+        lambda m: m.bare.vectors([[5] * (m.bare.context + 1)]), UsageError, "longer than this model's context",
         "shorten it",
     ),
 }  # fmt: skip

@@ -56,6 +56,11 @@ class Task(ABC):
         return {"kind": cls.source, "train": train, **held_back, **columns}
 
     @classmethod
+    def learns(cls, stored: "Stored") -> dict[str, Any]:
+        """Return the settings of the usual objective that the model to begin from decides."""
+        return {}
+
+    @classmethod
     def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
         """Return the texts of each training row: those that share a row of tokens stand together."""
         return ((text,) for text in source.texts())

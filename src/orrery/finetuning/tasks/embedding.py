@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from orrery.finetuning.findings import Findings
     from orrery.language_model.model import LanguageModel
+    from orrery.reading.read import Stored
 
 BATCH = 64
 """Texts read at once."""
@@ -24,6 +25,12 @@ class Embedding(Task):
     objective = "contrastive"
     columns = ("text", "pair")
     batches = "matches"
+
+    @classmethod
+    def learns(cls, stored: "Stored") -> dict[str, Any]:
+        """Return the pooling of the model's folder, where it has one alone: what it was trained with is trained on."""
+        modes = () if stored.sentences is None else stored.sentences.vectors.pooling.modes
+        return {"pooling": modes[0]} if len(modes) == 1 else {}
 
     @classmethod
     def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
@@ -62,12 +69,5 @@ class Embedding(Task):
 
 
 def vectors(lm: "LanguageModel", texts: Sequence[str], done: Any = None) -> "torch.Tensor":
-    """Return a vector of length one for each text: the mean of the final stream."""
-    import torch
-
-    from orrery.pipelines import pipeline
-    from orrery.pipelines.feature_extraction import mean_vector
-
-    ask = pipeline("feature-extraction", lm, batch_size=BATCH)
-    found = ask(list(texts), return_tensors=True, truncation=True, done=done)
-    return torch.stack([mean_vector(x_1LD[0], normalise=True) for x_1LD in found])
+    """Return a vector of length one for each text, as the model makes them."""
+    return lm.embed(list(texts), normalise=True, truncation=True, batch_size=BATCH, done=done)

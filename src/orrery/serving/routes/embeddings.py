@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from orrery.pipelines.feature_extraction import TextVector, text_vectors
+from orrery.language_model.vectors import TextVector
 from orrery.serving.abilities import EMBEDDINGS
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
@@ -20,14 +20,21 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
 @router.post(EMBEDDINGS, response_model=EmbeddingList, responses=FAILURES)
 async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
-    """Return the mean of the model's final hidden states over the tokens of each text, divided by its length."""
+    """Return the vector of each text: as a folder of sentence-transformers says, else its mean, of length 1."""
     served.check_model(asked.model)
     served.require(EMBEDDINGS)
     items = _items(asked)
     found = await over_rows(
         served,
         http.receive,
-        lambda done: text_vectors(served.lm, items, batch_size=BATCH, truncation=asked.truncation, done=done),
+        lambda done: served.lm.vectors(
+            items,
+            prompt=asked.prompt_name,
+            normalise=None if served.lm.sentences.given else True,
+            batch_size=BATCH,
+            truncation=asked.truncation,
+            done=done,
+        ),
     )
     width = len(found[0].vector)
     if asked.dimensions not in (None, width):
@@ -54,5 +61,5 @@ def _items(asked: EmbeddingsRequest) -> list[str | list[int]]:
 def _coded(one: TextVector, form: str) -> list[float] | str:
     """Return a vector as numbers, or as the little-endian float32 that OpenAI's clients ask for."""
     if form == "float":
-        return [float(number) for number in one.vector]
-    return base64.b64encode(one.vector.astype("<f4").tobytes()).decode()
+        return one.vector.tolist()
+    return base64.b64encode(one.vector.numpy().astype("<f4").tobytes()).decode()

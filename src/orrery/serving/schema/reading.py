@@ -26,7 +26,12 @@ class EmbeddingsRequest(Body):
     dimensions: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
         None, description="Numbers of a vector; a model has one width, and any other is refused."
     )
-    truncation: Flag = Field(False, description="Cut inputs that are longer than the context.")
+    truncation: Flag | None = Field(
+        None,
+        description="Cut inputs that are longer than the context; done by default where the model's folder says how "
+        "long rows are.",
+    )
+    prompt_name: Text | None = Field(None, description="The name of one of the prompts of the model's folder.")
     user: Text | None = Field(None, description="Taken and not used.")
 
 

@@ -1,0 +1,81 @@
+"""What sentence-transformers reads beside a model: the list of modules, and a folder for each step behind the model."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from orrery.checkpoints.tensors import write_tensors
+from orrery.models.sentence_vectors import Dense, Normalised, Sentences
+from orrery.reading.files import WEIGHTS
+from orrery.reading.sentence_folder import FLAGS, MODULES, OF_TRANSFORMERS, SETTINGS
+
+_CLASSES = {Dense: "Dense", nn.LayerNorm: "LayerNorm", Normalised: "Normalize"}
+_MOST = 10
+FOLDERS = tuple(f"{place}_{kind}" for place in range(1, _MOST) for kind in ("Pooling", *_CLASSES.values()))
+"""What the folders of the steps may be called."""
+FILES = (MODULES, SETTINGS, OF_TRANSFORMERS[0], *FOLDERS)
+
+
+def write_sentences(folder: Path, sentences: Sentences, width: int) -> None:
+    """Write how vectors of texts are made, so that sentence-transformers makes the same.
+
+    Args:
+        folder: of the model, whose own files are there.
+        sentences: how they are made.
+        width: of the model's final stream.
+    """
+    named = [("", "Transformer")]
+    for place, (kind, config, module) in enumerate(_steps(sentences, width), 1):
+        name = f"{place}_{kind}"
+        named.append((name, kind))
+        (folder / name).mkdir(exist_ok=True)
+        if config is not None:
+            _write(folder / name / "config.json", config)
+        if module is not None:
+            start = "norm." if kind == "LayerNorm" else ""
+            tensors = {f"{start}{key}": tensor.detach() for key, tensor in module.named_parameters()}
+            write_tensors(folder / name / WEIGHTS, tensors, {"format": "pt"})
+    rows = {"max_seq_length": sentences.length, "do_lower_case": sentences.lowercase}
+    _write(folder / OF_TRANSFORMERS[0], rows)
+    said = {
+        "prompts": dict(sentences.prompts),
+        "default_prompt_name": sentences.prompt,
+        "similarity_fn_name": sentences.similarity or "cosine",
+    }
+    _write(folder / SETTINGS, said)
+    _write(
+        folder / MODULES,
+        [
+            {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for place, (path, kind) in enumerate(named)
+        ],
+    )
+
+
+def _steps(sentences: Sentences, width: int) -> Iterator[tuple[str, dict[str, Any] | None, nn.Module | None]]:
+    """Yield each step's class, its configuration and what holds its tensors."""
+    vectors = sentences.vectors
+    modes = vectors.pooling.modes
+    flags = {key: mode in modes for key, mode in FLAGS.items()}
+    yield "Pooling", {"word_embedding_dimension": width, **flags, "include_prompt": sentences.pools_prompt}, None
+    for step in vectors.steps:
+        if isinstance(step, Dense):
+            config = {
+                "in_features": step.linear.in_features,
+                "out_features": step.linear.out_features,
+                "bias": step.linear.bias is not None,
+                "activation_function": step.activation,
+                **({"use_residual": True} if step.adds else {}),
+            }
+            yield "Dense", config, step
+        elif isinstance(step, nn.LayerNorm):
+            yield "LayerNorm", {"dimension": step.normalized_shape[0]}, step
+        elif isinstance(step, Normalised):
+            yield "Normalize", None, None
+
+
+def _write(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
