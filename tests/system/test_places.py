@@ -24,7 +24,7 @@ MISSING = [
     "evaluate GONE mmlu m", "evaluate GONE blimp --file t.txt", "evaluate GONE gsm8k --file t.txt",
     "evaluate GONE humaneval --file t.txt", "evaluate GONE mbpp t.txt", "evaluate m perplexity --file GONE",
     "evaluate m translation --source GONE --target t.txt", "evaluate m choices GONE", "evaluate m gsm8k --file GONE",
-    "evaluate labels GONE GONE", "neighbours GONE cat", "show ./GONE", "plan ./GONE", "plan GONE.yaml",
+    "evaluate labels GONE GONE", "neighbours GONE cat", "models GONE", "show ./GONE", "plan ./GONE", "plan GONE.yaml",
     "average GONE out", "average m out --others GONE", "export GONE gguf out", "export GONE hf out",
     "quantise GONE out", "quantise m out --text GONE", "import GONE out", "parity GONE --against m",
     "parity m --against GONE", "tokenizer show GONE hi", "tokenizer chat GONE GONE",

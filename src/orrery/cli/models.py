@@ -4,6 +4,8 @@ import json as json_format
 from pathlib import Path
 
 from orrery.cli.tables import print_table
+from orrery.errors import DataError
+from orrery.settings import hub_cache, runs_folder
 
 
 def models(*paths: Path, json: bool = False) -> None:
@@ -16,12 +18,10 @@ def models(*paths: Path, json: bool = False) -> None:
         paths: Files and folders to look for models in: runs, Hugging Face folders and GGUF files.
         json: Print one JSON object a line.
     """
-    from orrery.errors import DataError
-    from orrery.reading.inventory import inventory
-    from orrery.settings import hub_cache, runs_folder
-
     if missing := [str(path) for path in paths if not path.exists()]:
         raise DataError(f"{', '.join(missing)}: no such file or folder", "name one that is there, or none")
+    from orrery.reading.inventory import inventory
+
     found = list(inventory(paths))
     if json:
         for one in found:
