@@ -19,10 +19,11 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from orrery.kernels.compiled import exactly_compiled, in_parallel
+from orrery.kernels.quantised import LANES, lanes_added
 from orrery.kernels.step.codes import BLOCKS
 
-LANES, SUMS, ROWS = 16, 4, 4
-"""Numbers of a vector, sums of a row, and rows that are computed together."""
+SUMS, ROWS = 4, 4
+"""Sums of a row, and rows that are computed together."""
 
 _INT, _LONG, _BYTE, _FLOAT, _HALF = ir.IntType(64), ir.IntType(32), ir.IntType(8), ir.FloatType(), ir.HalfType()
 _BYTES, _LONGS, _VECTOR = (ir.VectorType(kind, LANES) for kind in (_BYTE, _LONG, _FLOAT))
@@ -216,15 +217,6 @@ def _loop(builder: ir.IRBuilder, blocks: ir.Value) -> Any:
     return cgutils.for_range(builder, blocks, intp=_INT)
 
 
-def _added_lanes(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
-    width = LANES
-    while width > 1:
-        width //= 2
-        halves = (ir.Constant(ir.VectorType(_LONG, width), list(range(at, at + width))) for at in (0, width))
-        vector = builder.fadd(*(builder.shuffle_vector(vector, vector, half) for half in halves))
-    return builder.extract_element(vector, _LONG(0))
-
-
 def _function(module: ir.Module, name: str, arguments: int) -> tuple[ir.Function, ir.IRBuilder]:
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT] * arguments), name)
     function.linkage = "internal"
@@ -262,7 +254,7 @@ def _product_function(module: ir.Module, kind: str, rows: int, features: str) ->
         first, second, third, fourth = (builder.load(place) for place in own)
         both = builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth))
         address = builder.add(out, builder.mul(out_step, _INT(row)))
-        builder.store(_added_lanes(builder, both), builder.inttoptr(address, _FLOAT.as_pointer()), align=4)
+        builder.store(lanes_added(builder, both), builder.inttoptr(address, _FLOAT.as_pointer()), align=4)
     builder.ret_void()
     return function
 

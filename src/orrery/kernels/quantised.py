@@ -78,7 +78,8 @@ def _loaded(builder: ir.IRBuilder, address: ir.Value, kind: ir.Type, mask: ir.Va
     return _called(builder, name, kind, place, _LONG(size), mask, ir.Constant(kind, None))
 
 
-def _lanes_added(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+def lanes_added(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+    """Return the sum of sixteen lanes, added in halves."""
     width = LANES
     while width > 1:
         width //= 2
@@ -126,7 +127,7 @@ class _Tile:
         for number, place in enumerate(self.sums):
             channel, row = divmod(number, self.rows)
             address = builder.add(self.out, builder.add(builder.mul(self.out_step, _INT(row)), _INT(4 * channel)))
-            total = _lanes_added(builder, builder.load(place))
+            total = lanes_added(builder, builder.load(place))
             builder.store(total, builder.inttoptr(address, _FLOAT.as_pointer()), align=4)
 
     def _group(self, first: ir.Value) -> None:

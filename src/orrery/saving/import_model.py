@@ -15,6 +15,7 @@ from orrery.checkpoints.outputs import OutputFolder
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.families import load_family, other_heads
+from orrery.models.sentence_vectors import Sentences
 from orrery.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
 from orrery.reading.gguf_model import is_gguf
 from orrery.reading.read import Stored, read, read_published
@@ -69,21 +70,8 @@ def import_model(
     with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
         weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
         stored = read_published(folder, weights, ignore_keys)
-        assert stored.family is not None
-        assert stored.config is not None
-        generation = stored.generation or None
-        beside = other_heads(load_family(stored.family), stored.config, weights)
-        save_model(
-            fresh,
-            stored.model,
-            stored.family,
-            stored.config,
-            stored.tokenizer,
-            generation=generation,
-            chat=stored.chat,
-            beside=beside,
-            sentences=sentences,
-        )
+        beside = other_heads(load_family(stored.family), stored.config or {}, weights)
+        _write(fresh, stored, beside, sentences)
         _copy_tokenizer(folder, fresh)
         _compare(stored, beside, fresh, out)
     say(f"{out}: {len(weights_of(stored.model)) + len(beside):,} tensors, read back equal bit for bit")
@@ -99,25 +87,34 @@ def _from_gguf(
     if ignore_keys:
         raise UsageError("a GGUF file has no config.json, of which keys could be left out", "leave --ignore-keys away")
     stored = read(source, say)
-    assert stored.family is not None
-    assert stored.config is not None
     rounded = bool(stored.model.transforms)
     merge(stored.model)
     with target.aside() as fresh:
-        save_model(
-            fresh,
-            stored.model,
-            stored.family,
-            stored.config,
-            stored.tokenizer,
-            generation=stored.generation or None,
-            chat=stored.chat,
-        )
+        _write(fresh, stored)
         _compare(stored, {}, fresh, out)
     say(f"{out}: {len(weights_of(stored.model)):,} tensors, read back equal bit for bit")
     if rounded:
         say("they were rounded when the file was made: what stands here are the same numbers in float32")
     return stored
+
+
+def _write(
+    fresh: Path, stored: Stored, beside: Mapping[str, Tensor] | None = None, sentences: Sentences | None = None
+) -> None:
+    """Write a model as a Hugging Face folder."""
+    assert stored.family is not None
+    assert stored.config is not None
+    save_model(
+        fresh,
+        stored.model,
+        stored.family,
+        stored.config,
+        stored.tokenizer,
+        generation=stored.generation or None,
+        chat=stored.chat,
+        beside=beside,
+        sentences=sentences,
+    )
 
 
 def _weights(
