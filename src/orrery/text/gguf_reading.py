@@ -93,7 +93,7 @@ def tokenizer_of(facts: Mapping[str, Any]) -> Tokenizer | None:
     kind = facts.get(f"{PREFIX}model")
     if kind in (None, "none", "no_vocab"):
         return None
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ModelFileError(
             f"its tokenizer is of the kind {str(kind)[:40]!r}; read are {', '.join(_KINDS)}",
             "take the Hugging Face folder of the same model",
@@ -126,7 +126,7 @@ def _definition(known: _Facts, **parts: Any) -> dict[str, Any]:
 def _byte_level(known: _Facts) -> dict[str, Any]:
     """Return byte-level BPE."""
     name = known.known.get("pre") or "default"
-    rule = RULES.get(name)
+    rule = RULES.get(name) if isinstance(name, str) else None
     if rule is None:
         raise ModelFileError(
             f"its texts are cut by the rule {str(name)[:40]!r}, which is not known here",
