@@ -186,3 +186,17 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
         assert any(word in refused.value.message for word in words.split("|")) or architecture, refused.value
         assert str(path) in refused.value.message
         assert refused.value.hint
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2"])
+def test_a_fact_of_any_value_ends_in_nothing_else_than_a_refusal(family: str, tmp_path: Path) -> None:
+    plain = export_gguf(read(saved(tmp_path / "model", family)), tmp_path / "x.gguf", "f32").path
+    hints = []
+    for key in GgufFile(plain).facts.keys() - {"general.architecture"}:
+        for value in ("x", [1, 2], 2**31):
+            try:
+                read(rewritten(plain, tmp_path / "y.gguf", "F32", {key: value}))
+            except ModelFileError as error:
+                hints.append(error.hint)
+    assert len(hints) > 10
+    assert all(hints)
