@@ -3,17 +3,20 @@
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 
 import programs
 from orrery.runs import execute as executing
+from orrery.training.config import Recipe
 from orrery.training.denormals import are_zero, denormals_as_zero
+from orrery.training.progress import Silent
+from stand_ins import stand_in
 
 PROGRAM = """
 import torch
+from orrery.training.config import Recipe
 from orrery.training.denormals import denormals_as_zero
 torch.set_num_threads(2)
 with denormals_as_zero():
@@ -59,8 +62,8 @@ def test_a_run_is_executed_with_them_as_zero(monkeypatch: pytest.MonkeyPatch) ->
         raise InterruptedError
 
     monkeypatch.setattr(executing, "find_ranks", ranks)
-    recipe: Any = SimpleNamespace(training=SimpleNamespace(device="cpu"))
-    reporter: Any = None
+    recipe = stand_in(Recipe, training=SimpleNamespace(device="cpu"))
+    reporter = Silent()
     with pytest.raises(InterruptedError):
         executing.execute(recipe, Path("run"), reporter, resume=False, overwrite=False)
     assert seen == [True]
