@@ -63,7 +63,7 @@ def rewritten(
         tensor = file[name]
         blocks = tensor.ndim == 2 and tensor.dtype == torch.float32 and only(name) and own.block > 1
         if blocks and tensor.shape[1] % own.block == 0 and not name.startswith(("position", "rope")):
-            stored = random_blocks(*tensor.shape, own, rng)
+            stored = random_blocks(tensor.shape[0], tensor.shape[1], own, rng)
             writer.add_tensor(name, stored, raw_dtype=gguf.GGMLQuantizationType[kind])
         else:
             writer.add_tensor(name, tensor.numpy())
