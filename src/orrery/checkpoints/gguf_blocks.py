@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orrery.checkpoints.gguf_file import KINDS, PLAIN, Entry, Kind
+from orrery.checkpoints.gguf_file import KINDS, PLAIN, Kind
 
 BY_NAME = {kind.name: kind for kind in KINDS.values()}
 AT_ONCE = 1 << 22
@@ -38,11 +38,6 @@ def unpacked(stored: Tensor, kind: Kind, dtype: torch.dtype = torch.float32) -> 
     for first in range(0, len(blocks), step):
         numbers[first : first + step] = _formula(kind)(blocks[first : first + step])
     return numbers.reshape(*stored.shape[:-1], -1)
-
-
-def entry_numbers(stored: Tensor, entry: Entry, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return the numbers of a tensor of a file."""
-    return unpacked(stored, entry.kind, dtype)
 
 
 def _formula(kind: Kind) -> Callable[[Tensor], Tensor]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 import torch
 from jaxtyping import Bool, Float
@@ -150,14 +150,3 @@ class Sentences:
 def mean_of_tokens() -> Sentences:
     """Return what makes vectors where no folder says how: the mean over all tokens."""
     return Sentences(SentenceVectors(Pooling(("mean",))), given=False)
-
-
-def described(vectors: SentenceVectors) -> list[Any]:
-    """Return the steps in words: ``['mean', 'dense 384 to 256', 'normalised']``."""
-    told: list[Any] = ["+".join(vectors.pooling.modes)]
-    for step in vectors.steps:
-        if isinstance(step, Dense):
-            told.append(f"dense {step.linear.in_features} to {step.linear.out_features}")
-        else:
-            told.append({Normalised: "normalised", nn.LayerNorm: "layer norm"}.get(type(step), type(step).__name__))
-    return told

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orrery.checkpoints.gguf_file import PLAIN, GgufFile, parts_of
+from orrery.checkpoints.gguf_file import GgufFile, parts_of
 from orrery.checkpoints.store import SPEC
 from orrery.checkpoints.tensors import NAMES
 from orrery.errors import OrreryError
@@ -144,7 +144,7 @@ def _gguf(name: str, place: Path) -> Found:
             numbers += (entry.end - entry.start) // entry.kind.size * entry.kind.block
     facts: Mapping[str, Any] = files[0].facts
     family, size = str(facts.get("general.architecture")), sum(part.stat().st_size for part in parts)
-    kinds = tuple(kind for kind, _ in stored.most_common() if kind not in PLAIN or len(stored) == 1) or ("F32",)
+    kinds = tuple(kind for kind, _ in stored.most_common())
     try:
         spec = described(place).spec
     except OrreryError as error:
@@ -156,7 +156,7 @@ def _gguf(name: str, place: Path) -> Found:
 def _folder(name: str, place: Path) -> Found:
     folder = locate(place)
     described_as = described(folder)
-    weights = open_weights(folder) if not (folder / SPEC).is_file() else _own(folder)
+    weights = open_weights(folder)
     stored: Counter[str] = Counter()
     for tensor in weights.empty().values():
         stored[NAMES[tensor.dtype]] += tensor.nbytes
@@ -168,15 +168,6 @@ def _folder(name: str, place: Path) -> Found:
     return Found(
         name, place, sum(stored.values()), family or "", weights.elements, kinds, _able(described_as.spec, chats)
     )
-
-
-def _own(folder: Path) -> Any:
-    from orrery.checkpoints.store import MODEL
-    from orrery.checkpoints.tensors import TensorFile
-    from orrery.reading.files import Weights
-
-    own = folder / MODEL
-    return Weights([TensorFile(own if own.is_file() else folder / WEIGHTS)])
 
 
 def _able(spec: ModelSpec, chats: bool) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from bombs import refusals
-from orrery.checkpoints.gguf_blocks import BY_NAME, FORMULAS, entry_numbers, unpacked
+from orrery.checkpoints.gguf_blocks import BY_NAME, FORMULAS, unpacked
 from orrery.checkpoints.gguf_file import KINDS, PLAIN, GgufFile, parts_of
 from orrery.errors import ModelFileError
 
@@ -59,7 +59,7 @@ def test_facts_and_tensors_are_as_they_were_written(tmp_path: Path) -> None:
     found = opened(tmp_path / "x.gguf", GOOD)
     assert found.facts == {"a": 7, "b": "ä", "c": ["x", ""]}
     assert found["t"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert entry_numbers(found["u"], found.entries["u"]).tolist() == [number / 2 for number in range(32)]
+    assert unpacked(found["u"], found.entries["u"].kind).tolist() == [number / 2 for number in range(32)]
     assert (list(found), len(found)) == (["t", "u"], 2)
 
 
