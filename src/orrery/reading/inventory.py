@@ -58,7 +58,7 @@ def inventory(paths: Sequence[Path] = ()) -> Iterator[Found]:
     """Yield the models below some paths; without any, the runs and what was fetched from the hub."""
     if paths:
         for path in paths:
-            yield from (_found(str(place), place) for place in _below(path))
+            yield from (_found(str(place), place) for place in _below(path, set()))
         return
     for run in _folders(runs_folder()):
         if _is_run(run):
@@ -80,12 +80,18 @@ def _is_model(path: Path) -> bool:
     return _is_run(path) or (path / SPEC).is_file() or bool((path / CONFIG).is_file() and weights)
 
 
-def _below(path: Path, depth: int = 0) -> Iterator[Path]:
-    """Yield the models at a path and below it; of a split one the first file, and nothing inside a model's folder."""
+def _below(path: Path, seen: set[Path], depth: int = 0) -> Iterator[Path]:
+    """Yield the models at a path and below it; of a split one the first file, and nothing inside a model's folder.
+
+    A folder that links lead to again is ``seen``.
+    """
     if path.is_file():
         if path.suffix == SUFFIX and _is_first(path):
             yield path
         return
+    if path.resolve() in seen:
+        return
+    seen.add(path.resolve())
     if _is_model(path):
         yield path
         return
@@ -94,7 +100,7 @@ def _below(path: Path, depth: int = 0) -> Iterator[Path]:
             names = sorted(entry.name for entry in entries if entry.is_dir() or entry.name.endswith(SUFFIX))
         for name in names:
             try:
-                yield from _below(path / name, depth + 1)
+                yield from _below(path / name, seen, depth + 1)
             except OSError:  # a folder of another user's
                 continue
 

@@ -35,6 +35,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (pickled / "config.json").write_bytes((folder / "config.json").read_bytes())
     (pickled / "pytorch_model.bin").write_bytes(b"x")
     (root / "nothing").mkdir()
+    for name in ("up", "again"):  # links that lead round in circles
+        (root / "deep" / name).symlink_to(root)
     return root
 
 
