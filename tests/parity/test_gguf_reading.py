@@ -19,7 +19,7 @@ from orrery.language_model.load import load
 from orrery.reading.read import read
 from orrery.text.gguf_rules import RULES
 from orrery.text.tokenizer import Tokenizer
-from orrery.tuning import merge
+from orrery.tuning import merge, numbers_of
 from tests.parity.test_gguf import FAMILIES, KNOWN, saved, written
 
 IDS = torch.randint(0, 30, (2, 12), generator=torch.Generator().manual_seed(0))
@@ -73,9 +73,10 @@ def test_every_kind_in_every_architecture_is_the_unpacked_model(
     stored, theirs = read(path), gguf.GGUFReader(path)
     stays = {name for name, p in stored.model.named_parameters() if p.dtype == torch.uint8}
     assert bool(stays) == (kind in BLOCKS)
-    few = logits(stored.model)
+    few, count = logits(stored.model), numbers_of(stored.model)
     wide = logits(stored.model.double())
     whole = merge(stored.model)
+    assert count == sum(parameter.numel() for parameter in whole.parameters())
     assert not [name for name, p in whole.named_parameters() if p.dtype == torch.uint8]
     assert (wide - logits(whole)).abs().max() <= 1e-12 * wide.abs().max()
     assert (few - wide).abs().max() <= 1e-4 * wide.abs().max()

@@ -7,7 +7,7 @@ from orrery.schema.lazy import lazily
 if TYPE_CHECKING:
     from orrery.tuning._adapter import Adapter
     from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable, spec_json
-    from orrery.tuning._linear import BlockEmbedding, TransformedLinear, matrix_of, merge
+    from orrery.tuning._linear import BlockEmbedding, TransformedLinear, matrix_of, merge, numbers_of
     from orrery.tuning._registry import from_json, load_transform, names, register
     from orrery.tuning._row_adapters import RowAdapters, lora_pairs
     from orrery.tuning._transform import Transform
@@ -26,6 +26,7 @@ __all__ = [
     "matrix_of",
     "merge",
     "names",
+    "numbers_of",
     "refuse_transformed",
     "refuse_untrainable",
     "register",
@@ -38,7 +39,7 @@ __getattr__ = lazily(
     {
         "_adapter": ("Adapter",),
         "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable", "spec_json"),
-        "_linear": ("BlockEmbedding", "TransformedLinear", "matrix_of", "merge"),
+        "_linear": ("BlockEmbedding", "TransformedLinear", "matrix_of", "merge", "numbers_of"),
         "_row_adapters": ("RowAdapters", "lora_pairs"),
         "_registry": ("from_json", "load_transform", "names", "register"),
         "_transform": ("Transform",),

@@ -110,6 +110,17 @@ def matrix_of(module: nn.Module) -> Tensor:
     return found.detach()
 
 
+def numbers_of(model: nn.Module) -> int:
+    """Return how many numbers a model has, tied ones once, whatever form its matrices are stored in."""
+    found = {id(parameter): parameter.numel() for parameter in model.parameters()}
+    for module in model.modules():
+        if isinstance(module, BlockEmbedding):
+            found[id(module.weight)] = module.num_embeddings * module.embedding_dim
+        elif isinstance(module, TransformedLinear) and module.stored_as is not None:
+            found[id(module.weight)] = module.out_features * module.in_features
+    return sum(found.values())
+
+
 @dataclass(frozen=True)
 class _Target:
     """A linear, its names, and the places that hold it."""

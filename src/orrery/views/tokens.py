@@ -7,6 +7,7 @@ from torch import Tensor
 
 from orrery.language_model.model import LanguageModel
 from orrery.schema.section import Section
+from orrery.tuning import numbers_of
 from orrery.views import _view
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
@@ -43,7 +44,7 @@ def session(subject: Subject) -> dict[str, Any]:
         "load": load_line(lm),
         "run": None if subject.run is None else subject.run.name,
         "family": lm.family,
-        "parameters": sum(parameter.numel() for parameter in lm.model.parameters()),
+        "parameters": numbers_of(lm.model),
         "dtype": str(lm.model.dtype).removeprefix("torch."),
         "device": str(lm.device),
         "context": lm.context,
