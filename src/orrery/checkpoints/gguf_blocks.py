@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from orrery.checkpoints.gguf_file import KINDS, PLAIN, Kind
@@ -155,3 +156,12 @@ FORMULAS: dict[str, Callable[[Tensor], Tensor]] = {
     "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
 }  # fmt: skip
 """From the bytes of blocks ``[blocks, size]`` to their numbers in float32 ``[blocks, block]``."""
+
+
+def rounded_to_q8_0(matrix: Float[Tensor, "rows width"]) -> UInt8[Tensor, "rows stored"]:
+    """Return a matrix in blocks of Q8_0: ``d = max|w| / 127`` in float16, then ``round(w / d)`` for 32 numbers."""
+    blocks = matrix.detach().float().reshape(-1, 32)
+    scale = (blocks.abs().amax(1, keepdim=True) / 127).to(torch.float16)
+    wide = scale.float()
+    whole = torch.where(wide > 0, blocks / wide, 0.0).round().clamp(-128, 127).to(torch.int8)
+    return torch.cat([scale.view(torch.uint8), whole.view(torch.uint8)], 1).reshape(len(matrix), -1)

@@ -7,7 +7,14 @@ from orrery.cli.numbers import COUNT
 from orrery.cli.places import DATA, MODEL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orrery.language_model.model import LanguageModel
+    from orrery.tuning.blocks import StoredBlocks
     from orrery.tuning.quantise import Quantise
+
+READ, WINDOW = 100_000, 512
+"""Characters of a text that numbers are chosen for, and tokens of a window of it."""
 
 
 def quantise(
@@ -18,6 +25,7 @@ def quantise(
     bits: Literal[8, 4] = 8,
     group: Annotated[int | None, COUNT] = None,
     head: Literal["8", "4", "keep"] = "8",
+    calibrate: Annotated[Path | None, DATA] = None,
     text: Annotated[Path | None, DATA] = None,
     overwrite: bool = False,
 ) -> None:
@@ -30,19 +38,23 @@ def quantise(
         model: A run, a checkpoint, or a Hugging Face folder.
         out: The folder to write.
         bits: Of the matrices inside blocks.
-        group: Inputs that share a scale; by default the whole channel with 8 bits, 128 with 4.
-        head: Bits of the matrix before the logits, or keep; one that is the embedding table is always kept.
+        group: Inputs that share a scale; by default the whole channel with 8 bits, 32 with 4.
+        head: Bits of the matrix before the logits, or keep; one that is the embedding table has 8, as Q8_0.
+        calibrate: A file or folder of text for which numbers of 4 bits are chosen (GPTQ), of which the first 100,000
+            characters are read; a minute for a hundred million parameters.
         text: A file or folder of text whose perplexity is measured before and after.
         overwrite: Replace a quantised model that is in the folder, which holds nothing else.
     """
     from orrery.exporting import quantised
     from orrery.reports.status import waiting
 
+    read = None if calibrate is None else _reader(calibrate, bits)
     before = None if text is None else _perplexity(model, text)
     with waiting() as line:
         line.now("rounding")
+        kept = None if head == "keep" else int(head)
         done = quantised.quantise(
-            model, out, bits, group=group, head=None if head == "keep" else int(head), overwrite=overwrite
+            model, out, bits, group=group, head=kept, calibrate=read, say=line.now, overwrite=overwrite
         )
     print(f"{model}: {done.before:,} bytes of weights, read in {done.read_before:.2f} s")
     print(
@@ -57,9 +69,30 @@ def quantise(
         print(f"perplexity of {text}: {before:.4f} before, {after:.4f} after, {100 * (after / before - 1):+.3f} %")
 
 
-def _described(transform: "Quantise") -> str:
+def _reader(path: Path, bits: int) -> "Callable[[LanguageModel], object]":
+    """Return what lets a model read the text that its numbers are chosen for."""
+    from orrery.data.corpora import read_corpus
+    from orrery.errors import UsageError
+    from orrery.tasks.perplexity import evaluate_perplexity
+
+    if bits != 4:
+        raise UsageError(f"--calibrate chooses numbers of 4 bits, and {bits} were asked for", "add --bits 4")
+    texts, left = list[str](), READ
+    for document in read_corpus(str(path)):
+        texts.append(document.text[:left])
+        left -= len(texts[-1])
+        if not left:
+            break
+    return lambda lm: evaluate_perplexity(lm, texts, length=min(lm.context, WINDOW), batch_size=4)
+
+
+def _described(transform: "Quantise | StoredBlocks") -> str:
+    from orrery.tuning.quantise import FOUR_BIT_GROUP, Quantise
+
+    if not isinstance(transform, Quantise):
+        return f"in blocks: {', '.join(transform.parameters)}"
     names = ", ".join(transform.targets)
-    inputs = transform.group or (128 if transform.bits == 4 else None)
+    inputs = transform.group or (FOUR_BIT_GROUP if transform.bits == 4 else None)
     return f"int{transform.bits}, one scale for {f'up to {inputs} inputs' if inputs else 'an output channel'}: {names}"
 
 

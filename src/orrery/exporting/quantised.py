@@ -1,11 +1,14 @@
 """A model with its matrices in whole numbers, as a folder: written aside, read back, compared, then given its name."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
+from orrery.checkpoints.gguf_blocks import BY_NAME
 from orrery.checkpoints.outputs import OutputFolder
 from orrery.exporting.average import WRITTEN
 from orrery.exporting.export import compare_bytes
@@ -13,6 +16,8 @@ from orrery.language_model.model import LanguageModel
 from orrery.models.model import Model
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
+from orrery.tuning.blocks import StoredBlocks, can_stay, store_table
+from orrery.tuning.calibrate import apply_calibrated
 from orrery.tuning.quantise import Quantise
 
 _HEAD = "head."
@@ -33,7 +38,7 @@ class QuantisedFolder:
     """
 
     path: Path
-    transforms: tuple[Quantise, ...]
+    transforms: tuple[Quantise | StoredBlocks, ...]
     before: int
     after: int
     read_before: float
@@ -48,9 +53,11 @@ def quantise(
     *,
     group: int | None = None,
     head: int | None = 8,
+    calibrate: Callable[[LanguageModel], Any] | None = None,
+    say: Callable[[str], None] = lambda line: None,
     overwrite: bool = False,
 ) -> QuantisedFolder:
-    """Write a model with the matrices of its blocks in whole numbers, and those of its head where none is tied.
+    """Write a model with the matrices of its blocks and of its head in whole numbers.
 
     The folder is in our own layout, which keeps what was done to a model; it loads as any other model.
 
@@ -59,7 +66,10 @@ def quantise(
         out: the new folder.
         bits: 8 or 4 for the matrices inside blocks.
         group: inputs that share a scale, see `Quantise`.
-        head: bits for the head, or none, and it stays as it is. A head that is the embedding table stays too.
+        head: bits for the head, or none, and it stays as it is. A head that is the embedding table, and with it the
+            table, is stored in Q8_0, whatever the bits, where its width is a multiple of 32.
+        calibrate: lets the model read a text, for which the four-bit numbers of the blocks are chosen (GPTQ).
+        say: told what is done.
         overwrite: replace such a folder that is there.
 
     Raises:
@@ -73,10 +83,16 @@ def quantise(
     stored = read(model)
     reading = time.perf_counter() - start
     before = _bytes(stored.model)
-    names, notes = _head_of(stored.model) if head else ((), ())
+    names, tied = _head_of(stored.model) if head else ((), None)
     heads = [Quantise(bits=head, group=group if head == bits else None, targets=names)] if head and names else []
-    for transform in (blocks, *heads):
+    if calibrate is None:
+        blocks.apply(stored.model)
+    else:
+        lm, read_text = LanguageModel(stored), calibrate
+        apply_calibrated(blocks, stored.model, lambda: read_text(lm), say)
+    for transform in heads:
         transform.apply(stored.model)
+    notes, tables = _stored_table(stored.model, *tied) if tied else ((), ())
     weights = weights_of(stored.model)
     with target.aside(_bytes(stored.model)) as fresh:
         LanguageModel(stored).save(fresh, layout="own")
@@ -84,18 +100,27 @@ def quantise(
         again = read(fresh).model
         rereading = time.perf_counter() - start
         compare_bytes(weights, weights_of(again))
-    return QuantisedFolder(Path(out), (blocks, *heads), before, _bytes(stored.model), reading, rereading, tuple(notes))
+    done: tuple[Quantise | StoredBlocks, ...] = (blocks, *heads, *tables)
+    return QuantisedFolder(Path(out), done, before, _bytes(stored.model), reading, rereading, notes)
 
 
-def _head_of(model: Model) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the linears of the head that share no matrix, and a note for those that do."""
-    users: dict[int, int] = {}
-    for _, parameter in model.named_parameters(remove_duplicate=False):
-        users[id(parameter)] = users.get(id(parameter), 0) + 1
+def _head_of(model: Model) -> tuple[tuple[str, ...], tuple[str, str] | None]:
+    """Return the linears of the head that share no matrix, and the names of one that does and of its table."""
+    users: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        users.setdefault(id(parameter), []).append(name)
     linears = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
-    inside = {name: users[id(part.weight)] > 1 for name, part in linears.items() if name.startswith(_HEAD)}
-    notes = tuple(f"{name} is the embedding table and stays as it is" for name, tied in inside.items() if tied)
-    return tuple(name for name, tied in inside.items() if not tied), notes
+    inside = {name: users[id(part.weight)] for name, part in linears.items() if name.startswith(_HEAD)}
+    tied = [(name, shared[0]) for name, shared in inside.items() if len(shared) > 1]
+    return tuple(name for name, shared in inside.items() if len(shared) == 1), tied[0] if tied else None
+
+
+def _stored_table(model: Model, head: str, table: str) -> tuple[tuple[str, ...], tuple[StoredBlocks, ...]]:
+    """Store the table that a head is tied to in blocks, and return a note, and what was done."""
+    width = model.get_parameter(table).shape[1]
+    if width % BY_NAME["Q8_0"].block or not can_stay(model, table) or not can_stay(model, f"{head}.weight"):
+        return (f"{head} is the embedding table and stays as it is: a table of {width} channels has no blocks",), ()
+    return (f"{head} is the embedding table: both are in Q8_0, eight bits a number",), (store_table(model, table),)
 
 
 def _bytes(model: Model) -> int:

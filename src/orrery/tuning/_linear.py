@@ -155,6 +155,15 @@ def replace_linears(
             setattr(owner, leaf, module)
 
 
+def targeted(model: Model, targets: Sequence[str], leave: Sequence[str]) -> dict[str, nn.Linear | TransformedLinear]:
+    """Return the linears that ``replace_linears`` would replace, by their first name, in the order of the model.
+
+    Raises:
+        UsageError: as it does.
+    """
+    return {target.names[0]: target.linear for target in _targets(model, targets, leave)}
+
+
 def named_linears(model: Model, names: Sequence[str]) -> dict[str, nn.Linear | TransformedLinear]:
     """Return the linears of these names.
 

@@ -10,7 +10,7 @@ Whole = Int8[Tensor, "out in"] | UInt8[Tensor, "out half"]
 BLOCK = 1 << 22
 """Numbers that are rounded at once: more would be memory alone."""
 
-_EIGHT, _FOUR = 127, 8
+_EIGHT, FOUR = 127, 8
 _SHRINKINGS = 16
 """Scales that are tried for a group of four-bit numbers, from that of the largest magnitude downwards."""
 
@@ -50,27 +50,40 @@ def _rounded_rows(weight: Tensor, bits: int, group: int, dtype: torch.dtype) -> 
     if bits == 8:
         peak = numbers.abs().amax(2, keepdim=True)
         scale = torch.where(peak > 0, peak / _EIGHT, 1.0).to(dtype)
-        whole = _steps(numbers, scale, -_EIGHT, _EIGHT)
+        whole = steps(numbers, scale, -_EIGHT, _EIGHT)
         return whole.flatten(1).to(torch.int8), scale.squeeze(2)
-    scale = _best_scale(numbers).to(dtype)
-    low, high = (_steps(numbers, scale, -_FOUR, _FOUR - 1) + _FOUR).to(torch.uint8).chunk(2, 2)
-    return (low | high << 4).flatten(1), scale.squeeze(2)
+    scale = best_scale(numbers).to(dtype)
+    return packed(steps(numbers, scale, -FOUR, FOUR - 1)), scale.squeeze(2)
 
 
-def _steps(numbers: Tensor, scale: Tensor, least: int, most: int) -> Tensor:
+def packed(whole: Float[Tensor, "out groups inputs"]) -> UInt8[Tensor, "out half"]:
+    """Return numbers from -8 to 7 as bytes of two: those of the first half of a group are the low ones."""
+    low, high = (whole + FOUR).to(torch.uint8).chunk(2, 2)
+    return (low | high << 4).flatten(1)
+
+
+def steps(numbers: Tensor, scale: Tensor, least: int, most: int) -> Tensor:
+    """Return the nearest whole number of each, within bounds."""
     return (numbers / scale).round().clamp(least, most)
 
 
-def _best_scale(numbers: Float[Tensor, "out groups inputs"]) -> Float[Tensor, "out groups one"]:
-    """Return the scales of groups in four bits: -8 stands for the largest magnitude, or for less and that is cut."""
+def best_scale(
+    numbers: Float[Tensor, "out groups inputs"], weights: Float[Tensor, "inputs"] | None = None
+) -> Float[Tensor, "out groups one"]:
+    """Return the scales of groups in four bits: -8 stands for the largest magnitude, or for less and that is cut.
+
+    ``weights`` say how much the squared error of each number counts, alike by default.
+    """
+    counted = numbers if weights is None else numbers * weights
     largest = numbers.gather(2, numbers.abs().argmax(2, keepdim=True))
     best, least = torch.ones_like(largest), torch.full_like(largest, torch.inf)
     for step in range(_SHRINKINGS):
-        scale = torch.where(largest != 0, largest / -(_FOUR + step * 0.25 - 0.5), 1.0)
-        whole = _steps(numbers, scale, -_FOUR, _FOUR - 1)
-        square = whole.square().sum(2, keepdim=True)
-        scale = torch.where(square > 0, (numbers * whole).sum(2, keepdim=True) / square, scale)
-        error = (numbers - scale * whole).square().sum(2, keepdim=True)
+        scale = torch.where(largest != 0, largest / -(FOUR + step * 0.25 - 0.5), 1.0)
+        whole = steps(numbers, scale, -FOUR, FOUR - 1)
+        square = (whole.square() if weights is None else whole.square() * weights).sum(2, keepdim=True)
+        scale = torch.where(square > 0, (counted * whole).sum(2, keepdim=True) / square, scale)
+        errors = (numbers - scale * whole).square()
+        error = (errors if weights is None else errors * weights).sum(2, keepdim=True)
         best, least = torch.where(error < least, scale, best), torch.minimum(error, least)
     return torch.where(best != 0, best, 1.0)
 
@@ -80,5 +93,5 @@ def written_out(weight: Whole, scale: Float[Tensor, "out groups"]) -> Float[Tens
     groups = scale.shape[1]
     numbers = weight.unflatten(1, (groups, -1))
     if weight.dtype == torch.uint8:
-        numbers = torch.cat((numbers & 15, numbers >> 4), 2).to(torch.int8) - _FOUR
+        numbers = torch.cat((numbers & 15, numbers >> 4), 2).to(torch.int8) - FOUR
     return (numbers.to(scale.dtype) * scale[:, :, None]).flatten(1)

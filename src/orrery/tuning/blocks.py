@@ -1,7 +1,7 @@
 """Matrices in the blocks of a GGUF file: what others have rounded runs as it is stored."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.checkpoints.gguf_blocks import BY_NAME
+from orrery.checkpoints.gguf_blocks import BY_NAME, rounded_to_q8_0
 from orrery.checkpoints.gguf_file import Kind
 from orrery.errors import UsageError
 from orrery.kernels.step.codes import BLOCKS as KINDS
@@ -61,18 +61,14 @@ class StoredBlocks(Transform):
             UsageError: a name is that of no linear's matrix and no table of tokens, a kind is unknown, rows are no
                 whole blocks, or the model has weights already, which only llama.cpp rounds.
         """
-        parameters, owners = dict(model.named_parameters()), defaultdict[int, list[str]](list)
-        for path, module in model.named_modules(remove_duplicate=False):
-            owners[id(getattr(module, "weight", None))].append(path)
+        parameters, owners = dict(model.named_parameters()), _owners(model)
         for name, kind in self.kinds().items():
             parameter = _parameter(parameters, name)
             if not parameter.is_meta:
                 message = f"{name} has numbers, and blocks are read from a GGUF file"
                 raise UsageError(message, "orrery export MODEL gguf x.gguf --type q8_0 writes such a file")
             stored = nn.Parameter(_empty(name, parameter, kind), requires_grad=False)
-            for path in owners[id(parameter)]:
-                owner, _, leaf = path.rpartition(".")
-                setattr(model.get_submodule(owner), leaf, _stored(path, model.get_submodule(path), stored, kind))
+            _put(model, owners[id(parameter)], stored, kind)
         model.requires_grad_(False)
         model.transforms = (*model.transforms, self)
         return model
@@ -90,6 +86,41 @@ class StoredBlocks(Transform):
                 raise UsageError(f"blocks: {entry!r} is no parameter with a kind", f"kinds are {', '.join(KINDS)}")
             found[name] = BY_NAME[kind]
         return found
+
+
+@torch.no_grad()
+def store_table(model: Model, name: str) -> StoredBlocks:
+    """Store a table of tokens, and the head that is tied to it, in Q8_0: eight bits and a scale for 32 numbers.
+
+    Args:
+        model: changed in place; what is stored so learns nothing.
+        name: of the table's parameter.
+
+    Raises:
+        UsageError: it is no table, or its rows are no whole blocks.
+    """
+    kind, parameter = BY_NAME["Q8_0"], _parameter(dict(model.named_parameters()), name)
+    _empty(name, parameter, kind)
+    stored = nn.Parameter(rounded_to_q8_0(parameter.detach()), requires_grad=False)
+    _put(model, _owners(model)[id(parameter)], stored, kind)
+    transform = StoredBlocks(parameters=(f"{name} {kind.name}",))
+    model.transforms = (*model.transforms, transform)
+    return transform
+
+
+def _owners(model: Model) -> Mapping[int, list[str]]:
+    """Return the paths of the modules that hold a weight, by its identity."""
+    found = defaultdict[int, list[str]](list)
+    for path, module in model.named_modules(remove_duplicate=False):
+        found[id(getattr(module, "weight", None))].append(path)
+    return found
+
+
+def _put(model: Model, paths: Iterable[str], stored: nn.Parameter, kind: Kind) -> None:
+    """Let each module that held a matrix hold it in blocks."""
+    for path in paths:
+        owner, _, leaf = path.rpartition(".")
+        setattr(model.get_submodule(owner), leaf, _stored(path, model.get_submodule(path), stored, kind))
 
 
 def _parameter(parameters: Mapping[str, nn.Parameter], name: str) -> nn.Parameter:

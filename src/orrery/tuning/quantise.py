@@ -13,8 +13,8 @@ from orrery.tuning._registry import register
 from orrery.tuning._transform import Transform
 from orrery.tuning._whole_numbers import group_of, rounded
 
-FOUR_BIT_GROUP = 128
-"""Inputs that share a scale where four bits are asked for and no group: see docs/log.md, "Quantised weights"."""
+FOUR_BIT_GROUP = 32
+"""Inputs that share a scale where four bits are asked for and no group: see docs/log.md, "Four bits"."""
 
 
 class QuantisedLinear(TransformedLinear):
@@ -56,7 +56,7 @@ class Quantise(Transform):
         leave: patterns of names that are left as they are, by default routers.
         bits: 8 or 4.
         group: inputs that share a scale, at most; where a width is no multiple of it, the largest part of the width
-            that is smaller. By default the whole channel with eight bits, 128 with four.
+            that is smaller. By default the whole channel with eight bits, 32 with four.
     """
 
     kind: ClassVar[str] = "quantise"
@@ -91,14 +91,20 @@ class Quantise(Transform):
                 raise UsageError(f"{name} is no plain linear any more", "merge it first: orrery.tuning.merge(model)")
             if not (linear.weight.is_meta or bool(linear.weight.isfinite().all())):
                 raise UsageError(f"{name}.weight has numbers that are not finite", "the model is broken: take another")
-            return QuantisedLinear(linear, self.bits, self._group(name, linear.in_features))
+            return QuantisedLinear(linear, self.bits, self.group_for(name, linear))
 
         replace_linears(model, self.targets, self.leave, stored)
         model.requires_grad_(False)
         model.transforms = (*model.transforms, self)
         return model
 
-    def _group(self, name: str, inputs: int) -> int:
+    def group_for(self, name: str, linear: nn.Linear | TransformedLinear) -> int:
+        """Return how many inputs of a linear share a scale.
+
+        Raises:
+            UsageError: its width cannot be divided into groups.
+        """
+        inputs = linear.in_features
         if self.bits == 8 and self.group is None:
             return inputs
         group = group_of(inputs, self.group or FOUR_BIT_GROUP)
