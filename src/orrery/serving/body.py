@@ -183,6 +183,6 @@ class StrictRoute(APIRoute):
             except ENDINGS:
                 raise
             except BaseException as error:  # a panic of a library in Rust is no Exception
-                return api_error(error).response()
+                return api_error(error).response(request.url.path)
 
         return answer

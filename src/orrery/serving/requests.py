@@ -138,11 +138,13 @@ def longest_answer(served: Served, prompt: int, asked: int | None, usual: int | 
     return rest if usual is None else min(usual, rest)
 
 
-def too_long(served: Served, prompt: int, answer: int, param: str, at_least: bool = False) -> ApiError:
-    """Return the refusal of a prompt that does not fit, with both numbers."""
+def too_long(
+    served: Served, prompt: int, answer: int, param: str, at_least: bool = False, context: int | None = None
+) -> ApiError:
+    """Return the refusal of a prompt that does not fit, with both numbers; ``context`` is less than the model's."""
     about = "at least " if at_least else ""
     message = (
-        f"This model's maximum context length is {served.lm.context} tokens. However, you requested "
+        f"This model's maximum context length is {context or served.lm.context} tokens. However, you requested "
         f"{about}{prompt + answer} tokens ({about}{prompt} in the prompt, {answer} in the completion). "
         "Please reduce the length of the prompt or the completion."
     )
