@@ -8,7 +8,8 @@ from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.serving.errors import ApiError
 
 COMPLETIONS, CHAT, TRANSLATE = "/v1/completions", "/v1/chat/completions", "/v1/translate"
-WRITING = (COMPLETIONS, CHAT)
+RESPONSES = "/v1/responses"
+WRITING = (COMPLETIONS, CHAT, RESPONSES)
 """The routes that an adapter answers."""
 EMBEDDINGS, CLASSIFY, TAG = "/v1/embeddings", "/v1/classify", "/v1/tag"
 
@@ -20,7 +21,8 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         return ()
     can = {
         COMPLETIONS: spec.writes,
-        CHAT: spec.writes and _chats(lm),
+        CHAT: (chats := spec.writes and _chats(lm)),
+        RESPONSES: chats,
         TRANSLATE: spec.reads_source,
         EMBEDDINGS: True,
         CLASSIFY: any(isinstance(head, SequenceHead.Spec) for head in spec.heads.values()),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import final
 
 from orrery.generation.requests import Answering, TokenScore
 from orrery.serving.answers import Piece
@@ -27,6 +28,7 @@ class Said:
     calls: Sequence[Call] = ()
 
 
+@final
 class ChatAnswers:
     """The answers to one conversation.
 
@@ -36,12 +38,14 @@ class ChatAnswers:
 
     Attributes:
         ended: the answers that have ended, by their number.
+        reasoned: how many tokens of each are reasoning, its marks among them.
     """
 
     def __init__(self, served: Served, prepared: Prepared) -> None:
         self.served, self.prepared, self.asked = served, prepared, prepared.asked
         self.ended: dict[int, Answering] = {}
         count = range(prepared.asked.choices)
+        self.reasoned = [0] * prepared.asked.choices
         self._calls = {index: CallWatch(prepared.names) for index in count}
         self._thoughts = {index: ReasoningWatch(prepared.reasoning) for index in count}
 
@@ -56,9 +60,7 @@ class ChatAnswers:
             self.ended[piece.index] = piece.answering
         if not self.watches:
             return Said(piece.text)
-        marks = self.prepared.marks
-        text = "".join(marks.get(token, "") + text for token, text in piece.parts)
-        thought, text = self._thoughts[piece.index].push(text)
+        thought, text = self._apart(piece)
         if not self.asked.used_tools:
             return Said(text, thought)
         said = self._calls[piece.index].push(text)
@@ -93,6 +95,17 @@ class ChatAnswers:
     def told_scores(self, scores: Sequence[TokenScore]) -> list[TokenScore]:
         """Return the scores of tokens without the one that ends the answer."""
         return [score for score in scores if score.token not in self.prepared.ends]
+
+    def _apart(self, piece: Piece) -> tuple[str, str]:
+        """Return what became certain of the reasoning, and of what stands behind it."""
+        watch, thoughts, texts = self._thoughts[piece.index], [], []
+        for token, text in piece.parts:
+            inside = watch.inside
+            thought, said = watch.push(self.prepared.marks.get(token, "") + text)
+            self.reasoned[piece.index] += inside or watch.inside
+            thoughts.append(thought)
+            texts.append(said)
+        return "".join(thoughts), "".join(texts)
 
     def _allowed(self, calls: list[Call]) -> list[Call]:
         """Return the calls that the client can take: one, where it asked for one or knows the old form alone."""

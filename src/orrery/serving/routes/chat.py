@@ -34,7 +34,9 @@ async def chat_completions(asked: ChatRequest, served: Serving, http: HttpReques
     prepared, answers = await begun(served, asked, prepare, stream=bool(asked.stream or asked.used_tools))
     chat = ChatAnswers(served, prepared)
     if asked.stream:
-        return EventStream(answers, _Stream(chat, head("chatcmpl", "chat.completion.chunk", served, asked.model, answers)))
+        return EventStream(
+            answers, _Stream(chat, head("chatcmpl", "chat.completion.chunk", served, asked.model, answers))
+        )
     try:
         async for pieces in answers.pieces(http.receive):
             for piece in pieces:

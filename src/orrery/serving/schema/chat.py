@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, Drawing, Flag, Text, text_or_list
+from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, OF_A_SERVICE, Drawing, Flag, Text, text_or_list
 from orrery.serving.usage import Usage
 
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
@@ -134,8 +134,14 @@ class ChatRequest(Drawing):
         "prediction": "guesses are made by the server",
         "web_search_options": "the server opens no connections",
         "verbosity": "say in a message how long the answer is to be",
+        "moderation": "nothing is moderated",
     }
     NEUTRAL: ClassVar = {"modalities": (["text"],)}
+    HARMLESS: ClassVar = {
+        **OF_A_SERVICE,
+        "metadata": "no chat is kept",
+        "store": "no chat is kept; /v1/responses keeps what it answers",
+    }
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)]
     max_completion_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(

@@ -38,12 +38,14 @@ class Body(BaseModel, ABC):
     Attributes:
         UNSUPPORTED: fields that ask for something that is not done, with what to do instead.
         NEUTRAL: the values with which they ask for nothing.
+        HARMLESS: fields of the interface that change nothing here, each with the reason.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
     NEUTRAL: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    HARMLESS: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -55,6 +57,18 @@ class Body(BaseModel, ABC):
                     message = f"{name} is not supported: {instead}"
                     raise ApiError(400, message, param=name, code="unsupported_parameter")
         return given
+
+
+_MEMORY = "whatever begins as an earlier prompt did goes on from its memory"
+OF_A_SERVICE: Mapping[str, str] = {
+    "user": "nothing depends on who asks",
+    "safety_identifier": "nothing depends on who asks",
+    "service_tier": "there is one",
+    "prompt_cache_key": _MEMORY,
+    "prompt_cache_options": _MEMORY,
+    "prompt_cache_retention": _MEMORY,
+}
+"""Fields of OpenAI's interfaces that are for its service and change nothing here."""
 
 
 class StreamOptions(BaseModel):

@@ -69,6 +69,11 @@ class ReasoningWatch:
         self._thought = self._said = ""
 
     @property
+    def inside(self) -> bool:
+        """Whether what comes now is reasoning."""
+        return self._inside
+
+    @property
     def whole(self) -> tuple[str, str]:
         """The reasoning and what is said, as far as they are certain."""
         return self._thought, self._said
