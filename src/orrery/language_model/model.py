@@ -140,11 +140,12 @@ class LanguageModel:
             truncate: ``left`` cuts the beginning of the prompt so that it and the answer fit the context.
             edits: what is changed inside the model while it writes: ``lm.trace(text).edit().zero(key, head=1)``, or a
                 list as JSON holds it. The model then runs token by token with the eager kernel.
-            others: ``typical_p``, the mass of the most typical tokens that stays possible; ``presence_penalty``, taken
-                from the logit of each token of the answer, and ``frequency_penalty``, for each time it was written;
-                ``logit_bias``, a number by id that is added to logits; ``bad_words``, strings that never stand in the
-                answer; and what all of it must be: ``regex``, ``json_schema`` (a mapping; ``{}`` for any object) or
-                ``grammar`` (context-free, in the notation of Lark).
+            others: ``typical_p``, the mass of the most typical tokens that stays possible; ``repetition_window``, how
+                many of the last tokens ``repetition_penalty`` counts; ``presence_penalty``, taken from the logit of
+                each token of the answer, and ``frequency_penalty``, for each time it was written; ``logit_bias``, a
+                number by id that is added to logits; ``bad_words``, strings that never stand in the answer; and what
+                all of it must be: ``regex``, ``json_schema`` (a mapping; ``{}`` for any object) or ``grammar``
+                (context-free, in the notation of Lark).
 
         Raises:
             UsageError: a prompt longer than the context, a setting outside its range, or an edit that does not fit.

@@ -10,7 +10,7 @@ from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import Sampler
 from orrery.language_model.generate import sampler_of
-from orrery.language_model.guides import Demands
+from orrery.language_model.guides import DRAWING, Demands
 from orrery.language_model.stored import reads_apart, vocabulary, wishes
 from orrery.language_model.texts import EVERYTHING, LONGEST_TOKEN, encode, limits_of, opening_of, prompt
 from orrery.serving.errors import ApiError, api_error
@@ -177,15 +177,7 @@ def sampler_for(served: Served, asked: Drawing) -> Sampler:
     usual: dict[str, Any] = files if files["temperature"] else {"temperature": 1.0}
     if asked.temperature is not None:
         usual = {}
-    names = (
-        "temperature",
-        "top_p",
-        "min_p",
-        "typical_p",
-        "repetition_penalty",
-        "presence_penalty",
-        "frequency_penalty",
-    )
+    names = set(DRAWING) - {"top_k", "logit_bias"}
     own = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
     if asked.top_k is not None:
         own["top_k"] = asked.top_k if asked.top_k > 0 else None

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, model_validator
 
+from orrery.generation.samplers import MOST_BACK
 from orrery.serving.errors import ApiError
 
 Whole = Annotated[int, Field(strict=True)]
@@ -89,6 +90,9 @@ class Drawing(Body, ABC):
     min_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
     typical_p: Annotated[float, Field(strict=True, gt=0, le=1)] | None = None
     repetition_penalty: Annotated[float, Field(strict=True, gt=0, le=2)] | None = None
+    repetition_window: Annotated[int, Field(strict=True, ge=1, le=MOST_BACK)] | None = Field(
+        None, description="How many of the last tokens repetition_penalty counts; all where it is left out."
+    )
     presence_penalty: Annotated[float, Field(strict=True, ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(strict=True, ge=-2, le=2)] | None = None
     logit_bias: Annotated[dict[str, Bias], Field(max_length=MOST_BIASES)] | None = None
