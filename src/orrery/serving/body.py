@@ -15,13 +15,15 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from orrery.checkpoints import strict_json
-from orrery.serving.errors import ENDINGS, ApiError, api_error
+from orrery.serving.errors import ENDINGS, OLLAMA, ApiError, api_error
 from orrery.serving.settings import Safety
 
 DEPTH = 64
 """Levels of lists and objects in a body."""
 AT_ONCE = 32 << 10
 """Bytes of a body that is parsed between two events; a longer one is parsed by another thread."""
+_UNNAMED = ("", "application/x-www-form-urlencoded", "text/plain")
+"""Content types of who names none: pages of other origins, which may send these too, are refused by their Origin."""
 REST = 3.0
 """Times as long as the parsing of a long body took, for which no other is parsed."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -143,13 +145,17 @@ def _half_characters(value: Any) -> bool:
     return isinstance(value, list) and any(map(_half_characters, value))
 
 
-def _check_kind(content_type: str, encoding: str) -> None:
-    """Refuse a body that calls itself anything but plain JSON in UTF-8."""
+def _check_kind(content_type: str, encoding: str, path: str) -> None:
+    """Refuse a body that calls itself anything but plain JSON in UTF-8.
+
+    Ollama asks for no content type, and its documentation sends JSON as curl does without one.
+    """
     kind, *settings = [part.strip().lower() for part in content_type.split(";")]
     charsets = [
         value.strip("\"' ") for name, _, value in (part.partition("=") for part in settings) if name == "charset"
     ]
-    if kind != "application/json" or any(charset not in ("utf-8", "utf8", "us-ascii") for charset in charsets):
+    kinds = ("application/json", *(_UNNAMED if path.startswith(OLLAMA) else ()))
+    if kind not in kinds or any(charset not in ("utf-8", "utf8", "us-ascii") for charset in charsets):
         raise ApiError(415, "send the body as Content-Type: application/json, in UTF-8")
     if encoding.strip().lower() != "identity":
         raise ApiError(415, "send the body as it is, without a Content-Encoding")
@@ -160,7 +166,9 @@ class _StrictRequest(Request):
 
     async def body(self) -> bytes:
         if self.method == "POST":
-            _check_kind(self.headers.get("content-type", ""), self.headers.get("content-encoding", "identity"))
+            _check_kind(
+                self.headers.get("content-type", ""), self.headers.get("content-encoding", "identity"), self.url.path
+            )
         return await super().body()
 
     async def json(self) -> Any:

@@ -210,6 +210,15 @@ class Served:
         message = f"the model {name[:100]!r} does not exist; this server has {known}"
         raise ApiError(404, message, param="model", code="model_not_found")
 
+    def check_inspection(self) -> None:
+        """Refuse to show the inside where the settings do.
+
+        Raises:
+            ApiError: 403.
+        """
+        if not self.settings.inspects:
+            raise ApiError(403, "this server does not show its inside; start it with --inspect", code="no_inspection")
+
     def require(self, path: str) -> None:
         """Refuse a route that the model cannot answer.
 
@@ -318,8 +327,7 @@ def _write_once(engine: Engine) -> None:
 
 def _inspected(request: HttpRequest) -> Served:
     found = _served(request)
-    if not found.settings.inspects:
-        raise ApiError(403, "this server does not show its inside; start it with --inspect", code="no_inspection")
+    found.check_inspection()
     return found
 
 
