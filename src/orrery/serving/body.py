@@ -9,10 +9,11 @@ from typing import Any, final
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive
+from starlette.types import Message, Receive, Scope
 
 from orrery.checkpoints import strict_json
 from orrery.serving.errors import ENDINGS, OLLAMA, ApiError, api_error
@@ -145,17 +146,25 @@ def _half_characters(value: Any) -> bool:
     return isinstance(value, list) and any(map(_half_characters, value))
 
 
-def _check_kind(content_type: str, encoding: str, path: str) -> None:
-    """Refuse a body that calls itself anything but plain JSON in UTF-8.
+def _named(scope: Scope) -> Scope:
+    """Return a request to Ollama's interface that names no content type as one of JSON.
 
-    Ollama asks for no content type, and its documentation sends JSON as curl does without one.
+    Ollama asks for none, and its documentation sends JSON as curl does without one.
     """
+    headers = Headers(scope=scope)
+    if not scope["path"].startswith(OLLAMA) or headers.get("content-type", "").partition(";")[0] not in _UNNAMED:
+        return scope
+    others = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+    return {**scope, "headers": [*others, (b"content-type", b"application/json")]}
+
+
+def _check_kind(content_type: str, encoding: str) -> None:
+    """Refuse a body that calls itself anything but plain JSON in UTF-8."""
     kind, *settings = [part.strip().lower() for part in content_type.split(";")]
     charsets = [
         value.strip("\"' ") for name, _, value in (part.partition("=") for part in settings) if name == "charset"
     ]
-    kinds = ("application/json", *(_UNNAMED if path.startswith(OLLAMA) else ()))
-    if kind not in kinds or any(charset not in ("utf-8", "utf8", "us-ascii") for charset in charsets):
+    if kind != "application/json" or any(charset not in ("utf-8", "utf8", "us-ascii") for charset in charsets):
         raise ApiError(415, "send the body as Content-Type: application/json, in UTF-8")
     if encoding.strip().lower() != "identity":
         raise ApiError(415, "send the body as it is, without a Content-Encoding")
@@ -166,9 +175,7 @@ class _StrictRequest(Request):
 
     async def body(self) -> bytes:
         if self.method == "POST":
-            _check_kind(
-                self.headers.get("content-type", ""), self.headers.get("content-encoding", "identity"), self.url.path
-            )
+            _check_kind(self.headers.get("content-type", ""), self.headers.get("content-encoding", "identity"))
         return await super().body()
 
     async def json(self) -> Any:
@@ -185,7 +192,7 @@ class StrictRoute(APIRoute):
 
         async def answer(request: Request) -> Response:
             try:
-                return await handler(_StrictRequest(request.scope, request.receive))
+                return await handler(_StrictRequest(_named(request.scope), request.receive))
             except (HTTPException, RequestValidationError):
                 raise  # told by the app's own handlers
             except ENDINGS:
