@@ -145,7 +145,7 @@ def rendered(
     said = with_objects(with_tool_calls([_plain(message) for message in messages]))
     size = sum(len(text.encode()) for message in said for text in (message.get("content") or "", str(message)))
     requests.check_size(served, size // 2, "messages")
-    variables: dict[str, Any] = thinking(served.template.source, think) | ({"tools": list(tools)} if tools else {})
+    variables: dict[str, Any] = {**thinking(served.template.source, think), "tools": list(tools)}
     try:
         return served.template.render(said, prompt=True, **variables).ids
     except OrreryError as error:

@@ -68,8 +68,15 @@ def test_calls_and_results_are_said_in_roles_that_the_template_has(chat, tools):
     assert (json.dumps(TOOL["function"], ensure_ascii=False) in told) is bool(tools)
 
 
+def test_without_tools_a_template_does_with_calls_what_it_does_elsewhere():
+    chat = dict(chats())["alternating"]
+    talk = [ASKED, {"role": "assistant", "content": "I look.", "tool_calls": [call(1, at="mat")]}]
+    assert '{"at": "mat"}' not in text_of(chat, talk)
+    assert '{"at": "mat"}' in text_of(chat, talk, tools=[])
+
+
 def test_a_call_that_is_said_is_read_as_the_call(chat):
-    told = chat.tokenizer.decode(chat.render(TALK[:2]).ids, special=True)
+    told = chat.tokenizer.decode(chat.render(TALK[:2], tools=[]).ids, special=True)
     said = told[told.index("<tool_call>") : told.rindex("</tool_call>") + len("</tool_call>")]
     assert parse_calls(said, ["look"]) == ("", [Call("look", '{"at": "mat"}'), Call("look", '{"at": "log"}')])
 
