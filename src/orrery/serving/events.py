@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -12,6 +12,7 @@ from orrery.serving.answers import Answers, GoneError, Piece
 from orrery.serving.errors import ENDINGS, ApiError, api_error
 
 
+@runtime_checkable
 class Teller(Protocol):
     """What says an answer while it grows, object by object."""
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 
 import pytest
 
@@ -387,6 +388,19 @@ def test_prompts_that_cannot_be_answered_are_refused_by_name(toy, change, named)
 def test_options_that_ask_for_nothing_are_taken(toy):
     options = {**dict.fromkeys(ollama_options.HARMLESS, 1), "mirostat": 0, "tfs_z": 1.0, "penalize_newline": True}
     assert ask(toy, "/api/chat", messages=SAID, options={**options, **FEW, "top_p": None})["done"]
+
+
+def test_the_answer_of_a_client_that_leaves_is_ended(toy, monkeypatch):
+    write(monkeypatch, toy, "so it is " * 200, end=None)
+    connection = http.client.HTTPConnection(toy.url.removeprefix("http://"), timeout=60)
+    connection.request("POST", "/api/generate", json.dumps({"prompt": "a dog"}))
+    assert json.loads(connection.getresponse().readline())["done"] is False
+    connection.close()
+    deadline = time.monotonic() + 20
+    while toy.served.gauges()["orrery_requests_inside"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert toy.served.gauges()["orrery_requests_inside"] == 0
+    assert "orrery_answers_cancelled_total 1" in toy.served.metrics.text({})
 
 
 def test_a_failure_in_a_stream_is_its_last_line(toy, monkeypatch):
