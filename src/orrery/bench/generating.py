@@ -10,20 +10,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from torch import nn
 
 from orrery.accounting.cache import cache_bytes
 from orrery.bench.machine import Machine, Reading
 from orrery.bench.rounds import Case, Series, agreement, measure
 from orrery.bench.shapes import make_model
-from orrery.bench.subjects import Orrery, Subject, open_peer
+from orrery.bench.subjects import FILE, Orrery, Subject, open_peer
 from orrery.errors import UsageError
 from orrery.generation.compiled_step import described, why_not
 from orrery.models.model import Model
 from orrery.reading.placement import place
 from orrery.reading.read import Stored, read
+from orrery.saving.import_model import import_model
 from orrery.settings import step_kernel
+from orrery.tuning._linear import BlockEmbedding, TransformedLinear
 
 KINDS = {torch.float32: "f32", torch.bfloat16: "bf16"}
+TABLES, MATRICES = (nn.Embedding, BlockEmbedding), (nn.Linear, TransformedLinear)
 CHECKED = 16
 """Tokens that are compared in float32."""
 
@@ -98,11 +102,11 @@ def bench_generate(
     """Measure a model, a folder's or one of a known shape, beside peers.
 
     Args:
-        model: a folder in the Hugging Face layout, or a name of ``shapes.SHAPES``.
-        dtype: of the weights.
+        model: a folder in the Hugging Face layout, a GGUF file, or a name of ``shapes.SHAPES``.
+        dtype: of the weights; matrices in the blocks of a file stay so, with us and in llama.cpp.
         cases: what is written.
         peers: names of ``subjects.PEERS``.
-        kinds: how llama.cpp's files store matrices, one peer each; none is that of the dtype.
+        kinds: how llama.cpp's files store matrices, one peer each; none is that of the dtype, or of the file.
         rounds: how many are counted.
         limits: measures those of the machine, once it is known that the cases can be written.
         say: told what is going on.
@@ -113,15 +117,17 @@ def bench_generate(
     with ExitStack() as held:
         aside = Path(held.enter_context(TemporaryDirectory(prefix="orrery-bench-")))
         numbers = torch.float32 if dtype == "float32" else torch.bfloat16
-        folder = Path(model) if Path(model).is_dir() else make_model(model, aside / "model", numbers, say)
-        stored = _read(folder, dtype)
+        given = Path(model) if Path(model).exists() else make_model(model, aside / "model", numbers, say)
+        stored = _read(given, dtype)
         check_cases(cases, stored.model)
         machine = limits(say)
         opened: list[Subject] = [Orrery(stored)]
-        most, files = max(case.rows for case in cases), kinds or [KINDS[numbers]]
+        plain = _unpacked(given, dtype, aside, say) if given.is_file() and peers else stored
+        most, files = max(case.rows for case in cases), kinds or [FILE if given.is_file() else KINDS[numbers]]
         for name, kind in [(peer, kind) for peer in peers for kind in _files(peer, files)]:
             say(f"{name} {kind} loads")
-            opened.append(held.enter_context(closing(open_peer(name, stored, kind, most, aside))))
+            theirs = stored if kind == FILE else plain
+            opened.append(held.enter_context(closing(open_peer(name, theirs, kind, most, aside))))
         rates = list[float]()
         probe = partial(_note_rate, Reading(), rates)
         vocabulary = stored.model.spec.vocabulary or 1
@@ -129,7 +135,7 @@ def bench_generate(
         for case in cases:
             series.append(measure(opened, case, vocabulary, rounds, say, probe))
             say(f"{case.name}: {', '.join(map(_told, series[-1]))}")
-    equal = equal_tokens(model, folder, peers, say)
+    equal = equal_tokens(model, given, peers, say)
     return Measured(
         f"{model} {dtype}",
         described(stored.model, stored.kernel),
@@ -146,6 +152,14 @@ def _read(folder: Path, dtype: str) -> Stored:
     stored = read(folder)
     place(stored.model, torch.device("cpu"), dtype)
     return replace(stored, kernel=kernel_of(stored.model))
+
+
+def _unpacked(file: Path, dtype: str, aside: Path, say: Say) -> Stored:
+    """Return the model of a GGUF file as a Hugging Face folder, its matrices unpacked: what other peers can read."""
+    folder = aside / "unpacked"
+    if not folder.exists():
+        import_model(file, folder, say=say)
+    return _read(folder, dtype)
 
 
 def _files(peer: str, kinds: Sequence[str]) -> Sequence[str]:
@@ -187,28 +201,28 @@ def check_cases(cases: Sequence[Case], model: Model) -> None:
 
 def step_bytes(model: Model, case: Case) -> int:
     """Return the bytes that a step reads: every weight but tables of rows, and each row's keys and values."""
-    tables = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
-    others = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Linear)}
-    parameters = list(model.parameters())
-    weights = sum(p.nbytes for p in parameters if id(p) not in tables - others)
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, TABLES)}
+    others = {id(module.weight) for module in model.modules() if isinstance(module, MATRICES)}
+    weights = sum(p.nbytes for p in model.parameters() if id(p) not in tables - others)
     held = case.prompt + case.new // 2
-    return weights + case.rows * cache_bytes(model.spec, parameters[0].dtype, held)
+    return weights + case.rows * cache_bytes(model.spec, model.dtype, held)
 
 
-def equal_tokens(model: str, folder: Path, peers: Sequence[str], say: Say) -> dict[str, tuple[int, int]]:
-    """Return by peer how many greedy tokens in float32 are ours."""
+def equal_tokens(model: str, given: Path, peers: Sequence[str], say: Say) -> dict[str, tuple[int, int]]:
+    """Return by peer how many greedy tokens in float32 are ours; ours are those of the matrices as they are stored."""
     if not peers:
         return {}
     found = {}
     with TemporaryDirectory(prefix="orrery-bench-") as aside:
-        if not folder.is_dir():
-            folder = make_model(model, Path(aside) / "model", torch.float32, say)
-        stored = _read(folder, "float32")
+        if not given.exists():
+            given = make_model(model, Path(aside) / "model", torch.float32, say)
+        stored = _read(given, "float32")
         prompts = Case(1, 32, CHECKED).prompts(stored.model.spec.vocabulary or 1)
         ours = Orrery(stored).write(prompts, CHECKED)
+        plain = _unpacked(given, "float32", Path(aside), say) if given.is_file() else stored
         for peer in peers:
             say(f"{peer}: the same tokens in float32?")
-            with closing(open_peer(peer, stored, "f32", 1, Path(aside))) as other:
+            with closing(open_peer(peer, plain, "f32", 1, Path(aside))) as other:
                 found[peer] = agreement(ours, other.write(prompts, CHECKED))
     return found
 

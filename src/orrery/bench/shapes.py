@@ -12,6 +12,7 @@ from tokenizers import pre_tokenizers
 from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.models.initialise import initialise
+from orrery.reading.gguf_model import is_gguf
 from orrery.saving.save import save_model
 from orrery.text.tokenizer import Tokenizer
 
@@ -38,13 +39,14 @@ END = "<|endoftext|>"
 
 
 def check_model(name: str) -> None:
-    """Refuse a name that is neither a folder nor a shape.
+    """Refuse a name that is neither a folder nor a GGUF file nor a shape.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is none of them.
     """
-    if name not in SHAPES and not Path(name).is_dir():
-        raise UsageError(f"no model folder and no shape {name!r}", f"shapes: {', '.join(SHAPES)}; or give a folder")
+    if name not in SHAPES and not Path(name).is_dir() and not is_gguf(name):
+        message = f"no model folder, no GGUF file and no shape {name!r}"
+        raise UsageError(message, f"shapes: {', '.join(SHAPES)}; or give a folder or a file")
 
 
 def make_model(name: str, folder: Path, dtype: torch.dtype, say: Callable[[str], None]) -> Path:

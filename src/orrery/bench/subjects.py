@@ -91,6 +91,8 @@ PEERS = {
     "llama.cpp": ("xllamacpp", "pip install xllamacpp gguf"),
 }
 """The package that each needs, and how to get it."""
+FILE = "of the file"
+"""The kind of the matrices of a GGUF file that is given, which llama.cpp reads itself."""
 
 
 def check_peers(names: Sequence[str]) -> None:
@@ -113,8 +115,8 @@ def open_peer(name: str, stored: Stored, kind: str, most_rows: int, aside: Path)
 
     Args:
         name: one of ``PEERS``.
-        stored: the model, whose folder has the Hugging Face layout.
-        kind: of the matrices in llama.cpp's file: f32, bf16, q8_0 or q4_0.
+        stored: the model, whose folder has the Hugging Face layout; the GGUF file itself where the kind is that of it.
+        kind: of the matrices in llama.cpp's file: f32, bf16, q8_0, q4_0 or ``FILE``.
         most_rows: the most that it will be asked for at once.
         aside: a folder for its files.
     """
@@ -123,7 +125,7 @@ def open_peer(name: str, stored: Stored, kind: str, most_rows: int, aside: Path)
     from orrery.bench.llama_cpp import LlamaCpp
     from orrery.exporting.export import export_gguf
 
-    path = aside / f"{kind}.gguf"
+    path = stored.folder if kind == FILE else aside / f"{kind}.gguf"
     if not path.exists():
         export_gguf(stored, path, kind)
     context, exact = stored.model.spec.context, kind == "f32"

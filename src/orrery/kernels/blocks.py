@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from orrery.kernels.compiled import exactly_compiled, in_parallel
+from orrery.kernels.prefetch import AHEAD, LINE, ask
 from orrery.kernels.quantised import LANES, lanes_added
 from orrery.kernels.step.codes import BLOCKS
 
@@ -241,6 +242,8 @@ def _product_function(module: ir.Module, kind: str, rows: int, features: str) ->
         builder.store(ir.Constant(_VECTOR, None), place)
     with _loop(builder, blocks) as block:
         at = builder.add(weight, builder.mul(block.index, _INT(stored)))
+        for line in range(0, stored, LINE):
+            ask(builder, at, AHEAD + line)
         begins = [
             builder.add(builder.add(x, builder.mul(x_step, _INT(row))), builder.mul(block.index, _INT(4 * size)))
             for row in range(rows)

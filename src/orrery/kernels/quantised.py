@@ -22,14 +22,13 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from orrery.kernels.compiled import exactly_compiled, in_parallel
+from orrery.kernels.prefetch import AHEAD, LINE, ask
 
 LANES = 16
 SUMS = 2
 """A sum of its own for every other sixteen: an addition need not wait for the one before."""
 ROWS, CHANNELS = 4, 2
 """The rows and output channels of a tile: thirty-two registers hold its sums, and what is added to them."""
-LINE = 64
-"""Bytes that the memory gives at once."""
 
 _INT, _BYTE, _LONG, _FLOAT = ir.IntType(64), ir.IntType(8), ir.IntType(32), ir.FloatType()
 _BYTES, _LONGS, _VECTOR = (ir.VectorType(kind, LANES) for kind in (_BYTE, _LONG, _FLOAT))
@@ -153,15 +152,14 @@ class _Tile:
                     self._sixteen(first, at, k % SUMS, mask)
 
     def _ask(self, at: ir.Value) -> None:
-        """Ask for the same place in the channels of the next tile: of several at once the processor guesses none."""
-        if self.channels == 1:
-            return
-        ahead = self.builder.mul(self.weight_step, _INT(self.channels))
+        """Ask for what is needed next: of one channel a page ahead, of several the same place in the next tile."""
+        builder = self.builder
         for weight in self.weights:
-            address = self.builder.add(self.builder.add(weight, at), ahead)
-            place = self.builder.inttoptr(address, _BYTE.as_pointer())
-            # 0: to be read; 3: keep in every cache; 1: data, not instructions.
-            _called(self.builder, "llvm.prefetch.p0", ir.VoidType(), place, _LONG(0), _LONG(3), _LONG(1))
+            place = builder.add(weight, at)
+            if self.channels == 1:
+                ask(builder, place, AHEAD)
+            else:
+                ask(builder, builder.add(place, builder.mul(self.weight_step, _INT(self.channels))))
 
     def _sixteen(self, first: ir.Value, at: ir.Value, turn: int, mask: ir.Value | None) -> None:
         """Add up the products of sixteen bytes of each channel, those ``at`` within the group that begins at ``first``.

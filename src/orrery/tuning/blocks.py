@@ -1,5 +1,6 @@
 """Matrices in the blocks of a GGUF file: what others have rounded runs as it is stored."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -60,16 +61,18 @@ class StoredBlocks(Transform):
             UsageError: a name is that of no linear's matrix and no table of tokens, a kind is unknown, rows are no
                 whole blocks, or the model has weights already, which only llama.cpp rounds.
         """
+        parameters, owners = dict(model.named_parameters()), defaultdict[int, list[str]](list)
+        for path, module in model.named_modules(remove_duplicate=False):
+            owners[id(getattr(module, "weight", None))].append(path)
         for name, kind in self.kinds().items():
-            parameter = _parameter(model, name)
+            parameter = _parameter(parameters, name)
             if not parameter.is_meta:
                 message = f"{name} has numbers, and blocks are read from a GGUF file"
                 raise UsageError(message, "orrery export MODEL gguf x.gguf --type q8_0 writes such a file")
             stored = nn.Parameter(_empty(name, parameter, kind), requires_grad=False)
-            for path, module in list(model.named_modules(remove_duplicate=False)):
-                if getattr(module, "weight", None) is parameter:
-                    owner, _, leaf = path.rpartition(".")
-                    setattr(model.get_submodule(owner), leaf, _stored(path, module, stored, kind))
+            for path in owners[id(parameter)]:
+                owner, _, leaf = path.rpartition(".")
+                setattr(model.get_submodule(owner), leaf, _stored(path, model.get_submodule(path), stored, kind))
         model.requires_grad_(False)
         model.transforms = (*model.transforms, self)
         return model
@@ -89,8 +92,8 @@ class StoredBlocks(Transform):
         return found
 
 
-def _parameter(model: Model, name: str) -> nn.Parameter:
-    found = dict(model.named_parameters()).get(name)
+def _parameter(parameters: Mapping[str, nn.Parameter], name: str) -> nn.Parameter:
+    found = parameters.get(name)
     if found is None:
         raise UsageError(f"blocks: the model has no parameter {name}", "take the architecture that they were read for")
     return found

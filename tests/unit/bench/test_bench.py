@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 import torch
 
+from gguf_files import rewritten
 from orrery.accounting.parameters import parameters
 from orrery.bench import report
 from orrery.bench.generating import CHECKED, Measured, bench_generate, check_cases, closing, step_bytes
 from orrery.bench.machine import Machine, Reading, measure_machine, product_rate, rows_of
 from orrery.bench.rounds import Case, Series, agreement, measure
-from orrery.bench.shapes import SHAPES, placeholder_tokenizer
+from orrery.bench.shapes import SHAPES, check_model, make_model, placeholder_tokenizer
 from orrery.bench.subjects import PEERS, Subject, check_peers
 from orrery.cli.program import run
 from orrery.errors import MachineError, UsageError
+from orrery.exporting.export import export_gguf
 from orrery.families import load_family
-from orrery.reading.read import Stored
+from orrery.reading.read import Stored, read
 from page_tables import tables
 from stand_ins import stand_in
 from tiny_models import tiny
@@ -171,12 +173,12 @@ def test_products_are_made_at_their_operations_over_the_median_of_the_seconds(cl
 
 def test_the_limits_of_a_machine_are_noted_where_they_are_to_be_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 10)
-    for load, read, notes in (
+    for load, rates, notes in (
         (2.0, (10.0, 12.5), 1),
         (2.1, (10.0, 12.5), 2),
         (2.0, (10.0, 12.6), 2),
     ):
-        assert len(Machine("x", ("avx2", "sve"), 2, load, read, {}).notes()) == notes
+        assert len(Machine("x", ("avx2", "sve"), 2, load, rates, {}).notes()) == notes
     assert MACHINE.notes() == ["a processor, 2 threads; avx2"]
     assert "no known features" in Machine("x", (), 2, 0.0, (1.0, 1.0), {}).notes()[0]
 
@@ -316,3 +318,20 @@ def test_a_file_that_exists_is_refused_before_anything_is_measured(
     (tmp_path / "a.json").write_text("{}")
     assert run(["bench", "--json", str(tmp_path / "a.json")]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_a_gguf_file_is_measured_as_it_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In its blocks here and in llama.cpp, unpacked for a peer that reads no such file."""
+    monkeypatch.setattr("orrery.bench.machine.PROBE", 1000)
+    monkeypatch.setenv("ORRERY_KERNEL", "eager")
+    whole, file = tmp_path / "f32.gguf", tmp_path / "q8.gguf"
+    folder = make_model("gpt2-tiny", tmp_path / "model", torch.float32, lambda line: None)
+    export_gguf(read(folder), whole, "f32")
+    rewritten(whole, file, "Q8_0")
+    check_model(str(file))
+    found = bench_generate(
+        str(file), "float32", [Case(1, 6, 4)], tuple(PEERS), (), 1, lambda say: MACHINE, lambda line: None
+    )
+    assert [one.subject for one in found.series[0]] == ["orrery", "transformers", "llama.cpp of the file"]
+    assert found.equal["transformers"] == (CHECKED, CHECKED)
+    assert found.bytes_per_step[0] < step_bytes(read(folder).model, Case(1, 6, 4)) / 2

@@ -69,9 +69,9 @@ def generate(
     Parameters
     ----------
     model
-        A Hugging Face folder, or a shape with random weights: gpt2-124m, gpt2-355m, llama-430m, gpt2-tiny.
+        A Hugging Face folder, a GGUF file, or a shape with random weights: gpt2-124m, gpt2-355m, llama-430m, gpt2-tiny.
     dtype
-        Of the weights.
+        Of the weights; matrices in the blocks of a GGUF file stay so.
     batch
         Rows written at once, one case each.
     prompt
@@ -83,7 +83,8 @@ def generate(
     peer
         transformers, llama.cpp; each needs its package.
     type
-        How llama.cpp stores matrices: f32, bf16, q8_0 or q4_0, one peer each; where not given, as --dtype.
+        How llama.cpp stores matrices: f32, bf16, q8_0 or q4_0, one peer each; where not given, as --dtype, or
+        as the GGUF file.
     rounds
         How many are counted, after one that is not.
     threads

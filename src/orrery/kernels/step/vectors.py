@@ -18,6 +18,7 @@ from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from orrery.kernels.prefetch import AHEAD, ask
 from orrery.kernels.step.compiling import config
 
 LANES = 16
@@ -138,15 +139,6 @@ def totals(builder: ir.IRBuilder, several: Sequence[ir.Value]) -> ir.Value:
     return found[0]
 
 
-def _ask(builder: ir.IRBuilder, address: ir.Value) -> None:
-    """Ask the memory for what an address holds, which need not exist: of rows side by side no processor guesses it."""
-    byte = ir.IntType(8).as_pointer()
-    shape = ir.FunctionType(ir.VoidType(), [byte, _LONG, _LONG, _LONG])
-    function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-    # 0: to be read; 3: keep in every cache; 1: data, not instructions.
-    builder.call(function, [builder.inttoptr(address, byte), _LONG(0), _LONG(3), _LONG(1)])
-
-
 class _Terms(ABC):
     """What an iteration of a dot product adds: ``many`` terms, from a place on.
 
@@ -245,10 +237,11 @@ def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Functio
     zeros = [ir.Constant(_VECTOR, None)] * (channels * rows)
 
     def added(sums: list[ir.Value], place: ir.Value, left: ir.Value | None) -> list[ir.Value]:
-        if left is None and channels > 1:
-            behind = builder.add(builder.mul(place, _INT(terms.weights.size)), builder.mul(matrix_step, _INT(channels)))
+        if left is None:
+            here = builder.mul(place, _INT(terms.weights.size))
+            behind = builder.mul(matrix_step, _INT(channels)) if channels > 1 else _INT(AHEAD)
             for at in w_at:
-                _ask(builder, builder.add(at, behind))
+                ask(builder, builder.add(at, builder.add(here, behind)))
         w = [terms.taken(builder, terms.weights, at, place, left) for at in w_at]
         x = [terms.taken(builder, terms.activations, at, place, left) for at in x_at]
         pairs = [(r, b) for r in range(channels) for b in range(rows)]
