@@ -89,7 +89,7 @@ MANY = {
     "training/recipes.py": ["train", "compare", "ladder"],
     "training/state.py": ["train", "compare", "ladder"],
     "cli/console.py": [],
-    "cli/texts.py": ["classify", "tag", "answer", "summarise", "embed", "cloze"],
+    "cli/texts.py": ["classify", "tag", "answer", "summarise", "embed", "rank", "cloze"],
     "cli/overview.py": [],
     "cli/program.py": [],
     "cli/train/stages.py": ["train"],

@@ -42,6 +42,7 @@ BASES: dict[str, list[str]] = {
     "answer": ["spans", "the cat", "--context=the cat sat on the mat"],
     "summarise": ["rnnsearch", "the cat", "--max-new-tokens=2"],
     "embed": ["llama", "the cat"],
+    "rank": ["ranks", "the cat", "a cat sat", "the mat"],
     "cloze": ["llama", "the __ sat", "--candidates=cat,dog"],
     "evaluate translation": ["rnnsearch", "--source=source.txt", "--target=target.txt", "--max-new-tokens=2"],
     "evaluate alignment": ["rnnsearch", "--source=source.txt", "--target=target.txt"],

@@ -77,6 +77,7 @@ def build(folder: Path) -> Path:
     tiny_models.saved(folder / "rnnsearch", "rnnsearch", max_position_embeddings=96)
     for name, architecture in HEADS.items():
         tiny_models.saved(folder / name, "bert", architectures=[f"BertFor{architecture}"])
+    tiny_models.saved(folder / "ranks", "bert", architectures=["BertForSequenceClassification"], id2label={"0": "fits"})
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))

@@ -633,9 +633,7 @@ class LanguageModel:
             return found[0]
         return torch.stack(found) if found else torch.empty(0, self.model.spec.width)
 
-    def rank(
-        self, query: str, documents: Sequence[str], *, top_n: int | None = None, **settings: Any
-    ) -> list[Ranked]:
+    def rank(self, query: str, documents: Sequence[str], *, top_n: int | None = None, **settings: Any) -> list[Ranked]:
         """Return documents by how well they fit a query, the best first; equal ones as they were given.
 
         The model reads the query beside each document. What makes a score of its logit is in its folder
@@ -658,10 +656,10 @@ class LanguageModel:
 
         Args:
             pairs: of two texts, the query first.
-            settings: ``prompt``, the name of one of the folder's prompts, or a text that ends in a blank or a colon, put
-                in front of the first text; ``truncation``, whether a pair that is longer than a row is cut, the longer
-                text first, as is done by default; ``batch_size``, rows computed at once; ``done``, told after each batch
-                how many pairs are done, and of how many.
+            settings: ``prompt``, the name of one of the folder's prompts, or a text that ends in a blank or a colon,
+                put in front of the first text; ``truncation``, whether a pair that is longer than a row is cut, the
+                longer text first, as is done by default; ``batch_size``, rows computed at once; ``done``, told after
+                each batch how many pairs are done, and of how many.
 
         Raises:
             UsageError: the model scores no pairs, or one is longer than a row and may not be cut.
@@ -676,6 +674,19 @@ class LanguageModel:
     def pair_scores(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> list[PairScore]:
         """Return the score of each pair, with how many tokens were read and left out; see ``score_pairs``."""
         return ranking.score_pairs(self._stored, pairs, **settings)
+
+    @property
+    def ranks(self) -> bool:
+        """Whether ``rank`` can order documents: the model gives a pair of texts one number."""
+        return self._stored.pairs is not None and self._stored.pairs.scorer.labels == 1
+
+    def check_ranks(self) -> None:
+        """Refuse a model that cannot order documents.
+
+        Raises:
+            UsageError: it scores no pairs, or gives one several numbers.
+        """
+        ranking.check_ranks(self._stored)
 
     @property
     def pairing(self) -> PairScores:

@@ -9,7 +9,7 @@ from torch import Tensor
 from orrery.data.framing import longest_first
 from orrery.errors import DataError, OrreryError, UsageError
 from orrery.generation.batched import in_batches
-from orrery.language_model.stored import device_of, tokenizer_of
+from orrery.language_model.stored import device_of, refuse_no_number, tokenizer_of
 from orrery.language_model.vectors import prompt_of, too_long
 from orrery.models.pair_scores import PairScores, PairTemplate
 from orrery.reading.read import Stored
@@ -68,12 +68,22 @@ def scoring_of(stored: Stored) -> PairScores:
     return stored.pairs
 
 
-def rank(stored: Stored, query: str, documents: Sequence[str], *, top_n: int | None = None, **settings: object) -> list[Ranked]:
-    """Return documents by their scores, the best first; see ``LanguageModel.rank``."""
-    how = scoring_of(stored)
-    if how.scorer.labels != 1:
-        message = f"this model gives a pair {how.scorer.labels} numbers, and no order follows from several"
+def check_ranks(stored: Stored) -> None:
+    """Refuse a model that cannot order documents.
+
+    Raises:
+        UsageError: it scores no pairs, or gives one several numbers.
+    """
+    if (labels := scoring_of(stored).scorer.labels) != 1:
+        message = f"this model gives a pair {labels} numbers, and no order follows from several"
         raise UsageError(message, "lm.score_pairs gives all of them, and orrery classify --pair their labels")
+
+
+def rank(
+    stored: Stored, query: str, documents: Sequence[str], *, top_n: int | None = None, **settings: object
+) -> list[Ranked]:
+    """Return documents by their scores, the best first; see ``LanguageModel.rank``."""
+    check_ranks(stored)
     if isinstance(documents, str):
         raise UsageError("documents are a list of texts", "put the one text into a list")
     if top_n is not None and (type(top_n) is not int or top_n < 1):
@@ -100,8 +110,8 @@ def score_pairs(
     Args:
         stored: a model with a head for rows, or whose files say how it scores two texts.
         pairs: of two texts, the query first.
-        prompt: the name of one of the folder's prompts, or a text that ends in a blank or a colon; it stands in front of
-            the first text.
+        prompt: the name of one of the folder's prompts, or a text that ends in a blank or a colon; it stands in front
+            of the first text.
         truncation: whether what is longer than a row is cut.
         batch_size: rows computed at once.
         names: what errors call each pair; by default ``pair 3``.
@@ -110,6 +120,7 @@ def score_pairs(
     Raises:
         UsageError: the model scores none, a row is longer than the context, or a prompt is not there.
         DataError: a pair that is none, or without a token.
+        ModelFileError: a weight is no number, and so is a score.
     """
     how = scoring_of(stored)
     framed = _framing(stored, how, prompt_of(how.prompts, how.prompt, prompt), truncation)
@@ -124,6 +135,7 @@ def score_pairs(
     def computed(numbers: list[int]) -> list[PairScore]:
         some = [rows[number] for number in numbers]
         found_BN = how.activate(how.scorer(stored.model, _batch(stored, how, some))).cpu()
+        refuse_no_number(stored, float(found_BN.sum()))
         scores = found_BN[:, 0] if how.scorer.labels == 1 else found_BN
         return [PairScore(score, len(row.ids), row.cut) for score, row in zip(scores, some, strict=True)]
 
@@ -158,7 +170,10 @@ def _framing(stored: Stored, how: PairScores, before: str, truncation: bool) -> 
         if total > room and not truncation:
             raise too_long(total + around, limit)
         sizes = longest_first(len(first), len(second), room)
-        kept = [ids[len(ids) - size :] if how.from_left else ids[:size] for ids, size in zip((first, second), sizes, strict=True)]
+        kept = [
+            ids[len(ids) - size :] if how.from_left else ids[:size]
+            for ids, size in zip((first, second), sizes, strict=True)
+        ]
         framed = tokenizer.around(*kept)
         if not framed.ids:
             raise DataError("both texts are empty, and this tokenizer puts no special token around", "give a word")

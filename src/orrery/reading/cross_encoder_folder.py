@@ -191,9 +191,7 @@ def _of_texts(asked: Mapping[str, Any], model: Path) -> dict[str, Any]:
     return {} if length is None else {"max_seq_length": length}
 
 
-def _template(
-    stored: "Stored", own: Mapping[str, Any], asked: Mapping[str, Any], model: Path
-) -> PairTemplate | None:
+def _template(stored: "Stored", own: Mapping[str, Any], asked: Mapping[str, Any], model: Path) -> PairTemplate | None:
     """Return the template that the transformer's settings ask for; texts alone are told by the tokenizer."""
     how = _mapping(own, "modality_config", model)
     if "message" not in how:

@@ -14,7 +14,11 @@ _LOGIT_SCORE = "1_LogitScore"
 FOLDERS = (_LOGIT_SCORE,)
 """What the folders of the steps may be called, beside those of vectors."""
 _TASKS = {OfHead: "sequence-classification", OfNextToken: "text-generation", OfVectors: "feature-extraction"}
-_GIVES = {OfHead: ("logits", SCORES), OfNextToken: ("logits", LOGITS), OfVectors: ("last_hidden_state", "token_embeddings")}
+_GIVES = {
+    OfHead: ("logits", SCORES),
+    OfNextToken: ("logits", LOGITS),
+    OfVectors: ("last_hidden_state", "token_embeddings"),
+}
 _CLASSES = "sentence_transformers.cross_encoder.modules"
 
 
@@ -31,7 +35,6 @@ def write_pair_scores(folder: Path, pairs: PairScores, width: int) -> None:
         pairs: how they are scored.
         width: of the model's final stream.
     """
-    _tell_tokenizer(folder, pairs)
     kind = type(pairs.scorer)
     output, name = _GIVES[kind]
     how: dict[str, Any] = {"text": {"method": "forward", "method_output_name": output}}
@@ -60,13 +63,13 @@ def write_pair_scores(folder: Path, pairs: PairScores, width: int) -> None:
         write_modules(folder, [])
 
 
-def _tell_tokenizer(folder: Path, pairs: PairScores) -> None:
+def tell_tokenizer(folder: Path, pairs: PairScores) -> None:
     """Write into the tokenizer's settings what transformers reads of rows there."""
     path = folder / TOKENIZER
     if not path.is_file():
         return
     config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    told = {} if pairs.length is None else {"model_max_length": pairs.length}
+    told: dict[str, Any] = {} if pairs.length is None else {"model_max_length": pairs.length}
     told |= {"truncation_side": "left"} if pairs.from_left else {}
     told |= {} if pairs.reads_segments else {"model_input_names": ["input_ids", "attention_mask"]}
     write_json(path, {**config, **told})

@@ -17,9 +17,9 @@ from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.families import load_family, other_heads
 from orrery.models.pair_scores import PairScores
 from orrery.models.sentence_vectors import Sentences
+from orrery.reading.cross_encoder_folder import read_pair_scores
 from orrery.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
 from orrery.reading.gguf_model import is_gguf
-from orrery.reading.cross_encoder_folder import read_pair_scores
 from orrery.reading.read import Stored, makes_vectors, read, read_published
 from orrery.reading.sentence_folder import transformer_in
 from orrery.reading.weights import weights_of

@@ -22,7 +22,7 @@ from orrery.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.reading.weights import refuse_buffers, weights_of
 from orrery.saving.card import model_card
 from orrery.saving.cross_encoder_folder import FOLDERS as PAIR_FOLDERS
-from orrery.saving.cross_encoder_folder import section_of, write_pair_scores
+from orrery.saving.cross_encoder_folder import section_of, tell_tokenizer, write_pair_scores
 from orrery.saving.sentence_folder import FILES as SENTENCE_FILES
 from orrery.saving.sentence_folder import write_sentences
 from orrery.text.chat.folder import FILE as TEMPLATE
@@ -139,6 +139,8 @@ def _name_segments(path: Path) -> None:
 
 def write_uses(folder: Path, sentences: Sentences | None, pairs: PairScores | None, width: int) -> None:
     """Write how vectors of texts are made and pairs of them scored, where a folder says so or a training taught it."""
+    if pairs is not None:
+        tell_tokenizer(folder, pairs)
     if sentences is not None:
         write_sentences(folder, sentences, width)
     elif pairs is not None and pairs.given:

@@ -41,7 +41,12 @@ def write_sentences(folder: Path, sentences: Sentences, width: int) -> None:
 
 
 def steps_written(
-    folder: Path, vectors: SentenceVectors, width: int, *, pools_prompt: bool = True, last: Mapping[str, Any] | None = None
+    folder: Path,
+    vectors: SentenceVectors,
+    width: int,
+    *,
+    pools_prompt: bool = True,
+    last: Mapping[str, Any] | None = None,
 ) -> list[tuple[str, str]]:
     """Write a folder for each step behind the model, and return their names with those of their classes.
 

@@ -10,7 +10,7 @@ from orrery.serving.errors import ApiError
 COMPLETIONS, CHAT, TRANSLATE = "/v1/completions", "/v1/chat/completions", "/v1/translate"
 WRITING = (COMPLETIONS, CHAT)
 """The routes that an adapter answers."""
-EMBEDDINGS, CLASSIFY, TAG = "/v1/embeddings", "/v1/classify", "/v1/tag"
+EMBEDDINGS, CLASSIFY, TAG, RERANK = "/v1/embeddings", "/v1/classify", "/v1/tag", "/v1/rerank"
 
 
 def abilities(lm: LanguageModel) -> tuple[str, ...]:
@@ -23,6 +23,7 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         CHAT: spec.writes and _chats(lm),
         TRANSLATE: spec.reads_source,
         EMBEDDINGS: True,
+        RERANK: lm.ranks,
         CLASSIFY: any(isinstance(head, SequenceHead.Spec) for head in spec.heads.values()),
         TAG: any(isinstance(head, TokenHead.Spec) and name != "span" for name, head in spec.heads.items()),
     }
