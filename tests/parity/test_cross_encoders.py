@@ -110,7 +110,7 @@ def test_what_makes_a_score_of_a_logit_is_in_the_folder(said: str, labels: int, 
     tell(place, "config.json", **SAID[said])
     lm, model = loaded(place), theirs(place)
     assert distance(lm, model) < BOUND
-    assert lm.pairing.given is (said != "nothing")
+    assert (lm.pairing.activation is None) is (said == "nothing")
     lm.save(tmp_path / "again")
     assert torch.equal(loaded(tmp_path / "again").score_pairs(PAIRS), lm.score_pairs(PAIRS))
     assert distance(lm, theirs(tmp_path / "again")) < BOUND
@@ -327,3 +327,25 @@ def test_rows_with_queries_are_ranked_among_those_of_their_query(
     assert "there is no query" in capsys.readouterr().err
     assert run(["rank", str(published(tmp_path / "three", labels=3)), "a", "b"]) == 2
     assert "3 numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("task", "column", "value"), [("regression", "score", float), ("classification", "label", str)]
+)
+def test_a_model_trained_on_pairs_scores_them_there_too(task: str, column: str, value: Any, tmp_path: Path) -> None:
+    """Numbers are given as they are, logits of classes too."""
+    rows = [
+        {"text": f"the cat {word}", "text_pair": f"a {other} dog", column: value(n % 2)}
+        for n, (word, other) in enumerate(zip(WORDS.split() * 2, WORDS.split()[3:] + WORDS.split(), strict=False))
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["finetune", task, "--from", str(published(tmp_path / "base")), "--train", str(tmp_path / "pairs.jsonl")]
+    assert run([*words, "--output", str(tmp_path / "run"), "--training.steps", "3"]) == 0
+    lm = loaded(tmp_path / "run")
+    assert lm.ranks is (task == "regression")
+    assert distance(lm, theirs(tmp_path / "run" / "final")) < BOUND
+    answers = orrery.pipeline("text-classification", lm, batch_size=4)
+    if task == "regression":
+        short = [PAIRS[0], PAIRS[3], PAIRS[5]]
+        found = answers([{"text": one, "text_pair": other} for one, other in short])
+        assert [one["score"] for one in found] == pytest.approx(lm.score_pairs(short).tolist(), abs=BOUND)

@@ -137,7 +137,7 @@ class PairScores:
         lowercase: whether texts are lowered before they are cut into tokens.
         reads_segments: whether the second text is marked as such, where the model tells segments apart.
         template: how two texts are said where they are messages; None is the tokenizer's way of two texts.
-        given: whether a folder of sentence-transformers says so.
+        given: whether a list of modules says so; a head for rows needs none.
     """
 
     scorer: Scorer

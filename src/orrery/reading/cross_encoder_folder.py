@@ -93,7 +93,7 @@ def read_pair_scores(folder: Path, stored: "Stored") -> PairScores | None:
         lowercase=bool(own.get("do_lower_case", False)),
         reads_segments=not isinstance(inputs, list) or "token_type_ids" in inputs,
         template=_template(stored, own, asked, model) if listed else _usual_template(stored, scorer),
-        given=listed or activation is not None,
+        given=listed,
     )
 
 

@@ -23,8 +23,10 @@ _CLASSES = "sentence_transformers.cross_encoder.modules"
 
 
 def section_of(pairs: PairScores | None) -> dict[str, Any]:
-    """Return what config.json says of a cross-encoder; nothing of a model that no folder says to be one."""
-    return {} if pairs is None or not pairs.given else {SECTION: {ACTIVATION: pairs.activation_name}}
+    """Return what config.json says of the scores of pairs, where it is not what is usual."""
+    if pairs is None or not isinstance(pairs.scorer, OfHead) or (pairs.activation is None and not pairs.given):
+        return {}
+    return {SECTION: {ACTIVATION: pairs.activation_name}}
 
 
 def write_pair_scores(folder: Path, pairs: PairScores, width: int) -> None:
