@@ -680,6 +680,12 @@ class LanguageModel:
         """Whether ``rank`` can order documents: the model gives a pair of texts one number."""
         return self._stored.pairs is not None and self._stored.pairs.scorer.labels == 1
 
+    @property
+    def is_cross_encoder(self) -> bool:
+        """Whether pairs of texts are what the model is for: its folder says so, or all it has is a head for rows."""
+        pairs, sentences = self._stored.pairs, self._stored.sentences
+        return pairs is not None and sentences is None and (pairs.given or not self.model.spec.writes)
+
     def check_ranks(self) -> None:
         """Refuse a model that cannot order documents.
 
