@@ -86,6 +86,7 @@ def rank(
     check_ranks(stored)
     if isinstance(documents, str):
         raise UsageError("documents are a list of texts", "put the one text into a list")
+    documents = list(documents)
     if top_n is not None and (type(top_n) is not int or top_n < 1):
         raise UsageError(f"the best {top_n!r} documents", "top_n is 1 or more")
     named = {"names": [f"document {number}" for number in range(1, len(documents) + 1)], **settings}
@@ -122,7 +123,7 @@ def score_pairs(
         DataError: a pair that is none, or without a token.
         ModelFileError: a weight is no number, and so is a score.
     """
-    how = scoring_of(stored)
+    how, pairs = scoring_of(stored), list(pairs)
     framed = _framing(stored, how, prompt_of(how.prompts, how.prompt, prompt), truncation)
     rows = []
     for place, pair in enumerate(pairs):

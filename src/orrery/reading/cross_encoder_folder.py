@@ -9,7 +9,7 @@ from torch import nn
 
 from orrery.checkpoints.json_file import read_json
 from orrery.errors import ModelFileError
-from orrery.models.pair_scores import OfHead, OfNextToken, OfVectors, PairScores, PairTemplate, Scorer
+from orrery.models.pair_scores import IDENTITY, OfHead, OfNextToken, OfVectors, PairScores, PairTemplate, Scorer
 from orrery.models.sentence_vectors import Dense, SentenceVectors
 from orrery.nn.heads import SequenceHead
 from orrery.reading.files import CONFIG
@@ -82,7 +82,7 @@ def read_pair_scores(folder: Path, stored: "Stored") -> PairScores | None:
     of_texts = read_json(model / TOKENIZER) if (model / TOKENIZER).is_file() else {}
     inputs = of_texts.get("model_input_names")
     asked = _mapping(own, "processing_kwargs", model)
-    activation = said[ACTIVATION] if isinstance(said.get(ACTIVATION), str) else _activation(model)
+    activation = said[ACTIVATION] if isinstance(said.get(ACTIVATION), str) else _activation(model, stored, scorer)
     return PairScores(
         scorer,
         activation,
@@ -97,9 +97,15 @@ def read_pair_scores(folder: Path, stored: "Stored") -> PairScores | None:
     )
 
 
-def _activation(model: Path) -> str | None:
-    """Return what config.json says of the activation, where it says anything."""
-    config = read_json(model / CONFIG) if (model / CONFIG).is_file() else {}
+def _activation(model: Path, stored: "Stored", scorer: Scorer) -> str | None:
+    """Return what config.json says of the activation, where it says anything.
+
+    A folder in our own layout has none, and its head knows whether it was taught numbers.
+    """
+    if not (model / CONFIG).is_file():
+        head = stored.model.spec.heads.get(scorer.name) if isinstance(scorer, OfHead) else None
+        return IDENTITY if getattr(head, "problem", "") == "regression" else None
+    config = read_json(model / CONFIG)
     section = config.get(SECTION)
     named = section.get(ACTIVATION) if isinstance(section, Mapping) else None
     found = config.get(OLD_ACTIVATION) if named is None else named
@@ -108,15 +114,16 @@ def _activation(model: Path) -> str | None:
 
 def _found(stored: "Stored") -> Scorer | None:
     """Return the scorer of a folder without a list of modules."""
-    heads = stored.model.spec.heads
+    spec, heads = stored.model.spec, stored.model.spec.heads
+    if spec.vocabulary is None or spec.reads_source or stored.tokenizer is None:
+        return None
     fit = [name for name, head in heads.items() if isinstance(head, SequenceHead.Spec) and name != "next"]
     if fit:
         name = _USUAL if _USUAL in fit else fit[0]
         head: Any = heads[name]
         return OfHead(name, head.labels)
-    if not stored.model.spec.writes or stored.model.spec.reads_source or not _says_pairs(stored):
+    if not spec.writes or not _says_pairs(stored):
         return None
-    assert stored.tokenizer is not None
     yes, no = (stored.tokenizer.id(word) for word in ("yes", "no"))
     if yes is None or no is None:
         return None
@@ -125,8 +132,7 @@ def _found(stored: "Stored") -> Scorer | None:
 
 def _says_pairs(stored: "Stored") -> bool:
     """Say whether the template of the chats is one of pairs: it names both of their roles."""
-    found = set(_OF_PAIRS.findall(stored.chat.get(DEFAULT, "")))
-    return stored.tokenizer is not None and found == {"query", "document"}
+    return set(_OF_PAIRS.findall(stored.chat.get(DEFAULT, ""))) == {"query", "document"}
 
 
 def _usual_template(stored: "Stored", scorer: Scorer) -> PairTemplate | None:
