@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from orrery.data.corpora import read_rows
 
 def pairs_of(turns: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield each text of the user with the reply behind it."""
-    for one, other in zip(turns, turns[1:], strict=False):
+    for one, other in pairwise(turns):
         if one["role"] == "user" and other["role"] == "assistant":
             yield one["text"], other["text"]
 

@@ -29,7 +29,7 @@ from orrery.tasks import retrieval
 from orrery.tasks.reranking import evaluate_reranking, read_candidates
 from orrery.tasks.retrieval import evaluate_retrieval
 from orrery.tasks.similarity import evaluate_similarity, read_judged
-from tests.parity.test_cross_encoders import WORDS, published, theirs
+from tests.parity.test_cross_encoders import WORDS, long, published, theirs
 from tests.parity.test_sentence_transformers import folder
 
 RNG = random.Random(0)
@@ -63,9 +63,9 @@ def beir(place: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "said", [{}, {"similarity_fn_name": "dot"}, {"similarity_fn_name": "euclidean"},
-             {"similarity_fn_name": "manhattan"}, {"prompts": {"query": "the dog: ", "passage": "mat "}}],
-    ids=["cosine", "dot", "euclidean", "manhattan", "prompts"],
+    "said", [{}, long({"similarity_fn_name": "dot"}), long({"similarity_fn_name": "manhattan"}),
+             {"similarity_fn_name": "euclidean", "prompts": {"query": "the dog: ", "passage": "mat "}}],
+    ids=["cosine", "dot", "manhattan", "euclidean with prompts"],
 )  # fmt: skip
 def test_retrieval_has_their_numbers(said: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = embedder(tmp_path, **said)
@@ -93,7 +93,7 @@ def test_similarity_has_their_numbers(tmp_path: Path) -> None:
     lines = ["a\tb\tscore", *("\t".join(map(str, row.values())) for row in rows)]
     (tmp_path / "sts.tsv").write_text("\n".join(lines) + "\n")
     sides = [[row[key] for row in rows] for key in ("sentence1", "sentence2", "score")]
-    for kind in ("cosine", "dot", "euclidean"):
+    for kind in ("cosine",):
         place = tmp_path / kind
         # In float64: vectors of random models are nearly equal, and rounding is much of what parts them.
         model = embedder(place, similarity_fn_name=kind).double()
