@@ -103,13 +103,11 @@ def save_model(
         **config,
         **control,
         "model_type": model_type(family),
-        **_dtype(config, ours),
-        **section_of(pairs),
+        **(_dtype(config, ours) | section_of(pairs)),
     }
     tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
     theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
     with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
-        folder.mkdir(parents=True, exist_ok=True)
         _write_beside(folder, tokenizer, chat or {}, model.spec.segments)
         write_uses(folder, sentences, pairs, model.spec.width)
         texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
@@ -121,7 +119,8 @@ def save_model(
 
 
 def _write_beside(folder: Path, tokenizer: SavesItself | None, chat: Mapping[str, str], segments: int) -> None:
-    """Write what stands beside the weights: the tokenizer and chat templates."""
+    """Make the folder, and write what stands beside the weights: the tokenizer and chat templates."""
+    folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         tokenizer.save(folder)
         if segments > 1:

@@ -73,7 +73,7 @@ def evaluate_retrieval(
     said = done if done is not None else lambda text: None
     how: dict[str, Any] = {"batch_size": batch_size, "truncation": True}
     names, kind = list(given.queries), similarity(lm)
-    queries_QE = lm.embed(
+    queries_NE = lm.embed(
         list(given.queries.values()),
         prompt=prompt_for(lm, query_prompt, QUERY_PROMPTS),
         done=lambda count, total: said(f"{count:,} of {total:,} queries"),
@@ -90,8 +90,8 @@ def evaluate_retrieval(
             done=lambda count, _, before=start: said(f"{before + count:,} of {size:,} documents"),
             **how,
         )
-        scores_QM = compared(kind, queries_QE, vectors_ME).numpy()
-        for row, kept in zip(scores_QM, best, strict=True):
+        scores_NM = compared(kind, queries_NE, vectors_ME).numpy()
+        for row, kept in zip(scores_NM, best, strict=True):
             # Names are sorted, so a stable order of scores is that of names where scores are equal.
             first = np.argsort(-row, kind="stable")[:DEEP]
             kept += [(float(row[place]), some[place]) for place in first]

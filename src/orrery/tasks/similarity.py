@@ -18,7 +18,7 @@ from orrery.tasks.retrieval import compared, similarity
 
 SCORES = ("score", "similarity_score", "similarity", "relatedness_score", "label", "gold", "rating")
 """Names of a column with the number that people gave, the likeliest first."""
-SIDES = (("sentence1", "sentence2"), *PAIRS, ("sentence_A", "sentence_B"), ("text1", "text2"), ("a", "b"))
+SIDES = (("sentence1", "sentence2"), *PAIRS, tuple(f"sentence_{side}" for side in "AB"), ("text1", "text2"), ("a", "b"))
 
 
 @dataclass(frozen=True)
