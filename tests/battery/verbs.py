@@ -103,7 +103,8 @@ MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-pen
 MAY_BE_NEGATIVE = {"position", "length-penalty", "presence-penalty", "frequency-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
               "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
-              "candidates", "bad-word", "regex", "clean", "corrupted", "answer", "wrong"}  # fmt: skip
+              "candidates", "bad-word", "regex", "clean", "corrupted", "answer", "wrong", "query",
+              "documents"}  # fmt: skip
 """Where any words may be right, or where a wrong one is only not found."""
 
 

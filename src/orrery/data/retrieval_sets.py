@@ -8,7 +8,7 @@ from typing import Any
 from orrery.data.corpora import read_placed_rows
 from orrery.data.labelled import PAIRS
 from orrery.data.readers.columns import text_of
-from orrery.errors import DataError
+from orrery.errors import DataError, UsageError
 
 CORPUS, QUERIES, QRELS = "corpus", "queries", "qrels"
 _ENDS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".parquet", ".tsv", ".csv")
@@ -27,23 +27,26 @@ class RetrievalSet:
     notes: tuple[str, ...] = ()
 
 
-def read_retrieval(source: str | Path, split: str = "test") -> RetrievalSet:
+def read_retrieval(source: str | Path, split: str | None = None) -> RetrievalSet:
     """Read a folder in BEIR's layout, or a table with a query and a document in each row.
 
     Args:
         source: the folder, or a file: JSON lines, tab-separated, CSV or Parquet.
-        split: which relevances of a folder: ``qrels/SPLIT.tsv``, else ``qrels.tsv``.
+        split: which relevances of a folder: ``qrels/SPLIT.tsv``, by default those of test, else ``qrels.tsv``.
 
     Raises:
         DataError: a file or a column is missing, a name is twice, or no query has an answer.
+        UsageError: a split of a table, which has none.
     """
+    if split is not None and not Path(source).is_dir():
+        raise UsageError(f"{source} is a table, and has no splits", "leave --split away")
     found = _folder(Path(source), split) if Path(source).is_dir() else _table(source)
     if not found.grades:
         raise DataError(f"{source}: no query has a document that answers it", _HINT)
     return found
 
 
-def _folder(folder: Path, split: str) -> RetrievalSet:
+def _folder(folder: Path, split: str | None) -> RetrievalSet:
     queries = dict(_texts(_one(folder, QUERIES)))
     corpus = dict(_texts(_one(folder, CORPUS)))
     grades: dict[str, dict[str, float]] = {}
@@ -60,7 +63,7 @@ def _folder(folder: Path, split: str) -> RetrievalSet:
         shown = ", ".join(sorted(lost)[:5])
         notes.append(f"{len(lost):,} names in qrels are no query and no document, and passed over: {shown}")
     if silent := len(queries) - len(grades):
-        notes.append(f"{silent:,} queries have no relevance in {split}, and are not asked")
+        notes.append(f"{silent:,} queries have no relevance, and are not asked")
     return RetrievalSet({name: queries[name] for name in queries if name in grades}, corpus, grades, tuple(notes))
 
 
@@ -89,13 +92,14 @@ def _texts(file: Path) -> Iterator[tuple[str, str]]:
         yield name, f"{title} {text}".strip() if title else text
 
 
-def _relevances(folder: Path, split: str) -> Iterator[tuple[str, str, float]]:
+def _relevances(folder: Path, split: str | None) -> Iterator[tuple[str, str, float]]:
     """Yield query, document and grade: three columns with a line of names, or the four of TREC without one."""
-    places = [folder / QRELS / f"{split}.tsv", folder / f"{QRELS}.tsv", folder / QRELS / f"{split}.jsonl"]
+    named = [folder / QRELS / f"{split or 'test'}.{end}" for end in ("tsv", "jsonl")]
+    places = named if split else [*named, folder / f"{QRELS}.tsv"]
     file = next((place for place in places if place.is_file()), None)
     if file is None:
         has = ", ".join(sorted(path.stem for path in (folder / QRELS).glob("*.*"))) or "none"
-        raise DataError(f"{folder} has no relevances {split!r} ({QRELS}: {has})", "name one: --split NAME")
+        raise DataError(f"{folder} has no relevances {split or 'test'!r} ({QRELS}: {has})", "name one: --split NAME")
     if file.suffix == ".jsonl":
         for where, row in read_placed_rows(file, ()):
             yield _graded(where, *(row.get(key) for key in ("query-id", "corpus-id", "score")))

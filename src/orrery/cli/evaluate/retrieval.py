@@ -21,7 +21,7 @@ def retrieval(
     data: Annotated[str, DATA],
     /,
     *,
-    split: str = "test",
+    split: str | None = None,
     query_prompt: str | None = None,
     document_prompt: str | None = None,
     items: Items = ALL,
@@ -33,7 +33,7 @@ def retrieval(
         model: A model whose vectors are compared, as its folder says.
         data: A folder with corpus.jsonl, queries.jsonl and qrels/test.tsv; or a table with a query and a document in
             each row, which finds each document among those of all rows.
-        split: Which relevances of the folder.
+        split: Which relevances of the folder, qrels/SPLIT.tsv; by default test.
         query_prompt: The name of one of the folder's prompts, or a text that ends in a blank or a colon; by default the
             prompt called query, where there is one.
         document_prompt: The same for documents; by default the prompt called document, passage or corpus.
