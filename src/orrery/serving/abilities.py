@@ -11,7 +11,7 @@ COMPLETIONS, CHAT, TRANSLATE = "/v1/completions", "/v1/chat/completions", "/v1/t
 RESPONSES = "/v1/responses"
 WRITING = (COMPLETIONS, CHAT, RESPONSES)
 """The routes that an adapter answers."""
-EMBEDDINGS, CLASSIFY, TAG = "/v1/embeddings", "/v1/classify", "/v1/tag"
+EMBEDDINGS, CLASSIFY, TAG, RERANK = "/v1/embeddings", "/v1/classify", "/v1/tag", "/v1/rerank"
 
 
 def abilities(lm: LanguageModel) -> tuple[str, ...]:
@@ -25,6 +25,7 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         RESPONSES: chats,
         TRANSLATE: spec.reads_source,
         EMBEDDINGS: True,
+        RERANK: lm.ranks,
         CLASSIFY: any(isinstance(head, SequenceHead.Spec) for head in spec.heads.values()),
         TAG: any(isinstance(head, TokenHead.Spec) and name != "span" for name, head in spec.heads.items()),
     }
