@@ -26,9 +26,16 @@ from orrery.metrics import METRICS  # noqa: E402
 from orrery.objectives import OBJECTIVES  # noqa: E402
 from orrery.rewards import REWARDS  # noqa: E402
 from orrery.schema.registry import settings_of  # noqa: E402
+from orrery.serving import ollama_options  # noqa: E402
+from orrery.serving.schema import ollama  # noqa: E402
+from orrery.serving.schema.chat import ChatRequest  # noqa: E402
+from orrery.serving.schema.completions import CompletionRequest  # noqa: E402
+from orrery.serving.schema.fields import Body  # noqa: E402
+from orrery.serving.schema.reading import EmbeddingsRequest  # noqa: E402
+from orrery.serving.schema.responses import ResponsesRequest  # noqa: E402
 from orrery.training.config import Optimizer, Schedule  # noqa: E402
 
-PAGES = ("README.md", "docs/training.md", "docs/reinforcement.md", "docs/scores.md", "docs/speed.md")
+PAGES = ("README.md", "docs/training.md", "docs/reinforcement.md", "docs/scores.md", "docs/speed.md", "docs/clients.md")
 BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(<!-- end of it -->)", re.DOTALL)
 
 
@@ -149,7 +156,33 @@ def _said(text: str | None) -> str:
     return re.sub(r"[;,] see `\w+`", "", first.replace("``", "`"))
 
 
-TABLES = {each.__name__: each for each in (verbs, objectives, data, metrics, rewards, optimizers, schedules, compiled)}
+def requests() -> str:
+    """Return the fields of requests that change nothing or are refused, with the reason or what to do instead."""
+    doors: dict[str, type[Body]] = {
+        "`/v1/completions`": CompletionRequest,
+        "`/v1/chat/completions`": ChatRequest,
+        "`/v1/responses`": ResponsesRequest,
+        "`/v1/embeddings`": EmbeddingsRequest,
+        "`/api/chat`": ollama.ChatRequest,
+        "`/api/generate`": ollama.GenerateRequest,
+        "`/api/embed`": ollama.EmbedRequest,
+    }
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for door, body in doors.items():
+        for said, fields in (("changes nothing", body.HARMLESS), ("refused", body.UNSUPPORTED)):
+            for name, why in fields.items():
+                rows.setdefault((f"`{name}`", said, why), []).append(door)
+    options = "`options` of Ollama"
+    rows |= {(f"`{name}`", "changes nothing", why): [options] for name, why in ollama_options.HARMLESS.items()}
+    rows |= {(f"`{name}`", "refused", why): [options] for name, (_, why) in ollama_options.UNSUPPORTED.items()}
+    lines = [(name, ", ".join(found), said, why) for (name, said, why), found in rows.items()]
+    return table(("field", "of", "", "why, or what to do instead"), sorted(lines))
+
+
+TABLES = {
+    each.__name__: each
+    for each in (verbs, objectives, data, metrics, rewards, optimizers, schedules, compiled, requests)
+}
 
 
 def written(page: str) -> str:

@@ -31,9 +31,11 @@ def with_tokens(tokenizer: Tokenizer, names: list[str]) -> Tokenizer:
     return Tokenizer(json.dumps(definition), tokenizer.roles)
 
 
-def chat_folder(folder: Path, context: int = CONTEXT, layers: int = 2, tokenizer: Tokenizer | None = None) -> Path:
-    """Save a llama that chats in Qwen's format, and return its folder."""
-    tokenizer = tokenizer or tokenizer_of(CHAT)
+def chat_folder(
+    folder: Path, context: int = CONTEXT, layers: int = 2, tokenizer: Tokenizer | None = None, chat: str = CHAT
+) -> Path:
+    """Save a llama that chats in the format of a published model, and return its folder."""
+    tokenizer = tokenizer or tokenizer_of(chat)
     config = {
         "hidden_size": 32,
         "intermediate_size": 56,
@@ -46,5 +48,5 @@ def chat_folder(folder: Path, context: int = CONTEXT, layers: int = 2, tokenizer
     }
     model = randomised(load_family("llama").spec(config).build(0).to(torch.float64).eval()).to(torch.float32)
     save_model(folder, model, "llama", config, tokenizer)
-    (folder / FILE).write_text(published()[CHAT].source, encoding="utf-8")
+    (folder / FILE).write_text(published()[chat].source, encoding="utf-8")
     return folder

@@ -42,11 +42,15 @@ BASES: dict[str, list[str]] = {
     "answer": ["spans", "the cat", "--context=the cat sat on the mat"],
     "summarise": ["rnnsearch", "the cat", "--max-new-tokens=2"],
     "embed": ["llama", "the cat"],
+    "rank": ["ranks", "the cat", "a cat sat", "the mat"],
     "cloze": ["llama", "the __ sat", "--candidates=cat,dog"],
     "evaluate translation": ["rnnsearch", "--source=source.txt", "--target=target.txt", "--max-new-tokens=2"],
     "evaluate alignment": ["rnnsearch", "--source=source.txt", "--target=target.txt"],
     "evaluate perplexity": ["llama", "--file=text.txt"],
     "evaluate word-vectors": ["vectors.txt"],
+    "evaluate retrieval": ["llama", "found.jsonl"],
+    "evaluate similarity": ["llama", "judged.jsonl"],
+    "evaluate reranking": ["ranks", "ordered.jsonl"],
     "evaluate choices": ["llama", "choices.jsonl"],
     "evaluate hellaswag": ["llama", "swag.jsonl"],
     "evaluate mmlu": ["llama", "exam", "--shots=0"],
@@ -99,7 +103,8 @@ MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-pen
 MAY_BE_NEGATIVE = {"position", "length-penalty", "presence-penalty", "frequency-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
               "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
-              "candidates", "bad-word", "regex", "clean", "corrupted", "answer", "wrong"}  # fmt: skip
+              "candidates", "bad-word", "regex", "clean", "corrupted", "answer", "wrong", "query",
+              "documents"}  # fmt: skip
 """Where any words may be right, or where a wrong one is only not found."""
 
 

@@ -47,6 +47,9 @@ TEXT = "".join(
     for place in ("mat", "log", "field", "barn", "wall")
 )
 ITEMS: dict[str, list[dict[str, Any]]] = {
+    "found.jsonl": [{"query": "the cat", "passage": f"a {animal} sat"} for animal in ("cat", "dog")],
+    "judged.jsonl": [{"sentence1": "the cat", "sentence2": f"{n} cats", "score": n} for n in range(2)],
+    "ordered.jsonl": [{"query": "the cat", "positive": ["a cat sat"], "negative": ["the wall"]}] * 2,
     "choices.jsonl": [{"question": "The cat sat on the", "choices": ["mat", "log"], "answer": "A"}] * 2,
     "swag.jsonl": [
         {"activity_label": "Cats", "ctx_a": "A cat.", "ctx_b": "it", "endings": ["sat", "ran"], "label": 0}
@@ -77,6 +80,7 @@ def build(folder: Path) -> Path:
     tiny_models.saved(folder / "rnnsearch", "rnnsearch", max_position_embeddings=96)
     for name, architecture in HEADS.items():
         tiny_models.saved(folder / name, "bert", architectures=[f"BertFor{architecture}"])
+    tiny_models.saved(folder / "ranks", "bert", architectures=["BertForSequenceClassification"], id2label={"0": "fits"})
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))

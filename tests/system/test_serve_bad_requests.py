@@ -78,6 +78,17 @@ VALID = [
         "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {
             "type": "object", "properties": {"a": {"enum": ["b", 1, None]}}, "required": ["a"]}}},
     }),
+    ("/v1/responses", {
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "the cat"}]},
+            {"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
+            {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{\"at\": \"mat\"}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "a mat"},
+        ],
+        "tools": [{"type": "function", "name": "look", "parameters": {"type": "object"}}], "tool_choice": "auto",
+        "instructions": "be kind", "max_output_tokens": 2, "text": {"format": {"type": "text"}}, "metadata": {"a": "b"},
+        "include": ["message.output_text.logprobs"], "top_logprobs": 1, "truncation": "auto", "store": True,
+    }),
     ("/v1/embeddings", {"input": ["the cat", "a"], "encoding_format": "base64"}),
     ("/tokenize", {"text": "the cat"}),
     ("/detokenize", {"tokens": [5, 6]}),

@@ -43,6 +43,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "summarise": ("summarise:summarise", "pipelines"),
         "translate": ("translate:translate", "translation"),
         "embed": ("embed:embed", "sentence-vectors"),
+        "rank": ("rank:rank", "sentence-vectors"),
         "cloze": ("cloze:cloze", "pipelines"),
         "neighbours": ("neighbours:neighbours", "word-vectors"),
     },

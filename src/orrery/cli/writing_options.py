@@ -12,6 +12,7 @@ from orrery.errors import DataError, UsageError
 
 _TEMPERATURE = "Divides the logits, 0.8 by default; 0 always takes the most probable token."
 _TYPICAL = "The mass of the most typical tokens that stays possible."
+_WINDOW = "How many of the last tokens that penalty counts; all of them by default."
 _PRESENCE = "Taken from the logit of each token of the answer."
 _FREQUENCY = "The same, once for each time that the answer holds the token."
 _BIAS = "Added to the logit of a token, as ID=NUMBER; -100 forbids it; may be given several times."
@@ -44,6 +45,7 @@ class Drawing:
     repetition_penalty: Annotated[
         float | None, ABOVE_ZERO, Parameter(help="Above 1 discourages tokens that the text holds already.")
     ] = None
+    repetition_window: Annotated[int | None, COUNT, Parameter(help=_WINDOW)] = None
     presence_penalty: Annotated[float | None, NUMBER, Parameter(help=_PRESENCE)] = None
     frequency_penalty: Annotated[float | None, NUMBER, Parameter(help=_FREQUENCY)] = None
     logit_bias: Annotated[list[str] | None, Parameter(help=_BIAS, negative=())] = None

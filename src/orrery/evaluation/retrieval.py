@@ -1,10 +1,10 @@
-r"""Scores of rankings: recall at k, mean reciprocal rank, and discounted cumulative gain at k.
+r"""Scores of rankings: hits, precision and recall at k, reciprocal rank, average precision, discounted cumulative gain.
 
-Recall and reciprocal rank take the names found for each query, best first, and the names that are right; the gain
-takes a number and a score for each candidate of each query.
+All but the gain take the names found for each query, best first, and the names that are right; the gain takes a number
+and a score for each candidate of each query, and so does the average precision of scores, where some may be equal.
 """
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -31,11 +31,50 @@ def recall_at(k: int, ranked: Ranked, right: Right) -> Additive:
     return mean_of(f"recall@{k}", signature(n=len(shares), k=k), shares)
 
 
-def reciprocal_rank(ranked: Ranked, right: Right) -> Additive:
-    """Return the mean of one over the rank of the first right name, 0 where none is found. Errors as in `recall_at`."""
-    _check(1, ranked, right)
-    firsts = [_first(names, set(own)) for names, own in zip(ranked, right, strict=True)]
-    return mean_of("MRR", signature(n=len(firsts)), firsts)
+def hit_at(k: int, ranked: Ranked, right: Right) -> Additive:
+    """Return the share of queries with a right name among the first ``k``. Errors as in `recall_at`."""
+    _check(k, ranked, right)
+    found = [bool(set(names[:k]) & set(own)) for names, own in zip(ranked, right, strict=True)]
+    return mean_of(f"hit@{k}", signature(n=len(found), k=k), list(map(float, found)))
+
+
+def precision_at(k: int, ranked: Ranked, right: Right) -> Additive:
+    """Return the mean share of the first ``k`` places that right names have. Errors as in `recall_at`."""
+    _check(k, ranked, right)
+    shares = [len(set(names[:k]) & set(own)) / k for names, own in zip(ranked, right, strict=True)]
+    return mean_of(f"precision@{k}", signature(n=len(shares), k=k), shares)
+
+
+def reciprocal_rank(ranked: Ranked, right: Right, k: int | None = None) -> Additive:
+    """Return the mean of one over the rank of the first right name, 0 where none is found (among the first ``k``).
+
+    Errors as in `recall_at`.
+    """
+    _check(1 if k is None else k, ranked, right)
+    firsts = [_first(names[:k], set(own)) for names, own in zip(ranked, right, strict=True)]
+    facts = signature(n=len(firsts)) if k is None else signature(n=len(firsts), k=k)
+    return mean_of("MRR" if k is None else f"MRR@{k}", facts, firsts)
+
+
+def average_precision(ranked: Ranked, right: Right, k: int) -> Additive:
+    r"""Return the mean of :math:`\sum_{r \le k} P(r) [r \text{ is right}] / \min(k, n)` of n right names (MAP).
+
+    ``P(r)`` is the share of right names among the first r. Errors as in `recall_at`.
+    """
+    _check(k, ranked, right)
+    values = [_average(names[:k], set(own), k) for names, own in zip(ranked, right, strict=True)]
+    return mean_of(f"MAP@{k}", signature(n=len(values), k=k), values)
+
+
+def average_precision_of_scores(scores: Lists, gains: Lists) -> Additive:
+    r"""Return the mean of :math:`\sum_t (R_t - R_{t-1}) P_t` over the different scores t of a query (MAP).
+
+    ``R_t`` and ``P_t`` are recall and precision of the candidates that score t or more, and those of a gain above 0 are
+    right: equal scores stand in no order. A query without any gain has 0. Errors as in `ndcg_at`.
+    """
+    same_length(scores, gains, "rankings")
+    pairs = [_read(n, *both) for n, both in enumerate(zip(scores, gains, strict=True), 1)]
+    return mean_of("MAP", signature(n=len(pairs), ties="together"), [_stepwise(x, g > 0) for x, g in pairs])
 
 
 def ndcg_at(k: int, scores: Lists, gains: Lists, ties: Ties = "mean") -> Additive:
@@ -54,6 +93,36 @@ def ndcg_at(k: int, scores: Lists, gains: Lists, ties: Ties = "mean") -> Additiv
         raise DataError(f"the first {k}", "k is 1 or more")
     values = [_ndcg(k, *_read(n, *both), ties) for n, both in enumerate(zip(scores, gains, strict=True), 1)]
     return mean_of(f"nDCG@{k}", signature(n=len(values), k=k, gain="linear", log=2, ties=ties), values)
+
+
+def ndcg_of_ranks(k: int, ranked: Ranked, grades: Sequence[Mapping[Any, float]]) -> Additive:
+    r"""Return the mean of DCG over that of the best order of all right names, also of those that were not found.
+
+    ``grades`` has the gain of each right name of a query. Errors as in `recall_at`.
+    """
+    _check(k, ranked, grades)
+    discounts = 1 / np.log2(np.arange(2, k + 2))
+    values = []
+    for names, own in zip(ranked, grades, strict=True):
+        gains = np.array([own.get(name, 0.0) for name in names[:k]], np.float64)
+        ideal = np.sort(np.array(list(own.values()), np.float64))[::-1][:k]
+        values.append(float(gains @ discounts[: len(gains)]) / float(ideal @ discounts[: len(ideal)]))
+    return mean_of(f"nDCG@{k}", signature(n=len(values), k=k, gain="linear", log=2, ideal="all"), values)
+
+
+def _average(names: Sequence[Hashable], right: set[Hashable], k: int) -> float:
+    hits = np.array([name in right for name in names], np.float64)
+    precisions = hits.cumsum() / np.arange(1, len(hits) + 1)
+    return float(precisions @ hits) / min(k, len(right))
+
+
+def _stepwise(scores: Floats, right: NDArray[np.bool_]) -> float:
+    if not right.any():
+        return 0.0
+    order = np.argsort(-scores, kind="stable")
+    hits = right[order].cumsum()
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
+    return float(np.diff(hits[last] / right.sum(), prepend=0) @ (hits[last] / (last + 1)))
 
 
 def _first(names: Sequence[Hashable], right: set[Hashable]) -> float:

@@ -92,7 +92,7 @@ def _drawn(sampler: Sampler, rows: Sequence[Answering], allowed_GV: Float[Tensor
 def _history(row: Answering, like_NV: Float[Tensor, "N V"]) -> History:
     """Return which tokens a row holds; it is begun when a sampler first asks."""
     if row.history is None:
-        row.history = History.of([row.begun], like_NV[:1], [row.written])
+        row.history = History.of([row.begun], like_NV[:1], [row.written], row.request.sampler.window)
     return row.history
 
 

@@ -98,7 +98,7 @@ class DraftModel(Draft):
         logits_V = reading.read(new)[-1] if new else reading.first_V
         reading.mark(count)
         begun = prompt if self._model.first_token is None else [self._model.first_token]
-        history = History.of([begun], logits_V[None], [answer])
+        history = History.of([begun], logits_V[None], [answer], sampler.window)
         found: list[Guess] = []
         while True:
             filtered_1V = sampler.filtered(logits_V[None], history)

@@ -15,43 +15,74 @@ class History:
     Attributes:
         prompt_BV: whether a token stands in what the row began with.
         written_BV: how many times the answer holds it.
+        last_BN: the last tokens of each row in their order, -1 where it is shorter; none where no filter asks for them.
     """
 
     prompt_BV: Bool[Tensor, "B V"]
     written_BV: Int[Tensor, "B V"]
+    last_BN: Int[Tensor, "B N"] | None = None
 
     @staticmethod
     def of(
-        rows: Sequence[Sequence[int]], like_BV: Float[Tensor, "B V"], answers: Sequence[Sequence[int]] = ()
+        rows: Sequence[Sequence[int]],
+        like_BV: Float[Tensor, "B V"],
+        answers: Sequence[Sequence[int]] = (),
+        window: int = 0,
     ) -> "History":
-        """Return the history of rows, and of their answers so far, for logits like these."""
+        """Return the history of rows, and of their answers so far, for logits like these.
+
+        ``window`` is how many of the last tokens of a row are kept in their order.
+        """
         prompt_BV = torch.zeros(like_BV.shape, dtype=torch.bool)
         written_BV = torch.zeros(like_BV.shape, dtype=torch.int32)
         for row, ids in enumerate(rows):
             prompt_BV[row, torch.tensor(ids, dtype=torch.long)] = True
         for row, ids in enumerate(answers):
             written_BV[row] = torch.bincount(torch.tensor(ids, dtype=torch.long), minlength=like_BV.shape[1])
-        return History(prompt_BV.to(like_BV.device), written_BV.to(like_BV.device))
+        last_BN = _last(rows, answers, window).to(like_BV.device) if window else None
+        return History(prompt_BV.to(like_BV.device), written_BV.to(like_BV.device), last_BN)
 
     @staticmethod
     def joined(histories: "Sequence[History]") -> "History":
         """Return the histories of several batches as those of one."""
         prompts, counts = zip(*((own.prompt_BV, own.written_BV) for own in histories), strict=True)
-        return History(torch.cat(prompts), torch.cat(counts))
+        last = [own.last_BN for own in histories if own.last_BN is not None]
+        return History(torch.cat(prompts), torch.cat(counts), torch.cat(last) if last else None)
 
     @property
     def seen(self) -> Bool[Tensor, "B V"]:
         """Return whether a row holds a token at all."""
         return self.prompt_BV | (self.written_BV > 0)
 
+    def within(self, window: int) -> Bool[Tensor, "B V"]:
+        """Return whether a token is among so many of the last ones of a row."""
+        assert self.last_BN is not None
+        B, V = self.prompt_BV.shape
+        last_BN = self.last_BN[:, -window:]
+        found_BV = torch.zeros(B, V + 1, dtype=torch.bool, device=last_BN.device)
+        return found_BV.scatter_(1, torch.where(last_BN < 0, V, last_BN), True)[:, :V]
+
     def add(self, tokens_B: Int[Tensor, "B"]) -> None:
         """Count one more token in each row, in place."""
         self.written_BV.scatter_add_(1, tokens_B[:, None], torch.ones_like(self.written_BV[:, :1]))
+        if self.last_BN is not None:
+            self.last_BN.copy_(torch.cat([self.last_BN[:, 1:], tokens_B[:, None]], 1))
 
     def select(self, rows: Sequence[int]) -> "History":
         """Return the history of the given rows."""
         kept = torch.tensor(rows, dtype=torch.long, device=self.prompt_BV.device)
-        return History(self.prompt_BV[kept], self.written_BV[kept])
+        last_BN = None if self.last_BN is None else self.last_BN[kept]
+        return History(self.prompt_BV[kept], self.written_BV[kept], last_BN)
+
+
+def _last(rows: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], window: int) -> Int[Tensor, "B N"]:
+    """Return the last tokens of rows and their answers, behind -1 where there are fewer."""
+    found_BN = torch.full((len(rows), window), -1, dtype=torch.long)
+    for row, ids in enumerate(rows):
+        answer = answers[row] if answers else ()
+        whole = [*ids[-window:], *answer[-window:]][-window:]
+        found_BN[row, window - len(whole) :] = torch.tensor(whole, dtype=torch.long)
+    return found_BN
 
 
 Filter = Callable[[Tensor, History], Tensor]
@@ -92,14 +123,19 @@ class LogitBias:
 
 @dataclass(frozen=True)
 class RepetitionPenalty:
-    """``z / penalty`` where ``z > 0``, else ``z * penalty``, for every token in the row (CTRL, Keskar et al. 2019)."""
+    """``z / penalty`` where ``z > 0``, else ``z * penalty``, for every token in the row (CTRL, Keskar et al. 2019).
+
+    With a ``window`` of N, for the last N tokens of the row alone, as llama.cpp has it.
+    """
 
     penalty: float | int
+    window: int | None = None
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
         """Make repeated tokens less likely; a penalty of one changes nothing."""
         lowered_BV = torch.where(logits_BV > 0, logits_BV / self.penalty, logits_BV * self.penalty)
-        return torch.where(history.seen, lowered_BV, logits_BV)
+        seen_BV = history.seen if self.window is None else history.within(self.window)
+        return torch.where(seen_BV, lowered_BV, logits_BV)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def generate(
     taken = session.lengths  # a decoder's row begins with the prompt, an encoder-decoder's with one token
     rows = [Row(limits.context - n, text, limits, began) for n, text in zip(taken, texts, strict=True)]
     begun = beginnings(model, prompts)
-    history = History.of(begun, logits_BV)
+    history = History.of(begun, logits_BV, window=sampler.window)
     live = list(range(len(rows)))
     while True:
         check_logits(logits_BV)

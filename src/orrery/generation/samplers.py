@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -66,6 +67,11 @@ class Sampler:
         """Whether a filter may ask which tokens a row holds."""
         return not all(isinstance(keep, LOGITS_ALONE) for keep in self.filters)
 
+    @property
+    def window(self) -> int:
+        """How many of the last tokens of a row a filter asks for in their order."""
+        return max((keep.window or 0 for keep in self.filters if isinstance(keep, RepetitionPenalty)), default=0)
+
     def filtered(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
         """Return the logits that the pick sees, in float32 at least."""
         logits_BV = logits_BV.to(torch.promote_types(logits_BV.dtype, torch.float32))
@@ -82,6 +88,8 @@ class Sampler:
 
 MOST = 10_000
 """What may be added to a logit or taken from it: far more than logits differ by, and no number overflows."""
+MOST_BACK = 1 << 20
+"""Tokens that a penalty may look back at."""
 GREEDY = Sampler((), most_probable)
 
 
@@ -93,6 +101,7 @@ def sampler(
     min_p: float | int | None = None,
     typical_p: float | int | None = None,
     repetition_penalty: float | int | None = None,
+    repetition_window: int | None = None,
     presence_penalty: float | int | None = None,
     frequency_penalty: float | int | None = None,
     logit_bias: Mapping[int, float | int] | None = None,
@@ -107,6 +116,7 @@ def sampler(
         min_p: the least probability, as a share of the greatest, in [0, 1].
         typical_p: the mass of the most typical tokens that stays possible, in (0, 1].
         repetition_penalty: 1 changes nothing, more than 1 discourages tokens of the prompt and the answer.
+        repetition_window: how many of the last tokens ``repetition_penalty`` counts; all where it is left out.
         presence_penalty: taken from the logit of each token of the answer; 0 changes nothing.
         frequency_penalty: the same, once for each time that the answer holds the token.
         logit_bias: what is added to the logits of some ids.
@@ -122,12 +132,14 @@ def sampler(
     _check("min_p", min_p, min_p is None or 0 <= min_p <= 1, "between 0 and 1")
     penalty = repetition_penalty
     _check("repetition_penalty", penalty, penalty is None or 0 < penalty < float("inf"), "above 0; 1 changes nothing")
+    window = repetition_window
+    _check("repetition_window", window, window is None or 1 <= window <= MOST_BACK, f"from 1 to {MOST_BACK:,}")
     for name, taken in (("presence_penalty", presence_penalty), ("frequency_penalty", frequency_penalty)):
         _check(name, taken, taken is None or abs(taken) <= MOST, f"from -{MOST:,} to {MOST:,}; 0 changes nothing")
     greedy = temperature == 0
     settings: tuple[tuple[Callable[..., Filter], float | int | None], ...] = (
         (VocabularyLimit, vocabulary),
-        (RepetitionPenalty, repetition_penalty),
+        (partial(RepetitionPenalty, window=repetition_window), repetition_penalty),
         (PresencePenalty, presence_penalty or None),
         (FrequencyPenalty, frequency_penalty or None),
         (Temperature, None if greedy else temperature),

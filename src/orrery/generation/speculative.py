@@ -90,7 +90,7 @@ def speculate(
     reading = Reading(model, prompt, limits.context, device)
     row = Row(reading.room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
     begun = beginnings(model, [prompt])[0]
-    history = History.of([begun], reading.first_V[None])
+    history = History.of([begun], reading.first_V[None], window=sampler.window)
     logits_NV, guesses, steps, proposed, accepted = reading.first_V[None], list[Guess](), 1, 0, 0
     while True:
         for logits_V, guess in zip(logits_NV, [*guesses, None], strict=True):

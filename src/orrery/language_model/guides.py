@@ -18,8 +18,8 @@ from orrery.text.tokenizer import Tokenizer
 DEMANDS = ("bad_words", "regex", "json_schema", "grammar")
 """The arguments that say what an answer must be."""
 DRAWING = (
-    "temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty", "presence_penalty",
-    "frequency_penalty", "logit_bias",
+    "temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty", "repetition_window",
+    "presence_penalty", "frequency_penalty", "logit_bias",
 )  # fmt: skip
 """The arguments that say how a token is chosen."""
 

@@ -52,8 +52,8 @@ def load(
     if adapter is not None:
         load_adapter(stored, adapter)
     place(stored.model, target, dtype)
-    if stored.sentences is not None:
-        stored.sentences.vectors.to(target, torch.promote_types(stored.model.dtype, torch.float32))
+    for behind in stored.behind:
+        behind.to(target, torch.promote_types(stored.model.dtype, torch.float32))
     told = stored.model.spec.writes and chosen != "eager"
     steps = f", {described(stored.model, chosen)}" if told else ""
     say(f"{stored.folder}: {describe(stored.model)}{steps}")

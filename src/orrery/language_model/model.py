@@ -21,6 +21,7 @@ from orrery.language_model import (
     generate,
     likelihoods,
     outputs,
+    ranking,
     rewards,
     save,
     search,
@@ -34,6 +35,7 @@ from orrery.language_model.arguments import Ids, strings_of
 from orrery.language_model.cloze import Filled
 from orrery.language_model.guides import Demands
 from orrery.language_model.likelihoods import Likelihood
+from orrery.language_model.ranking import PairScore, Ranked
 from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Text, Truncate, limits_of, prompts
 from orrery.language_model.trace import Given, Row
@@ -41,6 +43,7 @@ from orrery.language_model.tree import DecodingTree
 from orrery.language_model.vectors import TextVector
 from orrery.models.default_device import doors_on_cpu_by_default
 from orrery.models.model import Model
+from orrery.models.pair_scores import PairScores
 from orrery.models.sentence_vectors import Sentences
 from orrery.reading.read import Stored
 from orrery.text import Tokenizer
@@ -140,11 +143,12 @@ class LanguageModel:
             truncate: ``left`` cuts the beginning of the prompt so that it and the answer fit the context.
             edits: what is changed inside the model while it writes: ``lm.trace(text).edit().zero(key, head=1)``, or a
                 list as JSON holds it. The model then runs token by token with the eager kernel.
-            others: ``typical_p``, the mass of the most typical tokens that stays possible; ``presence_penalty``, taken
-                from the logit of each token of the answer, and ``frequency_penalty``, for each time it was written;
-                ``logit_bias``, a number by id that is added to logits; ``bad_words``, strings that never stand in the
-                answer; and what all of it must be: ``regex``, ``json_schema`` (a mapping; ``{}`` for any object) or
-                ``grammar`` (context-free, in the notation of Lark).
+            others: ``typical_p``, the mass of the most typical tokens that stays possible; ``repetition_window``, how
+                many of the last tokens ``repetition_penalty`` counts; ``presence_penalty``, taken from the logit of
+                each token of the answer, and ``frequency_penalty``, for each time it was written; ``logit_bias``, a
+                number by id that is added to logits; ``bad_words``, strings that never stand in the answer; and what
+                all of it must be: ``regex``, ``json_schema`` (a mapping; ``{}`` for any object) or ``grammar``
+                (context-free, in the notation of Lark).
 
         Raises:
             UsageError: a prompt longer than the context, a setting outside its range, or an edit that does not fit.
@@ -629,6 +633,76 @@ class LanguageModel:
         if isinstance(texts, str):
             return found[0]
         return torch.stack(found) if found else torch.empty(0, self.model.spec.width)
+
+    def rank(self, query: str, documents: Sequence[str], *, top_n: int | None = None, **settings: Any) -> list[Ranked]:
+        """Return documents by how well they fit a query, the best first; equal ones as they were given.
+
+        The model reads the query beside each document. What makes a score of its logit is in its folder
+        (``activation_fn``); by default a sigmoid.
+
+        Args:
+            query: a text.
+            documents: texts.
+            top_n: how many are wanted; all by default.
+            settings: those of ``score_pairs``.
+
+        Raises:
+            UsageError: the model scores no pairs, or gives one several numbers; a pair longer than a row that may not
+                be cut.
+        """
+        return ranking.rank(self._stored, query, documents, top_n=top_n, **settings)
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> Float[Tensor, "*N"]:
+        """Return what a model says of each pair of texts: a number, or one for each label; ``rank`` orders them.
+
+        Args:
+            pairs: of two texts, the query first.
+            settings: ``prompt``, the name of one of the folder's prompts, or a text that ends in a blank or a colon,
+                put in front of the first text; ``truncation``, whether a pair that is longer than a row is cut, the
+                longer text first, as is done by default; ``batch_size``, rows computed at once; ``done``, told after
+                each batch how many pairs are done, and of how many.
+
+        Raises:
+            UsageError: the model scores no pairs, or one is longer than a row and may not be cut.
+            DataError: a pair that is none, or without a token.
+        """
+        found = [one.score for one in self.pair_scores(pairs, **settings)]
+        if found:
+            return torch.stack(found)
+        labels = ranking.scoring_of(self._stored).scorer.labels
+        return torch.empty(0) if labels == 1 else torch.empty(0, labels)
+
+    def pair_scores(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> list[PairScore]:
+        """Return the score of each pair, with how many tokens were read and left out; see ``score_pairs``."""
+        return ranking.score_pairs(self._stored, pairs, **settings)
+
+    @property
+    def ranks(self) -> bool:
+        """Whether ``rank`` can order documents: the model gives a pair of texts one number."""
+        return self._stored.pairs is not None and self._stored.pairs.scorer.labels == 1
+
+    @property
+    def is_cross_encoder(self) -> bool:
+        """Whether pairs of texts are what the model is for: its folder says so, or all it has is a head for rows."""
+        pairs, sentences = self._stored.pairs, self._stored.sentences
+        return pairs is not None and sentences is None and (pairs.given or not self.model.spec.writes)
+
+    def check_ranks(self) -> None:
+        """Refuse a model that cannot order documents.
+
+        Raises:
+            UsageError: it scores no pairs, or gives one several numbers.
+        """
+        ranking.check_ranks(self._stored)
+
+    @property
+    def pairing(self) -> PairScores:
+        """How this model scores pairs of texts.
+
+        Raises:
+            UsageError: neither a head nor a file says so.
+        """
+        return ranking.scoring_of(self._stored)
 
     def hidden(
         self, input_ids: Ids, attention_mask: Ids | None = None, *, token_type_ids: Ids | None = None

@@ -8,8 +8,7 @@ from orrery.errors import UsageError
 from orrery.reading.generation_settings import as_file
 from orrery.reading.read import Stored
 from orrery.saving.own import save_own
-from orrery.saving.save import save_model
-from orrery.saving.sentence_folder import write_sentences
+from orrery.saving.save import save_model, write_uses
 
 
 def save(stored: Stored, folder: str | Path, card: Mapping[str, Any] | None, layout: Literal["hf", "own"]) -> None:
@@ -20,13 +19,12 @@ def save(stored: Stored, folder: str | Path, card: Mapping[str, Any] | None, lay
     beside: dict[str, Any] = {"generation": generation, "chat": stored.chat}
     if layout == "own":
         save_own(folder, stored.model, stored.tokenizer, family=stored.family, config=stored.config, **beside)
-        if stored.sentences is not None:
-            write_sentences(Path(folder), stored.sentences, stored.model.spec.width)
+        write_uses(Path(folder), stored.sentences, stored.pairs, stored.model.spec.width)
         return
     if stored.family is None or stored.config is None:
         raise UsageError(
             f"{stored.folder} does not say which family its model belongs to",
             "load the checkpoint inside its run, whose config.yaml says it, or save it in our own layout: layout='own'",
         )
-    beside["sentences"] = stored.sentences
+    beside |= {"sentences": stored.sentences, "pairs": stored.pairs}
     save_model(folder, stored.model, stored.family, stored.config, stored.tokenizer, card, **beside)

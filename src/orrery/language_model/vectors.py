@@ -1,6 +1,6 @@
 """Vectors of texts: as a folder of sentence-transformers says, or the mean over a text's tokens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -78,7 +78,7 @@ def vectors(
         DataError: a row without ids, or with one outside the vocabulary.
     """
     how = sentences_of(stored)
-    before = _prompt(how, prompt)
+    before = prompt_of(how.prompts, how.prompt, prompt)
     cut = how.given if truncation is None else truncation
     rows = []
     for place, item in enumerate(items):
@@ -98,15 +98,19 @@ def vectors(
         return in_batches(lengths, batch_size, computed, lambda count: done(count, len(rows)))
 
 
-def _prompt(how: Sentences, asked: str | None) -> str:
-    """Return the text that stands in front of every text."""
+def prompt_of(prompts: Mapping[str, str], usual: str | None, asked: str | None) -> str:
+    """Return the text that stands in front of every text: a folder's by its name, or one of a caller's own.
+
+    Raises:
+        UsageError: the folder has no such prompt.
+    """
     if asked is None:
-        return "" if how.prompt is None else how.prompts[how.prompt]
-    if asked in how.prompts:
-        return how.prompts[asked]
+        return "" if usual is None else prompts[usual]
+    if asked in prompts:
+        return prompts[asked]
     if asked == "" or asked[-1] in " :\n":
         return asked
-    known = f"the folder has {', '.join(how.prompts)}" if how.prompts else "the folder has none"
+    known = f"the folder has {', '.join(prompts)}" if prompts else "the folder has none"
     raise UsageError(f"no prompt is called {asked!r}", f"{known}; a prompt of your own ends in a blank or a colon")
 
 

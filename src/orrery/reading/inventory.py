@@ -5,7 +5,7 @@ Nothing is loaded: sizes and kinds of numbers stand in the heads of files.
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,18 @@ from orrery.errors import OrreryError
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.reading.architecture import described
+from orrery.reading.cross_encoder_folder import is_cross_encoder
 from orrery.reading.files import CONFIG, INDEX, WEIGHTS, open_weights, pickles_in, read_json
 from orrery.reading.gguf_model import SUFFIX
 from orrery.reading.hub import PREFIX
 from orrery.reading.read import locate
+from orrery.reading.sentence_folder import MODULES
 from orrery.settings import hub_cache, runs_folder
 from orrery.text.chat.folder import read_templates
 
 DEPTH = 8
 """Folders within each other that are looked into."""
-CHAT, WRITE, EMBED, CLASSIFY, TAG, TRANSLATE = "chat", "write", "embed", "classify", "tag", "translate"
+CHAT, WRITE, EMBED, CLASSIFY, TAG, TRANSLATE, RANK = "chat", "write", "embed", "classify", "tag", "translate", "rank"
 
 
 @dataclass(frozen=True)
@@ -172,21 +174,33 @@ def _folder(name: str, place: Path) -> Found:
     chats = bool(read_templates(folder) or read_templates(place))
     kinds = tuple(kind for kind, _ in stored.most_common())
     return Found(
-        name, place, sum(stored.values()), family or "", weights.elements, kinds, _able(described_as.spec, chats)
+        name,
+        place,
+        sum(stored.values()),
+        family or "",
+        weights.elements,
+        kinds,
+        _able(described_as.spec, chats, listed=_is_listed(place)),
     )
 
 
-def _able(spec: ModelSpec, chats: bool) -> tuple[str, ...]:
-    """Return what a model of this architecture can do."""
+def _is_listed(place: Path) -> bool:
+    """Say whether a folder's files make a cross-encoder of its model."""
+    return (place / MODULES).is_file() and is_cross_encoder(place)
+
+
+def _able(spec: ModelSpec, chats: bool, *, listed: bool = False) -> tuple[str, ...]:
+    """Return what a model of this architecture can do; ``listed`` says that its files make a cross-encoder of it."""
     if spec.vocabulary is None:
         return ()
-    heads: Iterable[Any] = spec.heads.values()
+    heads: Collection[Any] = spec.heads.values()
     able = {
         CHAT: spec.writes and chats,
         WRITE: spec.writes,
         TRANSLATE: spec.reads_source,
         CLASSIFY: any(isinstance(head, SequenceHead.Spec) for head in heads),
         TAG: any(isinstance(head, TokenHead.Spec) and name != "span" for name, head in spec.heads.items()),
+        RANK: any(isinstance(head, SequenceHead.Spec) and head.labels == 1 for head in heads) or (listed and not heads),
         EMBED: True,
     }
     return tuple(name for name, can in able.items() if can)

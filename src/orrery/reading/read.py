@@ -18,11 +18,13 @@ from orrery.families._wrappers import is_value_head
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
-from orrery.models.sentence_vectors import Sentences
+from orrery.models.pair_scores import OfVectors, PairScores
+from orrery.models.sentence_vectors import Sentences, SentenceVectors
 from orrery.models.soundness import describes_a_model
 from orrery.reading import hub
 from orrery.reading.architecture import own, published
 from orrery.reading.config_keys import settled
+from orrery.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
 from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
 from orrery.reading.gguf_model import is_gguf, read_gguf
 from orrery.reading.sentence_folder import MODULES, read_sentences, transformer_in
@@ -54,6 +56,7 @@ class Stored:
         passed_over: keys of config.json that change no number.
         left: tensors of the file that no logits pass through.
         sentences: how vectors of texts are made, where the folder is one of sentence-transformers.
+        pairs: how pairs of texts are scored, where the model has what it takes.
     """
 
     folder: Path
@@ -67,6 +70,14 @@ class Stored:
     passed_over: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     sentences: Sentences | None = None
+    pairs: PairScores | None = None
+
+    @property
+    def behind(self) -> tuple[SentenceVectors, ...]:
+        """The modules that stand behind the model, where its folder has any."""
+        of_pairs = self.pairs.scorer if self.pairs is not None else None
+        found = () if self.sentences is None else (self.sentences.vectors,)
+        return (*found, of_pairs.vectors) if isinstance(of_pairs, OfVectors) else found
 
     @property
     def name(self) -> str:
@@ -132,7 +143,16 @@ def _read_folder(folder: Path) -> Stored:
         stored = _read_checkpoint(folder)
     else:
         stored = replace(read_published(transformer_in(folder) or folder), folder=folder)
-    return replace(stored, sentences=read_sentences(folder)) if (folder / MODULES).is_file() else stored
+    return replace(stored, sentences=makes_vectors(folder), pairs=read_pair_scores(folder, stored))
+
+
+def makes_vectors(folder: Path) -> Sentences | None:
+    """Return how a folder of sentence-transformers makes vectors of texts; None for others and for cross-encoders.
+
+    Raises:
+        ModelFileError: a file of its is damaged, or a module is not built.
+    """
+    return read_sentences(folder) if (folder / MODULES).is_file() and not is_cross_encoder(folder) else None
 
 
 def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:
@@ -212,6 +232,7 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
         theirs = current_names(rules, config, tensors)
         check(model, from_theirs(model, theirs, rules_of(rules, config)))
     found = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
+    passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
     return replace(found, passed_over=tuple(passed_over), left=tuple(filter(is_value_head, weights)))
 
 

@@ -1,6 +1,6 @@
 """The files of sentence-transformers beside a model: modules.json, and a folder for each step behind the model."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ FLAGS = {
 }
 """Our name of a pooling by the key of a folder of an earlier version."""
 TOKENIZER = "tokenizer_config.json"
+VECTOR = "sentence_embedding"
+"""What the modules behind a pooling read and write."""
 _UNBOUNDED = 1e9
 """From here on a tokenizer means that its rows have no bound."""
 HINT = "take the model's vectors with sentence-transformers, or a folder whose modules are known"
@@ -42,7 +44,7 @@ def transformer_in(folder: Path) -> Path | None:
     """
     if not (folder / MODULES).is_file():
         return None
-    kind, place = _modules(folder)[0]
+    kind, place = modules_of(folder)[0]
     if kind != "Transformer":
         raise ModelFileError(f"{folder / MODULES} begins with a {kind}, and no Transformer", HINT)
     return place
@@ -54,22 +56,16 @@ def read_sentences(folder: Path) -> Sentences:
     Raises:
         ModelFileError: a file is missing or damaged, or there is a module that is not built; it is named.
     """
-    (_, model), *steps = _modules(folder)
+    (_, model), *steps = modules_of(folder)
     if not steps or steps[0][0] != "Pooling":
         raise ModelFileError(f"{folder / MODULES} has no Pooling behind the Transformer", HINT)
     pooling = read_json(steps[0][1] / "config.json")
-    vectors = SentenceVectors(_pooling(pooling, steps[0][1]), [_step(kind, place) for kind, place in steps[1:]])
-    own = next((read_json(model / name) for name in OF_TRANSFORMERS if (model / name).is_file()), {})
-    said = read_json(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
-    prompts, chosen = said.get("prompts") or {}, said.get("default_prompt_name")
-    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
-        raise ModelFileError(f"{folder / SETTINGS}: prompts are no texts by name", HINT)
-    if chosen is not None and chosen not in prompts:
-        raise ModelFileError(f"{folder / SETTINGS}: default_prompt_name = {str(chosen)[:60]!r} is no prompt", HINT)
-    length = _length(model, own)
+    vectors = SentenceVectors(pooling_of(pooling, steps[0][1]), [step_of(kind, place) for kind, place in steps[1:]])
+    own, said = rows_of(model), settings_of(folder)
+    prompts, chosen = prompts_of(folder, said)
     return Sentences(
         vectors.eval(),
-        length,
+        length_of(model, own),
         prompts,
         chosen,
         pools_prompt=bool(pooling.get("include_prompt", True)),
@@ -78,8 +74,36 @@ def read_sentences(folder: Path) -> Sentences:
     )
 
 
-def _length(model: Path, own: Mapping[str, Any]) -> int | None:
-    """Return how long rows may be: the folder's own word, else the tokenizer's; none where that is no bound."""
+def rows_of(model: Path) -> dict[str, Any]:
+    """Return what the folder of the transformer says of its rows."""
+    return next((read_json(model / name) for name in OF_TRANSFORMERS if (model / name).is_file()), {})
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    """Return what the folder says of the whole: prompts, how vectors are compared."""
+    return read_json(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
+
+
+def prompts_of(folder: Path, said: Mapping[str, Any]) -> tuple[dict[str, str], str | None]:
+    """Return the prompts by name, and the name of that which is taken where none is asked for.
+
+    Raises:
+        ModelFileError: they are no texts, or the name is none of them.
+    """
+    prompts, chosen = said.get("prompts") or {}, said.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise ModelFileError(f"{folder / SETTINGS}: prompts are no texts by name", HINT)
+    if chosen is not None and chosen not in prompts:
+        raise ModelFileError(f"{folder / SETTINGS}: default_prompt_name = {str(chosen)[:60]!r} is no prompt", HINT)
+    return prompts, chosen
+
+
+def length_of(model: Path, own: Mapping[str, Any]) -> int | None:
+    """Return how long rows may be: the folder's own word, else the tokenizer's; none where that is no bound.
+
+    Raises:
+        ModelFileError: it is no number of tokens.
+    """
     length = own.get("max_seq_length")
     if length is None and (model / TOKENIZER).is_file():
         length = read_json(model / TOKENIZER).get("model_max_length")
@@ -89,8 +113,12 @@ def _length(model: Path, own: Mapping[str, Any]) -> int | None:
     return length
 
 
-def _modules(folder: Path) -> list[tuple[str, Path]]:
-    """Return the modules in their order: the last part of its class's name, and its folder."""
+def modules_of(folder: Path) -> list[tuple[str, Path]]:
+    """Return the modules in their order: the last part of its class's name, and its folder.
+
+    Raises:
+        ModelFileError: the list is damaged, or a folder is outside.
+    """
     content = read_json_list(folder / MODULES)
     found = []
     for entry in content:
@@ -108,7 +136,12 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def _pooling(config: Mapping[str, Any], place: Path) -> Pooling:
+def pooling_of(config: Mapping[str, Any], place: Path) -> Pooling:
+    """Return the pooling that a configuration names.
+
+    Raises:
+        ModelFileError: it is not known.
+    """
     modes = config.get("pooling_mode")
     if modes is None:
         modes = [mode for key, mode in FLAGS.items() if config.get(key)]
@@ -120,8 +153,12 @@ def _pooling(config: Mapping[str, Any], place: Path) -> Pooling:
     return Pooling(modes)
 
 
-def _step(kind: str, place: Path) -> nn.Module:
-    """Return a module behind the pooling."""
+def step_of(kind: str, place: Path, names: Collection[str] = (VECTOR,)) -> nn.Module:
+    """Return a module behind the pooling, which reads and writes what has these names.
+
+    Raises:
+        ModelFileError: it is not built, or its files are damaged.
+    """
     if kind == "Normalize":
         return Normalised()
     if kind == "Dropout":
@@ -134,7 +171,7 @@ def _step(kind: str, place: Path) -> nn.Module:
     if kind != "Dense":
         raise ModelFileError(f"{place}: a module {kind} is not built", HINT)
     activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
-    where = {config.get(key) for key in ("module_input_name", "module_output_name")} - {None, "sentence_embedding"}
+    where = {config.get(key) for key in ("module_input_name", "module_output_name")} - {None, *names}
     if activation not in ACTIVATIONS or where:
         said = activation if activation not in ACTIVATIONS else sorted(map(str, where))[0]
         raise ModelFileError(f"{place / 'config.json'}: {str(said)[:80]!r} is not built", HINT)

@@ -8,6 +8,8 @@ from typing import Any
 from orrery.generation.generate import generate
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
+from orrery.models.model import ModelSpec
+from orrery.models.pair_scores import IDENTITY, OfHead, PairScores
 from orrery.models.sentence_vectors import Normalised, Pooling, Sentences, SentenceVectors, mean_of_tokens
 from orrery.reading.read import Stored
 from orrery.saving.own import save_own
@@ -39,6 +41,7 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
             said,
             chat,
             sentences=sentences(recipe, base),
+            pairs=pair_scores(assembly.spec, base),
         )
 
     def own(model: Any, folder: Path) -> None:
@@ -72,6 +75,20 @@ def sentences(recipe: Recipe, base: Stored | None) -> Sentences | None:
     found = mean_of_tokens() if base is None or base.sentences is None else base.sentences
     vectors = SentenceVectors(Pooling((learned.pooling,)), [Normalised()])
     return replace(found, vectors=vectors, given=True)
+
+
+def pair_scores(spec: ModelSpec, base: Stored | None) -> PairScores | None:
+    """Return how the trained model scores pairs, where it learnt numbers: as they are, for those are no logits.
+
+    Without a word sentence-transformers' cross-encoders, and ``rank`` here, send a single number through a sigmoid.
+    """
+    numbers = (name for name, head in spec.heads.items() if getattr(head, "problem", "") == "regression")
+    head = next((name for name in numbers if getattr(spec.heads[name], "labels", 0) == 1), None)
+    if head is None:
+        return None
+    known = None if base is None else base.pairs
+    own = known if known is not None and isinstance(known.scorer, OfHead) else PairScores(OfHead(head, 1), given=False)
+    return replace(own, scorer=OfHead(head, 1), activation=IDENTITY)
 
 
 def ends(assembly: Assembled, known: Any) -> dict[str, Any]:

@@ -15,11 +15,13 @@ from orrery.checkpoints.outputs import OutputFolder
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.families import load_family, other_heads
+from orrery.models.pair_scores import PairScores
 from orrery.models.sentence_vectors import Sentences
+from orrery.reading.cross_encoder_folder import read_pair_scores
 from orrery.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
 from orrery.reading.gguf_model import is_gguf
-from orrery.reading.read import Stored, read, read_published
-from orrery.reading.sentence_folder import MODULES, read_sentences, transformer_in
+from orrery.reading.read import Stored, makes_vectors, read, read_published
+from orrery.reading.sentence_folder import transformer_in
 from orrery.reading.weights import weights_of
 from orrery.saving.save import MODEL_FILES, save_model
 from orrery.tuning import merge
@@ -64,14 +66,14 @@ def import_model(
     target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
     if is_gguf(source):
         return _from_gguf(source, out, target, ignore_keys, say)
-    sentences = read_sentences(folder) if (folder / MODULES).is_file() and not source.is_file() else None
-    if sentences is not None:
+    given, sentences = folder, None if source.is_file() else makes_vectors(folder)
+    if not source.is_file():
         source = folder = transformer_in(folder) or folder
     with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
         weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
         stored = read_published(folder, weights, ignore_keys)
         beside = other_heads(load_family(stored.family), stored.config or {}, weights)
-        _write(fresh, stored, beside, sentences)
+        _write(fresh, stored, beside, sentences, read_pair_scores(given, stored))
         _copy_tokenizer(folder, fresh)
         _compare(stored, beside, fresh, out)
     say(f"{out}: {len(weights_of(stored.model)) + len(beside):,} tensors, read back equal bit for bit")
@@ -99,7 +101,11 @@ def _from_gguf(
 
 
 def _write(
-    fresh: Path, stored: Stored, beside: Mapping[str, Tensor] | None = None, sentences: Sentences | None = None
+    fresh: Path,
+    stored: Stored,
+    beside: Mapping[str, Tensor] | None = None,
+    sentences: Sentences | None = None,
+    pairs: PairScores | None = None,
 ) -> None:
     """Write a model as a Hugging Face folder."""
     assert stored.family is not None
@@ -114,6 +120,7 @@ def _write(
         chat=stored.chat,
         beside=beside,
         sentences=sentences,
+        pairs=pairs,
     )
 
 

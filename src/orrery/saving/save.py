@@ -16,10 +16,13 @@ from orrery.errors import UsageError
 from orrery.families import Family, defaults_of, is_row_decoder, load_family, model_type, rules_of, spec_of
 from orrery.models.dropout import without_dropout
 from orrery.models.model import Model
+from orrery.models.pair_scores import PairScores
 from orrery.models.sentence_vectors import Sentences
 from orrery.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.reading.weights import refuse_buffers, weights_of
 from orrery.saving.card import model_card
+from orrery.saving.cross_encoder_folder import FOLDERS as PAIR_FOLDERS
+from orrery.saving.cross_encoder_folder import section_of, tell_tokenizer, write_pair_scores
 from orrery.saving.sentence_folder import FILES as SENTENCE_FILES
 from orrery.saving.sentence_folder import write_sentences
 from orrery.text.chat.folder import FILE as TEMPLATE
@@ -28,8 +31,9 @@ from orrery.text.chat.folder import write_templates
 from orrery.text.tokenizer import FILES as TOKENIZER_FILES
 from orrery.tuning import describe, refuse_transformed
 
-MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES, *SENTENCE_FILES)
+MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES, *SENTENCE_FILES, *PAIR_FOLDERS)
 """What `save_model` leaves in a folder."""
+TOKENIZER_CONFIG = TOKENIZER_FILES[1]
 PADDING = "pad_token_id"
 _CONTROL = {"bos_token_id": "start", "eos_token_id": "end", PADDING: "pad"}
 
@@ -58,6 +62,7 @@ def save_model(
     chat: Mapping[str, str] | None = None,
     beside: Mapping[str, Tensor] | None = None,
     sentences: Sentences | None = None,
+    pairs: PairScores | None = None,
 ) -> None:
     """Write config.json, weights, generation_config.json, the tokenizer's files, chat templates and a model card.
 
@@ -75,6 +80,7 @@ def save_model(
             none.
         chat: chat templates by name; ``default`` becomes chat_template.jinja.
         sentences: how vectors of texts are made, for sentence-transformers.
+        pairs: how pairs of texts are scored, for its cross-encoders.
         beside: tensors under Hugging Face's names that no part of the model is, as of a head of another class.
 
     Raises:
@@ -97,13 +103,13 @@ def save_model(
         **config,
         **control,
         "model_type": model_type(family),
-        **_dtype(config, ours),
+        **(_dtype(config, ours) | section_of(pairs)),
     }
     tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
     theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
     with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
-        folder.mkdir(parents=True, exist_ok=True)
-        _write_beside(folder, tokenizer, chat or {}, sentences, model.spec.width)
+        _write_beside(folder, tokenizer, chat or {}, model.spec.segments)
+        write_uses(folder, sentences, pairs, model.spec.width)
         texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
         writers: dict[str, Callable[[Path], object]] = {
             WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
@@ -112,15 +118,32 @@ def save_model(
         write_all(folder, writers)
 
 
-def _write_beside(
-    folder: Path, tokenizer: SavesItself | None, chat: Mapping[str, str], sentences: Sentences | None, width: int
-) -> None:
-    """Write what stands beside the weights: the tokenizer, chat templates, and how vectors of texts are made."""
+def _write_beside(folder: Path, tokenizer: SavesItself | None, chat: Mapping[str, str], segments: int) -> None:
+    """Make the folder, and write what stands beside the weights: the tokenizer and chat templates."""
+    folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         tokenizer.save(folder)
+        if segments > 1:
+            _name_segments(folder / TOKENIZER_CONFIG)
     write_templates(folder, chat)
+
+
+def _name_segments(path: Path) -> None:
+    """Say that the model reads segments: a tokenizer without a class of its own gives none in transformers 5."""
+    if path.is_file():
+        config = json.loads(path.read_text(encoding="utf-8"))
+        names = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
+        path.write_text(_json({**config, **names}), encoding="utf-8")
+
+
+def write_uses(folder: Path, sentences: Sentences | None, pairs: PairScores | None, width: int) -> None:
+    """Write how vectors of texts are made and pairs of them scored, where a folder says so or a training taught it."""
+    if pairs is not None:
+        tell_tokenizer(folder, pairs)
     if sentences is not None:
         write_sentences(folder, sentences, width)
+    elif pairs is not None and pairs.given:
+        write_pair_scores(folder, pairs, width)
 
 
 def write_all(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:

@@ -86,7 +86,8 @@ top_k: topk k sampling_topk num_labels_shown
 top_p: topp nucleus nucleus_p p sampling_topp
 min_p: minp
 typical_p: typical typicalp typ_p typical_mass
-repetition_penalty: repeat_penalty rep_pen rep_penalty repeat_last_n
+repetition_penalty: repeat_penalty rep_pen rep_penalty
+repetition_window: repeat_last_n penalty_last_n rep_pen_range
 presence_penalty: presence pres_pen
 frequency_penalty: frequency freq_pen freq_penalty
 num_beams: beams beam beam_size beam_width n_beams num_beam use_beam_search

@@ -8,9 +8,10 @@ from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.serving.errors import ApiError
 
 COMPLETIONS, CHAT, TRANSLATE = "/v1/completions", "/v1/chat/completions", "/v1/translate"
-WRITING = (COMPLETIONS, CHAT)
+RESPONSES = "/v1/responses"
+WRITING = (COMPLETIONS, CHAT, RESPONSES)
 """The routes that an adapter answers."""
-EMBEDDINGS, CLASSIFY, TAG = "/v1/embeddings", "/v1/classify", "/v1/tag"
+EMBEDDINGS, CLASSIFY, TAG, RERANK = "/v1/embeddings", "/v1/classify", "/v1/tag", "/v1/rerank"
 
 
 def abilities(lm: LanguageModel) -> tuple[str, ...]:
@@ -20,9 +21,11 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         return ()
     can = {
         COMPLETIONS: spec.writes,
-        CHAT: spec.writes and _chats(lm),
+        CHAT: (chats := spec.writes and _chats(lm)),
+        RESPONSES: chats,
         TRANSLATE: spec.reads_source,
         EMBEDDINGS: True,
+        RERANK: lm.ranks,
         CLASSIFY: any(isinstance(head, SequenceHead.Spec) for head in spec.heads.values()),
         TAG: any(isinstance(head, TokenHead.Spec) and name != "span" for name, head in spec.heads.items()),
     }

@@ -89,6 +89,7 @@ class Answers:
         stream: whether each token is told of, or the end alone.
 
     Attributes:
+        seconds: of each answer that has ended, until its first token and until its end.
         id: what names the response; its answers are remembered under it, so that their insides can be looked at.
     """
 
@@ -98,6 +99,7 @@ class Answers:
         self._requests, self._stream = list(requests), stream
         self._going: dict[int, Answering] = {}
         self._first: dict[int, float] = {}
+        self.seconds: dict[int, tuple[float, float]] = {}
         self._began = time.perf_counter()
         self._next, self._closed = 0, False
         self._news: dict[int, Piece] = {}
@@ -178,6 +180,7 @@ class Answers:
     def _ended(self, index: int, answering: Answering) -> None:
         first, now = self._first.get(index), time.perf_counter()
         counts = (len(answering.request.prompt), answering.reused, len(answering.written))
+        self.seconds[index] = ((now if first is None else first) - self._began, now - self._began)
         self._served.metrics.answered(*counts, None if first is None else first - self._began, now - self._began)
         self._served.loop_calls.send(partial(self._end, index, answering))
 

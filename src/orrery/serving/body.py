@@ -9,19 +9,22 @@ from typing import Any, final
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive
+from starlette.types import Message, Receive, Scope
 
 from orrery.checkpoints import strict_json
-from orrery.serving.errors import ENDINGS, ApiError, api_error
+from orrery.serving.errors import ENDINGS, OLLAMA, ApiError, api_error
 from orrery.serving.settings import Safety
 
 DEPTH = 64
 """Levels of lists and objects in a body."""
 AT_ONCE = 32 << 10
 """Bytes of a body that is parsed between two events; a longer one is parsed by another thread."""
+_UNNAMED = ("", "application/x-www-form-urlencoded", "text/plain")
+"""Content types of who names none: pages of other origins, which may send these too, are refused by their Origin."""
 REST = 3.0
 """Times as long as the parsing of a long body took, for which no other is parsed."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -143,6 +146,18 @@ def _half_characters(value: Any) -> bool:
     return isinstance(value, list) and any(map(_half_characters, value))
 
 
+def _named(scope: Scope) -> Scope:
+    """Return a request to Ollama's interface that names no content type as one of JSON.
+
+    Ollama asks for none, and its documentation sends JSON as curl does without one.
+    """
+    headers = Headers(scope=scope)
+    if not scope["path"].startswith(OLLAMA) or headers.get("content-type", "").partition(";")[0] not in _UNNAMED:
+        return scope
+    others = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+    return {**scope, "headers": [*others, (b"content-type", b"application/json")]}
+
+
 def _check_kind(content_type: str, encoding: str) -> None:
     """Refuse a body that calls itself anything but plain JSON in UTF-8."""
     kind, *settings = [part.strip().lower() for part in content_type.split(";")]
@@ -177,12 +192,12 @@ class StrictRoute(APIRoute):
 
         async def answer(request: Request) -> Response:
             try:
-                return await handler(_StrictRequest(request.scope, request.receive))
+                return await handler(_StrictRequest(_named(request.scope), request.receive))
             except (HTTPException, RequestValidationError):
                 raise  # told by the app's own handlers
             except ENDINGS:
                 raise
             except BaseException as error:  # a panic of a library in Rust is no Exception
-                return api_error(error).response()
+                return api_error(error).response(request.url.path)
 
         return answer

@@ -10,10 +10,35 @@ from orrery.language_model.guides import Demands
 from orrery.serving import requests
 from orrery.serving.call_schema import call_schema
 from orrery.serving.errors import api_error
+from orrery.serving.fitting import fitted
 from orrery.serving.old_functions import with_tool_calls
 from orrery.serving.schema.chat import ChatRequest, Message
 from orrery.serving.served import Served
+from orrery.serving.thinking import thinking
 from orrery.text.chat.calls import MARKS, with_objects
+from orrery.text.chat.reasoning import Reasoning, reasoning_marks
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What interfaces other than OpenAI's chats ask for beside the fields of a chat.
+
+    Attributes:
+        context: the most tokens of prompt and answer together, where that is less than the model's.
+        usual: the most tokens of an answer, which may end sooner for want of room.
+        cuts: the oldest turns are left out where not all of them fit.
+        think: whether, or how much, to reason; as ``reasoning_effort``, which counts before it.
+        apart: reasoning is told apart from what is said.
+    """
+
+    context: int | None = None
+    usual: int | None = None
+    cuts: bool = False
+    think: bool | str | None = None
+    apart: bool = False
+
+
+PLAIN = Terms()
 
 
 @dataclass(frozen=True)
@@ -23,14 +48,16 @@ class Prepared:
     Attributes:
         asked: what the client sent.
         requests: one an answer.
-        marks: control tokens that a call begins with, with their spellings: decoding would leave them out.
+        marks: control tokens that are read in an answer, with their spellings: decoding would leave them out.
         ends: the tokens that end an answer.
+        reasoning: how the answer tells its reasoning, where that is told apart.
     """
 
     asked: ChatRequest
     requests: list[Request]
     marks: dict[int, str]
     ends: frozenset[int]
+    reasoning: Reasoning | None = None
 
     @property
     def names(self) -> list[str]:
@@ -38,29 +65,77 @@ class Prepared:
         return [tool.function.name for tool in self.asked.used_tools]
 
 
-def prepare(served: Served, asked: ChatRequest) -> Prepared:
+def prepare(served: Served, asked: ChatRequest, terms: Terms = PLAIN) -> Prepared:
     """Return the requests for the engine, checked.
 
     Raises:
         ApiError: a conversation that the template cannot say, that is too long, or that would forge a control token.
     """
     requests.check_cost(served, [1], asked.choices, 0)
-    tools = [tool.model_dump(exclude_none=True) for tool in asked.used_tools]
-    ids = rendered(served, asked.messages, tools, asked.tools_field)
+    ids = _read(served, asked, terms)
     ids = requests.with_prefix(served, ids, asked.prefix)
-    longest = requests.longest_answer(served, len(ids), asked.longest, None, "messages")
+    return continuing(served, asked, ids, served.template.end, terms, "messages")
+
+
+def continuing(
+    served: Served, asked: ChatRequest, ids: list[int], end: frozenset[int], terms: Terms, param: str
+) -> Prepared:
+    """Return the requests for the engine that continue a row of ids as a chat asks; errors as in ``prepare``.
+
+    Args:
+        served: the model.
+        asked: how to draw, what to demand, and how many answers there are.
+        ids: what the model reads.
+        end: tokens that end the answer, beside the model's own.
+        terms: what is asked for besides.
+        param: the field that the ids come from.
+    """
+    rest = None if terms.context is None else terms.context - len(ids)
+    if rest is not None and rest < (asked.longest or 1):
+        raise requests.too_long(served, len(ids), asked.longest or 1, param, context=terms.context)
+    usual = min((most for most in (terms.usual, rest) if most is not None), default=None)
+    longest = requests.longest_answer(served, len(ids), asked.longest, usual, param)
     requests.check_cost(served, [len(ids)], asked.choices, longest)
-    limits = requests.limits_for(served, asked, longest, served.template.end, _demands(asked))
+    limits = requests.limits_for(served, asked, longest, end, _demands(asked))
     scores = (asked.top_logprobs or 0) if asked.logprobs else None
     adapter = served.adapter_of(asked.model)
     one = Request(ids, limits, requests.sampler_for(served, asked), scores=scores, adapter=adapter)
-    tokenizer = served.lm.tokenizer
-    marks = {id: mark for mark in MARKS if (id := tokenizer.id(mark)) is not None and id in tokenizer.control}
-    return Prepared(asked, requests.numbered(one, asked.seed, asked.choices), marks, frozenset(limits.end))
+    reasoning = _reasoning(served, ids) if terms.apart and not asked.has_form else None
+    tokenizer, read = served.lm.tokenizer, (*MARKS, *((reasoning.opening, reasoning.closing) if reasoning else ()))
+    marks = {id: mark for mark in read if (id := tokenizer.id(mark)) is not None and id in tokenizer.control}
+    own = requests.numbered(one, asked.seed, asked.choices)
+    return Prepared(asked, own, marks, frozenset(limits.end), reasoning)
+
+
+def _read(served: Served, asked: ChatRequest, terms: Terms) -> list[int]:
+    """Return the ids of a conversation, without its oldest turns where they do not fit and may be left out."""
+    tools = [tool.model_dump(exclude_none=True) for tool in asked.used_tools]
+    think = asked.reasoning_effort if asked.reasoning_effort is not None else terms.think
+
+    def of(messages: Sequence[Message]) -> list[int]:
+        return rendered(served, messages, tools, asked.tools_field, think)
+
+    if not terms.cuts:
+        return of(asked.messages)
+    context = min(served.lm.context, terms.context or served.lm.context)
+    return fitted(of, asked.messages, context - (asked.longest or 1) - len(asked.prefix))
+
+
+def _reasoning(served: Served, ids: Sequence[int]) -> Reasoning | None:
+    """Return how the answer behind a prompt tells its reasoning."""
+    marks = reasoning_marks(served.template.source)
+    if marks is None:
+        return None
+    last = served.lm.tokenizer.decode([id for id in ids[-16:] if id < served.lm.tokenizer.size], special=True)
+    return Reasoning(*marks, begun=last.rstrip().endswith(marks[0]))
 
 
 def rendered(
-    served: Served, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), param: str = "tools"
+    served: Served,
+    messages: Sequence[Message],
+    tools: Sequence[dict[str, Any]] = (),
+    param: str = "tools",
+    think: bool | str | None = None,
 ) -> list[int]:
     """Return the ids of a conversation, up to where the next answer begins.
 
@@ -70,7 +145,7 @@ def rendered(
     said = with_objects(with_tool_calls([_plain(message) for message in messages]))
     size = sum(len(text.encode()) for message in said for text in (message.get("content") or "", str(message)))
     requests.check_size(served, size // 2, "messages")
-    variables: dict[str, Any] = {"tools": list(tools)} if tools else {}
+    variables: dict[str, Any] = {**thinking(served.template.source, think), "tools": list(tools)}
     try:
         return served.template.render(said, prompt=True, **variables).ids
     except OrreryError as error:

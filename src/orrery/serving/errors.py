@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import FastAPI
@@ -18,6 +20,8 @@ from orrery.serving.worker import BusyError, ClosedError
 LOG = logging.getLogger("orrery.serving")
 ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 """What ends a task or the program, and is no failure of a request."""
+OLLAMA = "/api/"
+"""What the paths of Ollama's interface begin with; its clients read an error as a text."""
 LONGEST = 500
 """Characters of a message: what a client sent is not sent back whole."""
 
@@ -57,15 +61,42 @@ class ApiError(HTTPException):
         self.param, self.code = param, code or _CODES.get(status, "error")
 
     @property
+    def text(self) -> str:
+        """What is wrong, at a bounded length."""
+        return self.detail if len(self.detail) <= LONGEST else f"{self.detail[:LONGEST]} ..."
+
+    @property
     def body(self) -> dict[str, Any]:
         """The object that is sent."""
         kind = _TYPES.get(self.status_code) or ("server_error" if self.status_code >= 500 else "invalid_request_error")
-        text = self.detail if len(self.detail) <= LONGEST else f"{self.detail[:LONGEST]} ..."
-        return {"error": {"message": text, "type": kind, "param": self.param, "code": self.code}}
+        return {"error": {"message": self.text, "type": kind, "param": self.param, "code": self.code}}
 
-    def response(self) -> Response:
-        """Return what is sent; ASCII alone, whatever characters the message holds."""
-        return AsciiJson(self.body, self.status_code, self.headers)
+    def response(self, path: str) -> Response:
+        """Return what is sent to who asked for a path; ASCII alone, whatever characters the message holds."""
+        body = {"error": self.text} if path.startswith(OLLAMA) else self.body
+        return AsciiJson(body, self.status_code, self.headers)
+
+    def renamed(self, names: Mapping[str, str]) -> "ApiError":
+        """Return the same error, whose field is called as the client called it."""
+        field = re.match(r"[^.\[]*", self.param or "")
+        if field is None or field[0] not in names:
+            return self
+        own = names[field[0]]
+        text = self.detail.replace(self.param or field[0], own)
+        return ApiError(self.status_code, text, param=own, code=self.code, headers=self.headers)
+
+
+@contextmanager
+def naming(names: Mapping[str, str]) -> Iterator[None]:
+    """Let errors name fields as a client of another interface calls them.
+
+    Args:
+        names: from the fields of a chat to those of the interface.
+    """
+    try:
+        yield
+    except ApiError as error:
+        raise error.renamed(names) from None
 
 
 class AsciiJson(JSONResponse):
@@ -136,13 +167,13 @@ def install(app: FastAPI) -> None:
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if isinstance(error, ApiError):
-            return error.response()
+            return error.response(request.url.path)
         message = _PLAIN.get(error.status_code, str(error.detail))
-        return ApiError(error.status_code, message, headers=error.headers).response()
+        return ApiError(error.status_code, message, headers=error.headers).response(request.url.path)
 
     async def of_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return validation_error(error.errors(), error.body).response()
+        return validation_error(error.errors(), error.body).response(request.url.path)
 
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_validation)

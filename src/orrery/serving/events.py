@@ -1,17 +1,65 @@
-"""Answers that are sent as they grow: server-sent events, as OpenAI's clients read them."""
+"""Answers that are sent as they grow: server-sent events, as OpenAI's clients read them, and lines of JSON."""
 
 import json
 from collections.abc import AsyncIterator, Callable
-from typing import Any, final
+from dataclasses import dataclass
+from typing import Any, Protocol, final, runtime_checkable
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from orrery.serving.answers import Answers, GoneError, Piece
-from orrery.serving.errors import ENDINGS, api_error
+from orrery.serving.errors import ENDINGS, ApiError, api_error
 
-Tell = Callable[[Piece], list[dict[str, Any]]]
-"""From what became known of an answer to the objects that say so."""
+
+@runtime_checkable
+class Teller(Protocol):
+    """What says an answer while it grows, object by object."""
+
+    def opening(self) -> list[dict[str, Any]]:
+        """Return what is sent before anything is written."""
+        ...
+
+    def tell(self, piece: Piece) -> list[dict[str, Any]]:
+        """Return what is sent of what became known of one answer."""
+        ...
+
+    def closing(self) -> list[dict[str, Any]]:
+        """Return what is sent at the end."""
+        ...
+
+    def failing(self, error: ApiError) -> list[dict[str, Any]]:
+        """Return what is sent in the place of the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Frames:
+    """How objects become bytes.
+
+    Attributes:
+        media_type: what all of them are.
+        one: the bytes of one object.
+        end: the bytes behind the last object of a stream that did not fail.
+    """
+
+    media_type: str
+    one: Callable[[dict[str, Any]], bytes]
+    end: bytes = b""
+
+
+def _json(one: dict[str, Any]) -> bytes:
+    return json.dumps(one, allow_nan=False, separators=(",", ":")).encode()
+
+
+EVENTS = Frames("text/event-stream", lambda one: b"data: " + _json(one) + b"\n\n", b"data: [DONE]\n\n")
+"""Of completions and chats."""
+NAMED_EVENTS = Frames(
+    "text/event-stream", lambda one: b"event: " + one["type"].encode() + b"\ndata: " + _json(one) + b"\n\n"
+)
+"""Of responses, each event under the name of its type."""
+LINES = Frames("application/x-ndjson", lambda one: _json(one) + b"\n")
+"""Of Ollama's interface."""
 
 
 @final
@@ -20,23 +68,14 @@ class EventStream(Response):
 
     Args:
         answers: what grows.
-        opening: objects that are sent before anything is written.
-        tell: the objects of each piece.
-        closing: the objects that are sent at the end.
+        teller: what says it.
+        frames: how that is sent.
     """
 
-    media_type = "text/event-stream"
-
-    def __init__(
-        self,
-        answers: Answers,
-        tell: Tell,
-        opening: list[dict[str, Any]],
-        closing: Callable[[], list[dict[str, Any]]],
-    ) -> None:
-        super().__init__(headers={"X-Accel-Buffering": "no"})
+    def __init__(self, answers: Answers, teller: Teller, frames: Frames = EVENTS) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no"}, media_type=frames.media_type)
         del self.headers["content-length"]
-        self._answers, self._tell, self._opening, self._closing = answers, tell, opening, closing
+        self._answers, self._teller, self._frames = answers, teller, frames
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; who leaves ends it."""
@@ -51,25 +90,22 @@ class EventStream(Response):
             self._answers.close()
 
     async def _data(self, receive: Receive) -> AsyncIterator[bytes]:
-        """Yield the events; a failure is the last of them, since the status has been sent."""
-        if self._opening:
-            yield _events(self._opening)
+        """Yield the frames; a failure is the last of them, since the status has been sent."""
+        if opening := self._teller.opening():
+            yield self._framed(opening)
         try:
             async for pieces in self._answers.pieces(receive):
-                found = [event for piece in pieces for event in self._tell(piece)]
+                found = [event for piece in pieces for event in self._teller.tell(piece)]
                 if found:
-                    yield _events(found)
+                    yield self._framed(found)
         except GoneError:
             raise
         except ENDINGS:
             raise
         except BaseException as error:
-            yield _events([api_error(error).body])
+            yield self._framed(self._teller.failing(api_error(error)))
             return
-        yield _events(self._closing()) + b"data: [DONE]\n\n"
+        yield self._framed(self._teller.closing()) + self._frames.end
 
-
-def _events(objects: list[dict[str, Any]]) -> bytes:
-    return b"".join(
-        b"data: " + json.dumps(one, allow_nan=False, separators=(",", ":")).encode() + b"\n\n" for one in objects
-    )
+    def _framed(self, objects: list[dict[str, Any]]) -> bytes:
+        return b"".join(map(self._frames.one, objects))

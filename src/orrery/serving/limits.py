@@ -57,13 +57,13 @@ class Limits:
             else:
                 await answer(scope, receive, out)
         except ApiError as error:
-            await error.response()(scope, receive, out)
+            await error.response(scope["path"])(scope, receive, out)
         except ENDINGS:
             raise
         except BaseException as error:  # a panic of a library in Rust is no Exception
             if out.status is not None:
                 raise
-            await api_error(error).response()(scope, receive, out)
+            await api_error(error).response(scope["path"])(scope, receive, out)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.count("orrery_requests_total", route=route, status=str(out.status or 499))

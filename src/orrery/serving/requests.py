@@ -10,7 +10,7 @@ from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import Sampler
 from orrery.language_model.generate import sampler_of
-from orrery.language_model.guides import Demands
+from orrery.language_model.guides import DRAWING, Demands
 from orrery.language_model.stored import reads_apart, vocabulary, wishes
 from orrery.language_model.texts import EVERYTHING, LONGEST_TOKEN, encode, limits_of, opening_of, prompt
 from orrery.serving.errors import ApiError, api_error
@@ -138,11 +138,13 @@ def longest_answer(served: Served, prompt: int, asked: int | None, usual: int | 
     return rest if usual is None else min(usual, rest)
 
 
-def too_long(served: Served, prompt: int, answer: int, param: str, at_least: bool = False) -> ApiError:
-    """Return the refusal of a prompt that does not fit, with both numbers."""
+def too_long(
+    served: Served, prompt: int, answer: int, param: str, at_least: bool = False, context: int | None = None
+) -> ApiError:
+    """Return the refusal of a prompt that does not fit, with both numbers; ``context`` is less than the model's."""
     about = "at least " if at_least else ""
     message = (
-        f"This model's maximum context length is {served.lm.context} tokens. However, you requested "
+        f"This model's maximum context length is {context or served.lm.context} tokens. However, you requested "
         f"{about}{prompt + answer} tokens ({about}{prompt} in the prompt, {answer} in the completion). "
         "Please reduce the length of the prompt or the completion."
     )
@@ -175,15 +177,7 @@ def sampler_for(served: Served, asked: Drawing) -> Sampler:
     usual: dict[str, Any] = files if files["temperature"] else {"temperature": 1.0}
     if asked.temperature is not None:
         usual = {}
-    names = (
-        "temperature",
-        "top_p",
-        "min_p",
-        "typical_p",
-        "repetition_penalty",
-        "presence_penalty",
-        "frequency_penalty",
-    )
+    names = set(DRAWING) - {"top_k", "logit_bias"}
     own = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
     if asked.top_k is not None:
         own["top_k"] = asked.top_k if asked.top_k > 0 else None

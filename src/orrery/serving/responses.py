@@ -1,5 +1,6 @@
 """The answers that were given last, so that their insides can be looked at afterwards."""
 
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,12 +66,12 @@ class Responses:
             self._let_go()
 
     def find(self, id: str, index: int = 0) -> Given:
-        """Return one answer of a response, whose id may stand behind its kind: ``chatcmpl-...``.
+        """Return one answer of a response, whose id may stand behind its kind: ``chatcmpl-...``, ``resp_...``.
 
         Raises:
             ApiError: it is not remembered, not at its end, or an adapter's.
         """
-        answers = self._held.get(id.rpartition("-")[2])
+        answers = self._held.get(re.split("[-_]", id)[-1])
         if answers is None:
             message = (
                 f"the response {id[:60]!r} is not remembered; of the last {MOST} those with {MOST_TOKENS} tokens are"

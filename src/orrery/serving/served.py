@@ -26,6 +26,7 @@ from orrery.pages.passes import Passes
 from orrery.reading.read import Stored
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
 from orrery.serving.errors import ApiError, busy, closing
+from orrery.serving.kept_responses import KeptResponses
 from orrery.serving.loop_calls import LoopCalls
 from orrery.serving.metrics import Metrics
 from orrery.serving.responses import Responses
@@ -86,6 +87,7 @@ class Served:
         created: when serving began, in seconds since 1970.
         metrics: what is counted.
         responses: the answers that were given last.
+        kept: the conversations that the next response may go on from.
         loop_calls: brings what the engine's thread tells to the loop of events.
         worker: the engine's thread; none for a model that writes nothing.
         draining: no more requests are taken.
@@ -105,7 +107,7 @@ class Served:
         self.name = name or lm._stored.name
         self.created = int(time.time())
         self.metrics, self.loop_calls = Metrics(), LoopCalls()
-        self.responses = Responses()
+        self.responses, self.kept = Responses(), KeptResponses()
         self.adapters = () if adapters is None else adapters.names
         if self.name in self.adapters:
             raise UsageError(
@@ -207,6 +209,15 @@ class Served:
         known = ", ".join(map(repr, (self.name, *self.adapters)))
         message = f"the model {name[:100]!r} does not exist; this server has {known}"
         raise ApiError(404, message, param="model", code="model_not_found")
+
+    def check_inspection(self) -> None:
+        """Refuse to show the inside where the settings do.
+
+        Raises:
+            ApiError: 403.
+        """
+        if not self.settings.inspects:
+            raise ApiError(403, "this server does not show its inside; start it with --inspect", code="no_inspection")
 
     def require(self, path: str) -> None:
         """Refuse a route that the model cannot answer.
@@ -316,8 +327,7 @@ def _write_once(engine: Engine) -> None:
 
 def _inspected(request: HttpRequest) -> Served:
     found = _served(request)
-    if not found.settings.inspects:
-        raise ApiError(403, "this server does not show its inside; start it with --inspect", code="no_inspection")
+    found.check_inspection()
     return found
 
 

@@ -75,7 +75,7 @@ def test_control_tokens_in_what_the_user_types_stay_text():
         ("llama-2", [TWO[0], TWO[0], TWO[1]], "questions and answers in turn"),
         ("gemma", [TWO[1]], "questions and answers in turn"),
         ("mistral", [TWO[0], TWO[1], {"role": "system", "content": "a"}, *TWO[2:]], "in turn"),
-        ("chatml", [TWO[0], {"role": "tool", "content": "2"}, TWO[1]], "no tool messages"),
+        ("mistral", [{"role": "tool", "content": "2"}, TWO[1], TWO[1]], "in turn"),
         ("zephyr", [{"role": "user", "content": "<|assistant|>"}, TWO[1]], "a delimiter"),
     ],
 )

@@ -73,6 +73,39 @@ def test_repetition_penalty_is_that_of_transformers():
     assert torch.equal(RepetitionPenalty(1.3)(logits(), seen), theirs)
 
 
+@pytest.mark.parametrize("window", [1, 3, 4, 9, 40])
+def test_a_penalty_with_a_window_counts_the_last_tokens_of_the_row(window):
+    """Of rows that begin with prompts of other lengths, while tokens come and rows leave."""
+    rows = [[1, 2, 3, 2], [7], [], [4, 4, 4, 4, 4, 4], [9, 8], [5, 6, 7]]
+    penalty = sampler(repetition_penalty=1.3, repetition_window=window)
+    assert penalty.window == window
+    history = History.of(rows, logits(), window=window)
+    alone = History.joined([History.of([row], logits()[:1], window=window) for row in rows])
+    live = list(range(6))
+    for step, token in enumerate((3, 4, 2, 3, 8)):
+        for place in live:
+            rows[place] = [*rows[place], token + place]
+        tokens = torch.tensor([token + place for place in live])
+        history.add(tokens)
+        alone.add(tokens)
+        z = logits(step)[live]
+        expected = torch.stack(
+            [
+                RepetitionPenaltyLogitsProcessor(1.3)(torch.tensor([rows[place][-window:]]), z[at : at + 1])[0]
+                for at, place in enumerate(live)
+            ]
+        )
+        assert torch.equal(penalty.filtered(z, history), expected)
+        assert torch.equal(penalty.filtered(z, alone), expected)
+        if step == 2:
+            live = [0, 2, 5]
+            history, alone = history.select(live), alone.select(live)
+    begun = [row[:2] for row in (rows[0], rows[2], rows[5])]
+    answers = [row[2:] for row in (rows[0], rows[2], rows[5])]
+    again = History.of(begun, logits()[:3], answers, window)
+    assert torch.equal(again.within(window), history.within(window))
+
+
 def test_the_whole_chain_in_the_order_of_transformers():
     ids = torch.randint(0, 50, (6, 9), generator=torch.Generator().manual_seed(1))
     expected = logits()
@@ -177,6 +210,7 @@ def test_ids_without_a_spelling_are_never_chosen():
         {"top_p": 1.1},
         {"min_p": -0.1},
         {"repetition_penalty": 0.0},
+        {"repetition_window": 0},
         {"typical_p": 0.0},
         {"presence_penalty": float("nan")},
         {"frequency_penalty": float("inf")},

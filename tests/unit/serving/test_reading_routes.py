@@ -44,7 +44,7 @@ KINDS = {
     "tagger": lambda folder: with_head(folder, token=TokenHead.Spec(labels=3, names=("O", "B-X", "I-X"))),
 }
 ROUTES = {
-    "decoder": ["/v1/completions", "/v1/chat/completions", "/v1/embeddings"],
+    "decoder": ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/embeddings"],
     "encoder": ["/v1/embeddings"],
     "translator": ["/v1/completions", "/v1/translate", "/v1/embeddings"],
     "classifier": ["/v1/completions", "/v1/embeddings", "/v1/classify"],
@@ -53,6 +53,7 @@ ROUTES = {
 BODIES = {
     "/v1/completions": {"prompt": "a", "max_tokens": 1},
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1},
+    "/v1/responses": {"input": "a", "max_output_tokens": 1},
     "/v1/embeddings": {"input": "a"},
     "/v1/classify": {"input": "a"},
     "/v1/tag": {"input": "a"},

@@ -58,6 +58,9 @@ def test_what_stands_before_a_call_is_said():
         '{"name": "other", "parameters": {}}',
         '{"answer": 3}',
         "[TOOL_CALLS]3",
+        '<tool_call>{"name": "other", "arguments": {}}</tool_call>',
+        f"<tool_call>{arguments(IN_ULM)}</tool_call>" + '<tool_call>{"name": "other", "arguments": {}}</tool_call>',
+        "[TOOL_CALLS]other[ARGS]{}",
         "{" * 5_000,
     ],
 )

@@ -156,8 +156,8 @@ def test_tools_and_documents_reach_the_template():
     tool = {"type": "function", "function": {"name": "the <cat>"}}
     text = tokenizer.decode(chat.render(CHAT[:1], tools=[tool], mood="é").ids)
     assert text == 'the <cat>{"type": "function", "function": {"name": "the <cat>"}}é'
-    with pytest.raises(UsageError, match="chatml has no tools"):
-        chat_format("chatml", tokenizer).render(CHAT, tools=[tool])
+    with pytest.raises(UsageError, match="chatml has no documents"):
+        chat_format("chatml", tokenizer).render(CHAT, documents=[{"text": "a"}])
 
 
 def test_a_folder_brings_its_template(tmp_path):

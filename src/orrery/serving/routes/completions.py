@@ -69,8 +69,7 @@ async def completions(asked: CompletionRequest, served: Serving, http: HttpReque
     prepared, answers = await begun(served, asked, _prepare, stream=bool(asked.stream))
     shared = head("cmpl", "text_completion", served, asked.model, answers)
     if asked.stream:
-        stream = _Stream(served, prepared, shared)
-        return EventStream(answers, stream.tell, stream.opening(), stream.closing)
+        return EventStream(answers, _Stream(served, prepared, shared))
     try:
         found = await answers.all(http.receive)
     except GoneError:
@@ -215,6 +214,10 @@ class _Stream:
             return []
         found = usage_of(self._ended, self._prepared.asked.drawn)
         return [{**self._shared, "choices": [], "usage": found}]
+
+    def failing(self, error: ApiError) -> list[dict[str, Any]]:
+        """Return the error."""
+        return [error.body]
 
     def _logprobs(self, piece: Piece) -> dict[str, list[Any]] | None:
         asked, tokenizer = self._prepared.asked, self._served.lm.tokenizer

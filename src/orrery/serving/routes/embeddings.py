@@ -9,11 +9,11 @@ from starlette.responses import Response
 from orrery.language_model.vectors import TextVector
 from orrery.serving.abilities import EMBEDDINGS
 from orrery.serving.body import StrictRoute
-from orrery.serving.errors import ApiError, AsciiJson
-from orrery.serving.reading import BATCH, over_rows
+from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.reading import EmbeddingList, EmbeddingsRequest
 from orrery.serving.served import Serving
+from orrery.serving.vectors import vectors_of
 
 router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
@@ -22,23 +22,14 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of each text: as a folder of sentence-transformers says, else its mean, of length 1."""
     served.check_model(asked.model)
-    served.require(EMBEDDINGS)
-    items = _items(asked)
-    found = await over_rows(
+    found = await vectors_of(
         served,
         http.receive,
-        lambda done: served.lm.vectors(
-            items,
-            prompt=asked.prompt_name,
-            normalise=None if served.lm.sentences.given else True,
-            batch_size=BATCH,
-            truncation=asked.truncation,
-            done=done,
-        ),
+        _items(asked),
+        truncation=asked.truncation,
+        dimensions=asked.dimensions,
+        prompt=asked.prompt_name,
     )
-    width = len(found[0].vector)
-    if asked.dimensions not in (None, width):
-        raise ApiError(400, f"this model's vectors have {width} numbers, no others", param="dimensions")
     tokens = sum(one.tokens for one in found)
     coded = [_coded(one, asked.encoding_format) for one in found]
     answer = {

@@ -6,18 +6,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, Drawing, Flag, Text, text_or_list
+from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, OF_A_SERVICE, Drawing, Flag, Text, text_or_list
 from orrery.serving.usage import Usage
 
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Name = Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
 
 
-class _Part(BaseModel, ABC):
+class Part(BaseModel, ABC):
+    """A part of a request, whose unknown fields are ignored."""
+
     model_config = ConfigDict(frozen=True)
 
 
-class TextPart(_Part):
+class TextPart(Part):
     """A part of a message."""
 
     type: Text
@@ -30,14 +33,14 @@ Content = Annotated[
 ]
 
 
-class CalledFunction(_Part):
+class CalledFunction(Part):
     """Which function is called, and with what."""
 
     name: Name
     arguments: Text = Field(description="An object, as JSON.")
 
 
-class ToolCall(_Part):
+class ToolCall(Part):
     """A call in an earlier answer."""
 
     id: Text
@@ -45,7 +48,7 @@ class ToolCall(_Part):
     function: CalledFunction
 
 
-class Message(_Part):
+class Message(Part):
     """One message; whatever it says is ordinary text, never a control token."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -57,7 +60,7 @@ class Message(_Part):
     function_call: CalledFunction | None = Field(None, description="The old form of tool_calls.")
 
 
-class Function(_Part):
+class Function(Part):
     """What a model may call."""
 
     name: Name
@@ -66,22 +69,24 @@ class Function(_Part):
     strict: Flag | None = None
 
 
-class Tool(_Part):
+class Tool(Part):
     """A tool, which is a function."""
 
     type: Literal["function"]
     function: Function
 
 
-class _ChosenName(_Part):
+class ChosenName(Part):
+    """The name of a function that has to be called."""
+
     name: Name
 
 
-class ChosenTool(_Part):
+class ChosenTool(Part):
     """The one function that has to be called."""
 
     type: Literal["function"]
-    function: _ChosenName
+    function: ChosenName
 
 
 class JsonSchema(BaseModel):
@@ -95,7 +100,7 @@ class JsonSchema(BaseModel):
     strict: Flag | None = None
 
 
-class ResponseFormat(_Part):
+class ResponseFormat(Part):
     """What the answer looks like."""
 
     type: Literal["text", "json_object", "json_schema"]
@@ -111,9 +116,9 @@ Choice = Annotated[
     ),
 ]
 OldChoice = Annotated[
-    Annotated[Literal["none", "auto"], Tag("text")] | Annotated[_ChosenName, Tag("object")],
+    Annotated[Literal["none", "auto"], Tag("text")] | Annotated[ChosenName, Tag("object")],
     Discriminator(
-        lambda value: "text" if isinstance(value, str) else "object" if isinstance(value, dict | _ChosenName) else None,
+        lambda value: "text" if isinstance(value, str) else "object" if isinstance(value, dict | ChosenName) else None,
         "function_call",
         "it is none, auto, or an object that names a function",
     ),
@@ -128,10 +133,15 @@ class ChatRequest(Drawing):
         "modalities": "answers are text",
         "prediction": "guesses are made by the server",
         "web_search_options": "the server opens no connections",
-        "reasoning_effort": "templates decide how much a model reasons",
         "verbosity": "say in a message how long the answer is to be",
+        "moderation": "nothing is moderated",
     }
     NEUTRAL: ClassVar = {"modalities": (["text"],)}
+    HARMLESS: ClassVar = {
+        **OF_A_SERVICE,
+        "metadata": "no chat is kept",
+        "store": "no chat is kept; /v1/responses keeps what it answers",
+    }
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)]
     max_completion_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
@@ -141,6 +151,9 @@ class ChatRequest(Drawing):
     logprobs: Flag | None = None
     top_logprobs: Annotated[int, Field(strict=True, ge=0, le=MOST_LOGPROBS)] | None = None
     response_format: ResponseFormat | None = None
+    reasoning_effort: Effort | None = Field(
+        None, description="For models whose template grades reasoning; a template with a switch is turned on or off."
+    )
     tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: Choice | None = None
     parallel_tool_calls: Flag | None = None
@@ -172,7 +185,7 @@ class ChatRequest(Drawing):
         functions = [tool.function for tool in self.used_tools]
         if isinstance(self.tool_choice, ChosenTool):
             return [function for function in functions if function.name == self.tool_choice.function.name]
-        if isinstance(self.function_call, _ChosenName):
+        if isinstance(self.function_call, ChosenName):
             return [function for function in functions if function.name == self.function_call.name]
         return functions if self.tool_choice == "required" else []
 
@@ -206,7 +219,7 @@ def _check_tools(asked: ChatRequest) -> None:
         raise ApiError(400, f"two {asked.tools_field} have one name", param=asked.tools_field)
     if asked.tool_choice not in (None, "none", "auto") and not asked.forced:
         raise ApiError(400, "tool_choice names none of the tools", param="tool_choice")
-    if isinstance(asked.function_call, _ChosenName) and (asked.tools or not asked.forced):
+    if isinstance(asked.function_call, ChosenName) and (asked.tools or not asked.forced):
         raise ApiError(400, "function_call names none of the functions", param="function_call")
 
 

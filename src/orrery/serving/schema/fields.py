@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, model_validator
 
+from orrery.generation.samplers import MOST_BACK
 from orrery.serving.errors import ApiError
 
 Whole = Annotated[int, Field(strict=True)]
@@ -38,12 +39,14 @@ class Body(BaseModel, ABC):
     Attributes:
         UNSUPPORTED: fields that ask for something that is not done, with what to do instead.
         NEUTRAL: the values with which they ask for nothing.
+        HARMLESS: fields of the interface that change nothing here, each with the reason.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
     NEUTRAL: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    HARMLESS: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -55,6 +58,18 @@ class Body(BaseModel, ABC):
                     message = f"{name} is not supported: {instead}"
                     raise ApiError(400, message, param=name, code="unsupported_parameter")
         return given
+
+
+_MEMORY = "whatever begins as an earlier prompt did goes on from its memory"
+OF_A_SERVICE: Mapping[str, str] = {
+    "user": "nothing depends on who asks",
+    "safety_identifier": "nothing depends on who asks",
+    "service_tier": "there is one",
+    "prompt_cache_key": _MEMORY,
+    "prompt_cache_options": _MEMORY,
+    "prompt_cache_retention": _MEMORY,
+}
+"""Fields of OpenAI's interfaces that are for its service and change nothing here."""
 
 
 class StreamOptions(BaseModel):
@@ -75,6 +90,9 @@ class Drawing(Body, ABC):
     min_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
     typical_p: Annotated[float, Field(strict=True, gt=0, le=1)] | None = None
     repetition_penalty: Annotated[float, Field(strict=True, gt=0, le=2)] | None = None
+    repetition_window: Annotated[int, Field(strict=True, ge=1, le=MOST_BACK)] | None = Field(
+        None, description="How many of the last tokens repetition_penalty counts; all where it is left out."
+    )
     presence_penalty: Annotated[float, Field(strict=True, ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(strict=True, ge=-2, le=2)] | None = None
     logit_bias: Annotated[dict[str, Bias], Field(max_length=MOST_BIASES)] | None = None

@@ -37,7 +37,7 @@ def parse_calls(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
 
     Args:
         text: the answer, with the marks that calls begin with.
-        names: of the functions that there are; a bare object is a call of one of these alone.
+        names: of the functions that there are; nothing else is a call of one.
     """
     if text.lstrip().startswith("{") and (calls := _bare(text, names)):
         return "", calls
@@ -53,7 +53,7 @@ def parse_calls(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
     else:
         found = list[Call | None](_bare(rest.removeprefix(MARKS[2]), names))
     calls = [call for call in found if call is not None]
-    if not calls or len(calls) < len(found):
+    if not calls or len(calls) < len(found) or not {call.name for call in calls} <= set(names):
         return text, []
     return "\n".join(part for part in (said, behind) if part), calls
 

@@ -111,13 +111,11 @@ class ChatFormat:
     def segments(self, messages: Sequence[Message], prompt: bool, read: Callable[[str], str] = str) -> list[Segment]:
         """Return the segments; ``prompt`` ends them where the assistant's reply begins.
 
-        ``read`` gives a text as the tokenizer sees it. Raises `DataError` for a role that the format lacks, and for
-        text that holds one of its plain delimiters.
+        ``read`` gives a text as the tokenizer sees it. Raises `DataError` for turns in another order than the format
+        has, and for text that holds one of its plain delimiters.
         """
         turns = [("system" if m["role"] == "developer" else str(m["role"]), text_of(m)) for m in messages]
-        for role, text in turns:
-            if role == "tool":
-                raise DataError(f"the format {self.name} has no tool messages", "use the model's own template")
+        for _, text in turns:
             self._refuse_tags(text, read)
         return list(FORMATS[self.name](turns, prompt))
 

@@ -44,21 +44,23 @@ class ChatTemplate:
     ) -> list[Segment]:
         """Return what `render` encodes: control tokens and texts; arguments and errors as there.
 
-        Tools for which a template has no place are said in words, in the system's message or the first question.
+        Tools for which a template has no place are said in words, in the system's message or the first question, and
+        so are calls and their results where it has no notation for them. Without ``tools`` a template is left to do
+        with calls what it does in transformers; an empty list has them said.
         """
-        read = self.messages(messages)
+        read, tools = self.messages(messages), variables.get("tools")
+        others = {name: value for name, value in variables.items() if name != "tools"}
         if isinstance(self.form, JinjaTemplate):
-            tools = variables.get("tools")
-            if not tools or self.reads_tools:
-                return self.form.segments(read, prompt, replies, **variables)
-            others = {name: value for name, value in variables.items() if name != "tools"}
             calls = "tool_calls" in self.form.source  # some have a notation for calls and expect the tools in words
+            lost = tools is not None and not calls and any(message.get("tool_calls") for message in read)
+            if self.reads_tools or not (tools or lost):
+                return self.form.segments(read, prompt, replies, **(variables if tools else others))
             with suppress(OrreryError):  # some templates know no system
-                return self.form.segments(in_words(read, tools, True, calls), prompt, replies, **others)
-            return self.form.segments(in_words(read, tools, False, calls), prompt, replies, **others)
-        if given := [name for name, value in variables.items() if value]:
+                return self.form.segments(in_words(read, tools or (), True, calls), prompt, replies, **others)
+            return self.form.segments(in_words(read, tools or (), False, calls), prompt, replies, **others)
+        if given := [name for name, value in others.items() if value]:
             raise UsageError(f"the chat format {self.form.name} has no {given[0]}", "use the model's own template")
-        return self.form.segments(read, prompt, self.tokenizer.read)
+        return self.form.segments(in_words(read, tools or (), True, calls=False), prompt, self.tokenizer.read)
 
     @property
     def source(self) -> str:

@@ -20,21 +20,46 @@ def in_words(
 ) -> list[dict[str, Any]]:
     """Return a conversation that says its tools as ordinary text, and its calls and results too.
 
+    Results are what the user says next: neighbours are one message, since many templates let turns alternate alone.
+
     Args:
         messages: the conversation.
-        tools: as OpenAI describes them.
+        tools: as OpenAI describes them; where there are none, calls and results are said alone.
         system: whether the tools stand in the system's message, or before the first words of the user.
         calls: whether the template has a notation of its own for calls and results, which then stay what they are.
     """
     described = [json.dumps(tool.get("function", tool), ensure_ascii=False) for tool in tools]
     asking = (_TOLD if calls else _TOLD + _NOTATION).format(tools="\n".join(described))
-    found = [dict(message) if calls else _in_words(message) for message in messages]
-    if system and found[0]["role"] == "system":
+    found = [dict(message) for message in messages] if calls else _turns(messages)
+    if not tools:
+        return found
+    if system and found[0]["role"] in ("system", "developer"):
         return [_joined(found[0], found[0].get("content"), asking), *found[1:]]
     if system:
         return [{"role": "system", "content": asking}, *found]
     place = next((n for n, message in enumerate(found) if message["role"] == "user"), 0)
     return [*found[:place], _joined(found[place], asking, found[place].get("content")), *found[place + 1 :]]
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a conversation whose calls and results are text, each result joined with what the user says beside it."""
+    found: list[dict[str, Any]] = []
+    results = False
+    for message in messages:
+        said = _in_words(message)
+        if results and said["role"] == "user":
+            found[-1] = _joined(found[-1], found[-1]["content"], _text(said.get("content")))
+        else:
+            found.append(said)
+        results = message["role"] == "tool" or (results and said["role"] == "user")
+    return found
+
+
+def _text(content: Any) -> str:
+    """Return what a content says: a text, or the parts of one."""
+    if isinstance(content, str) or not content:
+        return content or ""
+    return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
 
 
 def _joined(message: Mapping[str, Any], *parts: Any) -> dict[str, Any]:
@@ -44,7 +69,7 @@ def _joined(message: Mapping[str, Any], *parts: Any) -> dict[str, Any]:
 def _in_words(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message whose calls, or whose result, are text."""
     if message["role"] == "tool":
-        said = message.get("content") or ""
+        said = _text(message.get("content"))
         return {"role": "user", "content": f"<tool_response>\n{said}\n</tool_response>"}
     calls = message.get("tool_calls") or []
     if not calls:

@@ -1,0 +1,64 @@
+"""Conversations that the next response goes on from by its id, as many as a bound lets be kept."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from orrery.serving.errors import ApiError
+from orrery.serving.schema.chat import Message
+
+MOST = 256
+"""Responses that are kept."""
+MOST_BYTES = 32 << 20
+"""Bytes of their messages and objects together, as JSON."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A response and what was said up to its end.
+
+    Attributes:
+        messages: the conversation, without instructions, which count for one response.
+        response: the object that was answered.
+        size: bytes of both as JSON.
+    """
+
+    messages: Sequence[Message]
+    response: Mapping[str, Any]
+    size: int
+
+
+@final
+class KeptResponses:
+    """The last responses by their ids; the oldest go first."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[str, Kept] = OrderedDict()
+        self._size = 0
+
+    def keep(self, response: Mapping[str, Any], messages: Sequence[Message]) -> None:
+        """Keep a response with its conversation."""
+        texts = (*(message.model_dump_json(exclude_none=True) for message in messages), str(response))
+        kept = Kept(tuple(messages), response, sum(map(len, texts)))
+        self._held[response["id"]] = kept
+        self._size += kept.size
+        while len(self._held) > MOST or (self._size > MOST_BYTES and self._held):
+            self._size -= self._held.popitem(last=False)[1].size
+
+    def find(self, id: str, param: str) -> Kept:
+        """Return a response.
+
+        Raises:
+            ApiError: it is not kept.
+        """
+        found = self._held.get(id)
+        if found is None:
+            reason = f"the response {id[:60]!r} is not kept; the last {MOST} are, unless store is false: send its items"
+            raise ApiError(404, reason, param=param, code="response_not_found")
+        return found
+
+    def remove(self, id: str) -> None:
+        """Forget a response; errors as in ``find``."""
+        self._size -= self.find(id, "response_id").size
+        del self._held[id]

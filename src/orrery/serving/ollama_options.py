@@ -1,0 +1,98 @@
+"""The options of Ollama: each is a setting of drawing by another name, changes nothing, or is refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.language_model.stored import wishes
+from orrery.serving.errors import ApiError
+from orrery.serving.served import Served
+
+DRAWN: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "typical_p": "typical_p",
+    "repeat_penalty": "repetition_penalty",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "seed": "seed",
+    "stop": "stop",
+}
+"""Options that are settings of a chat, with their names there."""
+COUNTS = ("num_ctx", "num_predict", "repeat_last_n")
+"""Options that count tokens."""
+_LOADED = "how the model is loaded and run is said when the server starts; it changes no answer"
+HARMLESS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "low_vram", "f16_kv", "use_mmap", "use_mlock",
+            "logits_all", "vocab_only", "embedding_only", "draft_num_predict",
+        ),
+        _LOADED,
+    ),
+    "num_keep": "nothing is shifted out of the context: an answer ends where it does",
+    "mirostat_tau": "it is for mirostat alone, which is refused",
+    "mirostat_eta": "it is for mirostat alone, which is refused",
+}  # fmt: skip
+"""Options that change no answer, each with the reason."""
+UNSUPPORTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    "mirostat": ((0,), "draw with temperature, top_p or min_p"),
+    "tfs_z": ((1,), "draw with top_p or typical_p"),
+    "penalize_newline": ((True,), "repeat_penalty counts every token alike"),
+}
+"""Options that are refused, with the values that ask for nothing and what to do instead."""
+USUAL: Mapping[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.9}
+"""What Ollama draws with where neither a request nor a model says anything."""
+LOOKED_BACK = 64
+"""Tokens that ``repeat_penalty`` counts where nothing is said."""
+FIELDS: Mapping[str, str] = {
+    **{theirs: f"options.{own}" for own, theirs in DRAWN.items()},
+    "repetition_window": "options.repeat_last_n",
+    "max_tokens": "options.num_predict",
+    "response_format": "format",
+    "reasoning_effort": "think",
+}
+"""From the fields of a chat to those of this interface, for errors."""
+
+
+def drawing(served: Served, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a chat that options ask for; what is left out is as the model's files say, else ``USUAL``.
+
+    Raises:
+        ApiError: an option that is not followed, or none that can be.
+    """
+    for name, (neutral, instead) in UNSUPPORTED.items():
+        if options.get(name) is not None and options[name] not in neutral:
+            where = f"options.{name}"
+            raise ApiError(400, f"{where} is not supported: {instead}", param=where, code="unsupported_parameter")
+    files = wishes(served.stored).sampling
+    usual = files if files["temperature"] else USUAL
+    given = {theirs: options[own] for own, theirs in DRAWN.items() if options.get(own) is not None}
+    found = {name: value for name, value in {**usual, **given}.items() if value is not None}
+    if found.get("seed") == -1:  # whatever comes
+        del found["seed"]
+    return found | _looking_back(options, "repetition_penalty" in given)
+
+
+def _looking_back(options: Mapping[str, Any], penalised: bool) -> dict[str, Any]:
+    """Return how far a penalty of repetitions looks back: not at all, some tokens, or everything."""
+    asked = count(options, "repeat_last_n", -1)
+    window = LOOKED_BACK if asked is None and penalised else asked
+    if window in (None, -1):
+        return {}
+    return {"repetition_penalty": 1} if window == 0 else {"repetition_window": window}
+
+
+def count(options: Mapping[str, Any], name: str, least: int) -> int | None:
+    """Return an option that counts tokens; nothing where it is left out.
+
+    Raises:
+        ApiError: it is no whole number from ``least`` on.
+    """
+    value = options.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or not least <= value < 2**31:
+        raise ApiError(400, f"options.{name}: a whole number from {least} on", param=f"options.{name}")
+    return value

@@ -1,0 +1,163 @@
+"""Requests of Ollama's clients as those of a chat."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from orrery.serving import ollama_options, requests
+from orrery.serving.abilities import CHAT
+from orrery.serving.conversations import Prepared, Terms, continuing, prepare, rendered
+from orrery.serving.errors import ApiError, validation_error
+from orrery.serving.schema import ollama
+from orrery.serving.schema.chat import ChatRequest
+from orrery.serving.served import Served
+from orrery.text.tokenizer import Tokenizer
+
+LATEST = ":latest"
+"""The tag that Ollama's clients put behind a name that has none."""
+
+
+def called(served: Served, name: str | None) -> str | None:
+    """Return what a model is called here; a tag that says nothing is left out.
+
+    Raises:
+        ApiError: 404 for another model.
+    """
+    if name is not None and name not in (served.name, *served.adapters):
+        name = name.removesuffix(LATEST)
+    served.adapter_of(name)
+    return name
+
+
+def chat_of(served: Served, asked: ollama.Writing, messages: Sequence[Mapping[str, Any]], tools: Any) -> ChatRequest:
+    """Return the chat that is asked for.
+
+    Raises:
+        ApiError: an option, a form or a message that cannot be followed.
+    """
+    form = asked.format or None
+    own = {
+        **ollama_options.drawing(served, asked.options or {}),
+        "model": called(served, asked.model),
+        "messages": messages,
+        "tools": tools or None,
+        "logprobs": asked.logprobs,
+        "top_logprobs": asked.top_logprobs if asked.logprobs else None,
+        "response_format": _format(form),
+    }
+    try:
+        return ChatRequest.model_validate(own)
+    except ValidationError as error:
+        raise validation_error(error.errors(), own) from None
+
+
+def _format(form: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if form is None:
+        return None
+    if isinstance(form, str):
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "format", "schema": form}}
+
+
+def terms_of(asked: ollama.Writing) -> Terms:
+    """Return what is asked for beside the fields of a chat.
+
+    Raises:
+        ApiError: an option that is no count of tokens.
+    """
+    options = asked.options or {}
+    most = ollama_options.count(options, "num_predict", -2)
+    context = ollama_options.count(options, "num_ctx", 1)
+    # Below 1: for as long as the context lasts.
+    usual = most if most is not None and most > 0 else None
+    return Terms(context, usual, cuts=asked.truncate is not False, think=asked.think, apart=True)
+
+
+def messages_of(messages: Sequence[ollama.Message]) -> list[dict[str, Any]]:
+    """Return messages as a chat has them: calls with ids, and results that name them.
+
+    A result without an id answers the first call that none has answered, of its name where it has one.
+
+    Raises:
+        ApiError: a message that holds an image.
+    """
+    open: list[tuple[str, str]] = []
+    found = []
+    for place, message in enumerate(messages):
+        if message.images:
+            where = f"messages[{place}].images"
+            raise ApiError(400, f"{where}: this server reads texts alone", param=where, code="unsupported_content")
+        own: dict[str, Any] = {"role": message.role, "content": message.content or ""}
+        if message.thinking:
+            own["reasoning_content"] = message.thinking
+        if message.tool_calls:
+            own["tool_calls"] = [_call(call, place, number) for number, call in enumerate(message.tool_calls)]
+            open += [(call["id"], call["function"]["name"]) for call in own["tool_calls"]]
+        if message.role == "tool":
+            own |= _answered(message, open, place)
+        found.append(own)
+    return found
+
+
+def _call(call: ollama.ToolCall, place: int, number: int) -> dict[str, Any]:
+    arguments = json.dumps(call.function.arguments, ensure_ascii=False)
+    function = {"name": call.function.name, "arguments": arguments}
+    # Nine letters and digits, as Mistral's template demands.
+    return {"id": call.id or f"c{place % 10_000:04d}{number:04d}", "type": "function", "function": function}
+
+
+def _answered(message: ollama.Message, open: list[tuple[str, str]], place: int) -> dict[str, Any]:
+    """Return which call a result answers, and of which function it is."""
+    fits = [call for call in open if message.tool_call_id in (None, call[0]) and message.tool_name in (None, call[1])]
+    id, name = fits[0] if fits else (message.tool_call_id or f"c{place % 10_000:04d}9999", message.tool_name)
+    open[:] = [call for call in open if call[0] != id]
+    return {"tool_call_id": id} | ({"name": name} if name else {})
+
+
+def prepared_generate(served: Served, chat: ChatRequest, asked: ollama.GenerateRequest, terms: Terms) -> Prepared:
+    """Return what continues a prompt: filled in, raw, or as the answer to a question.
+
+    Raises:
+        ApiError: fields that do not go together, or a prompt that does not fit.
+    """
+    prompt = asked.prompt or ""
+    if asked.suffix:
+        _refuse_beside(asked, "suffix", ("system", "context"))
+        infill = requests.infill_for(served)
+        ids = requests.around_gap(served, infill, prompt, asked.suffix, "prompt")
+        return continuing(served, chat, ids, infill.ends, _plainly(terms), "prompt")
+    if asked.raw:
+        _refuse_beside(asked, "raw", ("system", "context"))
+    if asked.raw or (CHAT not in served.routes and not asked.system):  # as Ollama has it for a model without a template
+        ids = requests.encoded(served, prompt, "prompt")
+        if asked.context:
+            ids = _behind(served, asked.context, ids)
+        return continuing(served, chat, ids, frozenset(), _plainly(terms), "prompt")
+    if not asked.context:
+        return prepare(served, chat, terms)
+    ids = _behind(served, asked.context, rendered(served, chat.messages, think=terms.think))
+    return continuing(served, chat, ids, served.template.end, terms, "context")
+
+
+def _plainly(terms: Terms) -> Terms:
+    """Return the terms of a text that is no conversation."""
+    if terms.think:
+        reason = "think is for prompts that go through the template of chats"
+        raise ApiError(400, reason, param="think", code="unsupported_parameter")
+    return Terms(terms.context, terms.usual)
+
+
+def _behind(served: Served, context: Sequence[int], ids: list[int]) -> list[int]:
+    """Return ids behind those of an earlier context; what opens a text stands at the beginning alone."""
+    tokenizer: Tokenizer = served.lm.tokenizer
+    opening = list(tokenizer.opening)
+    behind = ids[len(opening) :] if opening and ids[: len(opening)] == opening else ids
+    return [*requests.given(served, context, "context"), *behind]
+
+
+def _refuse_beside(asked: ollama.GenerateRequest, field: str, others: Sequence[str]) -> None:
+    for other in others:
+        if getattr(asked, other):
+            raise ApiError(400, f"{other} has no place beside {field}", param=other)

@@ -1,0 +1,113 @@
+"""From the items of a response's input to the messages of a chat."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from orrery.serving.errors import ApiError
+from orrery.serving.schema.chat import Message
+from orrery.serving.schema.responses import Item, ItemPart
+
+_TEXTS = ("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text")
+"""The parts that are read."""
+
+
+def messages_of(given: str | Sequence[Item], earlier: Sequence[Message]) -> list[Message]:
+    """Return the messages that items say, behind those of an earlier response.
+
+    Calls that follow each other, or what the assistant says before them, are one message, and so is its reasoning.
+
+    Raises:
+        ApiError: an item that cannot be read, named by its place.
+    """
+    if isinstance(given, str):
+        return [Message.model_validate({"role": "user", "content": given})]
+    told = _Told(earlier)
+    for place, item in enumerate(given):
+        told.take(item, f"input[{place}]")
+    return told.messages()
+
+
+class _Told:
+    """The messages while items are read."""
+
+    def __init__(self, earlier: Sequence[Message]) -> None:
+        self._found: list[dict[str, Any]] = []
+        self._thought: str | None = None
+        calls = [call for message in earlier for call in message.tool_calls or ()]
+        self._called = {call.id: call.function.name for call in calls}
+
+    def messages(self) -> list[Message]:
+        """Return what was said; reasoning that nothing follows is left out, as nothing was said."""
+        return [Message.model_validate(message) for message in self._found]
+
+    def take(self, item: Item, where: str) -> None:
+        """Take one item."""
+        readers = {
+            "message": self._message,
+            "function_call": self._call,
+            "function_call_output": self._result,
+            "reasoning": self._reasoning,
+        }
+        if item.type not in readers:
+            reason = f"an item of type {item.type[:40]!r}: this server reads {', '.join(readers)}"
+            raise ApiError(400, reason, param=where, code="unsupported_content")
+        readers[item.type](item, where)
+
+    def _message(self, item: Item, where: str) -> None:
+        if item.role is None:
+            raise ApiError(400, "a message has a role", param=f"{where}.role")
+        if item.content is None:
+            raise ApiError(400, f"a message of {item.role} needs a content", param=f"{where}.content")
+        self._add({"role": item.role, "content": _text(item.content, f"{where}.content")})
+
+    def _call(self, item: Item, where: str) -> None:
+        for name in ("call_id", "name", "arguments"):
+            if getattr(item, name) is None:
+                raise ApiError(400, f"a function_call needs its {name}", param=f"{where}.{name}")
+        assert item.call_id is not None
+        assert item.name is not None
+        self._called[item.call_id] = item.name
+        function = {"name": item.name, "arguments": item.arguments}
+        if not self._found or self._found[-1]["role"] != "assistant" or self._thought is not None:
+            self._add({"role": "assistant", "content": None})
+        calls = self._found[-1].setdefault("tool_calls", [])
+        calls.append({"id": item.call_id, "type": "function", "function": function})
+
+    def _result(self, item: Item, where: str) -> None:
+        if item.call_id is None or item.call_id not in self._called:
+            raise ApiError(400, "no function_call with this call_id stands before its result", param=f"{where}.call_id")
+        if item.output is None:
+            raise ApiError(400, "a function_call_output needs an output", param=f"{where}.output")
+        said = _text(item.output, f"{where}.output")
+        named = {"name": self._called[item.call_id], "tool_call_id": item.call_id}
+        self._add({"role": "tool", "content": said, **named})
+
+    def _reasoning(self, item: Item, where: str) -> None:
+        if item.encrypted_content is not None and not item.content:
+            reason = "this reasoning is encrypted by another server; leave the item out"
+            raise ApiError(400, reason, param=f"{where}.encrypted_content", code="unsupported_content")
+        self._thought = (self._thought or "") + _text(item.content or "", f"{where}.content")
+
+    def _add(self, message: dict[str, Any]) -> None:
+        if self._thought and message["role"] == "assistant":
+            message["reasoning_content"] = self._thought
+        self._thought = None
+        self._found.append(message)
+
+
+def _text(content: str | Sequence[ItemPart], where: str) -> str:
+    """Return what the parts of a content say.
+
+    Raises:
+        ApiError: one is no text.
+    """
+    if isinstance(content, str):
+        return content
+    said = []
+    for place, part in enumerate(content):
+        text = part.refusal if part.type == "refusal" else part.text
+        if part.type not in _TEXTS or text is None:
+            reason = f"a part of type {part.type[:40]!r}: this server reads parts of text alone"
+            raise ApiError(400, reason, param=f"{where}[{place}]", code="unsupported_content")
+        said.append(text)
+    return "".join(said)

@@ -1,0 +1,109 @@
+"""A response's request as that of a chat, and the fields of it that the response tells again."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from orrery.serving.errors import ApiError, validation_error
+from orrery.serving.response_items import messages_of
+from orrery.serving.schema.chat import ChatRequest, Message
+from orrery.serving.schema.fields import Drawing
+from orrery.serving.schema.responses import AllowedFunctions, Item, NamedFunction, ResponsesRequest
+from orrery.serving.served import Served
+
+FIELDS = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+}
+"""From the fields of a chat to those of a response, for errors."""
+
+
+def chat_of(asked: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list[Message], ChatRequest]:
+    """Return what is said, without instructions, and the chat that is asked for.
+
+    Args:
+        asked: the request.
+        earlier: the conversation that it goes on from.
+
+    Raises:
+        ApiError: an item that cannot be read, or fields that do not go together.
+    """
+    said = [*earlier, *messages_of(asked.input, earlier)]
+    system = {"role": "system", "content": asked.instructions}
+    told = [system, *said] if asked.instructions else said
+    drawing = {name: getattr(asked, name) for name in Drawing.model_fields}
+    effort = asked.reasoning.effort if asked.reasoning is not None else None
+    own = {
+        "messages": told,
+        "max_completion_tokens": asked.max_output_tokens,
+        "logprobs": asked.tells_scores,
+        "top_logprobs": asked.top_logprobs if asked.tells_scores else None,
+        "parallel_tool_calls": asked.parallel_tool_calls,
+        "reasoning_effort": effort,
+        "response_format": _format(asked),
+        **_tools(asked),
+    }
+    try:
+        return said, ChatRequest.model_validate({**drawing, **own})
+    except ValidationError as error:
+        raise validation_error(error.errors(), own) from None
+
+
+def _tools(asked: ResponsesRequest) -> dict[str, Any]:
+    """Return the tools that may be called and the choice among them, as a chat says them."""
+    tools, choice = list(asked.tools or ()), asked.tool_choice
+    chosen: Any = choice
+    if isinstance(choice, AllowedFunctions):
+        allowed = {one.name for one in choice.tools}
+        if missing := allowed - {tool.name for tool in tools}:
+            raise ApiError(400, f"tool_choice allows {min(missing)!r}, which is none of the tools", param="tool_choice")
+        tools, chosen = [tool for tool in tools if tool.name in allowed], choice.mode
+    if isinstance(choice, NamedFunction):
+        chosen = {"type": "function", "function": {"name": choice.name}}
+    described = [{"type": "function", "function": tool.model_dump(exclude={"type"})} for tool in tools]
+    return {"tools": described or None, "tool_choice": chosen}
+
+
+def _format(asked: ResponsesRequest) -> dict[str, Any] | None:
+    form = asked.text.format if asked.text is not None else None
+    if form is None:
+        return None
+    schema = {"name": form.name, "schema": form.schema_, "strict": form.strict}
+    return {"type": form.type, "json_schema": schema if form.type == "json_schema" else None}
+
+
+def response_of(served: Served, asked: ResponsesRequest, id: str) -> dict[str, Any]:
+    """Return the fields of a response that are known before its answer."""
+    told = asked.model_dump(
+        by_alias=True,
+        include={
+            "instructions", "max_output_tokens", "metadata", "previous_response_id", "reasoning", "temperature",
+            "text", "tool_choice", "tools", "top_p", "top_logprobs", "user",
+        },
+    )  # fmt: skip
+    usual = {"metadata": {}, "tool_choice": "auto", "tools": [], "text": {"format": {"type": "text"}}}
+    return {
+        "id": f"resp_{id}",
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": asked.model or served.name,
+        **told,
+        **{name: value for name, value in usual.items() if told[name] is None},
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "parallel_tool_calls": asked.parallel_tool_calls is not False,
+        "store": asked.store is not False,
+        "truncation": asked.truncation or "disabled",
+        "usage": None,
+    }
+
+
+def with_answer(said: Sequence[Message], output: Sequence[dict[str, Any]]) -> list[Message]:
+    """Return a conversation with the items of a response, for the next one."""
+    return [*said, *messages_of([Item.model_validate(item) for item in output], said)]

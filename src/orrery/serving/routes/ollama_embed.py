@@ -1,0 +1,55 @@
+"""``POST /api/embed`` and ``/api/embeddings``: vectors of texts, as Ollama's clients ask for them."""
+
+import time
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from orrery.serving.body import StrictRoute
+from orrery.serving.errors import AsciiJson
+from orrery.serving.ollama_requests import called
+from orrery.serving.schema.ollama import EmbeddingsRequest, EmbedRequest
+from orrery.serving.schema.ollama_errors import FAILURES
+from orrery.serving.served import Serving
+from orrery.serving.vectors import vectors_of
+
+router = APIRouter(route_class=StrictRoute, tags=["ollama"])
+
+SHORTER = 'shorten it, or leave "truncate" out, so that its end is cut'
+
+
+@router.post("/api/embed", responses=FAILURES)
+async def embed(asked: EmbedRequest, served: Serving, http: HttpRequest) -> Response:
+    """Return the vector of each text; ends that do not fit are cut unless ``truncate`` is false."""
+    served.check_model(called(served, asked.model))
+    began, texts = time.perf_counter(), [asked.input] if isinstance(asked.input, str) else asked.input
+    texts = [text for text in texts if text]
+    found = []
+    if texts:
+        found = await vectors_of(
+            served,
+            http.receive,
+            texts,
+            truncation=asked.truncate is not False,
+            dimensions=asked.dimensions or None,
+            shorter=SHORTER,
+        )
+    answer = {
+        "model": asked.model or served.name,
+        "embeddings": [one.vector.tolist() for one in found],
+        "total_duration": int((time.perf_counter() - began) * 1e9),
+        "load_duration": 0,
+        "prompt_eval_count": sum(one.tokens for one in found),
+    }
+    return AsciiJson(answer)
+
+
+@router.post("/api/embeddings", responses=FAILURES)
+async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
+    """Return the vector of one text."""
+    served.check_model(called(served, asked.model))
+    if not asked.prompt:
+        return AsciiJson({"embedding": []})
+    found = await vectors_of(served, http.receive, [asked.prompt], truncation=True, param="prompt", shorter=SHORTER)
+    return AsciiJson({"embedding": found[0].vector.tolist()})

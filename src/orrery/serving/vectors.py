@@ -1,0 +1,58 @@
+"""Vectors of texts for every interface that asks for them."""
+
+from collections.abc import Sequence
+
+from starlette.types import Receive
+
+from orrery.language_model.vectors import TextVector
+from orrery.serving.abilities import EMBEDDINGS
+from orrery.serving.errors import ApiError
+from orrery.serving.reading import BATCH, SHORTER, over_rows
+from orrery.serving.served import Served
+
+
+async def vectors_of(
+    served: Served,
+    receive: Receive,
+    items: Sequence[str | list[int]],
+    *,
+    truncation: bool | None,
+    dimensions: int | None = None,
+    prompt: str | None = None,
+    param: str = "input",
+    shorter: str = SHORTER,
+) -> list[TextVector]:
+    """Return the vector of each text: as a folder of sentence-transformers says, else its mean, of length 1.
+
+    Args:
+        served: the model.
+        receive: tells when the client leaves.
+        items: texts, or ids.
+        truncation: whether what is too long loses its end; by default where the folder says how long rows are.
+        dimensions: how many numbers a vector is to have.
+        prompt: the name of one of the folder's prompts.
+        param: the field that holds the texts, which errors name.
+        shorter: what a client can do about a text that is too long.
+
+    Raises:
+        ApiError: the model makes none, or none of that many numbers, or cannot read a text.
+    """
+    served.require(EMBEDDINGS)
+    found = await over_rows(
+        served,
+        receive,
+        lambda done: served.lm.vectors(
+            items,
+            prompt=prompt,
+            normalise=None if served.lm.sentences.given else True,
+            batch_size=BATCH,
+            truncation=truncation,
+            done=done,
+        ),
+        param,
+        shorter,
+    )
+    width = len(found[0].vector)
+    if dimensions not in (None, width):
+        raise ApiError(400, f"this model's vectors have {width} numbers, no others", param="dimensions")
+    return found
