@@ -49,6 +49,7 @@ CLAIMS = (
 )
 BACKED = {
     "docs/chat.md: 64 KiB of source": "limits that the sandbox sets; tests hold them",
+    "docs/clients.md: The last 256 are kept": "limits that the server sets; tests hold them",
     "docs/compare.md: a twentieth of the greatest budget": "a setting",
     "docs/data.md: a digest of 12 bytes a document": "sizes of what is stored, which follow from the format",
     "docs/layouts.md: above the 80 GB of a device": "what the plan computes; tests hold the plan",

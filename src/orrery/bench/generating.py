@@ -24,7 +24,7 @@ from orrery.reading.placement import place
 from orrery.reading.read import Stored, read
 from orrery.saving.import_model import import_model
 from orrery.settings import step_kernel
-from orrery.tuning._linear import BlockEmbedding, TransformedLinear
+from orrery.tuning import BlockEmbedding, TransformedLinear
 
 KINDS = {torch.float32: "f32", torch.bfloat16: "bf16"}
 TABLES, MATRICES = (nn.Embedding, BlockEmbedding), (nn.Linear, TransformedLinear)

@@ -16,8 +16,8 @@ from orrery.language_model.model import LanguageModel
 from orrery.models.model import Model
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
+from orrery.tuning import apply_calibrated
 from orrery.tuning.blocks import StoredBlocks, can_stay, store_table
-from orrery.tuning.calibrate import apply_calibrated
 from orrery.tuning.quantise import Quantise
 
 _HEAD = "head."

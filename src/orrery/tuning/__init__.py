@@ -6,6 +6,7 @@ from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.tuning._adapter import Adapter
+    from orrery.tuning._calibrate import apply_calibrated
     from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable, spec_json
     from orrery.tuning._linear import BlockEmbedding, TransformedLinear, matrix_of, merge, numbers_of
     from orrery.tuning._registry import from_json, load_transform, names, register
@@ -19,6 +20,7 @@ __all__ = [
     "RowAdapters",
     "Transform",
     "TransformedLinear",
+    "apply_calibrated",
     "describe",
     "from_json",
     "load_transform",
@@ -38,6 +40,7 @@ __getattr__ = lazily(
     __name__,
     {
         "_adapter": ("Adapter",),
+        "_calibrate": ("apply_calibrated",),
         "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable", "spec_json"),
         "_linear": ("BlockEmbedding", "TransformedLinear", "matrix_of", "merge", "numbers_of"),
         "_row_adapters": ("RowAdapters", "lora_pairs"),

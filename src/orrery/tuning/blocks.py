@@ -102,7 +102,10 @@ def store_table(model: Model, name: str) -> StoredBlocks:
     kind, parameter = BY_NAME["Q8_0"], _parameter(dict(model.named_parameters()), name)
     _empty(name, parameter, kind)
     stored = nn.Parameter(rounded_to_q8_0(parameter.detach()), requires_grad=False)
-    _put(model, _owners(model)[id(parameter)], stored, kind)
+    paths = _owners(model)[id(parameter)]
+    _put(model, paths, stored, kind)
+    for path in paths:
+        model.get_submodule(path).to(parameter.dtype)  # that of what it unpacks; the blocks are whole numbers
     transform = StoredBlocks(parameters=(f"{name} {kind.name}",))
     model.transforms = (*model.transforms, transform)
     return transform

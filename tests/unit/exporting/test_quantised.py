@@ -7,6 +7,7 @@ import torch
 from orrery.cli.program import run as program
 from orrery.exporting.quantised import quantise
 from orrery.language_model.load import load
+from orrery.tuning.blocks import StoredBlocks
 from tiny_models import TEXT, saved
 
 
@@ -42,6 +43,38 @@ def test_an_untied_head_gets_bits_of_its_own_and_a_tied_one_stays(tmp_path):
     assert [(t.bits, t.targets) for t in untied.transforms] == [(4, ("*.blocks.*",)), (8, ("head.vocabulary",))]
     assert load(tmp_path / "one", say=lambda line: None).model.head.vocabulary.weight.dtype == torch.int8
     assert untied.after < untied.before / 2
-    tied = quantise(saved(tmp_path / "tied", "llama", tie_word_embeddings=True), tmp_path / "two", 4, group=16)
-    assert len(tied.transforms) == 1
-    assert tied.notes == ("head.vocabulary is the embedding table and stays as it is",)
+    tied = saved(tmp_path / "tied", "llama", tie_word_embeddings=True, hidden_size=48)
+    found = quantise(tied, tmp_path / "two", 4, group=16)
+    assert len(found.transforms) == 1
+    told = "head.vocabulary is the embedding table and stays as it is: a table of 48 channels has no blocks"
+    assert found.notes == (told,)
+
+
+def test_a_tied_head_and_its_table_are_stored_in_eight_bits(tmp_path):
+    folder = saved(tmp_path / "tied", "llama", tie_word_embeddings=True, hidden_size=64)
+    done = quantise(folder, tmp_path / "small", 4)
+    assert done.transforms[1] == StoredBlocks(parameters=("embed.token.weight Q8_0",))
+    assert "Q8_0" in done.notes[0]
+    lm, plain = load(tmp_path / "small", say=lambda line: None), load(folder, say=lambda line: None)
+    assert lm.model.embed.token.weight is lm.model.head.vocabulary.weight
+    assert lm.model.embed.token.weight.dtype == torch.uint8
+    ids = [plain.tokenizer.encode("the cat sat")]
+    assert 0 < float((lm.logits(ids) - plain.logits(ids)).abs().max()) < 0.3 * float(plain.logits(ids).abs().max())
+    kept = quantise(folder, tmp_path / "kept", 4, head=None)
+    assert len(kept.transforms) == 1
+    assert kept.after > done.after
+
+
+def test_numbers_are_chosen_for_a_text(tmp_path, capsys):
+    folder, text = saved(tmp_path / "llama", "llama"), tmp_path / "text.txt"
+    text.write_text(TEXT * 3)
+    words = ["quantise", str(folder), str(tmp_path / "out"), "--group", "16", "--calibrate", str(text)]
+    assert program(words) == 2
+    assert "--bits 4" in capsys.readouterr().err
+    assert program([*words, "--bits", "4"]) == 0
+    plain = quantise(folder, tmp_path / "plain", 4, group=16)
+    chosen = load(tmp_path / "out", say=lambda line: None)
+    assert chosen.model.transforms == plain.transforms
+    name = "stack.blocks.0.feed_forward.branch.up.weight"
+    other = load(tmp_path / "plain", say=lambda line: None).model.get_parameter(name)
+    assert not torch.equal(chosen.model.get_parameter(name), other)
