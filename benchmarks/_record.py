@@ -34,7 +34,6 @@ FEATURES = (
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 TO_BE_MADE_AGAIN: dict[str, tuple[str, str]] = {
-    "pretraining_gain": ("2026-11-24", "2876497b8b639b95"),
     "quantisation": ("2026-11-24", "f536d8eeec2c5303"),
 }
 """Records that are older than the header: when they were made, and the beginning of the file's sha256.

@@ -124,16 +124,14 @@ def bench_generate(
         opened: list[Subject] = [Orrery(stored)]
         plain = _unpacked(given, dtype, aside, say) if given.is_file() and peers else stored
         most, files = max(case.rows for case in cases), kinds or [FILE if given.is_file() else KINDS[numbers]]
-        for name, kind in [(peer, kind) for peer in peers for kind in _files(peer, files)]:
+        for name, kind in _named(peers, files):
             say(f"{name} {kind} loads")
             theirs = stored if kind == FILE else plain
             opened.append(held.enter_context(closing(open_peer(name, theirs, kind, most, aside))))
-        rates = list[float]()
+        rates, series = list[float](), list[list[Series]]()
         probe = partial(_note_rate, Reading(), rates)
-        vocabulary = stored.model.spec.vocabulary or 1
-        series = []
         for case in cases:
-            series.append(measure(opened, case, vocabulary, rounds, say, probe))
+            series.append(measure(opened, case, stored.model.spec.vocabulary or 1, rounds, say, probe))
             say(f"{case.name}: {', '.join(map(_told, series[-1]))}")
     equal = equal_tokens(model, given, peers, say)
     return Measured(
@@ -162,9 +160,9 @@ def _unpacked(file: Path, dtype: str, aside: Path, say: Say) -> Stored:
     return _read(folder, dtype)
 
 
-def _files(peer: str, kinds: Sequence[str]) -> Sequence[str]:
-    """Return how a peer's files store matrices; only llama.cpp has a choice."""
-    return kinds if peer == "llama.cpp" else [""]
+def _named(peers: Sequence[str], kinds: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each peer with how its file stores matrices; only llama.cpp has a choice."""
+    return [(peer, kind) for peer in peers for kind in (kinds if peer == "llama.cpp" else [""])]
 
 
 def _note_rate(reading: Reading, rates: list[float]) -> None:

@@ -83,16 +83,12 @@ def quantise(
     stored = read(model)
     reading = time.perf_counter() - start
     before = _bytes(stored.model)
-    names, tied = _head_of(stored.model) if head else ((), None)
-    heads = [Quantise(bits=head, group=group if head == bits else None, targets=names)] if head and names else []
     if calibrate is None:
         blocks.apply(stored.model)
     else:
         lm, read_text = LanguageModel(stored), calibrate
         apply_calibrated(blocks, stored.model, lambda: read_text(lm), say)
-    for transform in heads:
-        transform.apply(stored.model)
-    notes, tables = _stored_table(stored.model, *tied) if tied else ((), ())
+    behind, notes = _head(stored.model, head, group if head == bits else None) if head else ((), ())
     weights = weights_of(stored.model)
     with target.aside(_bytes(stored.model)) as fresh:
         LanguageModel(stored).save(fresh, layout="own")
@@ -100,8 +96,20 @@ def quantise(
         again = read(fresh).model
         rereading = time.perf_counter() - start
         compare_bytes(weights, weights_of(again))
-    done: tuple[Quantise | StoredBlocks, ...] = (blocks, *heads, *tables)
+    done = (blocks, *behind)
     return QuantisedFolder(Path(out), done, before, _bytes(stored.model), reading, rereading, notes)
+
+
+def _head(model: Model, bits: int, group: int | None) -> tuple[tuple[Quantise | StoredBlocks, ...], tuple[str, ...]]:
+    """Store the head in whole numbers, and return what was done, and a note on one that is the embedding table."""
+    names, tied = _head_of(model)
+    heads = (Quantise(bits=bits, group=group, targets=names),) if names else ()
+    for transform in heads:
+        transform.apply(model)
+    if tied is None:
+        return heads, ()
+    tables, notes = _stored_table(model, *tied)
+    return (*heads, *tables), notes
 
 
 def _head_of(model: Model) -> tuple[tuple[str, ...], tuple[str, str] | None]:
@@ -115,12 +123,12 @@ def _head_of(model: Model) -> tuple[tuple[str, ...], tuple[str, str] | None]:
     return tuple(name for name, shared in inside.items() if len(shared) == 1), tied[0] if tied else None
 
 
-def _stored_table(model: Model, head: str, table: str) -> tuple[tuple[str, ...], tuple[StoredBlocks, ...]]:
-    """Store the table that a head is tied to in blocks, and return a note, and what was done."""
+def _stored_table(model: Model, head: str, table: str) -> tuple[tuple[StoredBlocks, ...], tuple[str, ...]]:
+    """Store the table that a head is tied to in blocks, and return what was done, and a note."""
     width = model.get_parameter(table).shape[1]
     if width % BY_NAME["Q8_0"].block or not can_stay(model, table) or not can_stay(model, f"{head}.weight"):
-        return (f"{head} is the embedding table and stays as it is: a table of {width} channels has no blocks",), ()
-    return (f"{head} is the embedding table: both are in Q8_0, eight bits a number",), (store_table(model, table),)
+        return (), (f"{head} is the embedding table and stays as it is: a table of {width} channels has no blocks",)
+    return (store_table(model, table),), (f"{head} is the embedding table: both are in Q8_0, eight bits a number",)
 
 
 def _bytes(model: Model) -> int:

@@ -238,10 +238,9 @@ def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Functio
 
     def added(sums: list[ir.Value], place: ir.Value, left: ir.Value | None) -> list[ir.Value]:
         if left is None:
-            here = builder.mul(place, _INT(terms.weights.size))
             behind = builder.mul(matrix_step, _INT(channels)) if channels > 1 else _INT(AHEAD)
             for at in w_at:
-                ask(builder, builder.add(at, builder.add(here, behind)))
+                ask(builder, builder.add(at, builder.add(builder.mul(place, _INT(terms.weights.size)), behind)))
         w = [terms.taken(builder, terms.weights, at, place, left) for at in w_at]
         x = [terms.taken(builder, terms.activations, at, place, left) for at in x_at]
         pairs = [(r, b) for r in range(channels) for b in range(rows)]
