@@ -1,6 +1,8 @@
 """Products with a matrix that is not stored as floats: by a kernel for few rows, else by parts that are written out."""
 
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,10 @@ class StoredMatrix(ABC):
     @abstractmethod
     def written(self, first: int, last: int) -> Float[Tensor, "rows in"]:
         """Return the rows from ``first`` to before ``last`` as floats."""
+
+    def passing(self, first: int, last: int) -> Float[Tensor, "rows in"]:
+        """Return them in memory that the next call in this thread writes over, where that is faster."""
+        return self.written(first, last)
 
     @abstractmethod
     def by_kernel(self, x: Float[Tensor, "M in"], out: Float[Tensor, "M out"]) -> None:
@@ -78,11 +84,18 @@ class Blocks(StoredMatrix):
 
     def written(self, first: int, last: int) -> Float[Tensor, "rows in"]:
         """Unpack rows, into float32."""
+        return self._unpacked(first, last, torch.empty)
+
+    def passing(self, first: int, last: int) -> Float[Tensor, "rows in"]:
+        """Unpack rows into this thread's own memory: what is new to a process comes in pages of 4 KB, which is slow."""
+        return self._unpacked(first, last, _own)
+
+    def _unpacked(self, first: int, last: int, place: Callable[[int, int], Tensor]) -> Float[Tensor, "rows in"]:
         rows = self.weight.detach()[first:last]
         if rows.device.type == "cpu" and at_hand():
             from orrery.kernels.blocks import write_out
 
-            out = torch.empty(last - first, self.length)
+            out = place(last - first, self.length)
             _set_threads()
             write_out(self.kind.name, rows.contiguous().numpy(), out.numpy())
             return out
@@ -126,7 +139,24 @@ def multiply(x: Float[Tensor, "*rows in"], stored: StoredMatrix) -> Tensor:
 def _product(x: Tensor, stored: StoredMatrix) -> Tensor:
     if _has_kernel(x):
         return _by_kernel(x, stored)
-    return torch.cat([F.linear(x, stored.written(*part).to(x.dtype)) for part in stored.parts()], -1)
+    products = [F.linear(x, stored.passing(*part).to(x.dtype)) for part in stored.parts()]
+    return products[0] if len(products) == 1 else torch.cat(products, -1)
+
+
+class _Memory(threading.local):
+    """What each thread unpacks matrices into."""
+
+    numbers = torch.empty(0)
+
+
+_memory = _Memory()
+
+
+def _own(rows: int, width: int) -> Tensor:
+    """Return a matrix in this thread's memory, which grows to what is asked for."""
+    if _memory.numbers.numel() < rows * width:
+        _memory.numbers = torch.empty(rows * width, device="cpu", dtype=torch.float32)
+    return _memory.numbers[: rows * width].view(rows, width)
 
 
 def _has_kernel(x: Tensor) -> bool:
