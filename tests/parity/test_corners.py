@@ -91,6 +91,7 @@ def corners(family):
     return st.fixed_dictionaries({}, optional=drawn)
 
 
+@pytest.mark.each_family
 @pytest.mark.parametrize("family", sorted(REFERENCED - IMAGES))
 @settings(max_examples=settings().max_examples // 4)  # fifty families, half a second for five corners
 @given(data=st.data())
