@@ -112,7 +112,7 @@ def _scale(module: Scale, x: Tensor) -> Frozen:
 @frozen.register
 def _layer_norm(module: LayerNorm, x: Tensor) -> Frozen:
     scale = torch.rsqrt(x.var(-1, correction=0, keepdim=True) + module.eps)
-    gain = scale if module.weight is None else scale * _wide(module.weight)
+    gain = scale if module.weight is None else scale * (_wide(module.weight) + module.offset)
     constant = None if module.bias is None else _wide(module.bias).expand_as(x)
     return Frozen(lambda part: (part - part.mean(-1, keepdim=True)) * gain, constant)
 

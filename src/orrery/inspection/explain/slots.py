@@ -160,14 +160,13 @@ def _parts(numbers: Numbers, module: nn.Module, channels: int) -> _Parts:
             lambda e: None,
         )
     assert isinstance(module, LayerNorm | RMSNorm)
-    offset = module.offset if isinstance(module, RMSNorm) else 0.0
     bias = module.bias if isinstance(module, LayerNorm) else None
     weight = module.weight
     return _Parts(
         channels,
         module.eps,
         isinstance(module, LayerNorm),
-        lambda e: None if weight is None else numbers.one_weight(module, "weight", (e,), offset + float(weight[e])),
+        lambda e: None if weight is None else numbers.one_weight(module, "weight", (e,), module.offset + float(weight[e])),
         lambda e: None if bias is None else numbers.one_weight(module, "bias", (e,), float(bias[e])),
     )
 
