@@ -25,9 +25,7 @@ def louder(c: Config) -> Scale.Spec:
     return Scale.Spec(factor=math.sqrt(c["hidden_size"]))
 
 
-def branches(
-    c: Config, *, cap: float | None = None, **fields: Any
-) -> tuple[MultiHeadAttention.Spec, GatedMLP.Spec]:
+def branches(c: Config, *, cap: float | None = None, **fields: Any) -> tuple[MultiHeadAttention.Spec, GatedMLP.Spec]:
     """Return the two branches of a block; the keywords are fields of its attention."""
     scoring = ScoreSettings(scale=c["query_pre_attn_scalar"] ** -0.5, cap=cap, dropout=c["attention_dropout"])
     attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]), scoring=scoring, **fields)

@@ -60,9 +60,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     names, masks = _windows.by_layer(c, usual, c["sliding_window"])
     blocks = []
     for name in names:
-        attention = _decoders.attention(
-            c, mask=name, position="rotary" if name == "local" else "none", biases=biases
-        )
+        attention = _decoders.attention(c, mask=name, position="rotary" if name == "local" else "none", biases=biases)
         branches = {"attention": attention, "feed_forward": _decoders.feed_forward(c)}
         blocks.append(_parts.parallel(branches, pre=norm))
     positions = {"rotary": replace(_decoders.rotary(c), interleaved=True)}

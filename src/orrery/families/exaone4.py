@@ -57,14 +57,15 @@ def _usual(c: Config) -> list[str]:
     """Return the kinds of layers where no ``layer_types`` are listed.
 
     Raises:
-        ModelFileError: the pattern is written in letters, of which the reference makes no layers.
+        ModelFileError: the pattern is no number above zero; of one in letters the reference makes no layers.
     """
     pattern, layers = c["sliding_window_pattern"], c["num_hidden_layers"]
     if c["layer_types"] or c["sliding_window"] is None:
         return [_windows.FULL] * layers
-    if not isinstance(pattern, int):
+    if not isinstance(pattern, int) or pattern < 1:
         raise ModelFileError(
-            f"exaone4: sliding_window_pattern = {pattern!r} says nothing without layer_types", "list layer_types"
+            f"exaone4: sliding_window_pattern = {pattern!r} says nothing without layer_types",
+            "list layer_types, or count to a layer that sees everything",
         )
     return [_windows.SLIDING if i % pattern else _windows.FULL for i in range(1, layers + 1)]
 

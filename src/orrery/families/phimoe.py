@@ -79,7 +79,10 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
             experts=c["num_local_experts"], choice=TopK(chosen=2), jitter=c["router_jitter_noise"]
         ),
     )
-    norm, attention = LayerNorm.Spec(eps=c["rms_norm_eps"]), _decoders.attention(c, biases=_parts.biases(c["attention_bias"]))
+    norm, attention = (
+        LayerNorm.Spec(eps=c["rms_norm_eps"]),
+        _decoders.attention(c, biases=_parts.biases(c["attention_bias"])),
+    )
     blocks = repeat(_decoders.pre_norm(norm, attention, mixture), c["num_hidden_layers"])
     masks = {"causal": _windows.causal(c, c["sliding_window"])}
     stack = _decoders.stack(c, blocks, norm, masks=masks, positions={"rotary": _positions(c)})
@@ -105,9 +108,7 @@ def _positions(c: Config) -> Rotary.Spec:
         given["attention_factor"] = short
         given.setdefault("original_max_position_embeddings", c["original_max_position_embeddings"])
     width, context = _decoders.head_width(c), c["max_position_embeddings"]
-    return _rotary.from_settings(
-        c.family, given, c["rope_theta"], width, context, kinds=("default", "longrope")
-    )
+    return _rotary.from_settings(c.family, given, c["rope_theta"], width, context, kinds=("default", "longrope"))
 
 
 WEIGHTS = (

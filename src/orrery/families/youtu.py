@@ -39,6 +39,7 @@ TINY = {
     "qk_rope_head_dim": 4,
     "v_head_dim": 8,
     "max_position_embeddings": 48,
+    "pad_token_id": None,
 }
 _IGNORED = ("num_key_value_heads", "embedding_initializer_range")
 

@@ -37,6 +37,8 @@ from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
 from orrery.nn.cache.pages import PagePool
+from orrery.nn.attention.latent import LatentAttention
+from orrery.nn.feedforward.moe import MoE
 from orrery.nn.masks import RecurrentPast
 from orrery.training.config import TrainingSettings
 from orrery.training.optimizers import build_optimizer
@@ -46,15 +48,15 @@ from tiny_models import TOKENIZER, smallest
 from tiny_models import tiny as small
 
 DECODERS = [name for name, spec in specs().items() if isinstance(spec, Decoder.Spec)]
+PARTS = {RecurrentPast.kind: "RecurrentPast", LatentAttention.Spec.kind: "LatentAttention", MoE.Spec.kind: "MoE"}
+"""Kinds of bricks that no step is written for, the first one met before the others."""
 REFUSED = {
-    "deepseek_v2": "LatentAttention",
-    "deepseek_v3": "LatentAttention",
-    "gpt_oss": "MoE",
-    "mixtral": "MoE",
-    "olmoe": "MoE",
-    "qwen2_moe": "MoE",
-    "qwen3_moe": "MoE",
-    **{name: "RecurrentPast" for name in DECODERS if RecurrentPast.kind in kinds()[name]},
+    "apertus": "the activation",  # one that learns
+    **{
+        name: next(part for kind, part in PARTS.items() if kind in kinds()[name])
+        for name in DECODERS
+        if PARTS.keys() & kinds()[name]
+    },
 }
 RUNNABLE = [name for name in DECODERS if name not in REFUSED]
 

@@ -166,7 +166,9 @@ def _parts(numbers: Numbers, module: nn.Module, channels: int) -> _Parts:
         channels,
         module.eps,
         isinstance(module, LayerNorm),
-        lambda e: None if weight is None else numbers.one_weight(module, "weight", (e,), module.offset + float(weight[e])),
+        lambda e: (
+            None if weight is None else numbers.one_weight(module, "weight", (e,), module.offset + float(weight[e]))
+        ),
         lambda e: None if bias is None else numbers.one_weight(module, "bias", (e,), float(bias[e])),
     )
 
