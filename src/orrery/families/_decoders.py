@@ -105,7 +105,7 @@ def stack(
     return Stack.Spec(
         blocks=tuple(blocks),
         final=norm,
-        positions=positions or {"rotary": rotary(c)},
+        positions={"rotary": rotary(c)} if positions is None else positions,
         masks=masks or {"causal": Causal()},
         **fields,
     )

@@ -8,8 +8,7 @@ one tensor, gate before up.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.layouts import Stacked
-from orrery.checkpoints.rules import Rule, renames
+from orrery.checkpoints.rules import Rule
 from orrery.families import _decoders, _granite, _mixture
 from orrery.families._config import Config
 from orrery.families._keys import plain, size
@@ -48,15 +47,5 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, in which a layer's experts are one tensor."""
-    experts = range({**plain(DEFAULTS), **config}["num_local_experts"])
-
-    def stacked(name: str, *parts: str) -> Rule:
-        each = tuple(f"{_mixture.OURS}.experts.{x}.{part}.weight" for x in experts for part in parts)
-        return Rule(f"{_mixture.SPARSE}.{name}.weight", each, Stacked(len(parts)))
-
-    return (
-        *_decoders.weights(*_decoders.PRE_NORMS),
-        *renames(_mixture.SPARSE, _mixture.OURS, [("router.layer", "router.linear")]),
-        stacked("input_linear", "gate", "up"),
-        stacked("output_linear", "down"),
-    )
+    experts = {**plain(DEFAULTS), **config}["num_local_experts"]
+    return (*_decoders.weights(*_decoders.PRE_NORMS), *_granite.expert_rules(experts))

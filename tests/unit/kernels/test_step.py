@@ -36,8 +36,8 @@ from orrery.laws.evidence import FLOAT32
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
-from orrery.nn.cache.pages import PagePool
 from orrery.nn.attention.latent import LatentAttention
+from orrery.nn.cache.pages import PagePool
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.masks import RecurrentPast
 from orrery.training.config import TrainingSettings
