@@ -1,6 +1,6 @@
 """VaultGemma (Google 2025): Gemma 2 trained under differential privacy, without norms behind its branches.
 
-Peculiar to it: RMSNorm in front of each branch only. As in Gemma 2: windows in every second layer, capped scores, capped
+Peculiar to it: RMSNorm in front of each branch only. As in Gemma 2: windows in every second layer, capped scores and
 logits, the louder embeddings, gains stored minus one, GEGLU, a tied head.
 """
 

@@ -28,8 +28,8 @@ gelu_sigmoid: the paper's coarser form ``x sigmoid(1.702 x)`` (CLIP); relu_squar
 class XIELU(nn.Module):
     """``a x^2 + b x`` above zero, ``c (exp(min(x, eps)) - 1 - x) + b x`` below (xIELU, Huang 2024; Apertus).
 
-    ``a = softplus(alpha_p)`` and ``c = b + softplus(alpha_n)`` are learned, one of each a layer, and begin at 0.8; ``b``
-    is 1/2. The constants come with a file and are not trained. Shapes: unchanged.
+    ``a = softplus(alpha_p)`` and ``c = b + softplus(alpha_n)`` are learned, one of each a layer, and begin at 0.8;
+    ``b`` is 1/2. The constants come with a file and are not trained. Shapes: unchanged.
     """
 
     def __init__(self) -> None:

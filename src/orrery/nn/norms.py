@@ -12,12 +12,13 @@ class LayerNorm(nn.Module):
     """``(x - mean) / sqrt(var + eps) * (offset + gain) + bias``, over the channels (Ba et al. 2016).
 
     The variance is the biased one (divided by D), as in the paper and the course. Differs from the slides: they write
-    no epsilon; ``eps=0`` is their formula. Nemotron stores the gain minus one, which is ``offset=1``. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
+    no epsilon; ``eps=0`` is their formula. Nemotron stores the gain minus one, which is ``offset=1``.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
 
     @spec
     class Spec(ModuleSpec):
-        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice); no ``gain`` either (OLMo); ``offset`` to it."""
+        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice); ``gain`` or none (OLMo), ``offset``."""
 
         eps: float = 1e-5
         bias: bool = True
