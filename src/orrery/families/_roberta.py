@@ -67,7 +67,7 @@ def rules(
     stack: Callable[[str], tuple[Rule, ...]] = _stack_rules,
     prefix: str = "roberta.",
 ) -> tuple[Rule, ...]:
-    """Return the rules of the files; a bare model's names begin without the prefix, behind which ``stack`` names parts."""
+    """Return the rules of the files; a bare model's names lack the prefix; ``stack`` names the parts behind it."""
     base = _heads.base(config, architecture, prefix)
     row = (
         ("classifier.dense", "sequence.pooler.transform.0.1.0.linear"),

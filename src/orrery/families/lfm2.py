@@ -1,8 +1,8 @@
 """LFM2 (Liquid AI 2025): gated short convolutions in most layers, grouped attention in a few.
 
 Peculiar to it: ``W_out (C * conv(B * x))`` with B, C and x linear in the input and a convolution of three places, which
-is all that most layers remember; attention with RMSNorm on each head of q and of k and rotary positions; behind either a
-gated network whose width is adjusted (``block_auto_adjust_ff_dim``); the final norm is called that of the embeddings.
+is all that most layers remember; attention with RMSNorm on each head of q and of k and rotary positions; behind either
+a gated network whose width is adjusted (``block_auto_adjust_ff_dim``); the final norm is called that of the embeddings.
 """
 
 from collections.abc import Mapping

@@ -18,7 +18,7 @@ class LayerNorm(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice); ``gain`` or none (OLMo), ``offset``."""
+        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice); a ``gain`` or none (OLMo)."""
 
         eps: float = 1e-5
         bias: bool = True

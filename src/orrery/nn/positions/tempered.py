@@ -11,7 +11,7 @@ from orrery.nn.spec import spec
 
 
 class TemperedRotary(PositionScheme):
-    """RoPE, with every query at position p multiplied by ``1 + beta ln(1 + floor(p / trained))`` (Llama 4, Ministral 3).
+    """RoPE, and the query at position p multiplied by ``1 + beta ln(1 + floor(p / trained))`` (Llama 4, Ministral 3).
 
     The longer a text, the more tokens a pattern is spread over; a larger query sharpens it (Nakanishi 2025). Within the
     trained length the factor is one. Shapes: q ``[B, H, L, C]``, k ``[B, K, L, C]``, unchanged.
