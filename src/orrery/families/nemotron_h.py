@@ -69,7 +69,7 @@ TINY = {
     "mamba_num_heads": 4,
     "mamba_head_dim": 6,
     "n_groups": 2,
-    "n_routed_experts": 4,
+    "n_routed_experts": 3,
     "moe_intermediate_size": 8,
     "moe_shared_expert_intermediate_size": 12,
     "max_position_embeddings": 48,

@@ -114,6 +114,5 @@ def _positions(c: Config) -> Rotary.Spec:
 WEIGHTS = (
     *_decoders.weights(*_decoders.PRE_NORMS),
     *_mixture.MIXTRAL,
-    rename("model.norm.bias", "stack.final.bias"),
     rename("lm_head.bias", "head.vocabulary.bias"),
 )
