@@ -34,7 +34,14 @@ CORNERS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "corner"), CORNERS, ids=[kind for kind, _ in CORNERS])
+QUICKEST = {"codegen", "cohere2", "exaone4", "gpt_bigcode", "ministral3", "nanochat", "olmo3"}
+"""Those that take less than two seconds and are peculiar in more than what a law already holds."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "corner"),
+    [pytest.param(*case, id=case[0], marks=() if case[0] in QUICKEST else pytest.mark.long) for case in CORNERS],
+)
 def test_float64(kind, corner):
     tiny = {key: value for key, value in load_family(kind).TINY.items() if key != "vocab_size"}
     assert_parity(kind, 1e-9, **{**tiny, **corner})

@@ -15,7 +15,9 @@ def test_float64(corner):
 
 
 @pytest.mark.parametrize(
-    "head", ["Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"]
+    "head",
+    ["Model", "ForSequenceClassification"]
+    + [pytest.param(f"For{head}", marks=pytest.mark.long) for head in ("TokenClassification", "QuestionAnswering")],
 )
 def test_every_head(head):
     labels = {} if "Question" in head else {"num_labels": 3}
