@@ -61,14 +61,15 @@ def norm(c: Config) -> LayerNorm.Spec:
     return LayerNorm.Spec(eps=c["layer_norm_eps"])
 
 
-def branches(c: Config) -> dict[str, ModuleSpec]:
-    """Return the two branches of a block, with biases everywhere."""
+def branches(c: Config, position: str = "none") -> dict[str, ModuleSpec]:
+    """Return the two branches of a block, with biases everywhere; ``position`` is that of the attention."""
     attention = MultiHeadAttention.Spec(
         heads=c["num_attention_heads"],
         kv_heads=c["num_attention_heads"],
         head_width=c.divide("hidden_size", "num_attention_heads"),
         biases=_parts.biases(),
         scoring=ScoreSettings(dropout=c["attention_probs_dropout_prob"]),
+        position=position,
         mask="full",
     )
     feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))

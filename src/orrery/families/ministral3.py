@@ -77,8 +77,7 @@ def _positions(c: Config) -> TemperedRotary.Spec:
     given = dict(c["rope_scaling"] or (_USUAL if c["rope_parameters"] is None else c["rope_parameters"]))
     given.pop("max_position_embeddings", None)  # repeats what stands beside the settings
     beta, trained = given.pop(_GROWTH, None), given.get("original_max_position_embeddings")
-    numbers = [value for value in (beta, trained) if isinstance(value, int | float) and not isinstance(value, bool)]
-    if len(numbers) < 2 or trained < 1:
+    if type(beta) not in (int, float) or type(trained) not in (int, float) or not trained or trained < 1:
         raise ModelFileError(
             f"ministral3: rope_parameters (or rope_scaling): {_GROWTH} = {beta!r}, "
             f"original_max_position_embeddings = {trained!r}",
@@ -87,7 +86,7 @@ def _positions(c: Config) -> TemperedRotary.Spec:
     rotary = _rotary.from_settings(
         c.family, given, c["rope_theta"], _decoders.head_width(c), c["max_position_embeddings"]
     )
-    return TemperedRotary.Spec(rotary=rotary, beta=float(beta), trained=int(trained))
+    return TemperedRotary.Spec(rotary=rotary, beta=float(beta or 0), trained=int(trained))
 
 
 WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

@@ -42,9 +42,8 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
 
 
 def _stack(c: Config) -> Stack.Spec:
-    branches = _bert.branches(c)
-    attention = replace(branches["attention"], position="relative")
-    block = _parts.sequential({**branches, "attention": attention}, out=_bert.norm(c), dropout=c["hidden_dropout_prob"])
+    branches = _bert.branches(c, position="relative")
+    block = _parts.sequential(branches, out=_bert.norm(c), dropout=c["hidden_dropout_prob"])
     stack = _bert.stack(c, offset=_OFFSET)
     buckets = BothWays(count=_BUCKETS, furthest=_FURTHEST)
     relative = RelativeBias.Spec(heads=c["num_attention_heads"], buckets=buckets)

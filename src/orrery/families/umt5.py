@@ -16,7 +16,9 @@ from orrery.families import t5
 from orrery.families._config import Config
 from orrery.families._keys import size, token
 from orrery.families._seq2seq import STACKS
+from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.stack import Stack
 
 ARCHITECTURE = "UMT5ForConditionalGeneration"
@@ -36,6 +38,7 @@ TINY = {**t5.TINY, "num_layers": 2, "num_decoder_layers": 2}
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     whole = t5.assemble(_config(config))
+    assert isinstance(whole.reader, Encoder.Spec)
     reader = replace(whole.reader, stack=_own_positions(whole.reader.stack))
     return replace(whole, reader=reader, decoder=_own_positions(whole.decoder))
 
@@ -44,8 +47,8 @@ def _own_positions(stack: Stack.Spec) -> Stack.Spec:
     """Return a stack whose layers have the biases of the whole one each for itself."""
     blocks, positions = [], {}
     for i, block in enumerate(stack.blocks):
-        residual = block.residuals["attention"]
-        name = f"relative_{i}"
+        residual, name = block.residuals["attention"], f"relative_{i}"
+        assert isinstance(residual.branch, MultiHeadAttention.Spec)
         positions[name] = stack.positions["relative"]
         attention = replace(residual, branch=replace(residual.branch, position=name))
         blocks.append(replace(block, residuals={**block.residuals, "attention": attention}))
