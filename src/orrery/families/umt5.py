@@ -16,7 +16,6 @@ from orrery.families import t5
 from orrery.families._config import Config
 from orrery.families._keys import size, token
 from orrery.families._seq2seq import STACKS
-from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.stack import Stack
@@ -38,9 +37,10 @@ TINY = {**t5.TINY, "num_layers": 2, "num_decoder_layers": 2}
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     whole = t5.assemble(_config(config))
-    assert isinstance(whole.reader, Encoder.Spec)
-    reader = replace(whole.reader, stack=_own_positions(whole.reader.stack))
-    return replace(whole, reader=reader, decoder=_own_positions(whole.decoder))
+    reader: Any = whole.reader
+    return replace(
+        whole, reader=replace(reader, stack=_own_positions(reader.stack)), decoder=_own_positions(whole.decoder)
+    )
 
 
 def _own_positions(stack: Stack.Spec) -> Stack.Spec:

@@ -13,13 +13,18 @@ from orrery.text.frames import Rule, of_slots
 
 _FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 _MBART = """
-ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM ne_NP nl_XX ro_RO
-ru_RU si_LK tr_TR vi_VN zh_CN
-""".split()  # noqa: SIM905 - a word a language, as fairseq lists them
+ar-AR cs-CZ de-DE en-XX es-XX et-EE fi-FI fr-XX gu-IN hi-IN it-IT ja-XX kk-KZ ko-KR lt-LT lv-LV my-MM ne-NP nl-XX
+ro-RO ru-RU si-LK tr-TR vi-VN zh-CN
+"""
 _MBART50 = """
-af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN
-th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI
-""".split()  # noqa: SIM905 - a word a language, as fairseq lists them
+af-ZA az-AZ bn-IN fa-IR he-IL hr-HR id-ID ka-GE km-KH mk-MK ml-IN mn-MN mr-IN pl-PL ps-AF pt-XX sv-SE sw-KE ta-IN
+te-IN th-TH tl-XX uk-UA ur-PK xh-ZA gl-ES sl-SI
+"""
+"""The languages of either, which the files spell with a stroke below."""
+
+
+def _languages(text: str) -> tuple[str, ...]:
+    return tuple(text.replace("-", "_").split())
 
 
 @dataclass(frozen=True)
@@ -43,12 +48,15 @@ class Numbering:
 
 _ROBERTA = (("<s>", "A", "</s>"), ("<s>", "A", "</s>", "</s>", "B", "</s>"))
 _LANGUAGE = "{language}"
+_ENGLISH = _languages(_MBART)[3]
 NUMBERINGS: Mapping[str, Numbering] = {
     "XLMRoberta": Numbering(_FAIRSEQ, 3, ("<mask>",), *_ROBERTA),
     "Camembert": Numbering(("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"), 1, ("<mask>",), *_ROBERTA),
-    "MBart": Numbering(_FAIRSEQ, 3, (*_MBART, "<mask>"), ("A", "</s>", _LANGUAGE), ("A", "B", "</s>", _LANGUAGE)),
+    "MBart": Numbering(
+        _FAIRSEQ, 3, (*_languages(_MBART), "<mask>"), ("A", "</s>", _LANGUAGE), ("A", "B", "</s>", _LANGUAGE)
+    ),
     "MBart50": Numbering(
-        _FAIRSEQ, 3, (*_MBART, *_MBART50, "<mask>"), (_LANGUAGE, "A", "</s>"), (_LANGUAGE, "A", "B", "</s>")
+        _FAIRSEQ, 3, (*_languages(_MBART + _MBART50), "<mask>"), (_LANGUAGE, "A", "</s>"), (_LANGUAGE, "A", "B", "</s>")
     ),
 }
 """By the class of a tokenizer_config.json, without "Tokenizer" or "Fast"."""
@@ -91,7 +99,7 @@ def _added(token: str, id: int) -> dict[str, Any]:
 
 def _frame(numbering: Numbering, config: Mapping[str, Any], ids: Mapping[str, int]) -> Rule | None:
     """Return the post-processor, with the language of the sources where the family has one."""
-    language = config.get("src_lang") or "en_XX"
+    language = config.get("src_lang") or _ENGLISH
     if _LANGUAGE in numbering.single and language not in ids:
         known = [token for token in numbering.behind if token != "<mask>"]
         raise ModelFileError(f"src_lang = {language!r} is no language of this family", f"known: {', '.join(known)}")

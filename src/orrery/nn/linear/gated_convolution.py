@@ -73,5 +73,5 @@ class GatedConvolution(StatefulMixer):
         return show("write_gate", self.write(x)) * self.x(x)
 
     def _read(self, x: Tensor, mixed: Tensor, show: Show) -> Tensor:
-        gated: Tensor = show("read_gate", self.read(x)) * mixed
+        gated: Tensor = show("output_gate", self.read(x)) * mixed
         return self.out(gated)
