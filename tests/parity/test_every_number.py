@@ -47,7 +47,7 @@ IN_THE_WEIGHTS = set(names()) - {
     *("cohere", "minimax_m2", "olmo", "olmo2", "olmo3", "olmoe", "stablelm"),  # norms over all heads together
 }
 """Families in which a head can be taken out of the weights."""
-ONE_BY_ONE = {"gru", "lstm"}
+ONE_BY_ONE = {"gru", "lfm2", "lstm"}
 """Families whose engine computes all steps at once; under an edit it goes step by step, which rounds otherwise."""
 
 

@@ -39,7 +39,7 @@ KINDS = [
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),
     (ENCODERS, {"cache", "decode", "neurons"}),
     (MIXTURES, {"neurons"}),
-    ({"jamba"}, {"position"}),
+    ({"jamba", "nemotron_h"}, {"position"}),
     ({"vit"}, {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
 ]

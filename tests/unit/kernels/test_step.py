@@ -40,6 +40,7 @@ from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.cache.pages import PagePool
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.masks import RecurrentPast
+from orrery.nn.positions.tempered import TemperedRotary
 from orrery.training.config import TrainingSettings
 from orrery.training.optimizers import build_optimizer
 from orrery.tuning.lora import LoRA
@@ -48,7 +49,12 @@ from tiny_models import TOKENIZER, smallest
 from tiny_models import tiny as small
 
 DECODERS = [name for name, spec in specs().items() if isinstance(spec, Decoder.Spec)]
-PARTS = {RecurrentPast.kind: "RecurrentPast", LatentAttention.Spec.kind: "LatentAttention", MoE.Spec.kind: "MoE"}
+PARTS = {
+    TemperedRotary.Spec.kind: "TemperedRotary",
+    RecurrentPast.kind: "RecurrentPast",
+    LatentAttention.Spec.kind: "LatentAttention",
+    MoE.Spec.kind: "MoE",
+}
 """Kinds of bricks that no step is written for, the first one met before the others."""
 REFUSED = {
     "apertus": "the activation",  # one that learns

@@ -84,12 +84,26 @@ def test_a_log_probability_has_the_slope_of_the_softmax():
     torch.testing.assert_close(attribution.score_B, found.logits[:, 2].log_softmax(-1)[:, 7])
 
 
-JUMPING = {"gla", *(name for name in names() if SoftmaxRouter.Spec.kind in kinds()[name])}
+JUMPING = {"gla", "nemotron_h", "phimoe", *(name for name in names() if SoftmaxRouter.Spec.kind in kinds()[name])}
 """Families whose score jumps on the way from the baseline, which no slope knows.
 
 A router sends a token elsewhere; GLA's norm of a head turns around where the head's first sum passes through zero.
 """
-KINKED = {"gated_deltanet", "olmo", "opt", "retnet", "rnnenc", "rnnsearch", "t5", "transformer", "falcon_mamba"}
+KINKED = {
+    "arcee",
+    "gated_deltanet",
+    "m2m_100",
+    "nanochat",
+    "nemotron",
+    "olmo",
+    "opt",
+    "retnet",
+    "rnnenc",
+    "rnnsearch",
+    "t5",
+    "transformer",
+    "falcon_mamba",
+}
 """Families with ReLU, maxout, or a clamp, and one whose smallest norms, over two numbers, turn as sharply."""
 
 
