@@ -46,6 +46,21 @@ def smallest_cover(costs: Mapping[str, float] | None = None) -> tuple[str, ...]:
     return cover(kinds(), costs)
 
 
+@cache
+def stand_ins() -> frozenset[str]:
+    """Return the fewest families that hold every kind of brick in every field where any family has it.
+
+    More than ``smallest_cover``, for tiers that have time: an RMSNorm behind a branch is not one in front of it. The
+    other families are put together of what these are put together of.
+    """
+    return frozenset(cover({name: placed(spec) for name, spec in specs().items()}))
+
+
+def placed(spec: Value) -> frozenset[str]:
+    """Return the kinds of all bricks of an architecture, each with the name of the field that it fills."""
+    return frozenset(f"{path.rpartition('.')[2]} {part.kind}" for path, part in traverse(spec))
+
+
 def cover(held: Kinds, costs: Mapping[str, float] | None = None) -> tuple[str, ...]:
     """Return the fewest keys whose kinds are all that any has; see ``smallest_cover``."""
     price = {name: 0.0 if costs is None else costs.get(name, 0.0) for name in held}

@@ -3,6 +3,10 @@
 ``--tier quick`` and ``--tier test`` run what ``tests/map/tiers.json`` names for them, ``--tier all`` what is not long,
 ``--tier rest`` what ``all`` has beyond ``test``, ``--tier long`` what is long. Without ``--tier`` pytest runs what it
 is given. A test that the file does not know yet runs in ``quick`` and ``test``, unless it is marked slow or long.
+
+What a function says of every family runs in ``all`` on those families that hold every brick in every place
+(``cover.stand_ins``) and in ``long`` on the others. One that is marked ``each_family`` runs in ``all`` on every
+family: it says something of a family's own file, which no other stands for.
 """
 
 import fcntl
@@ -11,7 +15,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,6 +32,8 @@ TIERS = {
     "all": ("quick", "test", "all"),
     "long": ("long",),
 }
+FAMILIES = 30
+"""A function with cases for at least so many families is one that runs for every family."""
 _TEST = re.compile(r"^(?:    )?(?:async )?def (test\w*)\(", re.MULTILINE)
 
 Level = str | dict[str, list[str]]
@@ -57,6 +63,24 @@ def level_of(item: pytest.Item) -> str:
     return level(file, function, case.removesuffix("]"), {mark.name for mark in item.iter_markers()})
 
 
+def taken_by_others(items: Iterable[pytest.Item]) -> set[str]:
+    """Return the ids of the cases of every-family functions whose family other families stand for."""
+    from cover import stand_ins
+    from orrery.families import names
+
+    known = set(names())
+    cases: dict[tuple[Path, str], dict[str, set[str]]] = {}
+    for item in items:
+        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        family = next((value for value in given if isinstance(value, str) and value in known), None)
+        if family is not None and item.get_closest_marker("each_family") is None:
+            function = cases.setdefault((item.path, item.name.partition("[")[0]), {})
+            function.setdefault(family, set()).add(item.nodeid)
+    whole = [function for function in cases.values() if len(function) >= FAMILIES]
+    stay = stand_ins() if whole else frozenset()
+    return {id for function in whole for family, ids in function.items() if family not in stay for id in ids}
+
+
 def holds_any(path: Path, levels: tuple[str, ...]) -> bool:
     """Say whether a file may hold a test of these levels, from the record and the names in its text."""
     known = record().get(path.relative_to(ROOT).as_posix(), {})
@@ -81,9 +105,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if tier is None:
         return
     levels = TIERS[tier]
+    taken = taken_by_others(items) if {"all", "long"} & set(levels) else set()
     kept, left = [], []
     for item in items:
-        (kept if level_of(item) in levels else left).append(item)
+        found = level_of(item)
+        found = "long" if found == "all" and item.nodeid in taken else found
+        (kept if found in levels else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
 

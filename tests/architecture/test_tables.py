@@ -20,8 +20,14 @@ from orrery.text.kinds import CHATS, FRAMES, KINDS
 from pages import ROOT, module, text_of
 
 TABLES = module("_tables")
-FAMILIES = {"openai_gpt": "openai-gpt", "deberta_v2": "deberta-v2", "xlm_roberta": "xlm-roberta",
-            "vision_encoder_decoder": "vision-encoder-decoder", "transformer": "the original Transformer"}  # fmt: skip
+FAMILIES = {
+    "openai_gpt": "openai-gpt",
+    "deberta_v2": "deberta-v2",
+    "xlm_roberta": "xlm-roberta",
+    "xlm_roberta_xl": "xlm-roberta-xl",
+    "vision_encoder_decoder": "vision-encoder-decoder",
+    "transformer": "the original Transformer",
+}  # fmt: skip
 """What the README calls families otherwise than their files."""
 
 

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 import tiers
-from tiers import LEVELS, ROOT, TIERS, holds_any, level, nothing_built, record, turn
+from cover import placed, specs, stand_ins
+from orrery.families import names
+from tiers import FAMILIES, LEVELS, ROOT, TIERS, holds_any, level, nothing_built, record, taken_by_others, turn
 
 RECORD = {
     "tests/test_a.py": {"test_one": "quick", "test_two": {"quick": ["gpt2"], "test": ["t5", ""]}, "test_three": "all"}
@@ -62,6 +64,37 @@ def test_a_file_is_read_where_it_holds_a_test_of_the_tier_or_one_that_is_not_kno
 def test_the_tiers_part_all_tests():
     assert sorted(TIERS["test"] + TIERS["rest"] + TIERS["long"]) == sorted(LEVELS)
     assert set(TIERS["quick"]) < set(TIERS["test"]) < set(TIERS["all"])
+
+
+class Case:
+    """A collected case, as far as the choice of families looks at it."""
+
+    def __init__(self, function: str, family: str, *marks: str) -> None:
+        self.path, self.name, self.nodeid = (
+            Path("test_a.py"),
+            f"{function}[{family}]",
+            f"test_a.py::{function}[{family}]",
+        )
+        self.callspec, self.marks = type("Callspec", (), {"params": {"family": family, "other": 3}})(), marks
+
+    def get_closest_marker(self, name: str) -> str | None:
+        """Return a mark, if the case has it."""
+        return name if name in self.marks else None
+
+
+def test_the_families_that_stand_for_others_hold_every_brick_in_every_place():
+    held = {name: placed(spec) for name, spec in specs().items()}
+    assert frozenset().union(*(held[name] for name in stand_ins())) == frozenset().union(*held.values())
+    assert len(stand_ins()) < 0.6 * len(held)
+
+
+def test_what_is_said_of_every_family_runs_on_those_that_stand_for_others():
+    every, few = [Case("test_law", name) for name in names()], [Case("test_few", "llama"), Case("test_few", "gpt2")]
+    marked = [Case("test_files", name, "each_family") for name in names()]
+    others = sorted(set(names()) - stand_ins())
+    assert len(others) > FAMILIES
+    assert taken_by_others([*every, *few, *marked]) == {f"test_a.py::test_law[{name}]" for name in others}
+    assert taken_by_others(few) == set()
 
 
 def test_what_is_recorded_exists():

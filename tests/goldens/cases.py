@@ -591,6 +591,12 @@ HEADS: Cases = {
         ("RobertaForMaskedLM", {**ROBERTA}),
         ("RobertaForSequenceClassification", {**ROBERTA, **LABELS, "pad_token_id": 2}),
     ],
+    "camembert": [("CamembertForMaskedLM", {**ROBERTA})],
+    "mpnet": [
+        ("MPNetForMaskedLM", {**SMALL}),
+        ("MPNetForSequenceClassification", {**SMALL, **LABELS, "hidden_act": "relu"}),
+    ],
+    "xlm_roberta_xl": [("XLMRobertaXLForMaskedLM", {**ROBERTA})],
     "xlm_roberta": [
         ("XLMRobertaForMaskedLM", {**ROBERTA}),
         ("XLMRobertaForQuestionAnswering", {**ROBERTA, "hidden_act": "relu"}),

@@ -29,7 +29,7 @@ def cases(family: str) -> list[dict[str, Any]]:
         return [captioner()]
     found = [
         case(family, name, load_family(family).ARCHITECTURE, {**USUAL, **config})
-        for name, config in PLAIN.get(family, ())
+        for name, config in PLAIN.get(family, () if family in HEADS else [("tiny", load_family(family).TINY)])
     ]
     for architecture, config in HEADS.get(family, ()):
         own = config if family == "vit" else {**USUAL, **config}

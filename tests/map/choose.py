@@ -20,14 +20,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cover import smallest_cover
 from mutation.records import ROOT, Records, load
+from tiers import FAMILIES
 
 TARGET = Path(__file__).with_name("tiers.json")
 WORTH = {"mutant": 3.0, "function": 1.0, "family": 0.5, "line": 0.05}
 """What each kind of need is worth, in the units of the greedy choice."""
 COMMON = 200
 """A line that more tests run than this is run by any choice: it decides nothing."""
-FAMILIES = 30
-"""A function with cases for at least so many families is one that runs for every family."""
 START = 0.005
 """Seconds that pytest takes for a test of its own."""
 

@@ -87,7 +87,10 @@ def positions_of(both: Pair, real: Tensor) -> Tensor:
 
 def first_position(both: Pair) -> int:
     """Return the number of the first position."""
-    return both.config["pad_token_id"] + 1 if both.kind in ("roberta", "xlm-roberta", "camembert") else 0
+    if both.kind == "mpnet":
+        return 2
+    behind = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert")
+    return both.config["pad_token_id"] + 1 if both.kind in behind else 0
 
 
 def check_positions(both: Pair, ids: Tensor, bound: float) -> None:

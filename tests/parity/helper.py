@@ -210,7 +210,7 @@ def reads_padding(both: Pair) -> bool:
     RWKV's looks at no mask; the short convolutions of Mamba's kin read the bias of the projection before them, which
     they add to padding too.
     """
-    return both.kind == "rwkv" or any(both.config.get(key) for key in ("use_bias", "mamba_proj_bias"))
+    return both.kind == "rwkv" or any(both.config.get(key) for key in ("use_bias", "mamba_proj_bias", "conv_bias"))
 
 
 def _masked(both: Pair, ids: Tensor, real: Tensor, extra: Mapping[str, Tensor]) -> Tensor:

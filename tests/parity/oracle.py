@@ -38,9 +38,14 @@ class _Wide:
 
 @contextmanager
 def widened(*modules: ModuleType) -> Iterator[None]:
-    """Replace the casts to float32 inside the reference (norm, softmax, rotary table) by casts to float64."""
-    wide = _Wide()
+    """Replace the casts to float32 inside the reference (norm, softmax, rotary table) by casts to float64.
+
+    What is float32 because nothing else was said, as the quotient of two whole numbers, is float64 too.
+    """
+    wide, usual = _Wide(), torch.get_default_dtype()
     with ExitStack() as stack:
+        stack.callback(torch.set_default_dtype, usual)
+        torch.set_default_dtype(torch.float64)
         for module in (*modules, modeling_rope_utils):
             stack.enter_context(patch.object(module, "torch", wide))
         stack.enter_context(patch.object(torch.Tensor, "float", torch.Tensor.double))

@@ -17,6 +17,7 @@ CORNERS = [
     ("mbart", {"decoder_start_token_id": None}),
     ("pegasus", {}),
     ("pegasus", {"scale_embedding": True, "activation_function": "relu"}),
+    ("m2m_100", {}),
     ("marian", {"scale_embedding": True, "activation_function": "swish"}),
     ("marian", {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 107}),
 ]

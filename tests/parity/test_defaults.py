@@ -19,6 +19,7 @@ def meaning(family, config):
         return str(error)
 
 
+@pytest.mark.each_family
 @pytest.mark.parametrize("name", sorted(REFERENCED - NO_DEFAULT))
 def test_an_empty_configuration_is_the_default_of_the_reference(name):
     family = load_family(name)

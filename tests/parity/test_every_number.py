@@ -28,23 +28,26 @@ NO_VOCABULARY = {"vit"}
 NOT_LINEAR = {
     "albert",
     "bert",
+    "camembert",
     "deberta",
     "deberta_v2",
     "distilbert",
     "electra",
     "modernbert",
+    "mpnet",
     "roberta",
     "xlm_roberta",
+    "xlm_roberta_xl",
     "vit",
 }
 """Families without logits that are a sum of parts: an activation stands before their vocabulary, or they have none."""
 IN_THE_WEIGHTS = set(names()) - {
-    *("albert", "deberta", "deberta_v2", "deepseek_v2", "deepseek_v3"),  # blocks at several depths, other attentions
-    *("bloom", "mpt", "mt5", "t5"),  # positions with numbers for each head
-    *("cohere", "olmo", "olmo2", "olmoe", "stablelm"),  # norms over all heads together
+    *("albert", "deberta", "deberta_v2", "deepseek_v2", "deepseek_v3", "youtu"),  # blocks at several depths, latents
+    *("bloom", "mpnet", "mpt", "mt5", "t5", "umt5"),  # positions with numbers for each head
+    *("cohere", "minimax_m2", "olmo", "olmo2", "olmo3", "olmoe", "stablelm"),  # norms over all heads together
 }
 """Families in which a head can be taken out of the weights."""
-ONE_BY_ONE = {"gru", "lstm"}
+ONE_BY_ONE = {"gru", "lfm2", "lstm"}
 """Families whose engine computes all steps at once; under an edit it goes step by step, which rounds otherwise."""
 
 

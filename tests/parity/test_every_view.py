@@ -18,14 +18,28 @@ from orrery.views._view import Subject, fitting, shown
 from serving_toy import chat_model
 from views_toy import TOKENIZER, language_model_of, subject_of
 
-ENCODERS = {"albert", "bert", "deberta", "deberta_v2", "distilbert", "electra", "modernbert", "roberta", "xlm_roberta"}
+ENCODERS = {
+    *(
+        "albert",
+        "bert",
+        "camembert",
+        "deberta",
+        "deberta_v2",
+        "distilbert",
+        "electra",
+        "modernbert",
+        "mpnet",
+        "roberta",
+    ),
+    *("xlm_roberta", "xlm_roberta_xl"),
+}
 WITH_MEMORY = {"luong", "rnnenc", "rnnsearch"}
-MIXTURES = {"gpt_oss", "mixtral", "olmoe", "qwen3_moe"}
+MIXTURES = {"gpt_oss", "granitemoe", "minimax_m2", "mixtral", "olmoe", "phimoe", "qwen3_moe", "solar_open"}
 KINDS = [
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),
     (ENCODERS, {"cache", "decode", "neurons"}),
     (MIXTURES, {"neurons"}),
-    ({"jamba"}, {"position"}),
+    ({"jamba", "nemotron_h"}, {"position"}),
     ({"vit"}, {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
 ]

@@ -61,8 +61,82 @@ DRAWN = dict.fromkeys(
     "how new weights are drawn, and the format of the stream in narrow formats",
 )
 """Keys of Mamba and its kin that move no number."""
+LISTED = "layer_types names every layer; another number alone is illegal"
+PAIRED = "channels turn two by two, and the parts of a head make it: no number beside the given one is legal alone"
+ONE_WIDTH = "the heads make the width; another number alone is illegal"
+FURTHER = "modules that predict further tokens: no logits pass through them"
+FIRST = "the rotary settings that are written beside it count first"
+GROUPS = "experts are in one group: another number alone is illegal"
+OF_MAMBA2 = {
+    **dict.fromkeys(("hidden_size", "mamba_n_heads", "mamba_d_head", "mamba_expand"), ONE_WIDTH),
+    "mamba_chunk_size": "how many tokens a piece of the same recurrence has",
+    "num_logits_to_keep": "how many logits are handed back",
+}
 IDLE = defaultdict(
     dict,
+    apertus={"head_dim": PAIRED},
+    bamba={
+        **OF_MAMBA2,
+        "z_loss_coefficient": "the weight of a loss",
+        "layer_types": "attn_layer_indices names the layers that attend; the reference computes this key",
+    },
+    codegen={
+        "n_ctx": "the reference reads past it",
+        **dict.fromkeys(("n_head", "num_attention_heads", "rotary_dim"), PAIRED),
+    },
+    cohere2={"num_hidden_layers": LISTED},
+    ernie4_5_moe={"head_dim": PAIRED, "moe_layer_end_index": "-1 is the last layer, which is behind all others"},
+    exaone4={"head_dim": PAIRED, "num_attention_heads": PAIRED},
+    glm4_moe={
+        "topk_group": GROUPS,
+        "partial_rotary_factor": FIRST,
+        **dict.fromkeys(("num_nextn_predict_layers", "num_mtp_layers"), FURTHER),
+    },
+    gpt_bigcode={
+        **dict.fromkeys(
+            ("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32"), "the format of the same products"
+        ),
+        "num_key_value_heads": "repeats what multi_query says",
+    },
+    granitemoe={"head_dim": PAIRED},
+    granitemoehybrid={**OF_MAMBA2, "num_hidden_layers": LISTED},
+    helium=dict.fromkeys(("hidden_size", "num_attention_heads", "head_dim"), ONE_WIDTH),
+    lfm2={
+        "num_hidden_layers": LISTED,
+        "full_attn_idxs": "layer_types, which is written beside it, says which layers attend",
+        "head_dim": PAIRED,
+    },
+    mellum={
+        "num_hidden_layers": LISTED,
+        **dict.fromkeys(
+            ("num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"), FURTHER
+        ),
+    },
+    minimax_m2={"partial_rotary_factor": FIRST},
+    nanochat={"head_dim": PAIRED},
+    nemotron={"partial_rotary_factor": FIRST},
+    nemotron_h={
+        **OF_MAMBA2,
+        **DRAWN,
+        **SAME_NUMBERS,
+        **dict.fromkeys(("num_nextn_predict_layers", "mtp_layers_block_type"), FURTHER),
+        **dict.fromkeys(
+            ("expand", "mamba_proj_bias", "n_shared_experts", "time_step_limit"), "the reference reads past it"
+        ),
+        "chunk_size": "how many tokens a piece of the same recurrence has",
+        "time_step_floor": "how new weights are drawn",
+        "mamba_ssm_cache_dtype": "the format of states in a cache",
+        "moe_shared_expert_overlap": "the order in which a GPU computes",
+        "topk_group": GROUPS,
+    },
+    olmo3={"num_hidden_layers": LISTED, "head_dim": "repeats what the heads make of the width, which the norms need"},
+    phimoe={"head_dim": PAIRED, "input_jitter_noise": "training: no noise is added when a model is used"},
+    solar_open={"topk_group": GROUPS, "partial_rotary_factor": FIRST},
+    umt5={"relative_attention_max_distance": "no row of the test is as long"},
+    youtu={
+        "num_key_value_heads": "latent attention has a key and a value for every head",
+        "embedding_initializer_range": "how weights are drawn before training; a file has them",
+    },
     deberta_v2={"attention_head_size": "repeats what the heads make of the width; neither side runs another"},
     deepseek_v2={
         "num_key_value_heads": "latent attention has a key and a value for every head",

@@ -1,4 +1,4 @@
-"""RoBERTa and XLM-R against transformers, with every head."""
+"""RoBERTa, XLM-R and the larger XLM-R, whose norms stand in front, against transformers, with every head."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from tests.parity.encoders import assert_encoder_parity
 from tests.parity.test_bert import TINY as BERT
 
 TINY = {**BERT, "type_vocab_size": 1, "pad_token_id": 1}
-NAMES = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta"}
+NAMES = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "xlm-roberta-xl": "XLMRobertaXL"}
 
 
 @pytest.mark.parametrize("kind", NAMES)

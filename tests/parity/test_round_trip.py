@@ -24,6 +24,7 @@ def reference(family):
     return model
 
 
+@pytest.mark.each_family
 @pytest.mark.parametrize("family", sorted(REFERENCED))
 def test_there_and_back(tmp_path, family):
     theirs = reference(family)

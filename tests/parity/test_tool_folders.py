@@ -96,6 +96,7 @@ def expected(theirs: Any, head: str) -> Tensor:
     return theirs.logits
 
 
+@pytest.mark.each_family
 @pytest.mark.parametrize("family", sorted(REFERENCED - {"vision_encoder_decoder"}))
 @torch.no_grad()
 def test_every_class_of_a_family_loads_or_is_refused_by_name(family: str, tmp_path: Path) -> None:

@@ -97,6 +97,22 @@ class RotaryInterleaved(Layout):
 
 
 @dataclass(frozen=True)
+class HalvesExchanged(Layout):
+    """Within each head, the second half before the first: heads that turn the other way round (nanochat)."""
+
+    heads: int
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Exchange the two halves of every head."""
+        first, second = parts[0].unflatten(0, (self.heads, 2, -1)).unbind(1)
+        return _stacked([second, first], 1).flatten(0, 2)
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Exchange them again."""
+        return [self.join([tensor])]
+
+
+@dataclass(frozen=True)
 class Shifted(Layout):
     """A constant added to every number: gains that we store less one (Gemma), and GGUF whole."""
 

@@ -85,9 +85,15 @@ class Norms:
 
 
 def assemble(
-    c: Config, norms: Norms, positions: PositionSpec, target: TokenEmbedding.Spec | None = None
+    c: Config,
+    norms: Norms,
+    positions: PositionSpec,
+    target: TokenEmbedding.Spec | None = None,
+    *,
+    cap: ModuleSpec | None = None,
 ) -> EncoderDecoder.Spec:
-    """Return the architecture of a member; ``target`` is the decoder's own vocabulary."""
+    """Return the architecture of a member; ``target`` is the decoder's own vocabulary, ``cap`` follows the logits."""
+    shift = Identity.Spec() if is_bare(c["architectures"]) else FixedBias.Spec()
     embed = TokenEmbedding.Spec(vocabulary=c["vocab_size"])
     reads = {"attention": _attention(c, "encoder", mask="all")}
     writes = {"attention": _attention(c, "decoder"), "cross": _attention(c, "decoder", source=CrossSource.Spec())}
@@ -103,7 +109,7 @@ def assemble(
         decoder=_stack(c, "decoder", writes, norms, {"causal": Causal()}, positions),
         head=LanguageModelHead.Spec(
             vocabulary=(target or embed).vocabulary,
-            cap=Identity.Spec() if is_bare(c["architectures"]) else FixedBias.Spec(),
+            cap=cap or shift,
         ),
         start=start_token(c, "decoder_start_token_id", "bos_token_id"),
         target=target,
@@ -158,7 +164,7 @@ _ROLES = {
 
 def is_bare(architectures: Sequence[str] | None) -> bool:
     """Say whether a file holds the two stacks alone: its names lack a prefix, and its logits a shift (BART base)."""
-    return bool({"BartModel", "MBartModel", "PegasusModel", "MarianModel"} & set(architectures or ()))
+    return bool({"BartModel", "MBartModel", "PegasusModel", "MarianModel", "M2M100Model"} & set(architectures or ()))
 
 
 def rules(config: Mapping[str, Any], slot: str) -> tuple[Rule, ...]:

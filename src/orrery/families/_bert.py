@@ -61,19 +61,24 @@ def norm(c: Config) -> LayerNorm.Spec:
     return LayerNorm.Spec(eps=c["layer_norm_eps"])
 
 
-def block(c: Config) -> Block.Spec:
-    """Return a post-LN block with biases everywhere."""
+def branches(c: Config, position: str = "none") -> dict[str, ModuleSpec]:
+    """Return the two branches of a block, with biases everywhere; ``position`` is that of the attention."""
     attention = MultiHeadAttention.Spec(
         heads=c["num_attention_heads"],
         kv_heads=c["num_attention_heads"],
         head_width=c.divide("hidden_size", "num_attention_heads"),
         biases=_parts.biases(),
         scoring=ScoreSettings(dropout=c["attention_probs_dropout_prob"]),
+        position=position,
         mask="full",
     )
     feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
-    branches = {"attention": attention, "feed_forward": feed_forward}
-    return _parts.sequential(branches, out=norm(c), dropout=c["hidden_dropout_prob"])
+    return {"attention": attention, "feed_forward": feed_forward}
+
+
+def block(c: Config) -> Block.Spec:
+    """Return a post-LN block."""
+    return _parts.sequential(branches(c), out=norm(c), dropout=c["hidden_dropout_prob"])
 
 
 def stack(c: Config, *after: ModuleSpec, offset: int = 0, entry: int | None = None) -> Stack.Spec:
@@ -101,17 +106,19 @@ def tied(config: Mapping[str, Any]) -> bool:
     return bool(config.get("tie_word_embeddings", True))
 
 
-def embedding_rules(base: str) -> tuple[Rule, ...]:
-    """Return the rules of the embeddings and of their norm."""
-    tables = (
+def tables(base: str) -> tuple[Rule, ...]:
+    """Return the rules of the tables of tokens, segments and positions."""
+    pairs = (
         ("word_embeddings", "embed.token"),
         ("token_type_embeddings", "embed.segment"),
         ("position_embeddings", "stack.positions.learned.table"),
     )
-    return (
-        *(rename(f"{base}embeddings.{theirs}.weight", f"{ours}.weight") for theirs, ours in tables),
-        *renames(f"{base}embeddings", "stack.start", (("LayerNorm", "0"),)),
-    )
+    return tuple(rename(f"{base}embeddings.{theirs}.weight", f"{ours}.weight") for theirs, ours in pairs)
+
+
+def embedding_rules(base: str) -> tuple[Rule, ...]:
+    """Return the rules of the tables and of the norm of their sum."""
+    return (*tables(base), *renames(f"{base}embeddings", "stack.start", (("LayerNorm", "0"),)))
 
 
 REST = (

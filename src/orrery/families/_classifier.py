@@ -18,13 +18,18 @@ _LANGUAGE_MODEL = re.compile(r"(ForCausalLM|LMHeadModel)$")
 _CLASS = "ForSequenceClassification"
 _WITHOUT = (
     "CohereForCausalLM", "GraniteForCausalLM", "OlmoeForCausalLM", "Gemma3ForCausalLM", "OpenAIGPTLMHeadModel",
-    "FalconMambaForCausalLM", "Mamba2ForCausalLM", "MambaForCausalLM", "RwkvForCausalLM",
+    "FalconMambaForCausalLM", "Mamba2ForCausalLM", "MambaForCausalLM", "RwkvForCausalLM", "ApertusForCausalLM",
+    "Cohere2ForCausalLM", "Ernie4_5ForCausalLM", "Ernie4_5_MoeForCausalLM", "Glm4MoeForCausalLM",
+    "GraniteMoeForCausalLM", "MellumForCausalLM", "MiniMaxM2ForCausalLM", "NanoChatForCausalLM",
+    "BambaForCausalLM", "CodeGenForCausalLM", "GraniteMoeHybridForCausalLM", "Lfm2ForCausalLM", "NemotronHForCausalLM",
+    "SolarOpenForCausalLM", "VaultGemmaForCausalLM", "YoutuForCausalLM",
 )  # fmt: skip
 """Classes beside which transformers has no such one, or one that is not held against it yet."""
 _PADDING = {
     "GemmaForCausalLM": 0, "Gemma2ForCausalLM": 0, "Glm4ForCausalLM": 151329, "JambaForCausalLM": 0,
     "OlmoForCausalLM": 1, "Olmo2ForCausalLM": 1, "OPTForCausalLM": 1, "Phi3ForCausalLM": 32000,
-    "SmolLM3ForCausalLM": 128004,
+    "SmolLM3ForCausalLM": 128004, "HeliumForCausalLM": 3, "Ministral3ForCausalLM": 11, "Olmo3ForCausalLM": 1,
+    "SeedOssForCausalLM": 1,
 }  # fmt: skip
 """The ``pad_token_id`` that a family's configuration class of transformers has where a file names none."""
 _RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")

@@ -16,6 +16,7 @@ from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
+from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal, Mask
 from orrery.nn.positions.rotary import Rotary
@@ -65,13 +66,25 @@ def attention(c: Config, **fields: Any) -> MultiHeadAttention.Spec:
 
 def feed_forward(c: Config, **fields: Any) -> GatedMLP.Spec:
     """Return the gated network without biases."""
-    usual = {"hidden": c["intermediate_size"], "activation": c.activation("hidden_act")}
+    usual = {"hidden": c.values.get("intermediate_size"), "activation": c.activation("hidden_act")}
     return GatedMLP.Spec(**{**usual, **fields})
+
+
+def plain_feed_forward(c: Config, **fields: Any) -> MLP.Spec:
+    """Return the network without a gate and, unless told otherwise, without biases."""
+    activation = fields.pop("activation", None) or c.activation("hidden_act")
+    usual = {"hidden": c["intermediate_size"], "activation": activation, "bias": False}
+    return MLP.Spec(**{**usual, **fields})
 
 
 def pre_norm(norm: ModuleSpec, attention: ModuleSpec, feed_forward: ModuleSpec) -> Block.Spec:
     """Return a block with a norm in front of either branch."""
     return _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm)
+
+
+def post_norm(norm: ModuleSpec, attention: ModuleSpec, feed_forward: ModuleSpec) -> Block.Spec:
+    """Return a block with a norm behind either branch and none in front, ``x + norm(branch(x))``."""
+    return _parts.sequential({"attention": attention, "feed_forward": feed_forward}, post=norm)
 
 
 def sandwich(norm: ModuleSpec, attention: ModuleSpec, feed_forward: ModuleSpec) -> Block.Spec:
@@ -92,7 +105,7 @@ def stack(
     return Stack.Spec(
         blocks=tuple(blocks),
         final=norm,
-        positions=positions or {"rotary": rotary(c)},
+        positions={"rotary": rotary(c)} if positions is None else positions,
         masks=masks or {"causal": Causal()},
         **fields,
     )
@@ -115,6 +128,12 @@ LAYER, BLOCK = "model.layers.{i}", "stack.blocks.{i}"
 
 PRE_NORMS = (("input_layernorm", "attention.pre"), ("post_attention_layernorm", "feed_forward.pre"))
 """The norms of a layer of the pre-norm kind."""
+
+POST_NORMS = (
+    ("post_attention_layernorm", "attention.post"),
+    ("post_feedforward_layernorm", "feed_forward.post"),
+)
+"""The norms of a layer of the post-norm kind."""
 
 HEAD_NORMS = tuple((f"self_attn.{x}_norm", f"attention.branch.{x}_norm.norm") for x in "qk")
 """The norms of each head of q and of k."""
@@ -151,6 +170,11 @@ GATED = tuple((f"{part}_proj", part) for part in ("gate", "up", "down"))
 def gated_weights(feed_forward: str = "feed_forward.branch") -> tuple[Rule, ...]:
     """Return the rules of the gated networks, which a block of ours keeps in ``feed_forward``."""
     return renames(f"{LAYER}.mlp", f"{BLOCK}.{feed_forward}", GATED)
+
+
+def plain_weights(feed_forward: str = "feed_forward.branch") -> tuple[Rule, ...]:
+    """Return the rules of networks without a gate."""
+    return renames(f"{LAYER}.mlp", f"{BLOCK}.{feed_forward}", GATED[1:])
 
 
 def fused_gated_weights() -> tuple[Rule, ...]:

@@ -15,10 +15,11 @@ from orrery.nn.attention.latent import HeadWidths, LatentAttention
 from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.elementwise import Projection
 from orrery.nn.feedforward.moe import MoE
-from orrery.nn.feedforward.routers import GroupLimited, RouterSpec
+from orrery.nn.feedforward.routers import GroupLimited, Normalised, RawScores, RouterSpec, SigmoidRouter
 from orrery.nn.norms import RMSNorm
+from orrery.nn.positions.rotary import Rotary
 from orrery.nn.residual import Chain, Identity
-from orrery.nn.stack import repeat
+from orrery.nn.spec import ModuleSpec
 
 DEFAULTS: Mapping[str, Any] = {
     "q_lora_rank": size(1536, null=True),
@@ -39,6 +40,19 @@ DEFAULTS: Mapping[str, Any] = {
 
 _LATENT_NORM = RMSNorm.Spec(eps=1e-6)
 """The norms of the latents have an epsilon of their own, whatever ``rms_norm_eps`` says."""
+
+
+SHARED: tuple[Rule, ...] = (
+    *_mixture.EXPERTS,
+    *renames(f"{_mixture.THEIRS}.shared_experts", f"{_mixture.OURS}.shared.0", _decoders.GATED),
+)
+"""The rules of the mixtures, without the correction."""
+
+EXPERTS: tuple[Rule, ...] = (
+    *SHARED,
+    rename(f"{_mixture.THEIRS}.gate.e_score_correction_bias", f"{_mixture.OURS}.router.correction"),
+)
+"""The rules of the mixtures."""
 
 
 def check(c: Config) -> Config:
@@ -74,22 +88,48 @@ def groups(c: Config, **fields: Any) -> GroupLimited:
     return GroupLimited(chosen=chosen, groups=c["n_group"], kept=c["topk_group"], **fields)
 
 
-def decoder(c: Config, router: RouterSpec, *, interleaved: bool, bias: bool) -> Decoder.Spec:
-    """Return the architecture; ``bias`` is that of the dense feed-forward networks, ``interleaved`` the rotation's."""
-    norm, small = RMSNorm.Spec(eps=c["rms_norm_eps"]), c["moe_intermediate_size"]
+def sigmoid_router(c: Config) -> SigmoidRouter.Spec:
+    """Return V3's router: a group is judged by its two best, and the chosen may be weighed to sum to one."""
+    scale = float(c["routed_scaling_factor"])
+    return SigmoidRouter.Spec(
+        experts=c["n_routed_experts"],
+        choice=groups(c, best_per_group=2),
+        weighing=Normalised(scale=scale, eps=1e-20) if c["norm_topk_prob"] else RawScores(scale=scale),
+    )
+
+
+def experts(c: Config, router: RouterSpec, *, bias: bool = False) -> MoE.Spec:
+    """Return the mixture; the shared experts are one network, whose matrices may have a bias."""
+    small = c["moe_intermediate_size"]
     shared = _decoders.feed_forward(c, hidden=small * (c["n_shared_experts"] or 0), bias=bias)
-    experts = MoE.Spec(
+    return MoE.Spec(
         expert=_decoders.feed_forward(c, hidden=small), router=router, shared=(shared,) if shared.hidden else ()
     )
+
+
+def feed_forwards(c: Config, router: RouterSpec, *, bias: bool = False) -> list[ModuleSpec]:
+    """Return each layer's feed-forward network: the first ones are dense."""
     layers, dense = c["num_hidden_layers"], min(c["first_k_dense_replace"], c["num_hidden_layers"])
-    first, other = (_decoders.pre_norm(norm, _attention(c), x) for x in (_decoders.feed_forward(c, bias=bias), experts))
-    blocks = repeat(first, dense) + repeat(other, layers - dense)
+    mixture = experts(c, router, bias=bias)
+    return [_decoders.feed_forward(c, bias=bias) if i < dense else mixture for i in range(layers)]
+
+
+def decoder(c: Config, router: RouterSpec, *, interleaved: bool, bias: bool) -> Decoder.Spec:
+    """Return the architecture; ``bias`` is that of the dense feed-forward networks, ``interleaved`` the rotation's."""
+    norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
+    blocks = [_decoders.pre_norm(norm, attention(c), network) for network in feed_forwards(c, router, bias=bias)]
+    turned = positions(c, interleaved=interleaved)
+    return _decoders.decoder(c, _decoders.stack(c, blocks, norm, positions=turned))
+
+
+def positions(c: Config, *, interleaved: bool) -> Mapping[str, Rotary.Spec]:
+    """Return the rotary positions of the channels that turn; ``interleaved`` pairs neighbours."""
     rotary = _rotary.rotary(c, c["qk_rope_head_dim"], c["max_position_embeddings"])
-    positions = {"rotary": replace(rotary, interleaved=interleaved)}
-    return _decoders.decoder(c, _decoders.stack(c, blocks, norm, positions=positions))
+    return {"rotary": replace(rotary, interleaved=interleaved)}
 
 
-def _attention(c: Config) -> LatentAttention.Spec:
+def attention(c: Config) -> LatentAttention.Spec:
+    """Return the latent attention; without a rank the queries have no latent."""
     widths = HeadWidths(plain=c["qk_nope_head_dim"], rotated=c["qk_rope_head_dim"], value=c["v_head_dim"])
     down = Projection.Spec(width=c["q_lora_rank"] or 0, bias=c["attention_bias"])
     return LatentAttention.Spec(
@@ -128,7 +168,5 @@ def weights(config: Mapping[str, Any]) -> tuple[Rule, ...]:
         ),
         *renames(theirs, ours, [("kv_a_layernorm", "norm"), ("o_proj", "out")]),
         *_decoders.gated_weights(),
-        *_mixture.EXPERTS,
-        *renames(f"{_mixture.THEIRS}.shared_experts", f"{_mixture.OURS}.shared.0", _decoders.GATED),
-        rename(f"{_mixture.THEIRS}.gate.e_score_correction_bias", f"{_mixture.OURS}.router.correction"),
+        *EXPERTS,
     )

@@ -7,7 +7,7 @@ from typing import Any
 from orrery.families import _decoders, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import ScoreSettings
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.elementwise import SoftCap
 from orrery.nn.feedforward.gated import GatedMLP
@@ -25,12 +25,17 @@ def louder(c: Config) -> Scale.Spec:
     return Scale.Spec(factor=math.sqrt(c["hidden_size"]))
 
 
-def sandwich(c: Config, *, cap: float | None = None, **fields: Any) -> Block.Spec:
-    """Return a block with norms on both sides of each branch; the keywords are fields of its attention."""
+def branches(c: Config, *, cap: float | None = None, **fields: Any) -> tuple[MultiHeadAttention.Spec, GatedMLP.Spec]:
+    """Return the two branches of a block; the keywords are fields of its attention."""
     scoring = ScoreSettings(scale=c["query_pre_attn_scalar"] ** -0.5, cap=cap, dropout=c["attention_dropout"])
     attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]), scoring=scoring, **fields)
     feed_forward = GatedMLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_activation"))
-    return _decoders.sandwich(norm(c), attention, feed_forward)
+    return attention, feed_forward
+
+
+def sandwich(c: Config, *, cap: float | None = None, **fields: Any) -> Block.Spec:
+    """Return a block with norms on both sides of each branch; the keywords are fields of its attention."""
+    return _decoders.sandwich(norm(c), *branches(c, cap=cap, **fields))
 
 
 def decoder(c: Config, blocks: Sequence[Block.Spec], **fields: Any) -> Decoder.Spec:

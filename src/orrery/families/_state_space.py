@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.errors import ModelFileError
 from orrery.families import _parts
 from orrery.families._config import Config
-from orrery.families._keys import Key, check_value, positive, size
+from orrery.families._keys import Key, check_value, items, positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.linear.mamba import Mamba
+from orrery.nn.linear.mamba2 import BoundedSteps, Mamba2
 from orrery.nn.linear.time_steps import TimeSteps
 from orrery.nn.masks import RecurrentPast
 from orrery.nn.norms import RMSNorm
@@ -92,6 +94,23 @@ def time_steps(c: Config, **fields: Any) -> TimeSteps:
     return TimeSteps(low=low, high=high, floor=floor, **fields)
 
 
+def bounded_steps(c: Config, **fields: Any) -> BoundedSteps:
+    """Return the bounds of step sizes in ``time_step_limit``; the keywords are the other fields.
+
+    Raises:
+        ModelFileError: they are not the least and the most of anything.
+    """
+    match [None if bound in _NO_END else bound for bound in c["time_step_limit"] or (0.0, None)]:
+        case [int() | float() as least, (None | int() | float()) as most] if 0 <= least <= (most or least):
+            return BoundedSteps(least=float(least), most=None if most is None else float(most), **fields)
+    message = f"{c.family}: time_step_limit = {c['time_step_limit']!r} is not the least and the most of a step size"
+    raise ModelFileError(message, "write two numbers, the second Infinity where there is no most")
+
+
+_NO_END = (None, math.inf, {"__float__": "Infinity"})
+"""How files say that a number has no bound; transformers writes the last."""
+
+
 def assemble(c: Config, mixer: ModuleSpec) -> Decoder.Spec:
     """Return the language model of blocks with this mixer."""
     norm = RMSNorm.Spec(eps=c["layer_norm_epsilon"])
@@ -134,6 +153,61 @@ def joined(theirs: str, parts: Sequence[str]) -> tuple[Rule, ...]:
 
 
 _ENDS = ("weight", "bias")
+
+BESIDE_ATTENTION: Mapping[str, Any] = {
+    "mamba_n_heads": size(128),
+    "mamba_d_head": Key("auto", ("number", "text"), zero=False),
+    "mamba_n_groups": size(1),
+    "mamba_d_state": size(256),
+    "mamba_d_conv": size(4),
+    "mamba_expand": size(2),
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+    "time_step_limit": items((0.0, None)),
+}
+"""The keys of Mamba-2's mixer in models that have attention too."""
+
+
+def mixer_beside_attention(c: Config) -> Mamba2.Spec:
+    """Return Mamba-2's mixer of a model that has attention too.
+
+    Raises:
+        ModelFileError: its heads do not make the width, or cannot be grouped.
+    """
+    heads, wide = c["mamba_n_heads"], c["mamba_expand"] * c["hidden_size"]
+    width = c["mamba_d_head"]
+    if width == "auto":
+        width = wide // heads
+    if not isinstance(width, int) or heads * width != wide:
+        message = (
+            f"{c.family}: mamba_expand * hidden_size = {wide}, and mamba_n_heads * mamba_d_head = {heads} * {width}"
+        )
+        raise ModelFileError(message, "they are the same channels: let them be equal")
+    c.divide("mamba_n_heads", "mamba_n_groups")
+    return Mamba2.Spec(
+        heads=heads,
+        head_width=width,
+        state=c["mamba_d_state"],
+        groups=c["mamba_n_groups"],
+        length=c["mamba_d_conv"],
+        bias=c["mamba_proj_bias"],
+        convolution_bias=c["mamba_conv_bias"],
+        eps=c["rms_norm_eps"],
+        steps=bounded_steps(c),
+    )
+
+
+def mamba2_rules(theirs: str, ours: str) -> tuple[Rule, ...]:
+    """Return the rules of Mamba-2's mixer, which a layer keeps in ``theirs`` and a block in ``ours``."""
+    named = (("A_log", "a_log"), ("D", "skip"), ("dt_bias", "step_bias"), ("norm.weight", "norm"))
+    parts = ("gate", "x", "write", "read", "step_size")
+    return (
+        *(rename(f"{theirs}.{a}", f"{ours}.{b}") for a, b in named),
+        *renames(theirs, ours, (("conv1d", "convolution"), ("out_proj", "out"))),
+        *(fused(f"{theirs}.in_proj.{end}", tuple(f"{ours}.{part}.{end}" for part in parts)) for end in _ENDS),
+    )
+
+
 WEIGHTS = (
     *frame(),
     *joined("in_proj", ("x", "gate")),

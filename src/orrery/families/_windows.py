@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from orrery.errors import ModelFileError
+from orrery.families import _decoders, _rotary
 from orrery.families._config import Config
 from orrery.nn.masks import Causal, Mask, Window
+from orrery.nn.positions.rotary import Rotary
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 """How transformers spells the two kinds of layers in ``layer_types``."""
@@ -64,6 +66,32 @@ def by_kind(c: Config, kinds: Sequence[str], window: int | None) -> tuple[tuple[
         raise ModelFileError(f"{c.family}: layer_types has windows, the configuration no length", "set sliding_window")
     rules = {_NAMES[kind]: causal(c, window if kind == SLIDING else None) for kind in dict.fromkeys(kinds)}
     return tuple(_NAMES[kind] for kind in kinds), rules
+
+
+def positions(c: Config, bases: Mapping[str, float]) -> Mapping[str, Rotary.Spec]:
+    """Return a rotary scheme for each kind of layers under the name of its mask; an older file rescales full ones.
+
+    Args:
+        c: the configuration; ``rope_parameters`` holds settings by the kind of layers.
+        bases: the base of each kind, where its settings name none.
+
+    Raises:
+        ModelFileError: settings of no kind, or such that the reference does not look for among those of a kind.
+    """
+    given = {key: value or {} for key, value in (c["rope_parameters"] or {}).items()}
+    if unknown := sorted(set(given) - set(bases)):
+        raise ModelFileError(
+            f"{c.family}: rope_parameters has the unknown keys {', '.join(unknown)}",
+            f"there is one set of settings for {' and one for '.join(bases)}",
+        )
+    given[FULL] = {**given.get(FULL, {}), **(c.values.get("rope_scaling") or {})}
+    for settings in given.values():
+        _rotary.check_nested(c.family, settings)
+    width, context = _decoders.head_width(c), c["max_position_embeddings"]
+    return {
+        _NAMES[kind]: _rotary.from_settings(c.family, given.get(kind, {}), base, width, context)
+        for kind, base in bases.items()
+    }
 
 
 def from_some_layer_on(c: Config) -> tuple[tuple[str, ...], Mapping[str, Mask]]:

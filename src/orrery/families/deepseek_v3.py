@@ -14,7 +14,6 @@ from orrery.families import _deepseek
 from orrery.families._config import Config
 from orrery.families._keys import plain, size
 from orrery.models.decoder import Decoder
-from orrery.nn.feedforward.routers import Normalised, RawScores, SigmoidRouter
 
 ARCHITECTURE = "DeepseekV3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -66,13 +65,7 @@ _IGNORED = (
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = _deepseek.check(Config("deepseek_v3", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED))
-    scale = float(c["routed_scaling_factor"])
-    router = SigmoidRouter.Spec(
-        experts=c["n_routed_experts"],
-        choice=_deepseek.groups(c, best_per_group=2),
-        weighing=Normalised(scale=scale, eps=1e-20) if c["norm_topk_prob"] else RawScores(scale=scale),
-    )
-    return _deepseek.decoder(c, router, interleaved=c["rope_interleave"], bias=False)
+    return _deepseek.decoder(c, _deepseek.sigmoid_router(c), interleaved=c["rope_interleave"], bias=False)
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules

@@ -9,13 +9,11 @@ gains stored minus one, GEGLU, a tied head.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.errors import ModelFileError
 from orrery.families import _decoders, _gemma, _rotary, _windows
 from orrery.families._config import Config
 from orrery.families._keys import count, items, positive, size, text
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm
-from orrery.nn.positions.rotary import Rotary
 
 ARCHITECTURE = "Gemma3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -69,26 +67,8 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     names, masks = _windows.by_layer(c, usual, c["sliding_window"])
     head_norm = HeadNorm.Spec(norm=_gemma.norm(c), head_width=_decoders.head_width(c))
     blocks = [_gemma.sandwich(c, mask=name, position=name, qk_norm=head_norm) for name in names]
-    return _gemma.decoder(c, blocks, positions=_positions(c), masks=masks)
-
-
-def _positions(c: Config) -> Mapping[str, Rotary.Spec]:
-    """Return the two schemes under the names of the masks; an older file rescales the one that sees everything."""
-    given = {key: value or {} for key, value in (c["rope_parameters"] or {}).items()}
-    kinds = {"causal": (_windows.FULL, c["rope_theta"]), "local": (_windows.SLIDING, c["rope_local_base_freq"])}
-    if unknown := sorted(set(given) - {_windows.FULL, _windows.SLIDING}):
-        raise ModelFileError(
-            f"gemma3_text: rope_parameters has the unknown keys {', '.join(unknown)}",
-            f"there is one set of settings for {_windows.FULL} and one for {_windows.SLIDING}",
-        )
-    given[_windows.FULL] = {**given.get(_windows.FULL, {}), **(c["rope_scaling"] or {})}
-    for settings in given.values():
-        _rotary.check_nested(c.family, settings)
-    width, context = _decoders.head_width(c), c["max_position_embeddings"]
-    return {
-        name: _rotary.from_settings(c.family, given.get(kind, {}), base, width, context)
-        for name, (kind, base) in kinds.items()
-    }
+    positions = _windows.positions(c, {_windows.FULL: c["rope_theta"], _windows.SLIDING: c["rope_local_base_freq"]})
+    return _gemma.decoder(c, blocks, positions=positions, masks=masks)
 
 
 WEIGHTS = (*_decoders.weights(*_gemma.NORMS, *_decoders.HEAD_NORMS), *_decoders.gated_weights())

@@ -8,24 +8,14 @@ Peculiar to it, after maximal update parametrisation (Yang et al. 2022): the emb
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _decoders, _parts
+from orrery.families import _decoders, _granite
 from orrery.families._config import Config
-from orrery.families._keys import positive
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import ScoreSettings
-from orrery.nn.norms import RMSNorm
-from orrery.nn.residual import Scale
-from orrery.nn.stack import repeat
 
 ARCHITECTURE = "GraniteForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
-    "embedding_multiplier": 1.0,
-    "residual_multiplier": 1.0,
-    "attention_multiplier": positive(1.0),
-    "logits_scaling": positive(1.0),
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
+    **_granite.DEFAULTS,
     "mlp_bias": False,
 }
 TINY = {
@@ -47,17 +37,7 @@ TINY = {
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("granite", config, DEFAULTS)
-    attention = _decoders.attention(
-        c,
-        biases=_parts.biases(c["attention_bias"]),
-        scoring=ScoreSettings(scale=c["attention_multiplier"], dropout=c["attention_dropout"]),
-    )
-    feed_forward = _decoders.feed_forward(c, bias=c["mlp_bias"])
-    norm, softer = RMSNorm.Spec(eps=c["rms_norm_eps"]), Scale.Spec(factor=c["residual_multiplier"])
-    block = _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm, post=softer)
-    louder = Scale.Spec(factor=c["embedding_multiplier"])
-    stack = _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm, enter=louder)
-    return _decoders.decoder(c, stack, cap=Scale.Spec(factor=1 / c["logits_scaling"]))
+    return _granite.decoder(c, _decoders.feed_forward(c, bias=c["mlp_bias"]))
 
 
 WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

@@ -4,7 +4,6 @@ Peculiar to it: x, B and C pass one short convolution; B and C are shared by the
 an RMSNorm of each group of channels. The default configuration is that of Codestral Mamba 7B.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from orrery.families import _state_space
 from orrery.families._config import Config
 from orrery.families._keys import items, size
 from orrery.models.decoder import Decoder
-from orrery.nn.linear.mamba2 import BoundedSteps, Mamba2
+from orrery.nn.linear.mamba2 import Mamba2
 
 ARCHITECTURE = "Mamba2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -65,27 +64,11 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         bias=c["use_bias"],
         convolution_bias=c["use_conv_bias"],
         eps=c["layer_norm_epsilon"],
-        steps=_steps(c),
+        steps=_state_space.bounded_steps(c, drawn=_state_space.time_steps(c)),
     )
     return _state_space.assemble(c, mixer)
 
 
-def _steps(c: Config) -> BoundedSteps:
-    """Return how step sizes are drawn, and their bounds.
-
-    Raises:
-        ModelFileError: they are not the least and the most of anything.
-    """
-    match [None if bound in _NO_END else bound for bound in c["time_step_limit"]]:
-        case [int() | float() as least, (None | int() | float()) as most] if 0 <= least <= (most or least):
-            drawn = _state_space.time_steps(c)
-            return BoundedSteps(drawn=drawn, least=float(least), most=None if most is None else float(most))
-    message = f"mamba2: time_step_limit = {c['time_step_limit']!r} is not the least and the most of a step size"
-    raise ModelFileError(message, "write two numbers, the second Infinity where there is no most")
-
-
-_NO_END = (None, math.inf, {"__float__": "Infinity"})
-"""How files say that a number has no bound; transformers writes the last."""
 WEIGHTS = (
     *_state_space.frame(("dt_bias", "step_bias"), ("norm.weight", "norm")),
     *_state_space.joined("in_proj", ("gate", "x", "write", "read", "step_size")),

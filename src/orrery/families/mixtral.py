@@ -7,7 +7,6 @@ sum of one, which is the softmax over their logits alone (section 2.1); all laye
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import renames
 from orrery.families import _decoders, _mixture, _rotary, _windows
 from orrery.families._config import Config
 from orrery.families._keys import count, positive, size
@@ -56,10 +55,4 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _mixture.decoder(c, [_decoders.attention(c)] * layers, [mixture] * layers, masks)
 
 
-_EXPERT = (("w1", "gate"), ("w3", "up"), ("w2", "down"))
-_THEIRS = f"{_decoders.LAYER}.block_sparse_moe"
-WEIGHTS = (
-    *_decoders.weights(*_decoders.PRE_NORMS),
-    *renames(_THEIRS, _mixture.OURS, [("gate", "router.linear")]),
-    *renames(f"{_THEIRS}.experts.{{x}}", f"{_mixture.OURS}.experts.{{x}}", _EXPERT),
-)
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_mixture.MIXTRAL)

@@ -37,12 +37,8 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = Config("olmo2", config, DEFAULTS)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
     attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=norm)
-    block = _parts.sequential({"attention": attention, "feed_forward": _decoders.feed_forward(c)}, post=norm)
+    block = _decoders.post_norm(norm, attention, _decoders.feed_forward(c))
     return _decoders.decoder(c, _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 
 
-_NORMS = (
-    ("post_attention_layernorm", "attention.post"),
-    ("post_feedforward_layernorm", "feed_forward.post"),
-)
-WEIGHTS = (*_decoders.weights(*_NORMS, *_decoders.QK_NORMS), *_decoders.gated_weights())
+WEIGHTS = (*_decoders.weights(*_decoders.POST_NORMS, *_decoders.QK_NORMS), *_decoders.gated_weights())

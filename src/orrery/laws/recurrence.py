@@ -154,4 +154,5 @@ class InTheModel:
 
     def _gradients(self, form: str | None) -> tuple[Tensor, ...]:
         loss = self.model.logits(self.ids, real=self.real, scan=form)[self.real].pow(2).mean()
-        return torch.autograd.grad(loss, trained(self.model))
+        # An expert to whom no token is sent has no gradient, in any form.
+        return torch.autograd.grad(loss, trained(self.model), materialize_grads=True)

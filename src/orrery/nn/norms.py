@@ -9,19 +9,21 @@ from orrery.nn.spec import ModuleSpec, spec
 
 
 class LayerNorm(nn.Module):
-    """``(x - mean) / sqrt(var + eps) * gain + bias``, over the channels (Ba et al. 2016).
+    """``(x - mean) / sqrt(var + eps) * (offset + gain) + bias``, over the channels (Ba et al. 2016).
 
     The variance is the biased one (divided by D), as in the paper and the course. Differs from the slides: they write
-    no epsilon; ``eps=0`` is their formula. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
+    no epsilon; ``eps=0`` is their formula. Nemotron stores the gain minus one, which is ``offset=1``.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
 
     @spec
     class Spec(ModuleSpec):
-        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice); no ``gain`` either (OLMo)."""
+        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice); a ``gain`` or none (OLMo)."""
 
         eps: float = 1e-5
         bias: bool = True
         gain: bool = True
+        offset: float = 0.0
 
         def build(self, width: int) -> "LayerNorm":
             """Return a norm with gain one and bias zero."""
@@ -29,14 +31,15 @@ class LayerNorm(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.eps = spec.eps
+        self.eps, self.offset = spec.eps, spec.offset
         self.shape = (width,)
-        self.weight = nn.Parameter(torch.ones(width)) if spec.gain else None
+        self.weight = nn.Parameter(torch.full((width,), 1.0 - spec.offset)) if spec.gain else None
         self.bias = nn.Parameter(torch.zeros(width)) if spec.bias else None
 
     def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         """Normalise each vector."""
-        return F.layer_norm(x_BLD, self.shape, self.weight, self.bias, self.eps)
+        gain_D = self.weight if not self.offset or self.weight is None else self.weight + self.offset
+        return F.layer_norm(x_BLD, self.shape, gain_D, self.bias, self.eps)
 
 
 class RMSNorm(nn.Module):

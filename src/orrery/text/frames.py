@@ -30,9 +30,7 @@ _ENDS = {
     "Gemma": ("<bos>", ""),
 }
 _LIKE_BERT = ("Albert", "DebertaV2", "BigBird")
-_RENUMBERED = (
-    "XLMRoberta", "Camembert", "Barthez", "MBart", "MBart50", "Nllb", "M2M100", "XGLM", "Pegasus", "Marian", "PLBart",
-)  # fmt: skip
+_RENUMBERED = ("Barthez", "Nllb", "M2M100", "XGLM", "Pegasus", "Marian", "PLBart")
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def of_sentencepiece(config: Mapping[str, Any], find: Find) -> Rule | None:
 
     Raises `ModelFileError` for a family that numbers the pieces otherwise than its model does.
     """
-    name = str(config.get("tokenizer_class") or "").removesuffix("Fast").removesuffix("Tokenizer")
+    name = class_of(config)
     if name in _RENUMBERED:
         raise ModelFileError(
             f"{name} numbers its pieces otherwise than its SentencePiece model",
@@ -94,6 +92,16 @@ def of_sentencepiece(config: Mapping[str, Any], find: Find) -> Rule | None:
     left, right = ([(token, 0)] if token else [] for token in (before, after))
     single = (*left, ("A", 0), *right)
     return _rule((single, (*single, *left, ("B", 0), *right)), find) if before or after else None
+
+
+def class_of(config: Mapping[str, Any]) -> str:
+    """Return the class of a tokenizer_config.json, without "Tokenizer" or "Fast"."""
+    return str(config.get("tokenizer_class") or "").removesuffix("Fast").removesuffix("Tokenizer")
+
+
+def of_slots(single: Sequence[str], pair: Sequence[str], find: Find) -> Rule | None:
+    """Return a post-processor of one segment: A and B are texts, all else tokens; None where one has no id."""
+    return _rule(([(slot, 0) for slot in single], [(slot, 0) for slot in pair]), find)
 
 
 def _asked(config: Mapping[str, Any], role: str, default: str) -> str:

@@ -9,12 +9,17 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from orrery.errors import ModelFileError
 from orrery.text import frames
+from orrery.text.pieces import byte_alphabet
+from orrery.text.renumbered import NUMBERINGS, renumbered
 from orrery.text.sentencepiece import export
 
 HINT = "the file is damaged or of another kind: take it from its origin again"
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
+CONFIG = "tokenizer_config.json"
+USUAL_SENTINELS, MOST_SENTINELS = 125, 10_000
+"""Of ByT5: those where nothing is said, and the most that a file may ask for."""
 _OF_ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
 """Classes whose files are GPT-2's, and have control tokens beside its one."""
@@ -23,7 +28,13 @@ _LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
 def find(folder: Path) -> Path | None:
     """Return the published vocabulary in a folder, if there is one."""
     named = [folder / name for name in (*GPT2_MERGES, "vocab.txt")]
-    return next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
+    found = next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
+    return found if found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
+
+
+def _has_bytes_alone(config: Path) -> bool:
+    """Say whether a folder's tokenizer has no vocabulary because it has bytes (ByT5)."""
+    return frames.class_of(_config(config)) == "ByT5"
 
 
 def file_in(folder: Path) -> Path | None:
@@ -38,7 +49,27 @@ def reader(file: Path) -> Callable[[Path], str] | None:
         return gpt2
     if file.suffix == ".model":
         return _sentencepiece
-    return bert if file.name == "vocab.txt" else None
+    return {"vocab.txt": bert, CONFIG: byt5}.get(file.name)
+
+
+def byt5(file: Path) -> str:
+    """Return the tokenizer.json of ByT5, given its tokenizer_config.json: a token a byte, behind three of its own.
+
+    Paper: Xue et al. 2022, section 3.1. The sentinels stand behind the bytes.
+    """
+    letters = sorted(byte_alphabet().items(), key=lambda pair: pair[1])
+    pieces = ["<pad>", "</s>", "<unk>", *(letter for letter, _ in letters)]
+    engine = Tokenizer(models.BPE({piece: id for id, piece in enumerate(pieces)}, []))
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    engine.decoder = decoders.ByteLevel()
+    engine.add_special_tokens([AddedToken(name, normalized=False) for name in pieces[:3]])
+    sentinels = _config(file).get("extra_ids")
+    count = sentinels if type(sentinels) is int and 0 <= sentinels <= MOST_SENTINELS else USUAL_SENTINELS
+    if "added_tokens_decoder" not in _config(file):
+        engine.add_special_tokens([AddedToken(f"<extra_id_{n}>", normalized=False) for n in range(count)])
+    _add(engine, file)
+    single = ("A", "</s>")
+    return _framed(engine, frames.of_slots(single, (*single, "B", "</s>"), engine.token_to_id))
 
 
 def gpt2(file: Path) -> str:
@@ -88,9 +119,11 @@ def bert(file: Path) -> str:
 
 def _sentencepiece(file: Path) -> str:
     """Return the tokenizer.json of a SentencePiece model, with what the family of a configuration beside it adds."""
-    made = json.loads(export.definition(file.read_bytes()))
+    made, config = json.loads(export.definition(file.read_bytes())), _config(file)
+    if numbering := NUMBERINGS.get(frames.class_of(config)):
+        return json.dumps(renumbered(made, numbering, config), ensure_ascii=False)
     ids = {token["content"]: token["id"] for token in made["added_tokens"]}
-    made["post_processor"] = frames.of_sentencepiece(_config(file), ids.get)
+    made["post_processor"] = frames.of_sentencepiece(config, ids.get)
     return json.dumps(made, ensure_ascii=False)
 
 
@@ -131,7 +164,7 @@ def _framed(engine: Tokenizer, rule: frames.Rule | None) -> str:
 
 def _config(file: Path) -> dict[str, Any]:
     """Return the tokenizer_config.json beside a file; empty where there is none."""
-    return _beside(file, "tokenizer_config.json")
+    return _beside(file, CONFIG)
 
 
 def _beside(file: Path, name: str) -> dict[str, Any]:

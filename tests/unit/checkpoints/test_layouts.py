@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.checkpoints.layouts import ROWS, TURNED, GroupInterleaved, Reshaped, Stacked
+from orrery.checkpoints.layouts import ROWS, TURNED, GroupInterleaved, HalvesExchanged, Reshaped, Stacked
 
 small = st.integers(1, 4)
 
@@ -58,3 +58,12 @@ def test_stacked_experts_lie_side_by_side_or_in_turns():
     assert Stacked(across=2).join([gate, up])[0].flatten().tolist() == [1, 2, 3, 4]
     assert Stacked(across=2, interleaved=True).join([gate, up])[0].flatten().tolist() == [1, 3, 2, 4]
     assert Stacked(across=2, turned=True).join([gate, up]).shape == (1, 1, 4)
+
+
+@given(small, small, st.lists(small, max_size=1))
+def test_exchanged_halves_are_undone(heads, half, columns):
+    assert_undone(HalvesExchanged(heads), numbered((heads * 2 * half, *columns)))
+
+
+def test_the_second_half_of_each_head_comes_first():
+    assert HalvesExchanged(2).join(numbered((8,))).tolist() == [2, 3, 0, 1, 6, 7, 4, 5]

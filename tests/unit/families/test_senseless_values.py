@@ -29,6 +29,7 @@ def sight(model, spec):
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.each_family
 @pytest.mark.parametrize("name", names())
 def test_every_key_with_senseless_values(name):
     family = load_family(name)
@@ -71,6 +72,7 @@ def test_null_where_it_has_a_meaning(name, key, value):
     answer(family.spec({**family.TINY, key: value}))
 
 
+@pytest.mark.each_family
 @pytest.mark.parametrize("name", names())
 def test_every_key_that_is_null_by_default_has_its_kinds_told(name):
     said = {name: key_of(default) for name, default in load_family(name).DEFAULTS.items()}

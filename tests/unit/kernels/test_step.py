@@ -36,8 +36,11 @@ from orrery.laws.evidence import FLOAT32
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
+from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.cache.pages import PagePool
+from orrery.nn.feedforward.moe import MoE
 from orrery.nn.masks import RecurrentPast
+from orrery.nn.positions.tempered import TemperedRotary
 from orrery.training.config import TrainingSettings
 from orrery.training.optimizers import build_optimizer
 from orrery.tuning.lora import LoRA
@@ -46,15 +49,20 @@ from tiny_models import TOKENIZER, smallest
 from tiny_models import tiny as small
 
 DECODERS = [name for name, spec in specs().items() if isinstance(spec, Decoder.Spec)]
+PARTS = {
+    TemperedRotary.Spec.kind: "TemperedRotary",
+    RecurrentPast.kind: "RecurrentPast",
+    LatentAttention.Spec.kind: "LatentAttention",
+    MoE.Spec.kind: "MoE",
+}
+"""Kinds of bricks that no step is written for, the first one met before the others."""
 REFUSED = {
-    "deepseek_v2": "LatentAttention",
-    "deepseek_v3": "LatentAttention",
-    "gpt_oss": "MoE",
-    "mixtral": "MoE",
-    "olmoe": "MoE",
-    "qwen2_moe": "MoE",
-    "qwen3_moe": "MoE",
-    **{name: "RecurrentPast" for name in DECODERS if RecurrentPast.kind in kinds()[name]},
+    "apertus": "the activation",  # one that learns
+    **{
+        name: next(part for kind, part in PARTS.items() if kind in kinds()[name])
+        for name in DECODERS
+        if PARTS.keys() & kinds()[name]
+    },
 }
 RUNNABLE = [name for name in DECODERS if name not in REFUSED]
 

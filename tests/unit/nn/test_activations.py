@@ -49,3 +49,12 @@ def test_feed_forward_networks_are_their_formulas(bias):
     gated = GatedMLP.Spec(hidden=20, bias=bias).build(8).double()
     expected = linear(FORMULAS["silu"](linear(x, gated.gate)) * linear(x, gated.up), gated.down)
     torch.testing.assert_close(gated(x, CONTEXT), expected, rtol=0, atol=1e-12)
+
+
+def test_xielu_by_hand():
+    """``0.8 x^2 + x / 2`` above zero, ``0.8 (exp(x) - 1 - x) + x / 2`` below, as it begins."""
+    learned = activation("xielu")
+    found = learned(torch.tensor([2.0, 0.0, -1.0]))
+    assert found.tolist() == pytest.approx([4.2, 0.0, 0.8 * math.exp(-1) - 0.5], abs=1e-5)
+    assert activation("xielu") is not learned
+    assert [name for name, part in learned.named_parameters() if part.requires_grad] == ["alpha_p", "alpha_n"]

@@ -83,3 +83,13 @@ def test_rms_norm_of_bfloat16_beside_a_float32_gain_is_computed_in_float32():
     found = norm(x)
     assert found.dtype == torch.bfloat16
     assert torch.equal(found, norm(x.float()).bfloat16())
+
+
+def test_a_gain_that_is_stored_minus_one():
+    plain, less = LayerNorm.Spec().build(4), LayerNorm.Spec(offset=1.0).build(4)
+    assert less.weight.tolist() == [0.0] * 4
+    with torch.no_grad():
+        less.weight += 0.5
+        plain.weight += 0.5
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(less(x), plain(x), rtol=0, atol=0)

@@ -7,12 +7,15 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.nn.feedforward.routers import (
+    AtLeast,
+    CorrectedSoftmaxRouter,
     GroupLimited,
     Normalised,
     RawScores,
     Routing,
     SigmoidRouter,
     SoftmaxRouter,
+    SparseMixerRouter,
     TopK,
 )
 
@@ -159,3 +162,28 @@ def test_scores_are_float32_whatever_the_model_is(dtype):
 def test_choices_that_cannot_be_made_are_refused(kind, choice, message):
     with pytest.raises(UsageError, match=message):
         kind(experts=EXPERTS, choice=choice).build(WIDTH)
+
+
+def told(router, logits):
+    """Return what a router with one channel decides whose weights are these logits."""
+    with torch.no_grad():
+        router.linear.weight.copy_(torch.tensor(logits)[:, None])
+    found = router(torch.ones(1, 1))
+    return found.chosen_NE[0].tolist(), found.weights_NE[0].tolist()
+
+
+def test_sparse_mixer_weighs_the_best_among_those_that_come_near_it():
+    """By hand: 1.9 is within a tenth of 2, 1 is not; behind 2, 1.9 is alone."""
+    router = SparseMixerRouter.Spec(experts=3, choice=TopK(chosen=2), jitter=0.05).build(1)
+    chosen, weights = told(router, [1.0, 2.0, 1.9])
+    assert chosen == [1, 2]
+    assert weights == pytest.approx([1 / (1 + math.exp(-0.1)), 1.0])
+
+
+def test_a_corrected_softmax_chooses_by_the_sum_and_weighs_by_the_probability():
+    weighing = AtLeast(least=0.6)
+    router = CorrectedSoftmaxRouter.Spec(experts=3, choice=TopK(chosen=1), weighing=weighing).build(1)
+    router.correction.data[0] = 1.0
+    chosen, weights = told(router, [math.log(0.2), math.log(0.5), math.log(0.3)])
+    assert chosen == [0]
+    assert weights == pytest.approx([0.2 / 0.6])

@@ -266,6 +266,7 @@ def test_a_key_that_names_code_runs_none_and_changes_no_number(keys, folder, mon
     found.tokenizer.encode("text")
 
 
+@pytest.mark.each_family
 @pytest.mark.parametrize("family", names())
 def test_every_family_refuses_an_unknown_key_by_name(family):
     rules = load_family(family)

@@ -297,9 +297,11 @@ def test_saving_a_buffer_is_refused_by_name(tmp_path):
 
 
 READ_BY_THE_ARCHITECTURE = {
+    "camembert": {"pad_token_id": 1},
     "roberta": {"pad_token_id": 1},
     "t5": {"pad_token_id": 0},
     "xlm_roberta": {"pad_token_id": 1},
+    "xlm_roberta_xl": {"pad_token_id": 1},
 }
 
 

@@ -58,8 +58,6 @@ def _copying(circuit_HCC: Tensor) -> Float[Tensor, "H"]:
 
 def _gain(norm: nn.Module, like: Tensor) -> Tensor:
     """Return the factor of each channel that a norm has learned, one where there is none."""
-    if isinstance(norm, LayerNorm) and norm.weight is not None:
-        return wide(norm.weight)
-    if isinstance(norm, RMSNorm):
+    if isinstance(norm, LayerNorm | RMSNorm) and norm.weight is not None:
         return wide(norm.weight) + norm.offset
     return like.new_ones(like.shape[-1])

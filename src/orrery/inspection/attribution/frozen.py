@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orrery import tuning
 from orrery.errors import UsageError
 from orrery.nn.elementwise import FixedBias, Projection
-from orrery.nn.norms import LayerNorm, RMSNorm
+from orrery.nn.norms import LayerNorm, PlainRMSNorm, RMSNorm
 from orrery.nn.residual import Dropout, Identity, NoSkip, Scale
 from orrery.tuning import TransformedLinear
 
@@ -112,7 +112,7 @@ def _scale(module: Scale, x: Tensor) -> Frozen:
 @frozen.register
 def _layer_norm(module: LayerNorm, x: Tensor) -> Frozen:
     scale = torch.rsqrt(x.var(-1, correction=0, keepdim=True) + module.eps)
-    gain = scale if module.weight is None else scale * _wide(module.weight)
+    gain = scale if module.weight is None else scale * (_wide(module.weight) + module.offset)
     constant = None if module.bias is None else _wide(module.bias).expand_as(x)
     return Frozen(lambda part: (part - part.mean(-1, keepdim=True)) * gain, constant)
 
@@ -120,6 +120,12 @@ def _layer_norm(module: LayerNorm, x: Tensor) -> Frozen:
 @frozen.register
 def _rms_norm(module: RMSNorm, x: Tensor) -> Frozen:
     gain = torch.rsqrt(x.square().mean(-1, keepdim=True) + module.eps) * (_wide(module.weight) + module.offset)
+    return Frozen(lambda part: part * gain)
+
+
+@frozen.register
+def _plain_rms_norm(module: PlainRMSNorm, x: Tensor) -> Frozen:
+    gain = torch.rsqrt(x.square().mean(-1, keepdim=True) + module.eps)
     return Frozen(lambda part: part * gain)
 
 

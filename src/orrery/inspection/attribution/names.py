@@ -17,7 +17,7 @@ from orrery.inspection.trace import Trace
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.norms import LayerNorm, RMSNorm
+from orrery.nn.norms import LayerNorm, PlainRMSNorm, RMSNorm
 from orrery.nn.positions.rotary import Rotary
 from orrery.nn.residual import Identity
 
@@ -153,7 +153,9 @@ def _result(trace: Trace, block: str) -> Tensor:
 def _before(trace: Trace, block: str, role: str) -> tuple[nn.Module, Tensor]:
     """Return the norm before a branch, and the stream that enters it."""
     for layer in _layers(trace, block):
-        if f"{layer.block}.{role}" in layer.leaves and isinstance(layer.residual.pre, LayerNorm | RMSNorm):
+        if f"{layer.block}.{role}" in layer.leaves and isinstance(
+            layer.residual.pre, LayerNorm | RMSNorm | PlainRMSNorm
+        ):
             return layer.residual.pre, needed(trace, layer.before)
     raise UsageError(f"no norm stands before the {role} of block {block}", "look at the stream itself")
 
@@ -172,7 +174,7 @@ def _scale(norm: nn.Module, x_BLD: Tensor) -> Tensor:
     """Return what a norm divides by."""
     if isinstance(norm, LayerNorm):
         return (x_BLD.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
-    assert isinstance(norm, RMSNorm)
+    assert isinstance(norm, RMSNorm | PlainRMSNorm)
     return (x_BLD.square().mean(-1, keepdim=True) + norm.eps).sqrt()
 
 
@@ -183,7 +185,7 @@ def _normalised(norm: nn.Module, x_BLD: Tensor) -> Tensor:
 
 def _final(trace: Trace, block: str) -> tuple[nn.Module, Tensor]:
     norm = trace.model.stack.final
-    if not isinstance(norm, LayerNorm | RMSNorm):
+    if not isinstance(norm, LayerNorm | RMSNorm | PlainRMSNorm):
         raise UsageError("this model has no single norm before its head", "look at the stream after the last block")
     return norm, needed(trace, f"blocks.{len(trace.model.stack.order) - 1}.resid_post")
 

@@ -211,7 +211,8 @@ def _multihead(leaf: Leaf, module: MultiHeadAttention) -> str:
     for name, (source, slot) in slots.items():
         nodes[f"{path}.{name}_in"] = Linear(source, getattr(module, name))
         flat = chain(nodes, slot, f"{path}.{name}_in", f"{path}.{name}_normed")
-        nodes[f"{path}.{name}"] = Heads(flat, width, position, None if name == "v" else turns)
+        turning = position.of_queries if name == "q" else position
+        nodes[f"{path}.{name}"] = Heads(flat, width, turning, None if name == "v" else turns)
     _mixing(leaf, module, position.bias(module.mask) if not cross else None, (), module.sinks())
     nodes[f"{path}.out"] = Joined(f"{path}.mixed", module.out)
     return f"{path}.out"

@@ -11,7 +11,7 @@ from orrery.inspection.explain.formula import Formula, Index, Operand, function_
 from orrery.inspection.explain.node import Node, Numbers, named
 from orrery.inspection.explain.sums import Added, Linear
 from orrery.nn.elementwise import Activation, Clamp, FixedBias, Projection, SoftCap
-from orrery.nn.norms import HeadNorm, LayerNorm, PerHeadNorm, RMSNorm
+from orrery.nn.norms import HeadNorm, LayerNorm, PerHeadNorm, PlainRMSNorm, RMSNorm
 from orrery.nn.residual import Dropout, Identity, Scale
 
 Nodes = dict[str, Node]
@@ -44,7 +44,7 @@ def steps(module: nn.Module) -> Iterator[nn.Module]:
 
 
 def _add(nodes: Nodes, part: nn.Module, source: str, key: str) -> None:
-    if isinstance(part, LayerNorm | RMSNorm | HeadNorm | PerHeadNorm):
+    if isinstance(part, LayerNorm | RMSNorm | PlainRMSNorm | HeadNorm | PerHeadNorm):
         nodes[f"{key}.scale"] = _Statistic(source, part)
         nodes[key] = Norm(source, f"{key}.scale", part)
     elif isinstance(part, Projection):
@@ -159,15 +159,18 @@ def _parts(numbers: Numbers, module: nn.Module, channels: int) -> _Parts:
             lambda e: numbers.one_weight(gains, str(e // width), (e % width,), float(gains[e // width][e % width])),
             lambda e: None,
         )
+    if isinstance(module, PlainRMSNorm):
+        return _Parts(channels, module.eps, False, lambda e: None, lambda e: None)
     assert isinstance(module, LayerNorm | RMSNorm)
-    offset = module.offset if isinstance(module, RMSNorm) else 0.0
     bias = module.bias if isinstance(module, LayerNorm) else None
     weight = module.weight
     return _Parts(
         channels,
         module.eps,
         isinstance(module, LayerNorm),
-        lambda e: None if weight is None else numbers.one_weight(module, "weight", (e,), offset + float(weight[e])),
+        lambda e: (
+            None if weight is None else numbers.one_weight(module, "weight", (e,), module.offset + float(weight[e]))
+        ),
         lambda e: None if bias is None else numbers.one_weight(module, "bias", (e,), float(bias[e])),
     )
 

@@ -29,7 +29,7 @@ from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Both, Causal, Full, Mask, Window
-from orrery.nn.norms import HeadNorm, LayerNorm, PerHeadNorm, RMSNorm
+from orrery.nn.norms import HeadNorm, LayerNorm, PerHeadNorm, PlainRMSNorm, RMSNorm
 from orrery.nn.positions.alibi import Alibi, RoundedAlibi
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.relative import RelativeBias
@@ -149,16 +149,18 @@ def _norm(t: Translation, x: Stream, module: Any, groups: int, gain: Any, bias: 
     return out
 
 
-def _gain(module: RMSNorm) -> torch.Tensor:
-    return module.weight.detach().float() + module.offset
+def _gain(module: RMSNorm | LayerNorm) -> torch.Tensor | None:
+    return None if module.weight is None else module.weight.detach().float() + module.offset
 
 
 def _head_norm(t: Translation, module: HeadNorm, x: Stream) -> Stream:
     inner, groups = module.norm, x.width // module.head_width
     if type(inner) is RMSNorm:
         return _norm(t, x, inner, groups, _gain(inner), None, centred=False)
+    if type(inner) is PlainRMSNorm:
+        return _norm(t, x, inner, groups, None, None, centred=False)
     if type(inner) is LayerNorm:
-        return _norm(t, x, inner, groups, inner.weight, inner.bias, centred=True)
+        return _norm(t, x, inner, groups, _gain(inner), inner.bias, centred=True)
     raise NotRunnableError(f"a {type(inner).__name__} of each head")
 
 
@@ -196,8 +198,9 @@ PARTS: dict[type, Rule] = {
     Clamp: _simple(CLAMP, lambda module: module.bound),
     FixedBias: _fixed_bias,
     Activation: lambda t, m, x: t.listing.elementwise(t.activation(m.activation), x, None, t.listing.stream(x.width)),
-    LayerNorm: lambda t, m, x: _norm(t, x, m, 1, m.weight, m.bias, centred=True),
+    LayerNorm: lambda t, m, x: _norm(t, x, m, 1, _gain(m), m.bias, centred=True),
     RMSNorm: lambda t, m, x: _norm(t, x, m, 1, _gain(m), None, centred=False),
+    PlainRMSNorm: lambda t, m, x: _norm(t, x, m, 1, None, None, centred=False),
     HeadNorm: _head_norm,
     PerHeadNorm: _per_head_norm,
 }

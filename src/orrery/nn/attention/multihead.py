@@ -150,7 +150,7 @@ class MultiHeadAttention(nn.Module):
             return position.rotate(k_BKSC), v_BKSC
 
         kv = read.keep(project)
-        q_BHLC = ctx.tap(self, "q", position.rotate(q_BHLC))
+        q_BHLC = ctx.tap(self, "q", position.of_queries.rotate(q_BHLC))
         kv = KeysValues(ctx.tap(self, "k", kv.k_BKSC), ctx.tap(self, "v", kv.v_BKSE))
         operands = Operands(
             mask=read.mask,

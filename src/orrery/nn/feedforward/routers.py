@@ -149,6 +149,17 @@ class Normalised(GateNormalisation):
 
 
 @spec
+class AtLeast(GateNormalisation):
+    """``scale * score / max(sum of the chosen scores, least)`` (ERNIE 4.5)."""
+
+    least: float = 0.0
+
+    def of(self, scores_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
+        """Let the weights of a token sum to ``scale``, unless they are tiny."""
+        return scores_NE / scores_NE.sum(-1, keepdim=True).clamp(min=self.least) * self.scale
+
+
+@spec
 class RouterSpec(ModuleSpec):
     """A router: how many experts there are, who is chosen, and how the chosen are weighed."""
 
@@ -220,6 +231,79 @@ class SigmoidRouter(nn.Module):
         scores_NX = logits_NX.sigmoid()
         chosen_NE = self.choice.of(scores_NX + self.correction)
         return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
+
+
+class CorrectedSoftmaxRouter(nn.Module):
+    """``scores = softmax(W x)``; chosen by ``scores + correction``, weighed by ``scores`` (ERNIE 4.5).
+
+    The correction balances the load without a loss, as in ``SigmoidRouter``; nothing here moves it.
+    Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
+    """
+
+    multiplies_itself: ClassVar[frozenset[str]] = frozenset({"linear"})
+
+    @spec
+    class Spec(RouterSpec):
+        """Nothing of its own to say."""
+
+        def build(self, width: int) -> "CorrectedSoftmaxRouter":
+            """Return the router."""
+            return CorrectedSoftmaxRouter(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        _check(spec.choice, spec.experts)
+        self.linear = nn.Linear(width, spec.experts, bias=False)
+        self.correction = nn.Parameter(torch.zeros(spec.experts), requires_grad=False)
+        self.choice, self.weighing = spec.choice, spec.weighing
+
+    def forward(self, x_ND: Float[Tensor, "N D"], show: Callable[[str, Tensor], Tensor] = unseen) -> Routing:
+        """Return the chosen experts of each token and their weights; ``show`` sees the logits, and may replace them."""
+        logits_NX = show("router_logits", _logits(self.linear, x_ND))
+        scores_NX = logits_NX.softmax(-1)
+        chosen_NE = self.choice.of(scores_NX + self.correction)
+        return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
+
+
+class SparseMixerRouter(nn.Module):
+    """The best expert, then the best of the others, each weighed by a softmax over those that come near it.
+
+    ``j`` is near the best ``i`` where ``(s_i - s_j) / max(|s_j|, s_i) <= 2 jitter``, with ``s = W x`` (SparseMixer, Liu
+    et al. 2023; Phi-3.5 MoE). Differs from the paper: in training too the best are taken, none is drawn, and gradients
+    are those of the two weights. Shapes: ``[N, D]`` to choices and weights ``[N, 2]``.
+    """
+
+    multiplies_itself: ClassVar[frozenset[str]] = frozenset({"linear"})
+
+    @spec
+    class Spec(RouterSpec):
+        """How far from the best an expert may be to count in its softmax."""
+
+        jitter: float = 0.01
+
+        def build(self, width: int) -> "SparseMixerRouter":
+            """Return the router."""
+            return SparseMixerRouter(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        _check(spec.choice, spec.experts)
+        self.linear = nn.Linear(width, spec.experts, bias=False)
+        self.jitter, self.weighing = spec.jitter, spec.weighing
+
+    def forward(self, x_ND: Float[Tensor, "N D"], show: Callable[[str, Tensor], Tensor] = unseen) -> Routing:
+        """Return the two experts of each token and their weights; ``show`` sees the logits, and may replace them."""
+        logits_NX = show("router_logits", _logits(self.linear, x_ND))
+        first_N1, weight_N1 = self._best(logits_NX, logits_NX)
+        second_N1, other_N1 = self._best(logits_NX.scatter(1, first_N1, float("-inf")), logits_NX)
+        chosen_NE, weights_NE = torch.cat([first_N1, second_N1], 1), torch.cat([weight_N1, other_N1], 1)
+        return Routing(logits_NX, logits_NX.softmax(-1), chosen_NE, self.weighing.of(weights_NE))
+
+    def _best(self, left_NX: Tensor, logits_NX: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the best of the experts that are left and its weight."""
+        best_N1, expert_N1 = left_NX.detach().max(-1, keepdim=True)
+        far_NX = (best_N1 - logits_NX) / logits_NX.abs().clamp(min=best_N1) > 2 * self.jitter
+        return expert_N1, left_NX.masked_fill(far_NX, float("-inf")).softmax(-1).gather(1, expert_N1)
 
 
 def _logits(linear: nn.Linear, x_ND: Tensor) -> Tensor:

@@ -51,6 +51,11 @@ class BoundPosition(ABC):  # noqa: B024 - three hooks, none of which a scheme mu
         """Change queries, or keys, before they meet; keys enter the cache changed."""
         return x_BHLC
 
+    @property
+    def of_queries(self) -> "BoundPosition":
+        """The scheme for queries, where it does something else to them than to keys."""
+        return self
+
     def bias(self, mask: str) -> Float[Tensor, "#B H L S"] | None:
         """Return what is added to the scores of the attentions under the mask of this name."""
         return None

@@ -23,10 +23,14 @@ class SinusoidalPositions(PositionScheme):
 
     @spec
     class Spec(PositionSpec):
-        """The wavelengths run from 2 pi to 2 pi ``base``; ``halves`` puts all sines first, then all cosines."""
+        """The wavelengths run from 2 pi to 2 pi ``base``; ``halves`` puts all sines first, then all cosines.
+
+        ``offset`` is the number of the first position (fairseq counts from the one behind its padding's id).
+        """
 
         base: float = 10_000.0
         halves: bool = False
+        offset: int = 0
 
         def build(self, width: int) -> "SinusoidalPositions":
             """Return the scheme; it has no parameters."""
@@ -34,12 +38,12 @@ class SinusoidalPositions(PositionScheme):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.width, self.base = width, spec.base
+        self.width, self.base, self.offset = width, spec.base, spec.offset
         self.arrange = in_halves if spec.halves else in_pairs
 
     def bind(self, call: Call) -> BoundPosition:
         """Compute the vectors of the call's positions."""
-        return Added(sinusoid(call.query.positions, self.width, self.base, self.arrange).to(call.dtype))
+        return Added(sinusoid(call.query.positions + self.offset, self.width, self.base, self.arrange).to(call.dtype))
 
 
 def sinusoid(

@@ -3,10 +3,12 @@
 import pytest
 import torch
 
+from cover import kinds
 from orrery.errors import UsageError
 from orrery.families import names
 from orrery.inspection.attribution.rerun import Rerun
 from orrery.inspection.trace import trace
+from orrery.nn.feedforward.routers import SoftmaxRouter
 from tiny_models import inputs_for, randomised, smallest
 
 FAMILIES = [
@@ -82,12 +84,26 @@ def test_a_log_probability_has_the_slope_of_the_softmax():
     torch.testing.assert_close(attribution.score_B, found.logits[:, 2].log_softmax(-1)[:, 7])
 
 
-JUMPING = {"deepseek_v2", "gla", "gpt_oss", "jamba", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"}
+JUMPING = {"gla", "nemotron_h", "phimoe", *(name for name in names() if SoftmaxRouter.Spec.kind in kinds()[name])}
 """Families whose score jumps on the way from the baseline, which no slope knows.
 
 A router sends a token elsewhere; GLA's norm of a head turns around where the head's first sum passes through zero.
 """
-KINKED = {"gated_deltanet", "olmo", "opt", "retnet", "rnnenc", "rnnsearch", "t5", "transformer", "falcon_mamba"}
+KINKED = {
+    "arcee",
+    "gated_deltanet",
+    "m2m_100",
+    "nanochat",
+    "nemotron",
+    "olmo",
+    "opt",
+    "retnet",
+    "rnnenc",
+    "rnnsearch",
+    "t5",
+    "transformer",
+    "falcon_mamba",
+}
 """Families with ReLU, maxout, or a clamp, and one whose smallest norms, over two numbers, turn as sharply."""
 
 

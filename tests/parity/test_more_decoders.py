@@ -1,0 +1,77 @@
+"""Decoders of 2022 to 2026 that are put together of parts that others have, at what is peculiar to each."""
+
+import pytest
+
+from orrery.errors import ModelFileError
+from orrery.families import load_family
+from tests.parity.helper import assert_parity
+
+LONG = {
+    "rope_type": "longrope", "short_factor": [1.0, 1.5], "long_factor": [2.0, 4.0], "short_mscale": 1.2,
+    "long_mscale": 1.2, "original_max_position_embeddings": 40,
+}  # fmt: skip
+CORNERS = [
+    ("apertus", {"attention_bias": True}),
+    ("bamba", {"attention_bias": True, "mlp_bias": True, "mamba_conv_bias": False}),
+    ("cohere2", {"head_dim": 6, "attention_bias": True}),
+    ("codegen", {"n_inner": 20}),
+    ("ernie4_5_moe", {"use_bias": True, "tie_word_embeddings": False, "moe_norm_min": 0.4}),
+    ("exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 3}),
+    ("glm4_moe", {"use_qk_norm": False, "attention_bias": True, "n_group": 2, "n_shared_experts": 2}),
+    ("gpt_bigcode", {"multi_query": False, "scale_attn_weights": False}),
+    ("granitemoehybrid", {"num_local_experts": 0, "position_embedding_type": None, "tie_word_embeddings": False}),
+    ("helium", {"attention_bias": True, "mlp_bias": True}),
+    ("lfm2", {"conv_bias": True, "conv_L_cache": 4, "block_ffn_dim_multiplier": 1.3}),
+    ("minimax_m2", {}),
+    ("ministral3", {"sliding_window": 5}),
+    ("nanochat", {"attention_bias": True, "final_logit_softcapping": None}),
+    ("nemotron", {"attention_bias": True, "mlp_bias": True, "partial_rotary_factor": 1.0}),
+    ("nemotron_h", {"mlp_bias": True, "routed_scaling_factor": 2.5}),
+    ("olmo3", {"attention_bias": True}),
+    ("phimoe", {"rope_scaling": LONG, "attention_bias": False}),
+    ("seed_oss", {"attention_out_bias": True, "mlp_bias": True}),
+    ("vaultgemma", {"attn_logit_softcapping": None, "attention_bias": True}),
+]
+
+
+QUICKEST = {"codegen", "cohere2", "exaone4", "gpt_bigcode", "ministral3", "nanochat", "olmo3"}
+"""Those that take less than two seconds and are peculiar in more than what a law already holds."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "corner"),
+    [pytest.param(*case, id=case[0], marks=() if case[0] in QUICKEST else pytest.mark.long) for case in CORNERS],
+)
+def test_float64(kind, corner):
+    tiny = {key: value for key, value in load_family(kind).TINY.items() if key != "vocab_size"}
+    assert_parity(kind, 1e-9, **{**tiny, **corner})
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "says"),
+    [
+        ("codegen", {"n_head": 6}, "n_head = 6 is not divisible by 4"),
+        ("exaone4", {"sliding_window_pattern": "LLLG"}, "says nothing without layer_types"),
+        ("mellum", {"mlp_layer_types": ["dense"]}, "mlp_layer_types lists 1 layers, num_hidden_layers is 2"),
+        ("minimax_m2", {"rotary_dim": 5}, "rotary_dim = 5 of head_dim = 8"),
+        ("ministral3", {"rope_parameters": {"rope_type": "default"}}, "llama_4_scaling_beta = None"),
+        ("nanochat", {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "'yarn', a rotary scaling, is not known"),
+        ("nemotron_h", {"layers_block_type": ["mlp", "rnn"]}, "has the unknown .*rnn"),
+        ("nemotron_h", {"moe_latent_size": 8}, "moe_latent_size = 8 is not supported"),
+        ("phimoe", {"num_experts_per_tok": 1}, "SparseMixer chooses two"),
+        ("phimoe", {"rope_scaling": {**LONG, "long_mscale": 1.5}}, "short_mscale = 1.2 and long_mscale = 1.5"),
+        ("bamba", {"mamba_d_head": 3}, "they are the same channels|mamba_n_heads . mamba_d_head = 4 . 3"),
+        ("granitemoehybrid", {"layer_types": ["rnn", "mamba"]}, "layer_types has the unknown rnn"),
+        ("lfm2", {"layer_types": ["conv"]}, "layer_types lists 1 layers"),
+        ("m2m_100", {"d_model": 27}, "d_model = 27 makes no two pairs"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(kind, change, says):
+    with pytest.raises(ModelFileError, match=says):
+        load_family(kind).spec({**load_family(kind).TINY, **change})
+
+
+def test_letters_say_what_older_files_of_nemotron_h_have():
+    family = load_family("nemotron_h")
+    listed = {key: value for key, value in family.TINY.items() if key != "layers_block_type"}
+    assert family.spec({**listed, "hybrid_override_pattern": "ME*-"}) == family.spec(family.TINY)
