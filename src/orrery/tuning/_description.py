@@ -44,8 +44,8 @@ def refuse_transformed(model: Model, what: str) -> None:
         listed = ", ".join(transform.kind for transform in model.transforms)
         raise UsageError(
             f"{what} a model with transforms ({listed})",
-            "merge them first: orrery.tuning.merge(lm.model), or `orrery export MODEL hf OUT --merge`; our own layout "
-            "keeps them: lm.save(folder, layout='own')",
+            "merge them first: orrery.tuning.merge(lm.model), or `orrery export MODEL hf OUT --merge`, gguf likewise; "
+            "our own layout keeps them: lm.save(folder, layout='own')",
         )
 
 
