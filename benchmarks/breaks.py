@@ -96,8 +96,8 @@ POSITIONS = (
     Break(
         "RoBERTa's offset",
         "families/_roberta.py",
-        'c["hidden_size"], c["pad_token_id"] + 1',
-        'c["hidden_size"], c["pad_token_id"]',
+        'offset = c["pad_token_id"] + 1',
+        'offset = c["pad_token_id"]',
     ),
     Break(
         "sinusoidal rates", "nn/positions/sinusoidal.py", "(-math.log(base) / width)", "(-math.log(base) / (width - 2))"
@@ -113,9 +113,9 @@ NORMS = (
     Break(
         "LayerNorm with the unbiased variance",
         "nn/norms.py",
-        "        return F.layer_norm(x_BLD, self.shape, self.weight, self.bias, self.eps)\n",
+        "        return F.layer_norm(x_BLD, self.shape, gain_D, self.bias, self.eps)\n",
         "        y = (x_BLD - x_BLD.mean(-1, keepdim=True)) / (x_BLD.var(-1, keepdim=True) + self.eps).sqrt()\n"
-        "        y = y if self.weight is None else y * self.weight\n"
+        "        y = y if gain_D is None else y * gain_D\n"
         "        return y if self.bias is None else y + self.bias\n",
     ),
     Break(
@@ -251,8 +251,8 @@ FEED_FORWARD = (
     Break(
         "the correction of DeepSeek-V3's router",
         "nn/feedforward/routers.py",
-        "self.choice.of(scores_NX + self.correction)",
-        "self.choice.of(scores_NX)",
+        "logits_NX.sigmoid()\n        chosen_NE = self.choice.of(scores_NX + self.correction)",
+        "logits_NX.sigmoid()\n        chosen_NE = self.choice.of(scores_NX)",
     ),
     Break("how groups of experts are judged", "nn/feedforward/routers.py", ".values.sum(-1)", ".values.amax(-1)"),
     Break(
@@ -295,13 +295,13 @@ ENDS = (
     ),
     Break(
         "Granite's scale of the branches",
-        "families/granite.py",
+        "families/_granite.py",
         'Scale.Spec(factor=c["residual_multiplier"])',
         'Scale.Spec(factor=c["residual_multiplier"] ** 0.5)',
     ),
     Break(
         "Granite's scale of the logits",
-        "families/granite.py",
+        "families/_granite.py",
         'factor=1 / c["logits_scaling"]',
         'factor=c["logits_scaling"]',
     ),

@@ -25,7 +25,13 @@ def test_masks_survive_json_too():
 
 
 def test_kind_is_the_place_in_the_package():
-    assert to_json(LayerNorm.Spec(eps=0.0)) == {"kind": "nn.norms.LayerNorm", "eps": 0.0, "bias": True, "gain": True}
+    assert to_json(LayerNorm.Spec(eps=0.0)) == {
+        "kind": "nn.norms.LayerNorm",
+        "eps": 0.0,
+        "bias": True,
+        "gain": True,
+        "offset": 0.0,
+    }
 
 
 def test_a_spec_is_frozen():
