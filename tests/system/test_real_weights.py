@@ -14,6 +14,9 @@ import transformers
 
 import orrery
 from orrery.bench.llama_cpp import LlamaCpp
+from orrery.exporting.export import export_gguf
+from orrery.reading.read import read
+from orrery.tuning import merge
 from serving_toy import post, serving
 
 pytestmark = [
@@ -167,6 +170,20 @@ def test_replies_are_theirs(lm, talks):
             status, answer = post(server, body, "/v1/chat/completions")
             assert status == 200, answer
             assert answer["choices"][0]["message"]["content"] == text
+
+
+def test_the_file_itself_replies_as_transformers_and_as_llama_cpp_where_it_rounds_nothing(file, talks, tmp_path):
+    """llama.cpp rounds what a matrix in blocks is multiplied with to eight bits; in float32 nothing."""
+    lm = orrery.load(file, "cpu", say=str)
+    assert [lm.reply(said(prompt), **GREEDY).text for prompt in PROMPTS] == talks
+    plain = read(file)
+    merge(plain.model)
+    export_gguf(plain, tmp_path / "f32.gguf", "f32")
+    reader = LlamaCpp(tmp_path / "f32.gguf", "f32", 1, 256, 1, exact=True)
+    for prompt in PROMPTS:
+        ids = list(lm.chat_ids(said(prompt), prompt=True).ids)
+        ours = list(lm.generations([ids], **GREEDY)[0].ids)
+        assert reader.write([ids], NEW)[0][: len(ours)] == ours
 
 
 def test_scores_are_theirs(folder, lm, reference):

@@ -15,6 +15,7 @@ from orrery.inspection.recorder import Recorder
 from orrery.models.model import ModelSpec
 from orrery.nn.inputs import Images
 from orrery.reading.architecture import of_folder
+from orrery.reading.files import CONFIG, read_json
 from orrery.reading.placement import DTYPES
 from orrery.reading.read import locate, read
 from orrery.reading.weights import weights_of
@@ -82,7 +83,7 @@ def compare(
         second: another.
         dtype: what both compute in.
         other: reads the second model; by default we do.
-        seed: of the inputs.
+        seed: of the inputs, in which no token is padding.
 
     Raises:
         UsageError: the models take different things, or have nothing in common.
@@ -90,7 +91,9 @@ def compare(
     if dtype not in BOUNDS:
         raise UsageError(f"no dtype {dtype!r}", f"use {', '.join(BOUNDS)}")
     folders = [locate(path) for path in (first, second)]
-    given = inputs([of_folder(folder) for folder in folders], seed)
+    drawn = inputs([of_folder(folder) for folder in folders], seed)
+    padding = set().union(*map(_paddings, folders))
+    given = [_without(x, padding) for x in drawn]
     ours, weights = look(folders[0], given, DTYPES[dtype])
     if other is not None:
         bound = max(BOUNDS[dtype], FOREIGN)
@@ -121,6 +124,21 @@ def inputs(specs: Sequence[ModelSpec], seed: int) -> list[Tensor]:
         known = min(spec.target_vocabulary for spec in specs if spec.target_vocabulary)
         given.append(torch.randint(known, (ROWS, length), generator=rng))
     return given
+
+
+def _paddings(folder: Path) -> set[int]:
+    """Return the id of padding that a folder names; within a text some families count no position for it."""
+    config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    named = config.get("pad_token_id")
+    return {named} if isinstance(named, int) else set()
+
+
+def _without(x: Tensor, ids: set[int]) -> Tensor:
+    """Return tokens with the next id that is free in the place of some."""
+    if x.is_floating_point() or not ids:
+        return x
+    free = next(id for id in range(len(ids) + 1) if id not in ids)
+    return torch.where(torch.isin(x, torch.tensor(sorted(ids))), free, x)
 
 
 def _images(spec: ModelSpec) -> tuple[int, ...] | None:
