@@ -172,6 +172,7 @@ def test_replies_are_theirs(lm, talks):
             assert answer["choices"][0]["message"]["content"] == text
 
 
+@pytest.mark.timeout(1200)
 def test_the_file_itself_replies_as_transformers_and_as_llama_cpp_where_it_rounds_nothing(file, talks, tmp_path):
     """llama.cpp rounds what a matrix in blocks is multiplied with to eight bits; in float32 nothing."""
     lm = orrery.load(file, "cpu", say=str)
