@@ -122,8 +122,15 @@ def five_steps(recipe: Path, folder: Path, runs: Runs) -> None:
     train(recipe, folder, runs.data, *few)
 
 
+TRAINED = [
+    pytest.param(path, marks=pytest.mark.long if path.stem.endswith("-gpu") else (), id=path.stem)
+    for path in sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN})
+]
+"""A model for a GPU takes minutes for its five steps on a processor."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN}), ids=lambda path: path.stem)
+@pytest.mark.parametrize("recipe", TRAINED)
 def test_five_steps(recipe: Path, runs: Runs) -> None:
     model = load(runs.of(recipe))
     if not model.model.spec.writes or yaml.safe_load(recipe.read_text()).get("task") == "reward":

@@ -129,8 +129,8 @@ def mutated(content, dice):
     return content
 
 
-# The same loop twice: a part of it on every change, the whole in the slow tier.
-@pytest.mark.parametrize("count", [300, pytest.param(5_000, marks=pytest.mark.slow)])
+# The same loop twice: a part of it on every change, the whole in the long tier.
+@pytest.mark.parametrize("count", [300, pytest.param(5_000, marks=pytest.mark.long)])
 def test_mutations_of_good_requests_are_answered_or_refused(server, count):
     dice, bad, statuses = random.Random(count), [], set()
     wire = Wire(server.port)

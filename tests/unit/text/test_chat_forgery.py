@@ -58,8 +58,8 @@ def holds_a_tag(name, messages):
     return any(tag in message["content"] for message in messages for tag in TAGS.get(name, ()))
 
 
-# The same loop twice: a tenth of it on every change, the whole in the slow tier.
-@pytest.mark.parametrize("cases", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+# The same loop twice: a tenth of it on every change, the whole in the long tier.
+@pytest.mark.parametrize("cases", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_thousands_of_forgeries_leak_nothing(cases):
     dice = random.Random(20)
     chats = [chat for both in TEMPLATES.values() for chat in both]
