@@ -251,8 +251,8 @@ FEED_FORWARD = (
     Break(
         "the correction of DeepSeek-V3's router",
         "nn/feedforward/routers.py",
-        "logits_NX.sigmoid()\n        chosen_NE = self.choice.of(scores_NX + self.correction)",
-        "logits_NX.sigmoid()\n        chosen_NE = self.choice.of(scores_NX)",
+        "self.choice.of(scores_NX + self.correction)",
+        "self.choice.of(scores_NX)",
     ),
     Break("how groups of experts are judged", "nn/feedforward/routers.py", ".values.sum(-1)", ".values.amax(-1)"),
     Break(

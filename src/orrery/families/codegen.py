@@ -11,33 +11,13 @@ from typing import Any
 from orrery.checkpoints.layouts import GroupInterleaved
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _gpt, _legacy_names, _parts
+from orrery.families import _gpt, _legacy_names, gptj
 from orrery.families._config import Config
-from orrery.families._keys import size
 from orrery.models.decoder import Decoder
-from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.heads import LanguageModelHead
-from orrery.nn.norms import LayerNorm
-from orrery.nn.positions.rotary import Rotary
 
 ARCHITECTURE = "CodeGenForCausalLM"
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": size(50400),
-    "n_positions": 2048,
-    "n_embd": size(4096),
-    "n_layer": size(28),
-    "n_head": 16,
-    "rotary_dim": size(64),
-    "n_inner": size(None),
-    "activation_function": "gelu_new",
-    "resid_pdrop": 0.0,
-    "embd_pdrop": 0.0,
-    "attn_pdrop": 0.0,
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": False,
-}
+DEFAULTS: Mapping[str, Any] = gptj.DEFAULTS
 TINY = {"vocab_size": 61, "n_positions": 48, "n_embd": 24, "n_layer": 2, "n_head": 4, "rotary_dim": 4}
-_FIXED = {"rotary": True, "scale_attn_weights": True}
 _IGNORED = ("summary_*", "n_ctx")
 _ALIASES = {
     "hidden_size": "n_embd",
@@ -55,26 +35,13 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     Raises:
         ModelFileError: the heads cannot be divided by four.
     """
-    c = Config("codegen", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED, aliases=_ALIASES)
+    c = Config("codegen", config, DEFAULTS, fixed=gptj.FIXED, ignored=_IGNORED, aliases=_ALIASES)
     if c["n_head"] % _PARTS:
         raise ModelFileError(
             f"codegen: n_head = {c['n_head']} is not divisible by {_PARTS}",
             f"its files hold queries, values and keys in {_PARTS} parts; choose a multiple of {_PARTS}",
         )
-    norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"])
-    branches = {
-        "attention": _gpt.attention(c, position="rotary"),
-        "feed_forward": MLP.Spec(
-            hidden=c["n_inner"] or 4 * c["n_embd"], activation=c.activation("activation_function")
-        ),
-    }
-    return _gpt.decoder(
-        c,
-        _parts.parallel(branches, pre=norm, dropout=c["resid_pdrop"]),
-        final=norm,
-        positions={"rotary": Rotary.Spec(width=c["rotary_dim"], interleaved=True)},
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=True),
-    )
+    return gptj.decoder(c)
 
 
 LEGACY_NAMES = _legacy_names.CAUSAL

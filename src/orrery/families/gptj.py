@@ -35,13 +35,17 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": False,
 }
 TINY = {"vocab_size": 61, "n_positions": 48, "n_embd": 24, "n_layer": 2, "n_head": 3, "rotary_dim": 4}
-_FIXED = {"rotary": True, "scale_attn_weights": True}
+FIXED = {"rotary": True, "scale_attn_weights": True}
 _IGNORED = ("summary_*",)
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("gptj", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    return decoder(Config("gptj", config, DEFAULTS, fixed=FIXED, ignored=_IGNORED))
+
+
+def decoder(c: Config) -> Decoder.Spec:
+    """Return the decoder that settings of GPT-J describe, for its kin too."""
     norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"])
     branches = {
         "attention": _gpt.attention(c, position="rotary"),

@@ -4,10 +4,10 @@ A router computes in float32 at least, whatever the model's dtype: a rounded sco
 ("selective precision", Fedus et al. 2021, section 2.4).
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, final
 
 import torch
 import torch.nn.functional as F
@@ -200,15 +200,40 @@ class SoftmaxRouter(nn.Module):
         return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
 
 
-class SigmoidRouter(nn.Module):
-    """``scores = sigmoid(W x)``; chosen by ``scores + correction``, weighed by ``scores`` (DeepSeek-V3, 2.1.2).
+class _CorrectedRouter(nn.Module, ABC):
+    """Experts chosen by ``scores + correction`` and weighed by ``scores``.
 
     The correction balances the load without a loss: it is raised for idle experts and lowered for busy ones.
-    Differs from the paper: nothing here moves it. It comes from a file, has no gradient, and is zero in a new model.
-    Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
+    Differs from the papers: nothing here moves it. It comes from a file, has no gradient, and is zero in a new model.
     """
 
     multiplies_itself: ClassVar[frozenset[str]] = frozenset({"linear"})
+
+    def __init__(self, spec: RouterSpec, width: int) -> None:
+        super().__init__()
+        _check(spec.choice, spec.experts)
+        self.linear = nn.Linear(width, spec.experts, bias=False)
+        self.correction = nn.Parameter(torch.zeros(spec.experts), requires_grad=False)
+        self.choice, self.weighing = spec.choice, spec.weighing
+
+    @abstractmethod
+    def scores(self, logits_NX: Float[Tensor, "N X"]) -> Float[Tensor, "N X"]:
+        """Return the scores of all experts."""
+
+    def forward(self, x_ND: Float[Tensor, "N D"], show: Callable[[str, Tensor], Tensor] = unseen) -> Routing:
+        """Return the chosen experts of each token and their weights; ``show`` sees the logits, and may replace them."""
+        logits_NX = show("router_logits", _logits(self.linear, x_ND))
+        scores_NX = self.scores(logits_NX)
+        chosen_NE = self.choice.of(scores_NX + self.correction)
+        return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
+
+
+@final
+class SigmoidRouter(_CorrectedRouter):
+    """``scores = sigmoid(W x)``, chosen with a correction (DeepSeek-V3, 2.1.2).
+
+    Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
+    """
 
     @spec
     class Spec(RouterSpec):
@@ -218,29 +243,17 @@ class SigmoidRouter(nn.Module):
             """Return the router."""
             return SigmoidRouter(self, width)
 
-    def __init__(self, spec: Spec, width: int) -> None:
-        super().__init__()
-        _check(spec.choice, spec.experts)
-        self.linear = nn.Linear(width, spec.experts, bias=False)
-        self.correction = nn.Parameter(torch.zeros(spec.experts), requires_grad=False)
-        self.choice, self.weighing = spec.choice, spec.weighing
-
-    def forward(self, x_ND: Float[Tensor, "N D"], show: Callable[[str, Tensor], Tensor] = unseen) -> Routing:
-        """Return the chosen experts of each token and their weights; ``show`` sees the logits, and may replace them."""
-        logits_NX = show("router_logits", _logits(self.linear, x_ND))
-        scores_NX = logits_NX.sigmoid()
-        chosen_NE = self.choice.of(scores_NX + self.correction)
-        return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
+    def scores(self, logits_NX: Float[Tensor, "N X"]) -> Float[Tensor, "N X"]:
+        """Return each expert's own score."""
+        return logits_NX.sigmoid()
 
 
-class CorrectedSoftmaxRouter(nn.Module):
-    """``scores = softmax(W x)``; chosen by ``scores + correction``, weighed by ``scores`` (ERNIE 4.5).
+@final
+class CorrectedSoftmaxRouter(_CorrectedRouter):
+    """``scores = softmax(W x)``, chosen with a correction (ERNIE 4.5).
 
-    The correction balances the load without a loss, as in ``SigmoidRouter``; nothing here moves it.
     Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
     """
-
-    multiplies_itself: ClassVar[frozenset[str]] = frozenset({"linear"})
 
     @spec
     class Spec(RouterSpec):
@@ -250,19 +263,9 @@ class CorrectedSoftmaxRouter(nn.Module):
             """Return the router."""
             return CorrectedSoftmaxRouter(self, width)
 
-    def __init__(self, spec: Spec, width: int) -> None:
-        super().__init__()
-        _check(spec.choice, spec.experts)
-        self.linear = nn.Linear(width, spec.experts, bias=False)
-        self.correction = nn.Parameter(torch.zeros(spec.experts), requires_grad=False)
-        self.choice, self.weighing = spec.choice, spec.weighing
-
-    def forward(self, x_ND: Float[Tensor, "N D"], show: Callable[[str, Tensor], Tensor] = unseen) -> Routing:
-        """Return the chosen experts of each token and their weights; ``show`` sees the logits, and may replace them."""
-        logits_NX = show("router_logits", _logits(self.linear, x_ND))
-        scores_NX = logits_NX.softmax(-1)
-        chosen_NE = self.choice.of(scores_NX + self.correction)
-        return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
+    def scores(self, logits_NX: Float[Tensor, "N X"]) -> Float[Tensor, "N X"]:
+        """Return the experts' shares."""
+        return logits_NX.softmax(-1)
 
 
 class SparseMixerRouter(nn.Module):
