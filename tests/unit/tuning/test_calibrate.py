@@ -13,7 +13,7 @@ from orrery.tuning._gptq import DAMPING, solved
 from orrery.tuning._whole_numbers import rounded, written_out
 from orrery.tuning.blocks import store_table
 from orrery.tuning.quantise import Quantise
-from tiny_models import TOKENIZER, tiny
+from tiny_models import TOKENIZER, smallest, tiny
 
 IDS = torch.randint(0, TOKENIZER.size, (8, 24), generator=torch.Generator().manual_seed(1))
 FOUR = Quantise(bits=4, group=8)
@@ -131,3 +131,16 @@ def test_a_table_in_blocks_is_that_of_the_gguf_package_and_is_tied_still():
     assert float((model.logits(IDS) - before).detach().abs().max()) < 0.1
     assert model.transforms == (transform,)
     assert isinstance(tuning.merge(model).head.vocabulary, torch.nn.Linear)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "mixtral", "deepseek_v3", "mamba2", "rwkv", "lfm2"])
+def test_every_kind_of_decoder_can_be_read_for(family):
+    """Experts that no token reaches among them, and matrices that no input but zeros meets."""
+    plain, chosen = smallest(family), smallest(family)
+    ids = torch.randint(0, plain.spec.vocabulary, (4, 12), generator=torch.Generator().manual_seed(0))
+    few = Quantise(bits=4, group=4)
+    with torch.no_grad():
+        apply_calibrated(few, chosen, lambda: chosen.logits(ids))
+        nearest = few.apply(smallest(family))
+        apart = [float((model.logits(ids) - plain.logits(ids)).square().mean()) for model in (chosen, nearest)]
+    assert 0 < apart[0] < apart[1]
