@@ -58,11 +58,13 @@ def rank(
     found = run(lambda items, names: lm.pair_scores(items, names=names, **settings), given, pairs)
     if cut := sum(one is not None and one.cut > 0 for one in found):
         print(f"{cut:,} documents were cut: with their query they are longer than a row", file=sys.stderr)
-    asked = dict.fromkeys(one for one, _ in pairs)
-    for own in asked:
+    asked = dict[str | None, list[int]]()
+    for number, (own, _) in enumerate(pairs):
+        asked.setdefault(own, []).append(number)
+    for own, numbers in asked.items():
         if queries is not None and not reading.json:
             print(f"# {one_line(str(own))}")
-        _print(given, found, [n for n, pair in enumerate(pairs) if pair[0] == own], reading, top_n)
+        _print(given, found, numbers, reading, top_n)
 
 
 def _print(
