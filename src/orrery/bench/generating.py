@@ -114,8 +114,8 @@ def bench_generate(
     Raises:
         UsageError: a case does not fit the context, or another peer's file cannot hold the model.
     """
-    with ExitStack() as held:
-        aside = Path(held.enter_context(TemporaryDirectory(prefix="orrery-bench-")))
+    with TemporaryDirectory(prefix="orrery-bench-") as folder, ExitStack() as held:
+        aside = Path(folder)
         numbers = torch.float32 if dtype == "float32" else torch.bfloat16
         given = Path(model) if Path(model).exists() else make_model(model, aside / "model", numbers, say)
         stored = _read(given, dtype)
@@ -133,7 +133,8 @@ def bench_generate(
         for case in cases:
             series.append(measure(opened, case, stored.model.spec.vocabulary or 1, rounds, say, probe))
             say(f"{case.name}: {', '.join(map(_told, series[-1]))}")
-    equal = equal_tokens(model, given, peers, say)
+        held.close()  # one program after another holds the weights from here on
+        equal = equal_tokens(model, given, peers, aside, say)
     return Measured(
         f"{model} {dtype}",
         described(stored.model, stored.kernel),
@@ -206,22 +207,22 @@ def step_bytes(model: Model, case: Case) -> int:
     return weights + case.rows * cache_bytes(model.spec, model.dtype, held)
 
 
-def equal_tokens(model: str, given: Path, peers: Sequence[str], say: Say) -> dict[str, tuple[int, int]]:
+def equal_tokens(model: str, given: Path, peers: Sequence[str], aside: Path, say: Say) -> dict[str, tuple[int, int]]:
     """Return by peer how many greedy tokens in float32 are ours; ours are those of the matrices as they are stored."""
     if not peers:
         return {}
-    found = {}
-    with TemporaryDirectory(prefix="orrery-bench-") as aside:
-        if not given.exists():
-            given = make_model(model, Path(aside) / "model", torch.float32, say)
-        stored = _read(given, "float32")
-        prompts = Case(1, 32, CHECKED).prompts(stored.model.spec.vocabulary or 1)
-        ours = Orrery(stored).write(prompts, CHECKED)
-        plain = _unpacked(given, "float32", Path(aside), say) if given.is_file() else stored
-        for peer in peers:
-            say(f"{peer}: the same tokens in float32?")
-            with closing(open_peer(peer, plain, "f32", 1, Path(aside))) as other:
-                found[peer] = agreement(ours, other.write(prompts, CHECKED))
+    found, exact = {}, aside / "float32"
+    exact.mkdir()
+    if aside in given.parents:  # random weights, which may have been made in another dtype
+        given = make_model(model, exact / "model", torch.float32, say)
+    stored = _read(given, "float32")
+    prompts = Case(1, 32, CHECKED).prompts(stored.model.spec.vocabulary or 1)
+    ours = Orrery(stored).write(prompts, CHECKED)
+    plain = _unpacked(given, "float32", aside, say) if given.is_file() else stored
+    for peer in peers:
+        say(f"{peer}: the same tokens in float32?")
+        with closing(open_peer(peer, plain, "f32", 1, exact)) as other:
+            found[peer] = agreement(ours, other.write(prompts, CHECKED))
     return found
 
 
