@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterable
+from math import prod
 
 import torch
 from torch import nn
 
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.positions.sinusoidal_table import SinusoidalTable
+from orrery.tuning import BlockEmbedding, shapes_of
 
 
 def matmul_parameters(model: nn.Module) -> int:
@@ -15,12 +17,13 @@ def matmul_parameters(model: nn.Module) -> int:
 
     An embedding tied to the head is counted, for the head multiplies by it.
     """
-    multiplied = {}
+    shapes, multiplied = shapes_of(model), set[int]()
     for module in model.modules():
-        for parameter in module.parameters(recurse=False):
-            if parameter.ndim >= 2 and not isinstance(module, nn.Embedding | SinusoidalTable):
-                multiplied[id(parameter)] = parameter.numel()
-    return sum(multiplied.values())
+        if isinstance(module, nn.Embedding | BlockEmbedding | SinusoidalTable):
+            continue
+        scale = getattr(module, "weight_scale", None)  # of whole numbers: no weight of its own
+        multiplied |= {id(one) for one in module.parameters(recurse=False) if one.ndim >= 2 and one is not scale}
+    return sum(prod(shapes[one]) for one in multiplied)
 
 
 def multiplied_parameters(model: nn.Module) -> int:

@@ -9,6 +9,7 @@ from torch import nn
 
 from orrery.models.distinct_blocks import distinct_blocks
 from orrery.models.model import ModelSpec
+from orrery.tuning import shapes_of
 
 Sort = Literal["weight", "vector", "position", "unembedding"]
 """What conventions ask of a tensor: a matrix, biases and norms, a table of positions, the head's matrix."""
@@ -80,13 +81,13 @@ def matrices(model: nn.Module, copies: Callable[[str], int] = lambda name: 1) ->
         model: the model.
         copies: how many blocks a tensor's block stands for.
     """
-    own = dict(model.named_parameters())
+    own, shapes = dict(model.named_parameters()), shapes_of(model)
     found: dict[str, Matrix] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         block = _BLOCK.search(name)
         head = name if block is None else name[: block.end()]
         path = head + re.sub(r"(?<=\.)\d+(?=\.)", "*", name[len(head) :]) if block else name
-        shape, tied = tuple(parameter.shape), name not in own
+        shape, tied = shapes[id(parameter)], name not in own
         if path in found:
             one = found[path]
             found[path] = Matrix(**{**vars(one), "copies": one.copies + copies(name)})

@@ -9,7 +9,7 @@ from orrery.models.distinct_blocks import DistinctBlocks, Group, distinct_blocks
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import ModelSpec
 from orrery.nn.spec import Value
-from orrery.tuning import Transform
+from orrery.tuning import Transform, numbers_of
 
 _RANGES = 4
 
@@ -76,9 +76,9 @@ def _added(spec: ModelSpec, transforms: Sequence[Transform]) -> Iterator[Node]:
     model = build_on_meta(spec) if transforms else None
     for number, transform in enumerate(transforms, start=1):
         assert model is not None
-        before = sum(parameter.numel() for parameter in model.parameters())
+        before = numbers_of(model)
         model = transform.apply(model)
-        added = sum(parameter.numel() for parameter in model.parameters()) - before
+        added = numbers_of(model) - before
         settings = {f.name: _text(getattr(transform, f.name)) for f in fields(transform)}
         yield Node(f"transform {number}", transform.kind, settings, added)
 

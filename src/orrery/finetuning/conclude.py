@@ -19,6 +19,7 @@ from orrery.language_model.load import load
 from orrery.reports.status import Waiting, waiting
 from orrery.training.config import Recipe
 from orrery.training.folder import RunFolder
+from orrery.tuning import numbers_of
 
 REPORT, SCORES = "report.html", "scores.json"
 PARTS = {"row": "row", "text": "row (by its text)", "prompt": "first prompt"}
@@ -87,7 +88,7 @@ def held_back(recipe: Recipe) -> str:
 
 def facts(recipe: Recipe, lm: Any, source: Any, records: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Return what the run was: data, model, steps, seed."""
-    parameters = sum(parameter.numel() for parameter in lm.model.parameters())
+    parameters = numbers_of(lm.model)
     steps = records[-1]["step"] if records else 0
     begun = recipe.model.begin or "fresh weights"
     return [

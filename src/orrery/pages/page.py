@@ -11,6 +11,7 @@ from typing import Any, final
 from orrery.checkpoints.disk import write_text
 from orrery.language_model.model import LanguageModel
 from orrery.pages.assets import asset_url, assets, inlined_modules, policy_hash, served_modules
+from orrery.tuning import matrices_kept
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload, to_json
 from orrery.views._view import Subject, fitting, shown
@@ -18,6 +19,8 @@ from orrery.views.tokens import session
 
 LARGEST = 32 << 20
 """Bytes of a saved page."""
+MOST = 1 << 30
+"""Bytes of matrices that are unpacked once for all views, while a page is made."""
 _BEGIN = 'import "#see/main.js";'
 
 
@@ -52,7 +55,8 @@ class Page:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
             f'<script type="importmap">{inlined_modules()}</script>'
         )
-        held = to_json(self._held()).replace("<", "\\u003c")
+        with matrices_kept(MOST):
+            held = to_json(self._held()).replace("<", "\\u003c")
         return _filled(
             head,
             f'<script type="application/json" id="held">{held}</script>\n<script type="module">{_BEGIN}</script>',

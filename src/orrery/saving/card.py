@@ -7,6 +7,7 @@ from typing import Any
 import orrery
 from orrery.families import library_of
 from orrery.models.model import Model
+from orrery.tuning import numbers_of
 
 _CONTINUES = "text-generation"
 _TASKS: Mapping[str, str] = {
@@ -39,7 +40,7 @@ def model_card(family: str, model: Model, facts: Mapping[str, Any]) -> str:
         facts: what is known: ``name``, ``license``, ``data``, ``tokens``, ``evaluation`` (a mapping of metrics),
             ``limits``, ``command``. What is absent is called "not recorded", never guessed.
     """
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    parameters = numbers_of(model)
     task = pipeline_tag(model)
     header = {"library_name": library_of(family), "pipeline_tag": task, "tags": ["orrery", family]}
     if "license" in facts:

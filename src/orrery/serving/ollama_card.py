@@ -16,6 +16,7 @@ from orrery.serving.served import Served
 from orrery.serving.thinking import thinking
 from orrery.text.chat.reasoning import reasoning_marks
 from orrery.text.infill import infill_of
+from orrery.tuning import numbers_of
 
 VERSION = "0.33.0"
 """The version of Ollama's interface that is answered: clients refuse to speak to one that they call too old."""
@@ -123,9 +124,8 @@ def _found(served: Served) -> Found:
     weights = list(served.lm.model.parameters())
     kinds = tuple(sorted({str(one.dtype).removeprefix("torch.") for one in weights}))
     size = sum(one.numel() * one.element_size() for one in weights)
-    return Found(
-        served.name, served.stored.folder, size, served.lm.family or "", sum(one.numel() for one in weights), kinds
-    )
+    numbers = numbers_of(served.lm.model)
+    return Found(served.name, served.stored.folder, size, served.lm.family or "", numbers, kinds)
 
 
 def _digest(served: Served, found: Found, name: str) -> str:

@@ -1,6 +1,7 @@
 """What happens to a text before it is cut into tokens: normalisation, then words."""
 
 import json
+from typing import Any
 
 import tokenizers
 
@@ -21,7 +22,7 @@ class Stages:
                 "its steps cannot be taken one at a time: use encode()",
             )
         self._tokenizer = tokenizer
-        self._rule = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition)).pre_tokenizer
+        self._rule = _rule(tokenizer)
 
     def normalise(self, text: str) -> str:
         """Return the text as the tokenizer sees it (lower case, NFKC, ...)."""
@@ -34,6 +35,13 @@ class Stages:
             return [normal] * bool(normal)
         with panics_told():
             return [word for word, _ in self._rule.pre_tokenize_str(normal)]
+
+
+def _rule(tokenizer: Tokenizer) -> Any:
+    """Return what cuts a text into words, without the vocabulary, which takes the engine long to read."""
+    alone = {"version": "1.0", "model": {"type": "WordLevel", "vocab": {}, "unk_token": ""}}
+    rule = json.dumps({**alone, "pre_tokenizer": tokenizer.definition.get("pre_tokenizer")})
+    return tokenizers.Tokenizer.from_str(rule).pre_tokenizer
 
 
 def surfaces(tokenizer: Tokenizer, text: str) -> list[tuple[int, str]]:

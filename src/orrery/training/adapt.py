@@ -7,7 +7,7 @@ from typing import Any
 from orrery.errors import ModelFileError, UsageError
 from orrery.models.model import Model
 from orrery.training.config import ModelSettings
-from orrery.tuning import Adapter, Transform, from_json
+from orrery.tuning import Adapter, Transform, from_json, numbers_of
 
 
 def adapter_of(settings: ModelSettings, heads: Iterable[str] = ()) -> Transform | None:
@@ -45,6 +45,6 @@ def adapt(model: Model, transform: Transform | None, seed: int) -> list[str]:
     learns = [parameter for parameter in model.parameters() if parameter.requires_grad]
     new = sum(parameter.numel() for parameter in learns if id(parameter) not in there)
     beside = sum(parameter.numel() for parameter in learns if id(parameter) in there)
-    frozen = sum(parameter.numel() for parameter in model.parameters() if not parameter.requires_grad)
+    frozen = numbers_of(model) - new - beside
     said = f"adapter {transform.kind}: {new:,} numbers of its own learn; frozen: {frozen:,} numbers of the model"
     return [said, *([f"beside the adapter learn {beside:,} numbers of the model"] if beside else [])]

@@ -8,7 +8,15 @@ if TYPE_CHECKING:
     from orrery.tuning._adapter import Adapter
     from orrery.tuning._calibrate import apply_calibrated
     from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable, spec_json
-    from orrery.tuning._linear import BlockEmbedding, TransformedLinear, matrix_of, merge, numbers_of
+    from orrery.tuning._linear import (
+        BlockEmbedding,
+        TransformedLinear,
+        matrices_kept,
+        matrix_of,
+        merge,
+        numbers_of,
+        shapes_of,
+    )
     from orrery.tuning._registry import from_json, load_transform, names, register
     from orrery.tuning._row_adapters import RowAdapters, lora_pairs
     from orrery.tuning._transform import Transform
@@ -25,6 +33,7 @@ __all__ = [
     "from_json",
     "load_transform",
     "lora_pairs",
+    "matrices_kept",
     "matrix_of",
     "merge",
     "names",
@@ -32,6 +41,7 @@ __all__ = [
     "refuse_transformed",
     "refuse_untrainable",
     "register",
+    "shapes_of",
     "spec_json",
 ]
 
@@ -42,7 +52,15 @@ __getattr__ = lazily(
         "_adapter": ("Adapter",),
         "_calibrate": ("apply_calibrated",),
         "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable", "spec_json"),
-        "_linear": ("BlockEmbedding", "TransformedLinear", "matrix_of", "merge", "numbers_of"),
+        "_linear": (
+            "BlockEmbedding",
+            "TransformedLinear",
+            "matrices_kept",
+            "matrix_of",
+            "merge",
+            "numbers_of",
+            "shapes_of",
+        ),
         "_row_adapters": ("RowAdapters", "lora_pairs"),
         "_registry": ("from_json", "load_transform", "names", "register"),
         "_transform": ("Transform",),

@@ -1,9 +1,12 @@
 """Linear maps that transforms put in the place of others: found by name, replaced everywhere, merged again."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import prod
 
 import torch
 from jaxtyping import Float, Int
@@ -104,21 +107,57 @@ class BlockEmbedding(nn.Module):
 
 def matrix_of(module: nn.Module) -> Tensor:
     """Return the matrix of a linear, or the table of an embedding, as floats, whatever form it is stored in."""
-    if isinstance(module, TransformedLinear | BlockEmbedding):
-        return module.matrix().detach()
-    found: Tensor = module.get_parameter("weight")
-    return found.detach()
+    if not isinstance(module, TransformedLinear | BlockEmbedding):
+        found: Tensor = module.get_parameter("weight")
+        return found.detach()
+    kept = _kept.get()
+    return module.matrix().detach() if kept is None else kept.matrix_of(module)
+
+
+@contextmanager
+def matrices_kept(most: int) -> Iterator[None]:
+    """Keep what ``matrix_of`` makes until the end of the block, within so many bytes: no weight may change in it."""
+    token = _kept.set(_Kept(most))
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+class _Kept:
+    """Matrices by the module that they are of, those that were asked for first."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+        self.of: dict[nn.Module, Tensor] = {}
+
+    def matrix_of(self, module: TransformedLinear | BlockEmbedding) -> Tensor:
+        if module not in self.of:
+            matrix = module.matrix().detach()
+            if matrix.nbytes > self.left:
+                return matrix
+            self.left -= matrix.nbytes
+            self.of[module] = matrix
+        return self.of[module]
+
+
+_kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+
+
+def shapes_of(model: nn.Module) -> dict[int, tuple[int, ...]]:
+    """Return the shape of what each parameter stands for, by its identity, whatever form it is stored in."""
+    found = {id(parameter): tuple(parameter.shape) for parameter in model.parameters()}
+    for module in model.modules():
+        if isinstance(module, BlockEmbedding):
+            found[id(module.weight)] = (module.num_embeddings, module.embedding_dim)
+        elif isinstance(module, TransformedLinear) and module.stored_as is not None:
+            found[id(module.weight)] = (module.out_features, module.in_features)
+    return found
 
 
 def numbers_of(model: nn.Module) -> int:
     """Return how many numbers a model has, tied ones once, whatever form its matrices are stored in."""
-    found = {id(parameter): parameter.numel() for parameter in model.parameters()}
-    for module in model.modules():
-        if isinstance(module, BlockEmbedding):
-            found[id(module.weight)] = module.num_embeddings * module.embedding_dim
-        elif isinstance(module, TransformedLinear) and module.stored_as is not None:
-            found[id(module.weight)] = module.out_features * module.in_features
-    return sum(found.values())
+    return sum(prod(shape) for shape in shapes_of(model).values())
 
 
 @dataclass(frozen=True)

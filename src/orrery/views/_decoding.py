@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any, final
 
 import torch
@@ -22,6 +23,8 @@ BOUNDS = {torch.float64: 1e-9, torch.float32: 1e-4}
 """Nats between a cost read token by token and that of one pass; of 16-bit weights ``COARSE``."""
 COARSE = 2e-2
 MOST_STEPS, MOST_BEAMS, MOST_SAMPLES = 48, 8, 8
+MOST_LOGITS = 1 << 24
+"""Logits that the rows of one pass may have."""
 
 
 @final
@@ -52,23 +55,39 @@ class Prompt:
 
     def logits(self, answer: Sequence[int]) -> Float[Tensor, "N V"]:
         """Return the logits behind the prompt and behind each token of an answer, from one pass over all of them."""
+        return next(self.all_logits([answer]))
+
+    def all_logits(self, answers: Sequence[Sequence[int]]) -> Iterator[Float[Tensor, "N V"]]:
+        """Yield the ``logits`` of answers, one after another; those of one length that stand together share a pass."""
+        for length, group in groupby(answers, len):
+            rows, size = list(group), MOST_LOGITS // ((len(self.ids) + length) * self.inside.lm.tokenizer.size)
+            for start in range(0, len(rows), max(1, size)):
+                for logits_LV in self._read(rows[start : start + max(1, size)]):
+                    yield self._allowed(logits_LV[-length - 1 :])
+
+    def _read(self, answers: Sequence[Sequence[int]]) -> Float[Tensor, "B L V"]:
         lm = self.inside.lm
-        if reads_apart(lm._stored):
-            first = lm.model.first_token
-            logits_BLV = lm.logits([self.ids], decoder_input_ids=[[*([] if first is None else [first]), *answer]])
-        else:
-            logits_BLV = lm.logits([[*self.ids, *answer]])
-        logits_NV = logits_BLV[0, -len(answer) - 1 :]
-        return VocabularyLimit(lm.tokenizer.size)(logits_NV).to(torch.promote_types(logits_NV.dtype, torch.float32))
+        if not reads_apart(lm._stored):
+            return lm.logits([[*self.ids, *answer] for answer in answers])
+        first = [] if lm.model.first_token is None else [lm.model.first_token]
+        return lm.logits([self.ids] * len(answers), decoder_input_ids=[[*first, *answer] for answer in answers])
+
+    def _allowed(self, logits_NV: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
+        """Return logits without what has no spelling, in float32 at least."""
+        limit = VocabularyLimit(self.inside.lm.tokenizer.size)
+        return limit(logits_NV).to(torch.promote_types(logits_NV.dtype, torch.float32))
 
 
 def ways(tree: Node) -> Iterator[list[Node]]:
-    """Yield every way from the root to a leaf."""
-    for child in tree.sorted():
-        if child.children:
-            yield from ([child, *way] for way in ways(child))
-        else:
-            yield [child]
+    """Yield every way from the root through nodes that something follows, as far as they go.
+
+    What follows them is judged by the same passes: nodes that have one above them in common need one pass.
+    """
+    inner = [child for child in tree.sorted() if child.children]
+    if not inner:
+        yield [tree]
+    for child in inner:
+        yield from ([tree, *way] for way in ways(child))
 
 
 @torch.no_grad()
@@ -86,14 +105,17 @@ def checks(prompt: Prompt, tree: Node, beam_1: Sequence[int], greedy: Sequence[i
         sequence; one beam is greedy decoding.
     """
     mass = cost = 0.0
-    for way in ways(tree):
-        inner = [tree, *way[:-1]]
-        logp_NV = prompt.logits([node.token for node in way[:-1]]).log_softmax(-1)
+    found = sorted(ways(tree), key=len)
+    read = prompt.all_logits([[node.token for node in way[1:]] for way in found])
+    for way, logits_NV in zip(found, read, strict=True):
         reached = 0.0
-        for place, node in enumerate(inner):
-            reached -= float(logp_NV[place, way[place].token])
-            cost = max(cost, abs(way[place].total - reached) / max(1.0, reached))
-            mass = max(mass, abs(_mass(node, logp_NV[place]) - 1))
+        for place, (node, logp_V) in enumerate(zip(way, logits_NV.log_softmax(-1), strict=True)):
+            for child in node.children.values():
+                total = reached - float(logp_V[child.token])
+                cost = max(cost, abs(child.total - total) / max(1.0, total))
+            mass = max(mass, abs(_mass(node, logp_V) - 1))
+            if place + 1 < len(way):
+                reached -= float(logp_V[way[place + 1].token])
     bound = BOUNDS.get(prompt.inside.lm.model.dtype, COARSE)
     other = sum(a != b for a, b in zip(beam_1, greedy, strict=False)) + abs(len(beam_1) - len(greedy))
     return [

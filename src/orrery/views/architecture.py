@@ -9,6 +9,7 @@ from orrery.inspection.checks import Check
 from orrery.inspection.memory import trace_bytes
 from orrery.nn.inputs import Tokens
 from orrery.schema.section import Section
+from orrery.tuning import numbers_of
 from orrery.views._graph import Graph, graph_of, plain
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
@@ -46,7 +47,7 @@ class Architecture(View):
         model = subject.lm.model
         root = tree(model.spec, subject.lm._stored.name, model.transforms)
         graph, sides = graph_of(root), _shapes(subject)
-        numbers = sum(parameter.numel() for parameter in model.parameters())
+        numbers = numbers_of(model)
         facts = {
             "assembly": root.kind,
             "family": subject.lm.family,
@@ -77,7 +78,7 @@ Sides = Mapping[str, list[int | str]]
 def _shapes(subject: Subject) -> Sides:
     """Return the shapes of a pass by its keys; none where it would take too long or the context is too short."""
     model = subject.lm.model
-    if sum(parameter.numel() for parameter in model.parameters()) > LARGEST or subject.lm.context <= SOURCE:
+    if numbers_of(model) > LARGEST or subject.lm.context <= SOURCE:
         return {}
     reads = list(model.spec.inputs.values())
     base = trace_bytes(model, TOKENS, source_length=SOURCE).shapes

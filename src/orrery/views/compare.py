@@ -11,6 +11,7 @@ from orrery.inspection.checks import Check
 from orrery.reading.architecture import described, is_family, of_family
 from orrery.reading.read import locate
 from orrery.schema.section import Section
+from orrery.tuning import numbers_of
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
 
@@ -64,7 +65,7 @@ class Compare(View):
             "differences": found,
             "parameters": [own.parameters or 0, other.parameters or 0],
         }
-        numbers = sum(parameter.numel() for parameter in model.parameters())
+        numbers = numbers_of(model)
         added = sum(node.parameters or 0 for node in own.children if node.name.startswith("transform "))
         return Payload(
             facts,

@@ -15,7 +15,7 @@ from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
 
 BEST = 256
-"""Tokens of a distribution that are spelt."""
+"""Tokens of a distribution that are spelt, and whose probabilities are told."""
 
 
 class DecodeSettings(Section):
@@ -138,9 +138,11 @@ def _distribution(prompt: Prompt, asked: DecodeSettings) -> Payload:
     assert asked.path is not None
     answer = _path(asked.path)
     logits_V = prompt.logits(answer)[-1]
-    best = logits_V.topk(min(BEST, int(logits_V.isfinite().sum()))).indices.tolist()
-    facts = {"path": answer, "best": [{"id": id, "text": prompt.inside.spell(id)} for id in best]}
-    return Payload(facts, {"logits": logits_V.float(), "drawn": drawn(prompt, logits_V, answer, **asked.sampling)})
+    best_K = logits_V.topk(min(BEST, int(logits_V.isfinite().sum()))).indices
+    facts = {"path": answer, "best": [{"id": id, "text": prompt.inside.spell(id)} for id in best_K.tolist()]}
+    # What is drawn follows from the logits: the probabilities of the best show whether a reader's own agree.
+    drawn_K = drawn(prompt, logits_V, answer, **asked.sampling)[best_K]
+    return Payload(facts, {"logits": logits_V.float(), "drawn": drawn_K})
 
 
 def _path(text: str) -> list[int]:

@@ -75,11 +75,11 @@ class LogitsView(View):
         """Return the likeliest tokens, and what each part adds to the logit of one."""
         inside = subject.seen
         logits_V = inside.first.logits[0, asked.position].float()
-        log_V = logits_V.log_softmax(-1)
+        log_V = logits_V.double().log_softmax(-1)  # the rounding of float32 adds up over large vocabularies
         best_K = _named(log_V, asked.named)
-        mass = Check("the probabilities sum to one", abs(float(log_V.double().exp().sum()) - 1), 1e-5)
+        mass = Check("the probabilities sum to one", abs(float(log_V.exp().sum()) - 1), 1e-9)
         facts: dict[str, Any] = {"position": asked.position, "entropy": float(torch.special.entr(log_V.exp()).sum())}
-        tensors = {"id": best_K.int(), "log_probability": log_V[best_K], "logit": logits_V[best_K]}
+        tensors = {"id": best_K.int(), "log_probability": log_V[best_K].float(), "logit": logits_V[best_K]}
         token = int(log_V.argmax()) if asked.token is None else asked.token
         named = [*best_K.tolist(), token, *([] if asked.against is None else [asked.against])]
         facts |= {"spelled": spelled(inside, named), "token": token, "against": asked.against}

@@ -13,7 +13,9 @@ from orrery.accounting.matrices import LECTURE, Convention, Matrix, matrices, ma
 from orrery.accounting.presets import gpt3
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
+from orrery.models.model import Model
 from orrery.schema.section import Section
+from orrery.tuning import BlockEmbedding, TransformedLinear, numbers_of
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
 
@@ -62,9 +64,9 @@ class Parameters(View):
         """Return the table of all matrices, or one of them."""
         model = subject.lm.model
         if asked.matrix is not None:
-            return _one(dict(model.named_parameters(remove_duplicate=False)), matrices(model), asked)
+            return _one(model, matrices(model), asked)
         found = matrices(model)
-        numbers = sum(parameter.numel() for parameter in model.parameters())
+        numbers = numbers_of(model)
         facts = {"matrices": [_told(one) for one in found], "numbers": numbers, "example": _example()}
         return Payload(facts, checks=[_sum(found, numbers), *_golden()])
 
@@ -99,11 +101,10 @@ def _golden() -> list[Check]:
 
 
 @torch.no_grad()
-def _one(tensors: dict[str, Tensor], found: list[Matrix], asked: ParametersSettings) -> Payload:
+def _one(model: Model, found: list[Matrix], asked: ParametersSettings) -> Payload:
     """Return a matrix, or one head of it, as a picture with its histogram."""
-    if asked.matrix not in tensors:
-        raise UsageError(f"the model has no tensor {str(asked.matrix)[:100]!r}", "the table lists their names")
-    weight_RC = _head(tensors[asked.matrix], next((one for one in found if one.path == asked.matrix), None), asked.head)
+    numbers = _numbers(model, str(asked.matrix))
+    weight_RC = _head(numbers, next((one for one in found if one.path == asked.matrix), None), asked.head)
     rows, columns = weight_RC.shape
     if asked.row is None or asked.column is None:
         cells_RC, step = _overview(weight_RC), _steps(weight_RC)
@@ -128,6 +129,19 @@ def _one(tensors: dict[str, Tensor], found: list[Matrix], asked: ParametersSetti
     }
     check = Check("the bars count every finite number once", float(abs(int(bins.sum()) - finite.numel())), 0.0)
     return Payload(facts, {"cells": cells_RC.float(), "bins": bins.float()}, [check])
+
+
+def _numbers(model: Model, name: str) -> Tensor:
+    """Return a tensor by its name, as floats where it is a matrix that is stored in another form."""
+    tensors = dict(model.named_parameters(remove_duplicate=False))
+    if name not in tensors:
+        raise UsageError(f"the model has no tensor {name[:100]!r}", "the table lists their names")
+    owner = model.get_submodule(name.rpartition(".")[0])
+    if tensors[name] is not getattr(owner, "weight", None):
+        return tensors[name]
+    if isinstance(owner, BlockEmbedding):
+        return owner.matrix()
+    return owner.stored() if isinstance(owner, TransformedLinear) else tensors[name]
 
 
 def _head(weight: Tensor, about: Matrix | None, head: int | None) -> Float[Tensor, "R C"]:

@@ -19,6 +19,7 @@ from orrery.nn.attention.kernels import eager
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.spec import traverse
 from orrery.schema.section import Section
+from orrery.tuning import TransformedLinear, numbers_of
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
 
@@ -69,9 +70,9 @@ class Planner(View):
         model, spec = subject.lm.model, subject.lm.model.spec
         weights = list(model.parameters())
         facts: dict[str, Any] = {
-            "numbers": sum(weight.numel() for weight in weights),
+            "numbers": numbers_of(model),
             "bytes": sum(weight.nbytes for weight in weights),
-            "size": weights[0].dtype.itemsize,
+            "size": model.dtype.itemsize,
             "multiplied": multiplied_parameters(model),
             "attention": [{"channels": channels, "keys": keys} for keys, channels in attention_by_window(spec).items()],
             "context": subject.lm.context,
@@ -80,14 +81,19 @@ class Planner(View):
             if spec.writes
             else [],
         }
-        # Kernels of recurrences hide their products, and others multiply by what they remember, which no weight is;
-        # the head of a row is multiplied once a row.
-        hidden = any(
-            isinstance(module, nn.RNNBase) or (isinstance(module, StatefulMixer) and not module.only_weights)
-            for module in model.modules()
-        )
-        counted = spec.writes and not hidden and facts["numbers"] <= COUNTED
+        # The head of a row is multiplied once a row.
+        counted = spec.writes and facts["numbers"] <= COUNTED and not any(map(_hides, model.modules()))
         return Payload(facts, checks=_counted(subject) if counted else [])
+
+
+def _hides(module: nn.Module) -> bool:
+    """Say whether torch sees no product of a module, or products with what is no weight.
+
+    Kernels of recurrences and of stored matrices hide theirs; other mixers multiply by what they remember.
+    """
+    if isinstance(module, TransformedLinear):
+        return module.stored_as is not None
+    return isinstance(module, nn.RNNBase) or (isinstance(module, StatefulMixer) and not module.only_weights)
 
 
 def attention_channels(spec: ModelSpec) -> int:

@@ -19,8 +19,8 @@ from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
 from orrery.views.attention import check_layer, site_of
 
-SAVED = 1 << 20
-"""Bytes of numbers that a saved page may hold of this view, before they are compressed."""
+SAVED = 640 << 10
+"""Bytes of numbers that a saved page may hold of this view; floats hardly become less when they are compressed."""
 
 
 class QkvSettings(Section):
@@ -77,9 +77,10 @@ def _all(inside: Inside) -> Iterator[tuple[QkvSettings, int]]:
         for number, site in enumerate(inside.sites):
             for layer in site.layers:
                 heads, queries, keys = inside.shapes[site.key(layer, "pattern")][1:]
-                width = inside.shapes[site.key(layer, "v")][-1]
+                width, stream = inside.shapes[site.key(layer, "v")][-1], inside.lm.model.spec.width
+                numbers = 2 * keys * width + 3 * stream + 4 * width + 5 * keys
                 for head in range(heads if query < queries else 0):
-                    yield QkvSettings(site=number, layer=layer, head=head, query=query), 8 * keys * width
+                    yield QkvSettings(site=number, layer=layer, head=head, query=query), 4 * numbers
 
 
 @dataclass(frozen=True)
@@ -221,8 +222,6 @@ class Steps:
         total_D = heads_HD.sum(0) + (0 if bias_D is None else bias_D.double())
         out_D = self.of("out")[self.query]
         tensors = {"head_out": heads_HD[self.head], "out": out_D}
-        if f"{self.path}.added" in self.inside:
-            tensors["added"] = self.of("added")[self.query]
         checks = [self._compare("the heads through W_o sum to the attention's output", out_D, total_D)]
         added = self.nodes.get(f"{self.path}.added")
         if isinstance(added, Same) and added.source == f"{self.path}.out":

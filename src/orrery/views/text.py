@@ -10,7 +10,7 @@ from orrery.inspection.checks import Check
 from orrery.schema.section import Section
 from orrery.text import Tokenizer
 from orrery.text.lattice import Lattice
-from orrery.text.merges import merge_steps
+from orrery.text.merges import merge_ranks, merging
 from orrery.text.sampling import Sampler, lattice_of
 from orrery.text.stages import Stages
 from orrery.text.steps import longest_matches
@@ -143,14 +143,13 @@ def whole(word: str) -> dict[str, Any]:
 
 def _merges(definition: Mapping[str, Any]) -> Cutter:
     """Return what tells the merges of a word: the symbols after each, what was merged, and when that was learnt."""
-    pairs = (pair if isinstance(pair, str) else " ".join(pair) for pair in definition["model"]["merges"])
-    ranks = {pair: rank for rank, pair in enumerate(pairs)}
+    ranks, steps_of = merge_ranks(definition), merging(definition)
     ignored = definition["model"]["vocab"] if definition["model"].get("ignore_merges") else {}
 
     def steps(word: str) -> dict[str, Any]:
         if word in ignored:
             return whole(word)
-        rows = merge_steps(definition, word)
+        rows = steps_of(word)
         told: list[dict[str, Any]] = [{"symbols": rows[0]}]
         for before, after in pairwise(rows):
             place = next(i for i, symbol in enumerate(after) if symbol != before[i])

@@ -3,11 +3,15 @@
 import pytest
 import torch
 
+import orrery
+from orrery.accounting.flops import multiplied_parameters
+from orrery.exporting.export import export_gguf
 from orrery.inspection.attribution.rerun import Rerun
 from orrery.inspection.interventions.interventions import Interventions
+from orrery.tuning import matrices_kept, matrix_of, numbers_of
 from orrery.views._inside import Inside
-from orrery.views._view import Subject, shown
-from views_toy import subject_of
+from orrery.views._view import Subject, fitting, shown
+from views_toy import language_model_of, subject_of
 
 WAYS = ("gradient", "gradient_times_input", "integrated")
 
@@ -74,3 +78,36 @@ def test_a_stream_that_an_edit_replaced_follows_from_nothing():
     subject = subject_of("bert")
     edited = Inside(subject.lm, subject.seen.given, [{"at": "blocks.0.resid_post", "op": "scale", "scale": 2.0}])
     assert shown("residual", Subject(subject.lm, edited), {}).checks == []
+
+
+def test_a_file_of_blocks_is_shown_in_its_numbers_and_every_check_passes(tmp_path):
+    plain = language_model_of("llama", hidden_size=64, intermediate_size=96, num_attention_heads=2)
+    file = export_gguf(plain._stored, tmp_path / "x.gguf", "q8_0").path
+    lm = orrery.load(file, "cpu", say=str)
+    assert lm.model.embed.token.weight.dtype == torch.uint8
+    subject = Subject(lm, Inside(lm, {"text": "the cat sat on"}))
+    told = {
+        view.kind: [shown(view.kind, subject, dict(asked)) for asked in view.saved(subject)]
+        for view in fitting(subject)
+    }
+    assert [check for payloads in told.values() for one in payloads for check in one.checks if not check.passed] == []
+    assert told["planner"][0].facts["numbers"] == told["parameters"][0].facts["numbers"] == numbers_of(plain.model)
+    assert multiplied_parameters(lm.model) == multiplied_parameters(plain.model)
+    name = "stack.blocks.0.feed_forward.branch.up.weight"
+    shapes = {one["path"]: one["shape"] for one in told["parameters"][0].facts["matrices"]}
+    assert shapes[name] == (96, 64)
+    cells = shown("parameters", subject, {"matrix": name}).tensors["cells"]
+    torch.testing.assert_close(cells, matrix_of(lm.model.get_submodule(name.removesuffix(".weight"))))
+
+
+def test_what_is_unpacked_for_a_page_is_kept_within_its_bytes(tmp_path):
+    plain = language_model_of("llama", hidden_size=64, intermediate_size=96, num_attention_heads=2)
+    lm = orrery.load(export_gguf(plain._stored, tmp_path / "x.gguf", "q8_0").path, "cpu", say=str)
+    up, down = (getattr(lm.model.stack.blocks[0].feed_forward.branch, name) for name in ("up", "down"))
+    size = 96 * 64 * 4
+    with matrices_kept(size):
+        first = matrix_of(up)
+        assert matrix_of(up) is first
+        assert matrix_of(down) is not matrix_of(down)
+    assert matrix_of(up) is not first
+    assert torch.equal(matrix_of(up), first)

@@ -49,8 +49,6 @@ def test_the_operands_are_the_tensors_of_the_pass(subjects, family):
     rows = {"q": (1, 2), "scores": (1, 2), "pattern": (1, 2), "mixed": (1, 2), "k": (shared,), "v": (shared,)}
     for name, place in rows.items():
         assert torch.equal(tensors[name], inside[f"{path}.{name}"][0][place]), name
-    if f"{path}.added" in inside:
-        assert torch.equal(tensors["added"], inside[f"{path}.added"][0, 2])
     seen = tensors["scores"] > float("-inf")
     bias = tensors.get("bias", torch.zeros_like(tensors["scores"]))
     expected = payload.facts["scale"] * tensors["products"] + bias

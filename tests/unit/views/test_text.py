@@ -48,8 +48,8 @@ def test_a_merge_is_told_with_its_pair_and_when_it_was_learnt():
 def test_a_wrong_merge_is_seen(monkeypatch):
     from orrery.views import text
 
-    right = text.merge_steps
-    monkeypatch.setattr(text, "merge_steps", lambda definition, word: right(definition, word)[:-1])
+    right = text.merging
+    monkeypatch.setattr(text, "merging", lambda definition: lambda word: right(definition)(word)[:-1])
     _, checks = stages_of(TOKENIZER, "the cat", TOKENIZER.encode("the cat"))
     assert [check.passed for check in checks] == [True, False]
 

@@ -123,7 +123,7 @@ class Decoding {
     const told = way(nodes, node).map((one) => visible(nodes[one].text)).join(" ");
     Object.assign(this, { logits: tensors.logits.data, order: descending(tensors.logits.data), spelt: new Map(facts.best.map(({ id, text }) => [id, text])) });
     fill(this.parts.node, h("h3", {}, node < 0 ? t("decode.root") : t("decode.behind", { path: told })), this.page.live && h("button", { "data-do": "inside", onclick: () => this.inside(path) }, t("decode.inside")), this.sliders(), this.parts.bars);
-    this.bars(tensors.drawn.data);
+    this.bars({ facts, tensors });
   }
 
   sliders() {
@@ -171,12 +171,12 @@ class Decoding {
     if (!this.page.live) return;
     const { draws } = this;
     const turn = ++this.asking;
-    const { tensors } = await this.page.source.get("decode", { ...this.settings, ...draws, path: this.path(this.at) });
-    if (turn === this.asking && draws === this.draws) this.told(tensors.drawn.data);
+    const served = await this.page.source.get("decode", { ...this.settings, ...draws, path: this.path(this.at) });
+    if (turn === this.asking && draws === this.draws) this.told(served);
   }
 
-  told(served) {
-    const value = served.reduce((worst, p, id) => Math.max(worst, Math.abs(p - this.now[id])), 0);
+  told({ facts, tensors }) {
+    const value = Math.max(...facts.best.map(({ id }, i) => Math.abs(tensors.drawn.data[i] - this.now[id])));
     this.check([...this.checks, { name: t("decode.check"), value, bound: 1e-6, passed: value <= 1e-6 }]);
   }
 
