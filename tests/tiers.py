@@ -34,6 +34,8 @@ TIERS = {
 }
 FAMILIES = 30
 """A function with cases for at least so many families is one that runs for every family."""
+FamilyCases = dict[str, dict[str, str]]
+"""Functions that run for every family, each with the family of every case, by their ids."""
 _TEST = re.compile(r"^(?:    )?(?:async )?def (test\w*)\(", re.MULTILINE)
 
 Level = str | dict[str, list[str]]
@@ -63,22 +65,44 @@ def level_of(item: pytest.Item) -> str:
     return level(file, function, case.removesuffix("]"), {mark.name for mark in item.iter_markers()})
 
 
-def taken_by_others(items: Iterable[pytest.Item]) -> set[str]:
-    """Return the ids of the cases of every-family functions whose family other families stand for."""
-    from cover import stand_ins
+def functions_of_families(items: Iterable[pytest.Item]) -> FamilyCases:
+    """Return the functions that run for every family, each with the family of every case."""
     from orrery.families import names
 
     known = set(names())
-    cases: dict[tuple[Path, str], dict[str, set[str]]] = {}
+    found: FamilyCases = {}
     for item in items:
         given = item.callspec.params.values() if hasattr(item, "callspec") else ()
         family = next((value for value in given if isinstance(value, str) and value in known), None)
         if family is not None and item.get_closest_marker("each_family") is None:
-            function = cases.setdefault((item.path, item.name.partition("[")[0]), {})
-            function.setdefault(family, set()).add(item.nodeid)
-    whole = [function for function in cases.values() if len(function) >= FAMILIES]
-    stay = stand_ins() if whole else frozenset()
-    return {id for function in whole for family, ids in function.items() if family not in stay for id in ids}
+            found.setdefault(function_of(item), {})[item.nodeid] = family
+    return {function: cases for function, cases in found.items() if len(set(cases.values())) >= FAMILIES}
+
+
+def function_of(item: pytest.Item) -> str:
+    """Return a test's function: its id without the case."""
+    return item.nodeid.partition("[")[0]
+
+
+def taken_by_others(functions: FamilyCases) -> set[str]:
+    """Return the ids of the cases of every-family functions whose family other families stand for."""
+    from cover import stand_ins
+
+    stay = stand_ins() if functions else frozenset()
+    return {id for cases in functions.values() for id, family in cases.items() if family not in stay}
+
+
+def one_of_each(items: Iterable[pytest.Item], functions: FamilyCases) -> set[str]:
+    """Return the ids of one case of each function, or, where it runs for every family, of those of a small cover."""
+    from cover import smallest_cover
+
+    cover = set(smallest_cover()) if functions else set()
+    found: dict[str, set[str]] = {}
+    for item in items:
+        function = function_of(item)
+        if function not in found or functions.get(function, {}).get(item.nodeid) in cover:
+            found.setdefault(function, set()).add(item.nodeid)
+    return set().union(*found.values())
 
 
 def holds_any(path: Path, levels: tuple[str, ...]) -> bool:
@@ -90,6 +114,8 @@ def holds_any(path: Path, levels: tuple[str, ...]) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=sorted(TIERS), help="run the tests of one tier: see tests/tiers.py")
+    parser.addoption("--cases", choices=("one", "others"), help="of each function one case, or all but that one")
+    parser.addoption("--whole", action="append", default=[], metavar="PATH", help="with --cases: run every case of it")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -105,14 +131,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if tier is None:
         return
     levels = TIERS[tier]
-    taken = taken_by_others(items) if {"all", "long"} & set(levels) else set()
+    functions = functions_of_families(items) if {"all", "long"} & set(levels) else {}
+    taken = taken_by_others(functions)
     kept, left = [], []
     for item in items:
         found = level_of(item)
         found = "long" if found == "all" and item.nodeid in taken else found
         (kept if found in levels else left).append(item)
     config.hook.pytest_deselected(items=left)
-    items[:] = kept
+    items[:] = of_cases(config, kept, functions)
+
+
+def of_cases(config: pytest.Config, items: list[pytest.Item], functions: FamilyCases) -> list[pytest.Item]:
+    """Return what ``--cases`` asks for, and report the rest as deselected."""
+    cases = config.getoption("--cases")
+    if cases is None:
+        return items
+    one, whole = one_of_each(items, functions), [ROOT / path for path in config.getoption("--whole")]
+    kept, left = [], []
+    for item in items:
+        wanted = (item.nodeid in one) == (cases == "one") or any(item.path.is_relative_to(path) for path in whole)
+        (kept if wanted else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    return kept
 
 
 @contextmanager

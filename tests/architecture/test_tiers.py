@@ -9,9 +9,22 @@ import pytest
 import torch
 
 import tiers
-from cover import placed, specs, stand_ins
+from cover import placed, smallest_cover, specs, stand_ins
 from orrery.families import names
-from tiers import FAMILIES, LEVELS, ROOT, TIERS, holds_any, level, nothing_built, record, taken_by_others, turn
+from tiers import (
+    FAMILIES,
+    LEVELS,
+    ROOT,
+    TIERS,
+    functions_of_families,
+    holds_any,
+    level,
+    nothing_built,
+    of_cases,
+    record,
+    taken_by_others,
+    turn,
+)
 
 RECORD = {
     "tests/test_a.py": {"test_one": "quick", "test_two": {"quick": ["gpt2"], "test": ["t5", ""]}, "test_three": "all"}
@@ -93,8 +106,39 @@ def test_what_is_said_of_every_family_runs_on_those_that_stand_for_others():
     marked = [Case("test_files", name, "each_family") for name in names()]
     others = sorted(set(names()) - stand_ins())
     assert len(others) > FAMILIES
-    assert taken_by_others([*every, *few, *marked]) == {f"test_a.py::test_law[{name}]" for name in others}
-    assert taken_by_others(few) == set()
+    taken = taken_by_others(functions_of_families([*every, *few, *marked]))
+    assert taken == {f"test_a.py::test_law[{name}]" for name in others}
+    assert taken_by_others(functions_of_families(few)) == set()
+
+
+class Config:
+    """A pytest that was asked for some cases."""
+
+    def __init__(self, **options: object) -> None:
+        self.options, self.hook = {"--whole": [], **options}, self
+        self.left: list[Case] = []
+
+    def getoption(self, name: str) -> object:
+        """Return what was asked for."""
+        return self.options[name]
+
+    def pytest_deselected(self, items: list[Case]) -> None:
+        """Remember what is left out."""
+        self.left += items
+
+
+def test_one_case_of_each_function_and_the_others_are_all_cases(monkeypatch):
+    every, few = [Case("test_law", name) for name in names()], [Case("test_few", "llama"), Case("test_few", "gpt2")]
+    monkeypatch.setattr(tiers, "ROOT", Path())
+    items, functions = [*every, *few], functions_of_families([*every, *few])
+    one, others = (Config(**{"--cases": cases}) for cases in ("one", "others"))
+    kept = of_cases(one, items, functions)
+    assert {case.name for case in kept if case in few} == {"test_few[llama]"}
+    assert {case.callspec.params["family"] for case in kept if case in every} >= set(smallest_cover())
+    assert of_cases(others, items, functions) == [case for case in items if case not in kept] == one.left
+    assert others.left == kept
+    assert of_cases(Config(**{"--cases": "others", "--whole": ["test_a.py"]}), items, functions) == items
+    assert of_cases(Config(**{"--cases": None}), items, functions) == items
 
 
 def test_what_is_recorded_exists():

@@ -34,7 +34,10 @@ ENCODERS = {
     *("xlm_roberta", "xlm_roberta_xl"),
 }
 WITH_MEMORY = {"luong", "rnnenc", "rnnsearch"}
-MIXTURES = {"gpt_oss", "granitemoe", "minimax_m2", "mixtral", "olmoe", "phimoe", "qwen3_moe", "solar_open"}
+MIXTURES = {
+    *("gpt_oss", "granitemoe", "granitemoehybrid", "minimax_m2", "mixtral", "olmoe", "phimoe", "qwen3_moe"),
+    "solar_open",
+}
 KINDS = [
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),
     (ENCODERS, {"cache", "decode", "neurons"}),

@@ -8,7 +8,6 @@ from orrery.errors import UsageError
 from orrery.families import names
 from orrery.inspection.attribution.rerun import Rerun
 from orrery.inspection.trace import trace
-from orrery.nn.feedforward.routers import SoftmaxRouter
 from tiny_models import inputs_for, randomised, smallest
 
 FAMILIES = [
@@ -84,11 +83,14 @@ def test_a_log_probability_has_the_slope_of_the_softmax():
     torch.testing.assert_close(attribution.score_B, found.logits[:, 2].log_softmax(-1)[:, 7])
 
 
-JUMPING = {"gla", "nemotron_h", "phimoe", *(name for name in names() if SoftmaxRouter.Spec.kind in kinds()[name])}
-"""Families whose score jumps on the way from the baseline, which no slope knows.
+ROUTED = {name for name in names() if any(".routers." in kind for kind in kinds()[name])}
+JUMPING = {"gla", *ROUTED}
+"""Families whose score may jump on the way from the baseline, which no slope knows.
 
 A router sends a token elsewhere; GLA's norm of a head turns around where the head's first sum passes through zero.
 """
+SEEN_TO_JUMP = {"gla", "nemotron_h", "phimoe", "deepseek_v2", "gpt_oss", "mixtral"}
+"""Those of which the random numbers of these tests do."""
 KINKED = {
     "arcee",
     "gated_deltanet",
@@ -111,7 +113,8 @@ KINKED = {
 def test_integrated_gradients_are_complete(family):
     attribution = looked(family).integrated_gradients(batch_size=64)
     assert attribution.check.bound == 0.01
-    assert attribution.check.passed == (family not in JUMPING)
+    assert attribution.check.passed or family in JUMPING
+    assert not (attribution.check.passed and family in SEEN_TO_JUMP)
     assert attribution.check.value < (1 if family in JUMPING else 0.01 if family in KINKED else 1e-4)
 
 
