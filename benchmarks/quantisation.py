@@ -24,8 +24,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "as it is": {},
     "int8": {"bits": 8},
     "int4, groups of 256": {"bits": 4, "group": 256},
+    "int4, groups of 128": {"bits": 4, "group": 128},
     "int4": {"bits": 4},
-    "int4, groups of 32": {"bits": 4, "group": 32},
 }
 LOADS = 5
 

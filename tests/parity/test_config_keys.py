@@ -80,14 +80,9 @@ def test_keys_that_the_reference_reads_are_refused_together_and_may_be_left_out(
 
 
 QUANTISED = {
-    "bitsandbytes to 4 bits": {"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False},
-    "bitsandbytes to 8 bits": {"quant_method": "bitsandbytes", "load_in_8bit": True},
-    "gptq to 4 bits": {"quant_method": "gptq", "bits": 4, "group_size": 128},
-    "awq to 4 bits": {"quant_method": "awq", "bits": 4},
-    "fp8": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+    "gptq to 5 bits": {"quant_method": "gptq", "bits": 5, "group_size": 128},
     "hqq to 2 bits": {"quant_method": "hqq", "nbits": 2},
-    "mxfp4": {"quant_method": "mxfp4"},
-    "compressed-tensors": {"quant_method": "compressed-tensors", "format": "pack-quantized"},
+    "compressed-tensors": {"quant_method": "compressed-tensors", "format": "marlin-24"},
     "an unnamed method": {"bits": 4},
 }
 

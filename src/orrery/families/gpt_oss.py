@@ -3,7 +3,7 @@
 Peculiar to it: every head has a learned score that goes to nothing, so that its pattern may sum to less than one;
 every second layer looks through a window; experts clamp both sides of their gate and have biases, as the router and
 the attention have; YaRN without rounding of its ramp. In the files all experts of a layer are one tensor, transposed,
-gate and up row by row in turns. The 4-bit files (MXFP4) are refused by their ``quantization_config``.
+gate and up row by row in turns. Published ones have four bits (MXFP4) and are unpacked: `reading.rounded`.
 """
 
 from collections.abc import Mapping

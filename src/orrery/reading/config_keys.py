@@ -11,8 +11,7 @@ from orrery.errors import ModelFileError
 from orrery.families import Family, load_family, spec_of
 from orrery.families import __name__ as FAMILIES
 from orrery.families._config import UnknownKeysError
-
-_QUANTISED = "quantization_config"
+from orrery.reading.rounded.config import KEY, method_of
 
 
 def settled(config: Mapping[str, Any], path: Path, ignored: Collection[str] = ()) -> tuple[dict[str, Any], list[str]]:
@@ -31,10 +30,8 @@ def settled(config: Mapping[str, Any], path: Path, ignored: Collection[str] = ()
         )
     rules = load_family(config.get("model_type"))
     kept = {key: value for key, value in config.items() if key not in ignored}
-    if kept.get(_QUANTISED) is None:
-        kept.pop(_QUANTISED, None)
-    else:
-        raise _quantised(kept[_QUANTISED], path)
+    method_of(kept, path)  # refuses what is not read
+    kept.pop(KEY, None)
     while unread := _unread(rules, kept):
         kept = {key: value for key, value in kept.items() if key not in unread}
     if read := _unknown(rules, kept):
@@ -45,7 +42,7 @@ def settled(config: Mapping[str, Any], path: Path, ignored: Collection[str] = ()
             f"if nothing depends on {'them' if several else 'it'}: orrery import {path.parent} NEW --ignore-keys "
             f"{' '.join(read)}",
         )
-    return kept, [key for key in config if key not in kept and key != _QUANTISED]
+    return kept, [key for key in config if key not in kept and key != KEY]
 
 
 def _unread(rules: Family, config: Mapping[str, Any]) -> set[str]:
@@ -80,16 +77,3 @@ def _read_by(name: str) -> set[str] | None:
 def _record() -> dict[str, list[str]]:
     found: dict[str, list[str]] = json.loads(files(FAMILIES).joinpath("reference_keys.json").read_text("utf-8"))
     return found
-
-
-def _quantised(said: Any, path: Path) -> ModelFileError:
-    """Return the error of weights that another program has rounded."""
-    method = said.get("quant_method") if isinstance(said, Mapping) else None
-    bits = next((said[key] for key in ("bits", "w_bit", "nbits") if key in said), None) if method else None
-    if method == "bitsandbytes":
-        bits = 4 if said.get("load_in_4bit") else 8
-    what = f"{method or 'an unnamed method'}{f' to {bits} bits' if bits else ''}"
-    return ModelFileError(
-        f"{path}: the weights were quantised by {what} ({_QUANTISED}), and Orrery reads no such file",
-        "take the folder that they were made from, or a GGUF of the same model; orrery export quantises afterwards",
-    )

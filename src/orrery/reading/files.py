@@ -41,14 +41,15 @@ class Weights(Mapping[str, Tensor]):
     @property
     def elements(self) -> int:
         """How many numbers there are."""
-        return sum(math.prod(self._entry(name).shape) for name in self)
+        return sum(math.prod(self.entry(name).shape) for name in self)
 
     def empty(self) -> dict[str, Tensor]:
         """Return all tensors on the meta device: shapes and dtypes without a byte read."""
-        entries = ((name, self._entry(name)) for name in self)
+        entries = ((name, self.entry(name)) for name in self)
         return {name: torch.empty(entry.shape, dtype=entry.dtype, device="meta") for name, entry in entries}
 
-    def _entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> Entry:
+        """Return where a tensor lies, with its shape and dtype."""
         file, stored = self._files[name]
         return file.entries[stored]
 

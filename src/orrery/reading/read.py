@@ -27,6 +27,7 @@ from orrery.reading.config_keys import settled
 from orrery.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
 from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
 from orrery.reading.gguf_model import is_gguf, read_gguf
+from orrery.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.reading.weights import check_fit, fill, from_theirs
 from orrery.text import Tokenizer, load_tokenizer
@@ -57,6 +58,7 @@ class Stored:
         left: tensors of the file that no logits pass through.
         sentences: how vectors of texts are made, where the folder is one of sentence-transformers.
         pairs: how pairs of texts are scored, where the model has what it takes.
+        rounded: what another program rounded the matrices by that are unpacked here.
     """
 
     folder: Path
@@ -71,6 +73,7 @@ class Stored:
     left: tuple[str, ...] = ()
     sentences: Sentences | None = None
     pairs: PairScores | None = None
+    rounded: str | None = None
 
     @property
     def behind(self) -> tuple[SentenceVectors, ...]:
@@ -123,6 +126,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         return stored
     folder = locate(path, say)
     stored = _read_gguf(folder, say) if folder.is_file() else _read_folder(folder)
+    if stored.rounded is not None:
+        say(f"{folder}: matrices rounded by {stored.rounded} are unpacked")
     _check_tokenizer(stored, say)
     stored.model.eval()
     return stored
@@ -223,17 +228,18 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     config, passed_over = settled(whole, folder / CONFIG, ignored)
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
-    weights = open_weights(folder) if weights is None else weights
+    files = unpacking(open_weights(folder) if weights is None else weights, whole, folder / CONFIG)
     with describes_a_model(folder / CONFIG):
-        check_size(spec, weights.elements, folder / CONFIG)
+        check_size(spec, files.elements, folder / CONFIG)
     model = _build(spec, folder / CONFIG)
     rules = load_family(family)
-    for check, tensors in ((check_fit, weights.empty()), (fill, weights)):
+    for check, tensors in ((check_fit, files.empty()), (fill, files)):
         theirs = current_names(rules, config, tensors)
         check(model, from_theirs(model, theirs, rules_of(rules, config)))
     found = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
     passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
-    return replace(found, passed_over=tuple(passed_over), left=tuple(filter(is_value_head, weights)))
+    rounded = files.method if isinstance(files, RoundedWeights) else None
+    return replace(found, passed_over=tuple(passed_over), left=tuple(filter(is_value_head, files)), rounded=rounded)
 
 
 def _build(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
