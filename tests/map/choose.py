@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from zlib import crc32
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -23,10 +24,12 @@ from mutation.records import ROOT, Records, load
 from tiers import FAMILIES
 
 TARGET = Path(__file__).with_name("tiers.json")
-WORTH = {"mutant": 3.0, "function": 1.0, "family": 0.5, "line": 0.05}
+WORTH = {"mutant": 3.0, "function": 1.0, "family": 0.5, "line": 0.02}
 """What each kind of need is worth, in the units of the greedy choice."""
 COMMON = 200
 """A line that more tests run than this is run by any choice: it decides nothing."""
+TIMES = 3
+"""Kinds of tests, by their names, of which each line wants one: a line that one test runs is seldom tested."""
 START = 0.005
 """Seconds that pytest takes for a test of its own."""
 
@@ -44,7 +47,7 @@ def needs_of(records: Records, families: Iterable[str]) -> dict[str, set[Need]]:
         for line, tests in lines.items():
             if len(tests) <= COMMON:
                 for test in tests:
-                    found[test].add(("line", file, str(line)))
+                    found[test].add(("line", file, str(line), str(crc32(test.encode()) % TIMES)))
     cover = set(families)
     for test, family in family_cases(records.seconds).items():
         if family in cover:
