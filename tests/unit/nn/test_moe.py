@@ -13,7 +13,15 @@ from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.feedforward.moe import MoE
-from orrery.nn.feedforward.routers import GroupLimited, Normalised, SigmoidRouter, SoftmaxRouter, TopK
+from orrery.nn.feedforward.routers import (
+    CorrectedSoftmaxRouter,
+    GroupLimited,
+    Normalised,
+    SigmoidRouter,
+    SoftmaxRouter,
+    SparseMixerRouter,
+    TopK,
+)
 from orrery.nn.residual import Gated, give_role
 
 WIDTH, EXPERTS = 6, 8
@@ -148,3 +156,10 @@ def test_the_clamped_network_by_hand():
         for x, expected in ((9.0, -42.0), (1.0, 0.0), (-9.0, 8 * -9 / (1 + torch.tensor(1.702 * 9).exp().item()))):
             found = module(torch.full((1, 1, 1), x), CONTEXT).item()
             assert found == pytest.approx(expected, abs=3e-4)
+
+
+@pytest.mark.parametrize("router", [SoftmaxRouter, SigmoidRouter, CorrectedSoftmaxRouter, SparseMixerRouter])
+@pytest.mark.parametrize("choice", [TopK(chosen=5), TopK(chosen=0), GroupLimited(chosen=3, groups=2, kept=1)])
+def test_no_router_sends_a_token_to_more_experts_than_it_reaches(router, choice):
+    with pytest.raises(UsageError, match=f"cannot be sent to {choice.chosen} of the"):
+        router.Spec(experts=4, choice=choice).build(WIDTH)

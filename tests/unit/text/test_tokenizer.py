@@ -9,6 +9,7 @@ import transformers
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import load_tokenizer
 from orrery.text.merges import merge_steps
+from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import train_tokenizer
 
 TEXTS = [
@@ -187,3 +188,27 @@ def test_broken_files_are_model_file_errors(content, tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ModelFileError, match="no such tokenizer"):
         load_tokenizer(tmp_path)
+
+
+def test_what_a_tokenizer_puts_around_a_text_is_no_part_of_its_encoding():
+    plain = train_tokenizer("byte_bpe", TEXTS, 300)
+    end = plain.special("end")
+    around = {
+        "type": "TemplateProcessing",
+        "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<|endoftext|>": {"id": "<|endoftext|>", "ids": [end], "tokens": ["<|endoftext|>"]}},
+    }
+    framed = Tokenizer(json.dumps({**plain.definition, "post_processor": around}))
+    assert framed.frame("the cat").ids[-1] == end
+    for text in TEXTS:
+        assert framed.encode(text) == plain.encode(text)
+        assert framed.encode_batch([text]) == [plain.encode(text)]
+        assert [id for id, *_ in framed.spans(text)] == plain.encode(text)
+        assert framed.word_numbers(text) == plain.word_numbers(text)
+
+
+@pytest.mark.parametrize("ask", ["encode", "spans", "word_numbers"])
+def test_half_a_pair_of_surrogates_is_refused_wherever_a_text_is_read(tokenizer, ask):
+    with pytest.raises(DataError, match="surrogate"):
+        getattr(tokenizer, ask)("the \ud800 cat")
