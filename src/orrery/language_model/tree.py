@@ -1,6 +1,6 @@
 """The decoding tree of a text, as a user meets it: lines, JSON and a picture."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -57,6 +57,15 @@ class DecodingTree:
 
 def _on_one_line(text: str) -> str:
     return text.replace("\n", "\\n").replace("\t", "\\t")
+
+
+def narrowest(stored: Stored, ids: Sequence[int], *, max_new_tokens: int, length_penalty: float | int) -> Sequence[int]:
+    """Return what a beam search of one beam writes behind tokens."""
+    penalty, size, device = LengthPenalty(length_penalty), tokenizer_of(stored).size, device_of(stored)
+    limits = limits_of(stored, max_new_tokens)
+    prompt = prompts(stored, [ids], None, max_new_tokens)[0]
+    found = with_beams(root(), writer(stored), prompt, limits, 1, penalty=penalty, vocabulary=size, device=device)
+    return found[0].ids
 
 
 def grown(

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from orrery.errors import UsageError
 from orrery.generation.tree import Node
-from orrery.language_model.tree import DecodingTree, grown
+from orrery.language_model.tree import DecodingTree, grown, narrowest
 from orrery.schema.section import Section
 from orrery.views._decoding import MOST_BEAMS, MOST_SAMPLES, MOST_STEPS, Prompt, checks, drawn
 from orrery.views._payload import Payload
@@ -74,14 +74,15 @@ class Decode(View):
             return _distribution(prompt, asked)
         tree = _grown(prompt, asked)
         greedy = _tokens(tree.root, "greedy")
-        one = _grown(prompt, asked.model_copy(update={"beams": 1, "samples": 0}))
+        steps = prompt.room(asked.steps)
+        one = narrowest(subject.lm._stored, prompt.ids, max_new_tokens=steps, length_penalty=asked.penalty)
         facts = {
             "prompt": prompt.ids,
             "nodes": list(_nodes(subject.seen.spell, tree.root)),
             "ways": _ways(subject, tree.root),
             "edited": bool(subject.seen.edits.edits),
         }
-        return Payload(facts, checks=checks(prompt, tree.root, _tokens(one.root, "beam 1"), greedy))
+        return Payload(facts, checks=checks(prompt, tree.root, one, greedy))
 
 
 def _grown(prompt: Prompt, asked: DecodeSettings) -> DecodingTree:
