@@ -228,7 +228,8 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     config, passed_over = settled(whole, folder / CONFIG, ignored)
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
-    files = unpacking(open_weights(folder) if weights is None else weights, whole, folder / CONFIG)
+    kept = {key: value for key, value in whole.items() if key not in ignored}
+    files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
     model = _build(spec, folder / CONFIG)
