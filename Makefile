@@ -69,7 +69,7 @@ test-all: $(TEST)
 test-rest: NUMBERS += tests/system
 test-rest: $(TEST)
 	$(call tier,--tier rest --cases one $(TYPES) tests $(NUMBERS:%=--ignore=%)) && \
-	{ $(call tier,--tier rest --cases others $(NUMBERS:%=--whole=%) tests); }
+	{ $(call tier,--tier rest --cases others tests $(NUMBERS:%=--ignore=%)); } && { $(call tier,--tier rest $(NUMBERS)); }
 
 # Real weights, 93 MB, alone: the package names programs of its own that no test of ours needs.
 test-long: EXAMPLES := 200

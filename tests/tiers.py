@@ -115,7 +115,6 @@ def holds_any(path: Path, levels: tuple[str, ...]) -> bool:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=sorted(TIERS), help="run the tests of one tier: see tests/tiers.py")
     parser.addoption("--cases", choices=("one", "others"), help="of each function one case, or all but that one")
-    parser.addoption("--whole", action="append", default=[], metavar="PATH", help="with --cases: run every case of it")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -147,11 +146,10 @@ def of_cases(config: pytest.Config, items: list[pytest.Item], functions: FamilyC
     cases = config.getoption("--cases")
     if cases is None:
         return items
-    one, whole = one_of_each(items, functions), [ROOT / path for path in config.getoption("--whole")]
+    one = one_of_each(items, functions)
     kept, left = [], []
     for item in items:
-        wanted = (item.nodeid in one) == (cases == "one") or any(item.path.is_relative_to(path) for path in whole)
-        (kept if wanted else left).append(item)
+        (kept if (item.nodeid in one) == (cases == "one") else left).append(item)
     config.hook.pytest_deselected(items=left)
     return kept
 

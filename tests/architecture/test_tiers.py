@@ -115,7 +115,7 @@ class Config:
     """A pytest that was asked for some cases."""
 
     def __init__(self, **options: object) -> None:
-        self.options, self.hook = {"--whole": [], **options}, self
+        self.options, self.hook = options, self
         self.left: list[Case] = []
 
     def getoption(self, name: str) -> object:
@@ -127,9 +127,8 @@ class Config:
         self.left += items
 
 
-def test_one_case_of_each_function_and_the_others_are_all_cases(monkeypatch):
+def test_one_case_of_each_function_and_the_others_are_all_cases():
     every, few = [Case("test_law", name) for name in names()], [Case("test_few", "llama"), Case("test_few", "gpt2")]
-    monkeypatch.setattr(tiers, "ROOT", Path())
     items, functions = [*every, *few], functions_of_families([*every, *few])
     one, others = (Config(**{"--cases": cases}) for cases in ("one", "others"))
     kept = of_cases(one, items, functions)
@@ -137,7 +136,6 @@ def test_one_case_of_each_function_and_the_others_are_all_cases(monkeypatch):
     assert {case.callspec.params["family"] for case in kept if case in every} >= set(smallest_cover())
     assert of_cases(others, items, functions) == [case for case in items if case not in kept] == one.left
     assert others.left == kept
-    assert of_cases(Config(**{"--cases": "others", "--whole": ["test_a.py"]}), items, functions) == items
     assert of_cases(Config(**{"--cases": None}), items, functions) == items
 
 
