@@ -59,7 +59,7 @@ def _on_one_line(text: str) -> str:
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-def narrowest(stored: Stored, ids: Sequence[int], *, max_new_tokens: int, length_penalty: float | int) -> Sequence[int]:
+def one_beam(stored: Stored, ids: Sequence[int], *, max_new_tokens: int, length_penalty: float | int) -> Sequence[int]:
     """Return what a beam search of one beam writes behind tokens."""
     penalty, size, device = LengthPenalty(length_penalty), tokenizer_of(stored).size, device_of(stored)
     limits = limits_of(stored, max_new_tokens)

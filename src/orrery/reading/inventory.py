@@ -16,15 +16,17 @@ from orrery.checkpoints.tensors import NAMES
 from orrery.errors import OrreryError
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import SequenceHead, TokenHead
-from orrery.reading.architecture import described
+from orrery.reading.architecture import Described, described
 from orrery.reading.cross_encoder_folder import is_cross_encoder
-from orrery.reading.files import CONFIG, INDEX, WEIGHTS, open_weights, pickles_in, read_json
+from orrery.reading.files import CONFIG, INDEX, WEIGHTS, Weights, open_weights, pickles_in, read_json
 from orrery.reading.gguf_model import SUFFIX
 from orrery.reading.hub import PREFIX
-from orrery.reading.read import locate
+from orrery.reading.read import built, locate
+from orrery.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.reading.sentence_folder import MODULES
 from orrery.settings import hub_cache, runs_folder
 from orrery.text.chat.folder import read_templates
+from orrery.tuning import numbers_of
 
 DEPTH = 8
 """Folders within each other that are looked into."""
@@ -165,23 +167,30 @@ def _folder(name: str, place: Path) -> Found:
     folder = locate(place)
     described_as = described(folder)
     weights = open_weights(folder)
+    config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    plain = unpacking(weights, config, folder / CONFIG)
     stored: Counter[str] = Counter()
     for tensor in weights.empty().values():
         stored[NAMES[tensor.dtype]] += tensor.nbytes
-    family = described_as.family
-    if family is None and (folder / CONFIG).is_file():
-        family = read_json(folder / CONFIG).get("model_type")
+    family = described_as.family or config.get("model_type")
     chats = bool(read_templates(folder) or read_templates(place))
-    kinds = tuple(kind for kind, _ in stored.most_common())
+    kinds = (plain.method,) if isinstance(plain, RoundedWeights) else tuple(kind for kind, _ in stored.most_common())
     return Found(
         name,
         place,
         sum(stored.values()),
         family or "",
-        weights.elements,
+        _numbers(described_as, plain, place),
         kinds,
         _able(described_as.spec, chats, listed=_is_listed(place)),
     )
+
+
+def _numbers(described_as: Described, weights: Weights | RoundedWeights, place: Path) -> int:
+    """Return how many numbers a model has: two of four bits lie in one byte of a file."""
+    if not described_as.transforms:
+        return weights.elements
+    return numbers_of(built(described_as.spec, place, described_as.transforms))
 
 
 def _is_listed(place: Path) -> bool:

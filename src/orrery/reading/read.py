@@ -232,7 +232,7 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
-    model = _build(spec, folder / CONFIG)
+    model = built(spec, folder / CONFIG)
     rules = load_family(family)
     for check, tensors in ((check_fit, files.empty()), (fill, files)):
         theirs = current_names(rules, config, tensors)
@@ -243,7 +243,7 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     return replace(found, passed_over=tuple(passed_over), left=tuple(filter(is_value_head, files)), rounded=rounded)
 
 
-def _build(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
+def built(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
     """Return the model without memory, with what was done to it done again."""
     with describes_a_model(path):
         model = build_on_meta(spec)
@@ -265,7 +265,7 @@ def _read_checkpoint(folder: Path) -> Stored:
     if CHECKPOINT.fullmatch(folder.name) or (folder / manifest.NAME).is_file():
         manifest.check_folder(folder, needed=(MODEL, SPEC))
     described = own(folder / SPEC)
-    model = _build(described.spec, folder / SPEC, described.transforms)
+    model = built(described.spec, folder / SPEC, described.transforms)
     weights = open_weights(folder, model.current_name)
     check_fit(model, weights.empty())
     fill(model, weights)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from orrery.errors import UsageError
 from orrery.generation.tree import Node
-from orrery.language_model.tree import DecodingTree, grown, narrowest
+from orrery.language_model.tree import DecodingTree, grown, one_beam
 from orrery.schema.section import Section
 from orrery.views._decoding import MOST_BEAMS, MOST_SAMPLES, MOST_STEPS, Prompt, checks, drawn
 from orrery.views._payload import Payload
@@ -75,7 +75,7 @@ class Decode(View):
         tree = _grown(prompt, asked)
         greedy = _tokens(tree.root, "greedy")
         steps = prompt.room(asked.steps)
-        one = narrowest(subject.lm._stored, prompt.ids, max_new_tokens=steps, length_penalty=asked.penalty)
+        one = one_beam(subject.lm._stored, prompt.ids, max_new_tokens=steps, length_penalty=asked.penalty)
         facts = {
             "prompt": prompt.ids,
             "nodes": list(_nodes(subject.seen.spell, tree.root)),

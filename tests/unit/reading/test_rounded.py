@@ -10,13 +10,16 @@ from torch import Tensor
 
 import orrery
 from orrery.checkpoints.tensors import TensorFile, read_tensors, write_tensors
+from orrery.exporting.quantised import quantise
 from orrery.families import load_family
 from orrery.reading.files import Weights
+from orrery.reading.inventory import inventory
 from orrery.reading.read import read
 from orrery.reading.rounded.config import KEY
 from orrery.reading.rounded.weights import unpacking
 from orrery.saving.import_model import import_model
 from orrery.saving.save import save_model
+from orrery.tuning import numbers_of
 from rounded_files import CASES, GOLDEN, NF4, SAID, golden, opened, said_of
 from tiny_models import saved
 
@@ -150,3 +153,12 @@ def test_a_rounded_folder_is_imported_as_a_plain_one(tmp_path: Path) -> None:
     found, expected = read(tmp_path / "out").model, read(plain).model
     for name, parameter in found.named_parameters():
         assert torch.equal(parameter, expected.get_parameter(name)), name
+
+
+def test_the_list_of_models_names_the_method_and_counts_numbers(tmp_path: Path) -> None:
+    folder, plain = rounded_folder(tmp_path, "gptq")
+    quantise(plain, tmp_path / "int4", bits=4)
+    of = {one.place.name: one for one in inventory([tmp_path])}
+    assert of["rounded"].numbers == ("gptq to 4 bits",)
+    assert of["rounded"].parameters == of["plain"].parameters == numbers_of(read(folder).model)
+    assert of["int4"].parameters == numbers_of(read(tmp_path / "int4").model) > of["plain"].parameters  # with scales

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orrery.errors import ModelFileError
 from orrery.reading.rounded.config import KEY, method_of
+from orrery.reading.rounded.weights import RoundedWeights
 from rounded_files import NF4, golden, opened, said_of
 
 
@@ -84,11 +85,19 @@ DAMAGED: dict[str, tuple[str, dict[str, Tensor | None], str]] = {
 }
 
 
+def whole(weights: RoundedWeights) -> dict[str, Tensor]:
+    """Return all tensors, after their shapes were asked for, as a model is read."""
+    weights.empty()
+    return dict(weights)
+
+
 @pytest.mark.parametrize("what", DAMAGED)
 def test_what_is_damaged_is_refused_by_the_name_of_its_matrix(what: str, tmp_path: Path) -> None:
     case, changed, why = DAMAGED[what]
     tensors = {name: tensor for name, tensor in {**golden(case), **changed}.items() if tensor is not None}
     with pytest.raises(ModelFileError, match=why) as caught:
+        whole(opened(tmp_path, tensors, said_of(case)))
+    with pytest.raises(ModelFileError):
         dict(opened(tmp_path, tensors, said_of(case)))
     assert "config.json: a" in caught.value.message
     assert "get the folder again" in caught.value.hint
@@ -108,6 +117,8 @@ def test_what_is_damaged_is_refused_by_the_name_of_its_matrix(what: str, tmp_pat
         {"quant_method": "compressed-tensors", "format": "pack-quantized", "sparsity_config": {"format": "bitmask"}},
         {"quant_method": "compressed-tensors", "format": "pack-quantized", "transform_config": {"u": {}}},
         {"quant_method": "compressed-tensors", "config_groups": {"a": {"format": "nvfp4-pack-quantized"}}},
+        {"quant_method": "compressed-tensors", "format": ["pack-quantized"]},
+        {"quant_method": "gptq", "bits": [4], "group_size": {}, "checkpoint_format": []},
         {"bits": 4},
         {},
         "gptq",
@@ -120,3 +131,9 @@ def test_what_is_not_read_is_refused_by_its_name(said: Any) -> None:
         method_of({KEY: said}, Path("config.json"))
     assert not isinstance(said, dict) or said.get("quant_method", "an unnamed method") in caught.value.message
     assert "GGUF" in caught.value.hint
+
+
+def test_a_method_of_many_letters_is_cut_short() -> None:
+    with pytest.raises(ModelFileError) as caught:
+        method_of({KEY: {"quant_method": "x" * 10**6, "bits": "9" * 10**6}}, Path("config.json"))
+    assert len(caught.value.message) < 250

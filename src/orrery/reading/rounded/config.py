@@ -53,13 +53,13 @@ def _known(said: Mapping[str, Any]) -> Method | None:
 def _plain_form(said: Mapping[str, Any]) -> bool:
     """Say whether all groups of a compressed-tensors folder are in forms that are read: no sparse or turned ones."""
     groups = said.get("config_groups")
-    forms = {said.get("format")}
+    forms = [said.get("format")]
     if isinstance(groups, Mapping):
-        forms |= {group.get("format") for group in groups.values() if isinstance(group, Mapping)}
-    known = {None, "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision"}
+        forms += [group.get("format") for group in groups.values() if isinstance(group, Mapping)]
+    known = (None, "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision")
     sparse = said.get("sparsity_config")
     return (
-        forms <= known
+        all(form in known for form in forms)
         and not said.get("transform_config")
         and (not sparse or (isinstance(sparse, Mapping) and sparse.get("format") in (None, "dense")))
     )
@@ -77,4 +77,4 @@ def named(said: Any) -> str:
     bits = next((said[key] for key in ("bits", "w_bit", "nbits") if key in said), None) if method else None
     if method == "bitsandbytes":
         bits = 4 if said.get("load_in_4bit") else 8
-    return f"{method or 'an unnamed method'}{f' to {bits} bits' if bits else ''}"
+    return f"{str(method)[:40] if method else 'an unnamed method'}{f' to {str(bits)[:9]} bits' if bits else ''}"

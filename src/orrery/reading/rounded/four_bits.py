@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from orrery.reading.placement import DTYPES
 from orrery.reading.rounded.method import Method, Parts, same
 
 MOST = 10_000
 """Bytes of a state, which has a few hundred."""
-_FLOATS = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16")}
+VALUES = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+"""The numbers of MXFP4 without a sign."""
 
 
 class Mxfp4(Method):
@@ -25,7 +27,6 @@ class Mxfp4(Method):
     marks: ClassVar[tuple[str, ...]] = ("_blocks",)
     ends: ClassVar[tuple[str, ...]] = ("_scales",)
     whole: ClassVar[str] = ""
-    values: ClassVar[tuple[float, ...]] = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 
     def __str__(self) -> str:
         return "mxfp4"
@@ -45,10 +46,18 @@ class Mxfp4(Method):
         same("scales", blocks.shape[:-1], scales.shape)
         if blocks.dtype != torch.uint8 or scales.dtype != torch.uint8:
             raise ValueError(f"numbers of {blocks.dtype} and {scales.dtype} are no bytes")
-        table = torch.tensor([*self.values, *(-value for value in self.values)])
-        found = table[torch.stack([blocks & 15, blocks >> 4], -1).flatten(-2).long()]
-        power = (scales.float() - 127).exp2()
-        return (found * power[..., None]).to(torch.bfloat16).flatten(-2).mT.contiguous()
+        found = torch.empty(self.shape(parts), dtype=torch.bfloat16)
+        matrices = (blocks.flatten(0, -4), scales.flatten(0, -3), found.flatten(0, -3))
+        for block_EGN, scale_EG, out_DE in zip(
+            *matrices, strict=True
+        ):  # one expert at once: its floats take eight times
+            out_DE.copy_(self._matrix(block_EGN, scale_EG).mT)
+        return found
+
+    def _matrix(self, block_EGN: UInt8[Tensor, "E G N"], scale_EG: UInt8[Tensor, "E G"]) -> Float[Tensor, "E D"]:
+        table = torch.cat([VALUES, -VALUES])
+        value_EGN = table[torch.stack([block_EGN & 15, block_EGN >> 4], -1).flatten(-2).int()]
+        return (value_EGN * (scale_EG.float() - 127).exp2()[..., None]).flatten(-2)
 
 
 class Bits4(Method):
@@ -78,9 +87,9 @@ class Bits4(Method):
     def dtype(self, parts: Parts) -> torch.dtype:
         """Return what the state of the matrix says."""
         name = self._state(parts).get("dtype")
-        if name not in _FLOATS:
+        if not isinstance(name, str) or name not in DTYPES:
             raise ValueError(f"its numbers would be {str(name)[:40]!r}")
-        return _FLOATS[name]
+        return DTYPES[name]
 
     def unpack(self, parts: Parts) -> Tensor:
         """Return the matrix."""

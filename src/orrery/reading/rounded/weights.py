@@ -1,20 +1,20 @@
 """The tensors of a folder whose matrices another program has rounded: each is unpacked when it is asked for."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from orrery.errors import ModelFileError
 from orrery.reading.files import Weights
+from orrery.reading.placement import DTYPES
 from orrery.reading.rounded.config import method_of
 from orrery.reading.rounded.method import Method, Parts
 
-FLOATS = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16", "float64")}
-_DAMAGED = (ValueError, RuntimeError, IndexError, TypeError)
+Answer = TypeVar("Answer")
 
 
 class RoundedWeights(Mapping[str, Tensor]):
@@ -43,12 +43,7 @@ class RoundedWeights(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._matrices:
             return self._weights[name]
-        parts = self._parts(name)
-        shape = self._shape(name)
-        try:
-            found = self._method.unpack(parts)
-        except _DAMAGED as error:
-            raise self._refused(name, str(error).split("\n")[0]) from error
+        found, shape = self._asked(self._method.unpack, name), self._asked(self._method.shape, name)
         if tuple(found.shape) != shape:
             raise self._refused(name, f"has {list(found.shape)} numbers and says {list(shape)}")
         return found if self._dtype is None else found.to(self._dtype)
@@ -64,28 +59,24 @@ class RoundedWeights(Mapping[str, Tensor]):
     def elements(self) -> int:
         """How many numbers there are, unpacked."""
         plain = self._weights.empty()
-        return sum(plain[name].numel() for name in self._plain) + sum(math.prod(shape) for shape in self._shapes())
+        packed = (math.prod(self._asked(self._method.shape, name)) for name in self._matrices)
+        return sum(plain[name].numel() for name in self._plain) + sum(packed)
 
     def empty(self) -> dict[str, Tensor]:
         """Return all tensors on the meta device: shapes and dtypes, without a matrix read."""
         plain = self._weights.empty()
         found = {name: plain[name] for name in self._plain}
         for name in self._matrices:
-            dtype = self._dtype or self._method.dtype(self._parts(name))
-            found[name] = torch.empty(self._shape(name), dtype=dtype, device="meta")
+            shape, own = self._asked(self._method.shape, name), self._asked(self._method.dtype, name)
+            found[name] = torch.empty(shape, dtype=self._dtype or own, device="meta")
         return found
 
-    def _shapes(self) -> Iterator[tuple[int, ...]]:
-        return (self._shape(name) for name in self._matrices)
-
-    def _shape(self, name: str) -> tuple[int, ...]:
+    def _asked(self, ask: Callable[[Parts], Answer], name: str) -> Answer:
+        """Return what a method says of a matrix; what does not fit is an error that names it."""
         try:
-            return self._method.shape(self._parts(name))
-        except _DAMAGED as error:
+            return ask(Parts(self._weights, self._matrices[name]))
+        except (ValueError, RuntimeError, IndexError, TypeError) as error:
             raise self._refused(name, str(error).split("\n")[0]) from error
-
-    def _parts(self, name: str) -> Parts:
-        return Parts(self._weights, self._matrices[name])
 
     def _refused(self, name: str, why: str) -> ModelFileError:
         return ModelFileError(
@@ -104,4 +95,4 @@ def unpacking(weights: Weights, config: Mapping[str, Any], path: Path) -> Weight
     if method is None:
         return weights
     given = str(config.get("dtype") or config.get("torch_dtype")).removeprefix("torch.")
-    return RoundedWeights(weights, method, path, FLOATS.get(given))
+    return RoundedWeights(weights, method, path, DTYPES.get(given))
