@@ -73,6 +73,7 @@ DAMAGED: dict[str, tuple[str, dict[str, Tensor | None], str]] = {
     ),
     "compressed-tensors without a shape": ("ct_pack4", {"a.weight_shape": None}, "weight_shape is missing"),
     "compressed-tensors: a shape of three": ("ct_pack4", {"a.weight_shape": torch.tensor([1, 2, 3])}, "no matrix"),
+    "compressed-tensors: a shape of floats": ("ct_pack4", {"a.weight_shape": torch.tensor([32.0, 64.0])}, "no matrix"),
     "compressed-tensors: other rows": ("ct_pack4", {"a.weight_shape": torch.tensor([33, 64])}, "outputs have the"),
     "compressed-tensors: a huge row": ("ct_pack4", {"a.weight_shape": torch.tensor([32, 2**40])}, "hold no"),
     "compressed-tensors: a negative row": ("ct_pack4", {"a.weight_shape": torch.tensor([32, -64])}, "hold no"),

@@ -107,7 +107,9 @@ class CompressedTensors(Method):
         """Return outputs and inputs."""
         if ".weight_packed" not in parts:
             return parts.shape(".weight")
-        outputs, inputs = two(tuple(parts[".weight_shape"].tolist()))
+        if parts.shape(".weight_shape") != (2,) or parts.dtype(".weight_shape").is_floating_point:
+            raise ValueError("weight_shape is the shape of no matrix")
+        outputs, inputs = parts[".weight_shape"].tolist()
         same("outputs", parts.shape(".weight_packed")[:1], (outputs,))
         self._bits(parts, inputs)
         return outputs, inputs
