@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from orrery.settings import data_folder
+from registries import forget_made_up
 from tiers import (
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -79,3 +80,10 @@ def _hints_that_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         from hints import shown_faults
 
         assert [fault for words, hint in shown for fault in shown_faults(words, hint)] == []
+
+
+@pytest.fixture(autouse=True)
+def _made_up_parts() -> Iterator[None]:
+    """Forget the parts that a test made known: another test asks the registries what there is."""
+    yield
+    forget_made_up()
