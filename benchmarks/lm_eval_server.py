@@ -1,21 +1,22 @@
 """lm_eval over HTTP against lm_eval in the process: the same folder through `orrery serve` and through its `hf` model.
 
-.venv/bin/python benchmarks/lm_eval_server.py --python PYTHON [--model FOLDER] [--output FILE]
+.venv/bin/python benchmarks/lm_eval_server.py --python PYTHON [--model FOLDER] [--data FOLDER] [--output FILE]
 
 PYTHON is an interpreter with `lm_eval[api]` and torch, in an environment of its own. The tasks are written here:
-choices between endings, whole texts (some longer than a window), and free answers. Every metric and every sample's log
-probability must agree to 1e-4 of its size; the program leaves with 1 where one does not. Without --model a tiny random
-Llama serves.
+choices between endings, whole texts (some longer than a window), and free answers; with --data, the folder of the data
+sets, five of real texts. Every metric and every sample's log probability must agree to 1e-4 of its size; the program
+leaves with 1 where one does not. Without --model a tiny random Llama serves.
 """
 
 import json
+import lzma
 import math
 import os
 import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from server_process import ServerProcess
 BOUND = 1e-4
 WINDOW = 126
 """Tokens of a window of `hf`; over HTTP one more is generated and one more counted, so that has two more."""
+REAL_WINDOW = 510
+"""The same for real texts."""
 WORDS = ["the", "cat", "dog", "sat", "on", "a", "mat", "and", "user", "answer", "is", "what", "why", "hello", "there"]
 TASKS = {
     "endings": {
@@ -45,45 +48,81 @@ TASKS = {
         "metric_list": [{"metric": "exact_match"}],
     },
 }  # fmt: skip
+REAL_TASKS = {
+    "blimp": {
+        "output_type": "multiple_choice", "doc_to_text": "", "doc_to_target": 0, "target_delimiter": "",
+        "doc_to_choice": "{{[good, bad]}}", "metric_list": [{"metric": "acc"}],
+    },
+    "sst2": {
+        "output_type": "multiple_choice",
+        "doc_to_text": "{{text}}\nQuestion: Is this sentence positive or negative?\nAnswer:",
+        "doc_to_target": "{{label}}", "doc_to_choice": ["negative", "positive"], "metric_list": [{"metric": "acc"}],
+    },
+    "scitldr": {
+        "output_type": "multiple_choice", "doc_to_text": "{{text}}\nIn one sentence:", "doc_to_target": "{{label}}",
+        "doc_to_choice": "{{choices}}", "metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}],
+    },
+    "shakespeare": {**TASKS["texts"], "doc_to_target": "{{text}}"},
+    "gsm8k": {
+        **TASKS["answers"], "doc_to_text": "Question: {{question}}\nAnswer:", "doc_to_target": "{{answer}}",
+        "generation_kwargs": {"until": ["\n\n", "Question:"], "max_gen_toks": 48, "do_sample": False},
+    },
+}  # fmt: skip
 
 
 def main() -> int:
-    return told(lambda python, root, folder: compared(over_http(python, root, folder), by_hf(python, root, folder)))
+    def measured(python: Path, root: Path, folder: Path, window: int) -> dict[str, Any]:
+        return compared(over_http(python, root, folder, window), by_hf(python, root, folder, window))
+
+    return told(measured)
 
 
-def told(measured: Callable[[Path, Path, Path], dict[str, Any]]) -> int:
+def told(measured: Callable[[Path, Path, Path, int], dict[str, Any]]) -> int:
     """Measure with the interpreter and on the model that the command line names, print, and say whether all is well."""
     made = parser(sys.modules["__main__"].__doc__)
     made.add_argument("--python", type=Path)
     made.add_argument("--model", type=Path)
+    made.add_argument("--data", type=Path, help="the folder of the data sets: five tasks of real texts")
     made.add_argument("--lines", type=int, default=24, help="of each task")
     given = parsed(made, {"python": Path(sys.executable), "lines": 3}, needs=["python"])
     record = Record(given, elsewhere={"peers": versions(("lm_eval", "transformers", "torch"), given.python)})
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
-        write_tasks(root / "tasks", given.lines)
-        result = measured(given.python, root, given.model or chat_folder(root / "tiny"))
+        sets = made_up(given.lines) if given.data is None else real(given.data, given.lines)
+        write_tasks(root / "tasks", TASKS if given.data is None else REAL_TASKS, sets)
+        window = WINDOW if given.data is None else REAL_WINDOW
+        result = measured(given.python, root, given.model or chat_folder(root / "tiny"), window)
     print(json.dumps(result, indent=1))
     record.write(result)
     return 0 if result["agree"] and result.get("a fault is found", True) else 1
 
 
-def over_http(python: Path, root: Path, folder: Path) -> dict[str, Any]:
+def over_http(python: Path, root: Path, folder: Path, window: int) -> dict[str, Any]:
     """Return what lm_eval finds through the server."""
     with ServerProcess(folder) as server:
         served = f"model={server.model},base_url={server.url}/v1/completions,tokenizer={folder}"
-        served += f",tokenizer_backend=huggingface,max_length={WINDOW + 2},num_concurrent=2,max_retries=1"
+        served += f",tokenizer_backend=huggingface,max_length={window + 2},num_concurrent=2,max_retries=1"
         return run(python, root, "local-completions", served, batch="4")
 
 
-def by_hf(python: Path, root: Path, folder: Path) -> dict[str, Any]:
+def by_hf(python: Path, root: Path, folder: Path, window: int) -> dict[str, Any]:
     """Return what lm_eval finds by its own model."""
-    return run(python, root, "hf", f"pretrained={folder},dtype=float32,max_length={WINDOW}", "1")
+    return run(python, root, "hf", f"pretrained={folder},dtype=float32,max_length={window}", "1")
 
 
-def write_tasks(folder: Path, count: int) -> None:
-    """Write the tasks with their lines."""
+def write_tasks(folder: Path, tasks: Mapping[str, Any], sets: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Write the tasks, each with its lines."""
     folder.mkdir()
+    for name, task in tasks.items():
+        data = folder / f"{name}.jsonl"
+        data.write_text("".join(json.dumps(line) + "\n" for line in sets[name]), encoding="utf-8")
+        where = {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}}, "test_split": "test"}
+        # JSON is YAML too.
+        (folder / f"{name}.yaml").write_text(json.dumps({"task": name, **where, **task}), encoding="utf-8")
+
+
+def made_up(count: int) -> dict[str, list[dict[str, Any]]]:
+    """Return lines of random words, the same for every task."""
     rng = random.Random(7)
 
     def say(count: int) -> str:
@@ -98,12 +137,34 @@ def write_tasks(folder: Path, count: int) -> None:
         }
         for n in range(count)
     ]
-    data = folder / "lines.jsonl"
-    data.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    for name, task in TASKS.items():
-        where = {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}}, "test_split": "test"}
-        # JSON is YAML too.
-        (folder / f"{name}.yaml").write_text(json.dumps({"task": name, **where, **task}), encoding="utf-8")
+    return dict.fromkeys(TASKS, lines)
+
+
+def real(data: Path, count: int) -> dict[str, list[dict[str, Any]]]:
+    """Return lines of the data sets, drawn with one seed."""
+    rng = random.Random(7)
+
+    def rows(name: str) -> list[dict[str, Any]]:
+        with lzma.open(data / name, "rt", encoding="utf-8") as file:
+            return rng.sample([json.loads(line) for line in file], count + 2)
+
+    sentences = [line.rsplit("\t", 1) for line in (data / "sst2/dev.tsv").read_text("utf-8").splitlines()]
+    papers = [{"text": " ".join(row["source"]), "short": row["target"][0]} for row in rows("scitldr/dev.jsonl.xz")]
+    plays = (data / "tiny-shakespeare/input.txt").read_text("utf-8")
+    found = {
+        "blimp": rows("blimp/pairs.jsonl.xz"),
+        "sst2": [{"text": text, "label": int(label)} for text, label in rng.sample(sentences, count)],
+        "scitldr": [
+            {"text": row["text"], "choices": [other["short"] for other in papers[n : n + 3]], "label": 0}
+            for n, row in enumerate(papers[:count])
+        ],
+        # From 300 to 3,900 characters: the longer ones are read in several windows.
+        "shakespeare": [
+            {"text": plays[at : at + 300 * (1 + n % 13)]} for n, at in enumerate(rng.sample(range(10**6), count))
+        ],
+        "gsm8k": rows("gsm8k/test.jsonl.xz"),
+    }  # fmt: skip
+    return {name: lines[:count] for name, lines in found.items()}
 
 
 def run(
@@ -117,7 +178,8 @@ def run(
 ) -> dict[str, Any]:
     """Return the results and the samples of one run of lm_eval; ``source`` is where ``module`` is found."""
     out = root / model
-    command = [str(python), "-m", module, "--model", model, "--model_args", settings, "--tasks", ",".join(TASKS)]
+    names = sorted(path.stem for path in (root / "tasks").glob("*.yaml"))
+    command = [str(python), "-m", module, "--model", model, "--model_args", settings, "--tasks", ",".join(names)]
     command += ["--device", "cpu"] if model == "hf" else []
     command += [
         "--include_path",
@@ -136,7 +198,7 @@ def run(
         raise RuntimeError(f"lm_eval with {model}: {done.stderr[-3000:]}")
     (results,) = out.rglob("results_*.json")
     samples = {}
-    for name in TASKS:
+    for name in names:
         (file,) = out.rglob(f"samples_{name}_*.jsonl")
         found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         samples[name] = [one["resps"] for one in sorted(found, key=lambda one: one["doc_id"])]
@@ -146,7 +208,7 @@ def run(
 def compared(ours: dict[str, Any], theirs: dict[str, Any], name_of_ours: str = "server") -> dict[str, Any]:
     """Return both runs' metrics, and the greatest difference of a metric and of a sample."""
     tasks: dict[str, Any] = {}
-    for name in TASKS:
+    for name in ours["samples"]:
         pairs = {
             key: (value, theirs["results"][name][key])
             for key, value in ours["results"][name].items()

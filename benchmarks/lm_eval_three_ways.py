@@ -1,11 +1,11 @@
 """lm_eval three ways on one folder: its `hf` model, our server (`local-completions`), and our own model class.
 
-.venv/bin/python benchmarks/lm_eval_three_ways.py --python PYTHON [--model FOLDER] [--output FILE]
+.venv/bin/python benchmarks/lm_eval_three_ways.py --python PYTHON [--model FOLDER] [--data FOLDER] [--output FILE]
 
 PYTHON is an interpreter with `lm_eval[api]`, torch and what Orrery needs. The tasks are those of lm_eval_server.py:
-choices between endings, texts (some longer than a window), and free answers. Every metric and every sample's log
-probability must agree to 1e-4 of its size with `hf`; the program leaves with 1 where one does not. A copy of our class
-whose log probabilities are a thousandth too low must be found out.
+choices between endings, texts (some longer than a window), and free answers, or with --data five of real texts. Every
+metric and every sample's log probability must agree to 1e-4 of its size with `hf`; the program leaves with 1 where one
+does not. A copy of our class whose log probabilities are a thousandth too low must be found out.
 """
 
 import sys
@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lm_eval_server import WINDOW, by_hf, compared, over_http, run, told
+from lm_eval_server import by_hf, compared, over_http, run, told
 
 SOURCE = Path(__file__).parents[1] / "src"
 MODULE = "orrery.tasks.lm_eval"
@@ -28,10 +28,10 @@ lm_eval.main()
 '''
 
 
-def three_ways(python: Path, root: Path, folder: Path) -> dict[str, Any]:
+def three_ways(python: Path, root: Path, folder: Path, window: int) -> dict[str, Any]:
     """Return how the server and our class compare with `hf`, and whether a fault in our class is found."""
-    hf, http = by_hf(python, root, folder), over_http(python, root, folder)
-    settings = f"pretrained={folder},max_length={WINDOW}"
+    hf, http = by_hf(python, root, folder, window), over_http(python, root, folder, window)
+    settings = f"pretrained={folder},max_length={window}"
     own = run(python, root, "orrery", settings, "4", MODULE, SOURCE)
     (root / "broken").mkdir()
     (root / "broken" / "broken_class.py").write_text(BROKEN, encoding="utf-8")

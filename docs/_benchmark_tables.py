@@ -439,6 +439,20 @@ def text(found: dict[str, Any]) -> str:
     return table(("kind", "text", "bytes", "seconds", "of processors", "MB", "tokens"), rows)
 
 
+def perplexity(found: dict[str, Any]) -> str:
+    """Return seconds, perplexity and memory of each program that read the text."""
+    rows = [
+        (name, f"{one['seconds']:,.1f}", f"{one['perplexity']:.4f}", f"{one['memory'] / 2**20:,.0f}",
+         f"{found['ratios'].get(name, 1):.2f}")
+        for name, one in found["programs"].items()
+    ]  # fmt: skip
+    what = (
+        f"{found['model']}, {found['bytes']:,} bytes in windows of {found['length']} tokens, {found['batch']} together"
+    )
+    heads = ("", "seconds", "perplexity", "MiB beside the model", "time of it over ours, median of the rounds")
+    return f"{what}.\n\n" + table(heads, rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -471,6 +485,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         broken_copies,
         prepare_scale,
         text,
+        perplexity,
     )
 }
 """What shows each program's record."""

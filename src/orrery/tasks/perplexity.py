@@ -46,11 +46,15 @@ def evaluate_perplexity(
     written = sum(len(text.encode()) for text in texts)
     if not written:
         raise DataError("the texts are empty", "give at least one character")
-    parts = [part for before, ids in _documents(lm, texts) for part in _windows(before, ids, size)]
-    scored = likelihoods(lm._stored, parts, batch_size=batch_size, longest=size, done=done)
+    scored = likelihoods(lm._stored, windows_of(lm, texts, size), batch_size=batch_size, longest=size, done=done)
     nats, tokens = fsum(one.nats for one in scored), sum(one.tokens for one in scored)
     loss = -nats / max(1, tokens)
     return {"loss": loss, "perplexity": exp(min(loss, LARGEST)), "bpb": -nats / log(2) / written}
+
+
+def windows_of(lm: LanguageModel, texts: Sequence[str], size: int) -> list[Continuation]:
+    """Return texts in windows of ``size`` tokens that are read, no token scored twice."""
+    return [window for before, ids in _documents(lm, texts) for window in _windows(before, ids, size)]
 
 
 def _documents(lm: LanguageModel, texts: Sequence[str]) -> list[tuple[list[int], list[int]]]:
