@@ -453,6 +453,17 @@ def perplexity(found: dict[str, Any]) -> str:
     return f"{what}.\n\n" + table(heads, rows)
 
 
+def lora(found: dict[str, Any]) -> str:
+    """Return milliseconds a step, how often as fast ours is, and how far the losses are apart."""
+    rows = [
+        (name, f"{spent:,.0f}", f"{found['ratio'].get(name, 1):.2f}",
+         f"{found['largest loss difference'].get(name, 0):.1e}", f"{found['losses'][name][-1]:.4f}")
+        for name, spent in found["milliseconds"].items()
+    ]  # fmt: skip
+    heads = ("", "ms a step", "time of it over ours", "largest difference of a loss", "last loss")
+    return f"{found['model']}, {found['rows']} rows, {found['steps']} steps.\n\n" + table(heads, rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -486,6 +497,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         prepare_scale,
         text,
         perplexity,
+        lora,
     )
 }
 """What shows each program's record."""

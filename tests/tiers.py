@@ -138,7 +138,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         found = "long" if found == "all" and item.nodeid in taken else found
         (kept if found in levels else left).append(item)
     config.hook.pytest_deselected(items=left)
-    items[:] = of_cases(config, kept, functions)
+    # Those that must be alone come last: before, each would wait with every worker for the longest test under way.
+    items[:] = sorted(of_cases(config, kept, functions), key=must_be_alone)
+
+
+def must_be_alone(item: pytest.Item) -> bool:
+    """Say whether no other test may run beside this one."""
+    return item.get_closest_marker("alone") is not None
 
 
 def of_cases(config: pytest.Config, items: list[pytest.Item], functions: FamilyCases) -> list[pytest.Item]:
@@ -205,7 +211,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     folder = _shared_by_workers(item.config.workerinput["testrunuid"])
     folder.mkdir(exist_ok=True)
-    with turn(folder, item.get_closest_marker("alone") is not None):
+    with turn(folder, must_be_alone(item)):
         return (yield)
 
 

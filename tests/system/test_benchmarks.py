@@ -14,6 +14,7 @@ from pages import ROOT, module
 BENCHMARKS = ROOT / "benchmarks"
 NEEDS = {
     "finetuning": ("sst2", "multi30k-en-de"),
+    "lora": ("instructions-small",),
     "prepare_scale": ("eltec-novels",),
     "preferences": ("instructions-small",),
     "pretraining_gain": ("sst2",),

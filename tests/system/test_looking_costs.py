@@ -29,7 +29,6 @@ def run(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_8192_tokens_take_no_more_than_was_stated(run):
     found = run("long_text.py")
     assert found["tokens"] == 8192

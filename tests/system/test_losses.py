@@ -102,7 +102,6 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.timeout(3600)
 def test_at_any_moment_files_are_the_old_or_the_new_ones(worlds: Worlds, tmp_path: Path) -> None:
     rng = random.Random(KILLS)

@@ -56,7 +56,6 @@ def wait_for_commit(folder: Path, process: Program) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.parametrize("source", ["text.txt", "rows.jsonl"])
 def test_killed_again_and_again_ends_with_the_bytes_of_a_run_that_never_was(source, corpus, tmp_path):
     programs.run(command(corpus, source, tmp_path / "whole"), check=True, capture_output=True)
@@ -141,7 +140,6 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
 """
 
 
-@pytest.mark.alone
 def test_ten_times_the_text_needs_no_more_memory(corpus, tmp_path):
     """The large run differs from the small one in nothing but length, so its peak may not grow with it."""
     text = (corpus / "text.txt").read_text()

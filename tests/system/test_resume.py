@@ -52,7 +52,6 @@ def kill_until_finished(folder: Path, kills: int, seed: int) -> int:
     return inside
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("kills", [pytest.param(3), pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_and_resumed_equals_uninterrupted(kills: int, tmp_path: Path) -> None:
     kills = int(os.environ.get("ORRERY_TEST_KILLS", kills))

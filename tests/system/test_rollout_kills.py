@@ -71,14 +71,12 @@ def killed(kind: str, folder: Path, places: list[str], steps: int = 24, seed: in
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_is_killed_ends_with_the_same_bytes(kind: str, tmp_path: Path) -> None:
     assert killed(kind, tmp_path, ["rollout", "update", "save"]) >= 2
 
 
 @pytest.mark.long
-@pytest.mark.alone
 @pytest.mark.parametrize("kind", KINDS)
 def test_twenty_kills(kind: str, tmp_path: Path) -> None:
     places = ["rollout", "update", "save"] * 7

@@ -87,7 +87,6 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.alone
 def test_the_second_training_in_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
     with start(tmp_path, "--steps", "500", "--pause", "0.05") as first:
         wait_for(tmp_path / "metrics.jsonl")
@@ -147,7 +146,6 @@ def test_a_signal_inside_a_save_or_an_evaluation_loses_nothing(
     assert len({(path / "model.safetensors").read_bytes() for path in ended}) == 1
 
 
-@pytest.mark.alone
 def test_too_little_memory_is_an_estimate_and_a_hint(tmp_path: Path) -> None:
     found = shell('ulimit -v 3000000; "$@"', tmp_path, "--width", "16000")
     assert found.returncode == 1, found.stderr

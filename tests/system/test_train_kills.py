@@ -40,7 +40,6 @@ def command(folder: Path, *words: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_the_command_survives_kills(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(RECIPE))
     (tmp_path / "text.txt").write_text(TEXT)

@@ -44,7 +44,6 @@ def started(words: list[str], world: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_one_process_equals_two(tmp_path: Path) -> None:
     train(tmp_path / "one", 1, steps=12)
     train(tmp_path / "two", 2, steps=12)
@@ -59,7 +58,6 @@ def test_one_process_equals_two(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_two_processes_fine_tune_two_seeds_and_the_first_scores_them(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     rows = tmp_path / "rows.csv"

@@ -246,7 +246,6 @@ sys.exit(code)
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the highest resident size")
 def test_a_training_takes_the_memory_that_the_page_says(place):
     """Once the code is compiled: 162 MB at the highest, while the compiled code is loaded; 180 leaves a tenth."""

@@ -20,6 +20,9 @@ READY, BUILDING = "ready", "building"
 PATIENCE = 600
 """Seconds after which a process that makes it is taken for dead."""
 
+_STARTED: list["subprocess.Popen[bytes]"] = []
+"""What builds it: nobody waits for it, and Python warns of a process that is let go while it runs."""
+
 
 def why_not_here() -> str | None:
     """Return why no step can be compiled here, or nothing."""
@@ -91,10 +94,11 @@ def build_beside() -> None:
         os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     except OSError:
         return  # another program builds it, or nothing can be kept here
-    subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "orrery.kernels.step.build"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    _STARTED.append(process)

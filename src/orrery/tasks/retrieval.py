@@ -36,12 +36,17 @@ def similarity(lm: LanguageModel) -> str:
 
 
 def compared(name: str, one_NE: Tensor, other_ME: Tensor) -> Tensor:
-    """Return how near each vector is to each other one, the greater the nearer: ``[N, M]``."""
+    """Return how near each vector is to each other one, the greater the nearer: ``[N, M]``.
+
+    Differs from: sentence-transformers, where torch takes euclidean distances of more than 25 vectors from products,
+    |a|^2 + |b|^2 - 2 a.b: of near vectors little is left of their float32 digits, and equal ones are not equally near.
+    """
     if name == "cosine":
         return F.normalize(one_NE, dim=-1) @ F.normalize(other_ME, dim=-1).T
     if name == "dot":
         return one_NE @ other_ME.T
-    return -torch.cdist(one_NE, other_ME, p=2 if name == "euclidean" else 1)
+    exact = "donot_use_mm_for_euclid_dist"
+    return -torch.cdist(one_NE, other_ME, p=2 if name == "euclidean" else 1, compute_mode=exact)
 
 
 def prompt_for(lm: LanguageModel, asked: str | None, names: Sequence[str]) -> str | None:

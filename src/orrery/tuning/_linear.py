@@ -257,8 +257,8 @@ def _targets(model: Model, targets: Sequence[str], leave: Sequence[str]) -> list
     known = _found(model)
     for pattern in targets:
         if not any(fnmatchcase(name, pattern) for target in known for name in target.names):
-            near = ", ".join(target.names[0] for target in known[:3])
-            raise UsageError(f"no linear is called {pattern!r}", f"names look like {near}")
+            kinds = dict.fromkeys(f"*.{target.names[0].rpartition('.')[2]}" for target in known)
+            raise UsageError(f"no linear is called {pattern!r}", f"this model has {', '.join(kinds)}")
     found = [target for target in known if _named(target, targets) and not _named(target, leave)]
     if not found:
         raise UsageError("the targets name no linear that is not left out", "give patterns of names, '*.q' for example")
