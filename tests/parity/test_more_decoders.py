@@ -29,6 +29,10 @@ CORNERS = [
     ("nemotron_h", {"mlp_bias": True, "routed_scaling_factor": 2.5}),
     ("olmo3", {"attention_bias": True}),
     ("phimoe", {"rope_scaling": LONG, "attention_bias": False}),
+    (
+        "qwen3_next",
+        {"attention_bias": True, "norm_topk_prob": False, "mlp_only_layers": [0], "tie_word_embeddings": True},
+    ),
     ("seed_oss", {"attention_out_bias": True, "mlp_bias": True}),
     ("vaultgemma", {"attn_logit_softcapping": None, "attention_bias": True}),
 ]
@@ -61,6 +65,9 @@ def test_float64(kind, corner):
         ("phimoe", {"num_experts_per_tok": 1}, "SparseMixer chooses two"),
         ("phimoe", {"rope_scaling": {**LONG, "long_mscale": 1.5}}, "short_mscale = 1.2 and long_mscale = 1.5"),
         ("bamba", {"mamba_d_head": 3}, "they are the same channels|mamba_n_heads . mamba_d_head = 4 . 3"),
+        ("qwen3_next", {"layer_types": ["linear_attention", "rnn"]}, "layer_types has the unknown rnn"),
+        ("qwen3_next", {"layer_types": ["full_attention"]}, "layer_types lists 1 layers, num_hidden_layers is 2"),
+        ("qwen3_next", {"linear_num_key_heads": 3}, "linear_num_value_heads = 4 is not divisible by .* = 3"),
         ("granitemoehybrid", {"layer_types": ["rnn", "mamba"]}, "layer_types has the unknown rnn"),
         ("lfm2", {"layer_types": ["conv"]}, "layer_types lists 1 layers"),
         ("m2m_100", {"d_model": 27}, "d_model = 27 makes no two pairs"),
@@ -69,6 +76,14 @@ def test_float64(kind, corner):
 def test_what_cannot_be_meant_is_refused_by_name(kind, change, says):
     with pytest.raises(ModelFileError, match=says):
         load_family(kind).spec({**load_family(kind).TINY, **change})
+
+
+def test_an_interval_says_which_layers_of_qwen3_next_attend():
+    family = load_family("qwen3_next")
+    rest = {key: value for key, value in family.TINY.items() if key != "layer_types"}
+    kinds = ["linear_attention", "linear_attention", "full_attention"] * 2
+    spaced = {**rest, "num_hidden_layers": 6, "full_attention_interval": 3}
+    assert family.spec(spaced) == family.spec({**rest, "num_hidden_layers": 6, "layer_types": kinds})
 
 
 def test_letters_say_what_older_files_of_nemotron_h_have():
