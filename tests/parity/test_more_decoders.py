@@ -33,6 +33,10 @@ CORNERS = [
         "qwen3_next",
         {"attention_bias": True, "norm_topk_prob": False, "mlp_only_layers": [0], "tie_word_embeddings": True},
     ),
+    (
+        "recurrent_gemma",
+        {"block_types": ["attention", "recurrent"], "attention_bias": True, "lru_width": None, "head_dim": 12},
+    ),
     ("seed_oss", {"attention_out_bias": True, "mlp_bias": True}),
     ("vaultgemma", {"attn_logit_softcapping": None, "attention_bias": True}),
 ]
@@ -68,6 +72,10 @@ def test_float64(kind, corner):
         ("qwen3_next", {"layer_types": ["linear_attention", "rnn"]}, "layer_types has the unknown rnn"),
         ("qwen3_next", {"layer_types": ["full_attention"]}, "layer_types lists 1 layers, num_hidden_layers is 2"),
         ("qwen3_next", {"linear_num_key_heads": 3}, "linear_num_value_heads = 4 is not divisible by .* = 3"),
+        ("recurrent_gemma", {"block_types": ["recurrent", "rnn"]}, "block_types has the unknown .*rnn"),
+        ("recurrent_gemma", {"block_types": []}, "block_types has the unknown"),
+        ("recurrent_gemma", {"lru_width": 30}, "lru_width = 30 is not divisible by num_attention_heads = 4"),
+        ("recurrent_gemma", {"embeddings_scale_by_sqrt_dim": False}, "embeddings_scale_by_sqrt_dim = False"),
         ("granitemoehybrid", {"layer_types": ["rnn", "mamba"]}, "layer_types has the unknown rnn"),
         ("lfm2", {"layer_types": ["conv"]}, "layer_types lists 1 layers"),
         ("m2m_100", {"d_model": 27}, "d_model = 27 makes no two pairs"),
