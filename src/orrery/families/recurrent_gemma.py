@@ -123,7 +123,16 @@ def _attention(c: Config) -> ModuleSpec:
 
 
 def _feed_forward(c: Config) -> GatedMLP.Spec:
-    return GatedMLP.Spec(hidden=c["intermediate_size"] // 2, activation=c.activation("hidden_activation"), bias=True)
+    """Return the network, whose gate and up are counted together.
+
+    Raises:
+        ModelFileError: nothing is left for either.
+    """
+    hidden, activation = c["intermediate_size"] // 2, c.activation("hidden_activation")
+    if not hidden:
+        message = f"{c.family}: intermediate_size = {c['intermediate_size']} is half a channel for gate and up each"
+        raise ModelFileError(message, "it counts both together: choose two or more")
+    return GatedMLP.Spec(hidden=hidden, activation=activation, bias=True)
 
 
 def INITIAL_STD(config: Mapping[str, Any]) -> Mapping[str, float]:  # noqa: N802 - how a family draws new matrices
