@@ -84,6 +84,8 @@ _IGNORED = ("output_router_logits", "router_aux_loss_coef", "use_sliding_window"
 _KINDS = {"linear_attention": False, "full_attention": True}
 _STEP = math.log1p(math.e)
 """The step that a bias of one makes, as the reference draws all of them."""
+LEGACY_NAMES: Mapping[str, str | None] = {r"^mtp\.": None}
+"""Drops the module that predicts further tokens, through which no logits pass; the reference does so too."""
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
