@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 from unittest.mock import patch
 
@@ -48,8 +48,21 @@ def widened(*modules: ModuleType) -> Iterator[None]:
         torch.set_default_dtype(torch.float64)
         for module in (*modules, modeling_rope_utils):
             stack.enter_context(patch.object(module, "torch", wide))
+        for function in _functions(*modules):
+            given = function.__defaults__ or ()
+            if torch.float32 in given:
+                exact = tuple(torch.float64 if value is torch.float32 else value for value in given)
+                stack.enter_context(patch.object(function, "__defaults__", exact))
         stack.enter_context(patch.object(torch.Tensor, "float", torch.Tensor.double))
         yield
+
+
+def _functions(*modules: ModuleType) -> Iterator[FunctionType]:
+    """Yield the functions of modules and of the classes that they define, whose signatures may name a dtype too."""
+    for module in modules:
+        for part in vars(module).values():
+            parts = vars(part).values() if isinstance(part, type) and part.__module__ == module.__name__ else [part]
+            yield from (one for one in parts if isinstance(one, FunctionType) and one.__module__ == module.__name__)
 
 
 def randomise(model: nn.Module, seed: int, std: float = 0.3) -> None:
@@ -108,7 +121,14 @@ def file_of(model: Any) -> dict[str, Tensor]:
 
 
 def gradients_of(model: Any) -> dict[str, Tensor]:
-    """Return the gradients under the names of the file: they are written as if they were the weights."""
+    """Return the gradients under the names of the file: they are written as if they were the weights.
+
+    RecurrentGemma's modules keep the states of a pass, which cannot be copied as long as they hang on it.
+    """
+    for module in model.modules():
+        for name, value in vars(module).items():
+            if isinstance(value, Tensor):
+                setattr(module, name, value.detach())
     copy = deepcopy(model)
     with torch.no_grad():
         for target, source in zip(copy.parameters(), model.parameters(), strict=True):

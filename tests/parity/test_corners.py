@@ -78,8 +78,10 @@ FIXED = {
     "gpt_oss": {"hidden_act"},  # its experts have an activation of their own
     "bamba": {"hidden_act", "num_hidden_layers"},  # as mamba2; the reference needs a layer that attends
     "granitemoehybrid": {"hidden_act"},  # as mamba2
+    "qwen3_next": {"hidden_act"},  # as mamba2: the reference has another in the short convolution alone
     "phimoe": {"num_experts_per_tok"},  # its router chooses two, and the reference reads past the key
     "mamba2": {"hidden_act"},  # no published model has another than silu
+    "recurrent_gemma": {"num_hidden_layers"},  # the reference needs a layer that attends
     "smollm3": {"num_hidden_layers"},  # the layers without positions are listed one by one
 }
 

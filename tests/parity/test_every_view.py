@@ -36,7 +36,7 @@ ENCODERS = {
 WITH_MEMORY = {"luong", "rnnenc", "rnnsearch"}
 MIXTURES = {
     *("gpt_oss", "granitemoe", "granitemoehybrid", "minimax_m2", "mixtral", "olmoe", "phimoe", "qwen3_moe"),
-    "solar_open",
+    *("qwen3_next", "solar_open"),
 }
 KINDS = [
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),

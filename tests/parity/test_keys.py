@@ -134,6 +134,15 @@ IDLE = defaultdict(
     },
     olmo3={"num_hidden_layers": LISTED, "head_dim": "repeats what the heads make of the width, which the norms need"},
     phimoe={"head_dim": PAIRED, "input_jitter_noise": "training: no noise is added when a model is used"},
+    qwen3_next={
+        "num_hidden_layers": LISTED,
+        "full_attention_interval": "layer_types, which is written beside it, says which layers attend",
+        "partial_rotary_factor": FIRST,
+    },
+    recurrent_gemma={
+        **dict.fromkeys(("w_init_variance_scale", "final_w_init_variance_scale"), "how new weights are drawn"),
+        "layer_types": "the reference derives it from block_types and cannot be given it",
+    },
     solar_open={"topk_group": GROUPS, "partial_rotary_factor": FIRST},
     umt5={"relative_attention_max_distance": "no row of the test is as long"},
     youtu={

@@ -29,6 +29,14 @@ CORNERS = [
     ("nemotron_h", {"mlp_bias": True, "routed_scaling_factor": 2.5}),
     ("olmo3", {"attention_bias": True}),
     ("phimoe", {"rope_scaling": LONG, "attention_bias": False}),
+    (
+        "qwen3_next",
+        {"attention_bias": True, "norm_topk_prob": False, "mlp_only_layers": [0], "tie_word_embeddings": True},
+    ),
+    (
+        "recurrent_gemma",
+        {"block_types": ["attention", "recurrent"], "attention_bias": True, "lru_width": None, "head_dim": 12},
+    ),
     ("seed_oss", {"attention_out_bias": True, "mlp_bias": True}),
     ("vaultgemma", {"attn_logit_softcapping": None, "attention_bias": True}),
 ]
@@ -64,11 +72,27 @@ def test_float64(kind, corner):
         ("granitemoehybrid", {"layer_types": ["rnn", "mamba"]}, "layer_types has the unknown rnn"),
         ("lfm2", {"layer_types": ["conv"]}, "layer_types lists 1 layers"),
         ("m2m_100", {"d_model": 27}, "d_model = 27 makes no two pairs"),
+        ("qwen3_next", {"layer_types": ["linear_attention", "rnn"]}, "layer_types has the unknown rnn"),
+        ("qwen3_next", {"layer_types": ["full_attention"]}, "layer_types lists 1 layers, num_hidden_layers is 2"),
+        ("qwen3_next", {"linear_num_key_heads": 3}, "linear_num_value_heads = 4 is not divisible by .* = 3"),
+        ("recurrent_gemma", {"block_types": ["recurrent", "rnn"]}, "block_types has the unknown .*rnn"),
+        ("recurrent_gemma", {"block_types": []}, "block_types has the unknown"),
+        ("recurrent_gemma", {"lru_width": 30}, "lru_width = 30 is not divisible by num_attention_heads = 4"),
+        ("recurrent_gemma", {"intermediate_size": 1}, "intermediate_size = 1 is half a channel"),
+        ("recurrent_gemma", {"embeddings_scale_by_sqrt_dim": False}, "embeddings_scale_by_sqrt_dim = False"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(kind, change, says):
     with pytest.raises(ModelFileError, match=says):
         load_family(kind).spec({**load_family(kind).TINY, **change})
+
+
+def test_an_interval_says_which_layers_of_qwen3_next_attend():
+    family = load_family("qwen3_next")
+    rest = {key: value for key, value in family.TINY.items() if key != "layer_types"}
+    kinds = ["linear_attention", "linear_attention", "full_attention"] * 2
+    spaced = {**rest, "num_hidden_layers": 6, "full_attention_interval": 3}
+    assert family.spec(spaced) == family.spec({**rest, "num_hidden_layers": 6, "layer_types": kinds})
 
 
 def test_letters_say_what_older_files_of_nemotron_h_have():

@@ -39,6 +39,8 @@ def test_there_and_back(tmp_path, family):
         k: v for k, v in configs[1].items() if k not in WRITTEN_ANEW
     }
     again = type(theirs).from_pretrained(tmp_path / "ours", attn_implementation="eager").eval()
+    for parameter in again.parameters():  # in a file they lie where its header ends, and products round accordingly
+        parameter.data = parameter.data.clone()
     with torch.no_grad():
         assert torch.equal(answer(again), answer(theirs))
 

@@ -56,7 +56,7 @@ def prune(model: Model, heads: Mapping[str, Sequence[int]], measure: Callable[[M
 
 @torch.no_grad()
 def without_heads(model: Model, heads: Mapping[str, Sequence[int]]) -> Model:
-    """Return a copy of a model without some of its heads: their rows of q, k and v and their columns of the output.
+    """Return a copy of a model without some of its heads: their rows of q, k, v and gates, and columns of the output.
 
     ``sum_h W_out_h head_h`` loses a term for each removed head, so that the copy computes what the model computes with
     ``mixed`` of these heads set to zero. Where several query heads share a key-value head, what is left must still be
@@ -149,7 +149,7 @@ def _cut(
         width = attention.head_width
         return torch.tensor([head * width + channel for head in chosen for channel in range(width)])
 
-    rows = {"q": channels(kept), "k": channels(groups), "v": channels(groups)}
+    rows = {"q": channels(kept), "k": channels(groups), "v": channels(groups), "gate.linear": channels(kept)}
     for name, index in rows.items():
         for part in ("weight", "bias"):
             if (tensor := weights.get(f"{path}.{name}.{part}")) is not None:

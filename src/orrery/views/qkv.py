@@ -213,12 +213,13 @@ class Steps:
 
     def _out(self) -> tuple[dict[str, Tensor], list[Check]]:
         """Return what the head gives through its part of the output matrix, all heads together, and what is added."""
-        mixed_HLE, joined = self.of("mixed"), self.nodes[f"{self.path}.out"]
+        joined = self.nodes[f"{self.path}.out"]
         assert isinstance(joined, Joined)
-        width = mixed_HLE.shape[-1]
-        weight_DE, bias_D = affine(joined.module, mixed_HLE.shape[0] * width)
+        passed_HLE = self.numbers[joined.source][0]
+        width = passed_HLE.shape[-1]
+        weight_DE, bias_D = affine(joined.module, passed_HLE.shape[0] * width)
         weight_DHE = weight_DE.double().unflatten(1, (-1, width))
-        heads_HD = torch.einsum("he,dhe->hd", mixed_HLE[:, self.query].double(), weight_DHE)
+        heads_HD = torch.einsum("he,dhe->hd", passed_HLE[:, self.query].double(), weight_DHE)
         total_D = heads_HD.sum(0) + (0 if bias_D is None else bias_D.double())
         out_D = self.of("out")[self.query]
         tensors = {"head_out": heads_HD[self.head], "out": out_D}
@@ -246,4 +247,6 @@ class Steps:
             notes.append("shared")
         if self.site.queries != self.site.keys:
             notes.append("cross")
+        if f"{self.path}.passed" in self.nodes:
+            notes.append("gated")
         return notes

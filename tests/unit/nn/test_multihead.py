@@ -8,6 +8,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings, Sinks
+from orrery.nn.attention.output_gate import OutputGate
 from orrery.nn.attention.sources import CrossSource, SelfSource
 from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.context import Context
@@ -89,6 +90,25 @@ def test_a_sink_of_its_own_for_every_head(kernel):
     with_sinks(X, replace(context(kernel), taps=record))
     expected[:, 1] = 0  # the second head gives everything to nothing
     torch.testing.assert_close(mixed["blocks.0.mixed"], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [eager, sdpa])
+def test_a_gate_lets_through_a_share_of_every_channel(kernel):
+    spec = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4)
+    plain, gated = spec.build(12).double(), OutputGate.Spec(attention=spec, bias=True).build(12).double()
+    gated.load_state_dict(plain.state_dict(), strict=False)
+    seen = {}
+
+    def record(key, value):
+        seen[key] = value
+        return value
+
+    plain(X, replace(context(kernel), taps=record))
+    mixed_BLE = seen["blocks.0.mixed"].transpose(1, 2).flatten(2)
+    found = gated(X, replace(context(kernel), taps=record))
+    expected = gated.out(torch.sigmoid(X @ gated.gate.linear.weight.T + gated.gate.linear.bias) * mixed_BLE)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert seen["blocks.0.gate"].shape == seen["blocks.0.mixed"].shape
 
 
 def test_clipped_queries_keys_and_values():

@@ -74,6 +74,13 @@ def test_a_bias_of_a_layer_that_the_model_lacks_is_not_taken_for_a_buffer(tmp_pa
         read(folder)
 
 
+def test_what_predicts_further_tokens_is_passed_over(tmp_path):
+    folder, model, tensors = written(tmp_path, "qwen3_next")
+    further = {"mtp.fc.weight": torch.ones(16, 32), "mtp.layers.0.mlp.gate.weight": torch.ones(4, 16)}
+    write_tensors(folder / "model.safetensors", {**tensors, **further})
+    assert same(model, folder)
+
+
 def old_bert(tensors):
     """Return a masked language model's tensors as the first files had them."""
     names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}

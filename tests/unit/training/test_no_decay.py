@@ -10,6 +10,7 @@ from torch import nn
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family, names, spec_of
 from orrery.models.meta_device import build_on_meta
+from orrery.nn.linear.block_diagonal import BlockDiagonal
 from orrery.training.config import AdamWSettings, MuonSettings, SgdSettings
 from orrery.training.optimizers import build_optimizer, restore_optimizer, undecayed
 from orrery.training.state import Learner
@@ -27,6 +28,7 @@ MATRICES = {
     nn.RNN: (),
     nn.GRU: (),
     nn.LSTM: (),
+    BlockDiagonal: ("weight",),
 }
 """Whose parameters of two axes multiply vectors, and their names where these are not all."""
 ADAPTERS = {

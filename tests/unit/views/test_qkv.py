@@ -8,7 +8,10 @@ from orrery.views._inside import Inside
 from orrery.views._view import Subject, shown
 from views_toy import subject_of
 
-FAMILIES = ("gpt2", "llama", "bert", "t5", "bart", "deepseek_v3", "gemma2", "deberta_v2", "bloom", "gpt_oss", "qwen3")
+FAMILIES = (
+    *("gpt2", "llama", "bert", "t5", "bart", "deepseek_v3", "gemma2", "deberta_v2", "bloom", "gpt_oss", "qwen3"),
+    "qwen3_next",
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,7 @@ def test_the_operands_are_the_tensors_of_the_pass(subjects, family):
 def test_what_an_attention_cannot_show_is_said(subjects):
     assert shown("qkv", subjects("deepseek_v3"), asked(subjects("deepseek_v3"))).facts["notes"] == ["latent"]
     assert shown("qkv", subjects("llama"), asked(subjects("llama"))).facts["notes"] == ["shared"]
+    assert shown("qkv", subjects("qwen3_next"), asked(subjects("qwen3_next"))).facts["notes"] == ["shared", "gated"]
     assert shown("qkv", subjects("gpt2"), asked(subjects("gpt2"))).facts["notes"] == []
     crossed = subjects("bart")
     site = next(n for n, one in enumerate(crossed.seen.sites) if one.queries != one.keys)

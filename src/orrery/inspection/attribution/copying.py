@@ -11,7 +11,7 @@ from orrery.inspection.attribution.view import wide
 from orrery.inspection.attribution.vocabulary import vocabulary_head
 from orrery.models.model import Model
 from orrery.models.word_embeddings import embedding_table
-from orrery.nn.attention.multihead import MultiHeadAttention
+from orrery.nn.attention.multihead import MultiHeadAttention, NoGate
 from orrery.nn.norms import LayerNorm, RMSNorm
 
 
@@ -27,7 +27,7 @@ def copying_scores(model: Model) -> tuple[list[str], Float[Tensor, "N H"]]:
         model: one that scores a vocabulary and reads the same from a table of its own width.
 
     Raises:
-        UsageError: no such vocabulary, or no head with one matrix for its values.
+        UsageError: no such vocabulary, or no head with one matrix for its values, whichever token looks.
     """
     head, table_VD = vocabulary_head(model), wide(embedding_table(model))
     matrix_VD = matrix_of(head.vocabulary)
@@ -38,7 +38,7 @@ def copying_scores(model: Model) -> tuple[list[str], Float[Tensor, "N H"]]:
     keys, found = [], []
     for layer in sublayers(model.stack):
         for key, leaf in layer.leaves.items():
-            if isinstance(leaf, MultiHeadAttention) and key.endswith(".attention"):
+            if isinstance(leaf, MultiHeadAttention) and type(leaf.gate) is NoGate and key.endswith(".attention"):
                 value_KCD = (matrix_of(leaf.v) * _gain(layer.residual.pre, table_VD)).unflatten(
                     0, (-1, leaf.head_width)
                 )

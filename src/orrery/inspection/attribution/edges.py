@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.attribution.sublayers import ATTENTIONS, Attention, output_matrices, sublayers
+from orrery.inspection.attribution.sublayers import ATTENTIONS, Attention, is_gated, output_matrices, passing, sublayers
 from orrery.inspection.attribution.towards import layer_with, towards
 from orrery.inspection.attribution.view import View, needed, wide
 from orrery.inspection.checks import Check, bound, error
@@ -39,10 +39,11 @@ class EdgeShares:
 def weighted_pattern(trace: Trace, attention: str) -> Float[Tensor, "B H L S"]:
     """Return ``a_ij |W_out v_j|``: the length of what head h writes at query i because of key j.
 
-    A weight on a short vector does little (Kobayashi et al. 2020). What stands behind the branch is left out.
+    A weight on a short vector does little (Kobayashi et al. 2020). What stands behind the branch is left out; a gate
+    of the query on the heads is not: ``a_ij |W_out (g_i * v_j)|``.
 
     Args:
-        trace: which has kept ``pattern`` and ``v``.
+        trace: which has kept ``pattern``, ``v`` and ``gate`` where there is one.
         attention: ``blocks.3.attention``, ``blocks.3.cross`` or, of an encoder, ``encoder.blocks.3.attention``.
 
     Raises:
@@ -50,8 +51,16 @@ def weighted_pattern(trace: Trace, attention: str) -> Float[Tensor, "B H L S"]:
     """
     module = _attention(trace, attention)
     pattern_BHLS, v_BHSC = _pattern(trace, attention), _values(trace, attention)
-    written_BHSD = torch.einsum("bhsc,hcd->bhsd", v_BHSC, output_matrices(module, v_BHSC.shape[1]))
-    return pattern_BHLS * written_BHSD.norm(dim=-1)[:, :, None]
+    matrix_HCD = output_matrices(module, v_BHSC.shape[1])
+    if not is_gated(module):
+        return pattern_BHLS * _lengths(v_BHSC, matrix_HCD)[:, :, None]
+    gates = wide(needed(trace, f"{attention}.gate")).unbind(2)  # one query after the other: each writes other vectors
+    return pattern_BHLS * torch.stack([_lengths(v_BHSC * gate_BHC[:, :, None], matrix_HCD) for gate_BHC in gates], 2)
+
+
+def _lengths(v_BHSC: Tensor, matrix_HCD: Tensor) -> Tensor:
+    """Return how long the vectors are that output matrices make of values."""
+    return torch.einsum("bhsc,hcd->bhsd", v_BHSC, matrix_HCD).norm(dim=-1)
 
 
 def edge_shares(
@@ -67,7 +76,7 @@ def edge_shares(
     ``d_i`` is the direction of the logit, as in ``attribute_logit``. The sum over keys is what the head adds.
 
     Args:
-        trace: which has kept ``pattern``, ``v`` and what ``attribute_logit`` needs.
+        trace: which has kept ``pattern``, ``v``, ``gate`` where there is one, and what ``attribute_logit`` needs.
         attention: ``blocks.3.attention`` or ``blocks.3.cross``, of the stack that answers.
         token: an id; by default the most probable one at each position.
         against: another id, whose logit is subtracted.
@@ -82,6 +91,7 @@ def edge_shares(
     # The direction goes through the head's matrix once a query, rather than every value once an edge.
     matrix_HCD = output_matrices(module, v_BHSC.shape[1])
     towards_BHPC = torch.einsum("bpd,hcd->bhpc", found.direction_BPD, matrix_HCD)
+    towards_BHPC = passing(module, attention, view, towards_BHPC)
     value_BHPS = pattern_BHPS * (towards_BHPC @ v_BHSC.mT)
     whole_BHP = (view.heads(f"{attention}.mixed") * towards_BHPC).sum(-1)
     limit = max(BOUND, bound(trace.logits.dtype))

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.inspection.attribution.sublayers import ATTENTIONS, Sublayer, output_matrices, sublayers
-from orrery.inspection.attribution.view import needed
+from orrery.inspection.attribution.sublayers import ATTENTIONS, Sublayer, output_matrices, passing, sublayers
+from orrery.inspection.attribution.view import View, needed
 from orrery.inspection.trace import Trace
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.feedforward.gated import GatedMLP
@@ -145,7 +145,8 @@ def _result(trace: Trace, block: str) -> Tensor:
     attention = _leaf(trace, block, "attention")
     if not isinstance(attention, ATTENTIONS):
         raise UsageError("this model has no 'attn.hook_result': it has no heads", "look at what is added")
-    mixed_BHLC = needed(trace, f"blocks.{block}.attention.mixed")
+    key = f"blocks.{block}.attention"
+    mixed_BHLC = passing(attention, key, View(trace, None), needed(trace, f"{key}.mixed"))
     matrix_HCD = output_matrices(attention, mixed_BHLC.shape[1]).to(mixed_BHLC.dtype)
     return torch.einsum("bhlc,hcd->blhd", mixed_BHLC, matrix_HCD)
 

@@ -66,8 +66,8 @@ def parts_of(trace: Trace, position: int | None = -1) -> Parts:
     what comes after it is left.
 
     Args:
-        trace: which has kept ``embedded``, ``positioned``, ``looked_up`` and of every block ``mixed``, ``hidden`` or
-            ``added``, and ``resid``.
+        trace: which has kept ``embedded``, ``positioned``, ``looked_up`` and of every block ``mixed`` (and ``gate``
+            where there is one on the heads), ``hidden`` or ``added``, and ``resid``.
         position: one position, a negative one from the right; ``None`` for all.
 
     Raises:

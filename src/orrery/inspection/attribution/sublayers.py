@@ -11,7 +11,7 @@ from orrery.inspection.attribution.frozen import Frozen, NotLinearError, frozen,
 from orrery.inspection.attribution.view import View, wide
 from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.latent import LatentAttention
-from orrery.nn.attention.multihead import MultiHeadAttention
+from orrery.nn.attention.multihead import MultiHeadAttention, NoGate
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
@@ -110,8 +110,8 @@ def leaf_parts(leaf: nn.Module, key: str, view: View) -> Parts:
 @leaf_parts.register(LatentAttention)
 @leaf_parts.register(DisentangledAttention)
 def _attention_parts(leaf: Attention, key: str, view: View) -> Parts:
-    """Return ``W_out_h mixed_h`` for each head, and the bias."""
-    mixed_BHPC = view.heads(f"{key}.mixed")
+    """Return ``W_out_h mixed_h`` for each head, a gate on what it mixed held fixed, and the bias."""
+    mixed_BHPC = passing(leaf, key, view, view.heads(f"{key}.mixed"))
     matrix_HCD = output_matrices(leaf, mixed_BHPC.shape[1])
     heads = {f"{key}.head.{h}": mixed_BHPC[:, h] @ matrix_HCD[h] for h in range(len(matrix_HCD))}
     return heads | _bias(leaf.out, f"{key}.bias", like=mixed_BHPC[:, 0])
@@ -129,6 +129,18 @@ def _feed_forward_parts(leaf: MLP | GatedMLP | ClampedGatedMLP, key: str, view: 
 def output_matrices(attention: Attention, heads: int) -> Float[Tensor, "H C D"]:
     """Return the output matrix of each head: ``added = sum_h mixed_h W_h + b``."""
     return matrix_of(attention.out).T.unflatten(0, (heads, -1))
+
+
+def passing(
+    attention: Attention, key: str, view: View, heads_BHPC: Float[Tensor, "B H P C"]
+) -> Float[Tensor, "B H P C"]:
+    """Return what a gate on the heads lets through of a number for each of their channels; all where there is none."""
+    return heads_BHPC * view.heads(f"{key}.gate") if is_gated(attention) else heads_BHPC
+
+
+def is_gated(attention: Attention) -> bool:
+    """Say whether a gate stands between the heads and their output matrices."""
+    return isinstance(attention, MultiHeadAttention) and not isinstance(attention.gate, NoGate)
 
 
 def _bias(linear: nn.Module, name: str, like: Tensor) -> Parts:

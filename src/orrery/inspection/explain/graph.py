@@ -15,13 +15,14 @@ from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
 from orrery.inspection.explain.node import Given, Same
 from orrery.inspection.explain.recurrent import Affine, Before, engine_parts, gru_nodes, lstm_nodes
 from orrery.inspection.explain.slots import Nodes, Pointwise, chain
-from orrery.inspection.explain.sums import Added, Joined, Linear, Switched
+from orrery.inspection.explain.sums import Added, Joined, Linear, Product, Switched
 from orrery.models.model import Model
 from orrery.models.places import placed
 from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.attention.multihead import MultiHeadAttention
+from orrery.nn.attention.output_gate import OutputGate
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
 from orrery.nn.cache.contract import UNCACHED
@@ -214,7 +215,14 @@ def _multihead(leaf: Leaf, module: MultiHeadAttention) -> str:
         turning = position.of_queries if name == "q" else position
         nodes[f"{path}.{name}"] = Heads(flat, width, turning, None if name == "v" else turns)
     _mixing(leaf, module, position.bias(module.mask) if not cross else None, (), module.sinks())
-    nodes[f"{path}.out"] = Joined(f"{path}.mixed", module.out)
+    passed = f"{path}.mixed"
+    if isinstance(module.gate, OutputGate):
+        nodes[f"{path}.gate_in"] = Linear(leaf.source, module.gate.linear)
+        nodes[f"{path}.gate_flat"] = Pointwise(f"{path}.gate_in", torch.sigmoid, "sigmoid(x)")
+        nodes[f"{path}.gate"] = Heads(f"{path}.gate_flat", width, position, None)
+        passed = f"{path}.passed"
+        nodes[passed] = Product(f"{path}.gate", f"{path}.mixed")
+    nodes[f"{path}.out"] = Joined(passed, module.out)
     return f"{path}.out"
 
 

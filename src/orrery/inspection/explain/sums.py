@@ -74,7 +74,8 @@ class Joined(Node):
         width = mixed_HC.shape[1]
         row, bias = row_of(numbers, self.module, channel, mixed_HC.numel())
         factors = [numbers.vector(self.source, lambda i: (i // width, query, i % width), mixed_HC.flatten()), row]
-        return sum_of(f"Σ_h Σ_c mixed[h, c] · W[{channel}, h c]{' + b' * bool(bias)}", most, factors, bias)
+        read = self.source.split(".")[-1]
+        return sum_of(f"Σ_h Σ_c {read}[h, c] · W[{channel}, h c]{' + b' * bool(bias)}", most, factors, bias)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def axes_of(key: str, value: Tensor) -> Axes:
     """Return the axes of ``[B, H, L, C]``, of scores and patterns ``[B, H, L, S]``, of ``[B, L, D]`` or ``[B, V]``."""
     name, dimensions = key.rpartition(".")[2], value.dim()
     if dimensions == 4:
-        return Axes(2, 1, channel=3) if name in (*_STORED, "q", "mixed") else Axes(2, 1, key=3)
+        return Axes(2, 1, channel=3) if name in (*_STORED, "q", "mixed", "gate") else Axes(2, 1, key=3)
     return Axes(1, channel=2) if dimensions == 3 else Axes(channel=dimensions - 1)
 
 

@@ -13,7 +13,7 @@ from orrery.inspection.checks import sums_up
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.research.variants import check_reader
 from orrery.nn.attention.kernels import eager
-from orrery.nn.attention.multihead import MultiHeadAttention
+from orrery.nn.attention.multihead import MultiHeadAttention, NoGate
 from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.residual import Identity, Residual
 from orrery.tuning import matrix_of
@@ -165,6 +165,8 @@ def _sublayers(model: Any) -> Iterator[_Sublayer]:
             heads = branch.q.out_features // branch.head_width if attention else None
             if attention and branch.k.out_features != branch.q.out_features:
                 raise UsageError(f"heads of {place} share keys and values", "take a model whose heads have their own")
+            if attention and type(branch.gate) is not NoGate:
+                raise UsageError(f"heads of {place} have gates, which read the stream too", "take a model without them")
             yield _Sublayer(depth, place, residual, heads)
 
 

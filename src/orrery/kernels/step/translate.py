@@ -19,7 +19,7 @@ from orrery.kernels.step.codes import (
 )
 from orrery.kernels.step.listing import Listing, NotRunnableError, Stream, kind_of, padded
 from orrery.nn.activations import ACTIVATIONS as DEFINITIONS
-from orrery.nn.attention.multihead import MultiHeadAttention, NoSinks
+from orrery.nn.attention.multihead import MultiHeadAttention, NoGate, NoSinks
 from orrery.nn.attention.sources import SelfSource
 from orrery.nn.block import Block
 from orrery.nn.elementwise import Activation, Clamp, FixedBias, Projection, SoftCap
@@ -244,6 +244,8 @@ def _attention(t: Translation, module: MultiHeadAttention, x: Stream) -> Stream:
     listing, width = t.listing, module.head_width
     if type(module.source) is not SelfSource:
         raise NotRunnableError(f"an attention that reads a {type(module.source).__name__}")
+    if type(module.gate) is not NoGate:
+        raise NotRunnableError("an attention with a gate")
     q, k, v = listing.products(x, [module.q, module.k, module.v])
     q, k, v = t.part(module.q_norm, q), t.part(module.k_norm, k), t.part(module.source.values, v)
     heads, kv_heads = q.width // width, k.width // width

@@ -1,6 +1,8 @@
 """Multi-head attention: one class for MHA, MQA and GQA, for self- and cross-attention."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -12,6 +14,9 @@ from orrery.nn.attention.sources import CrossSource, SelfSource, Source
 from orrery.nn.context import Context
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
+
+Tap: TypeAlias = Callable[[str, Tensor], Tensor]
+"""What sees a value by its name, and returns it or what stands in for it."""
 
 
 @spec
@@ -67,6 +72,16 @@ class Sinks(nn.Module):
     def forward(self) -> Float[Tensor, "H"]:
         """Return the scores."""
         return self.weight
+
+
+class NoGate(nn.Module):
+    """``z``: what the heads have mixed reaches the output matrix whole (see ``output_gate``). Shapes: unchanged."""
+
+    def forward(
+        self, mixed_BHLC: Float[Tensor, "B H L C"], x_BLD: Float[Tensor, "B L D"], tap: Tap
+    ) -> Float[Tensor, "B H L C"]:
+        """Return what was mixed."""
+        return mixed_BHLC
 
 
 class MultiHeadAttention(nn.Module):
@@ -132,6 +147,7 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(queries, width, bias=spec.biases.out)
         self.q_norm, self.k_norm = spec.qk_norm.build(queries), spec.qk_norm.build(keys)
         self.sinks = spec.sinks.build(spec.heads)
+        self.gate: nn.Module = NoGate()
         source = spec.source.build(keys)
         assert isinstance(source, Source)
         self.source = source
@@ -162,7 +178,7 @@ class MultiHeadAttention(nn.Module):
             tap=partial(ctx.tap, self),
         )
         mixed_BHLC = ctx.tap(self, "mixed", ctx.kernel(q_BHLC, kv, operands))
-        return self.out(mixed_BHLC.transpose(1, 2).flatten(2))
+        return self.out(self.gate(mixed_BHLC, x_BLD, partial(ctx.tap, self)).transpose(1, 2).flatten(2))
 
     def split(self, x_BLE: Float[Tensor, "B L E"]) -> Float[Tensor, "B H L C"]:
         """Cut the channels into heads."""

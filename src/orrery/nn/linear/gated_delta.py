@@ -1,6 +1,5 @@
 """The gated delta rule as a mixer: a memory that corrects itself, behind a short convolution."""
 
-import math
 from typing import ClassVar
 
 import torch
@@ -8,12 +7,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from orrery.errors import UsageError
 from orrery.nn.cache.contract import State
 from orrery.nn.initialisation import Draw
 from orrery.nn.linear.delta import Delta
 from orrery.nn.linear.memory import wide
 from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
 from orrery.nn.linear.short_convolution import ShortConvolution
+from orrery.nn.linear.time_steps import TimeSteps
 from orrery.nn.mixer import Show
 from orrery.nn.norms import HeadNorm, RMSNorm
 from orrery.nn.spec import ModuleSpec, spec
@@ -30,32 +31,33 @@ class Forgetting(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Heads."""
+        """Heads; of a new one, how small ``exp(a)`` can be, which is at most 16, and the step that ``b`` makes."""
 
         heads: int
+        least: float = 1.0
+        steps: TimeSteps = TimeSteps()
 
         def build(self, width: int) -> "Forgetting":
             """Return the gate."""
-            return Forgetting(self.heads, width)
+            return Forgetting(self, width)
 
     no_decay: ClassVar[tuple[str, ...]] = ("weight", "bias", "pace")
 
-    def __init__(self, number: int, width: int) -> None:
+    def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
+        number, self.least, self.steps = spec.heads, spec.least, spec.steps
         self.weight = nn.Parameter(torch.empty(number, width).normal_(0, width**-0.5))
         self.bias, self.pace = nn.Parameter(torch.zeros(number)), nn.Parameter(torch.zeros(number))
 
     def initialise(self, draw: Draw) -> None:
-        """Draw as Mamba-2: ``exp(a)`` evenly between 1 and 16, a step between 0.001 and 0.1, evenly in its logarithm.
+        """Draw as Mamba-2: ``exp(a)`` evenly up to 16, and a step evenly in its logarithm.
 
         The step is what ``softplus`` makes of the bias.
         """
         draw.normal(self.weight, draw.std)
-        draw.uniform(self.pace, 7.5)
-        self.pace.copy_((self.pace + 8.5).log())
-        draw.uniform(self.bias, 0.5)
-        wanted = torch.exp((self.bias + 0.5) * math.log(100) + math.log(0.001))
-        self.bias.copy_(wanted + torch.log(-torch.expm1(-wanted)))
+        draw.uniform(self.pace, (16 - self.least) / 2)
+        self.pace.copy_((self.pace + (16 + self.least) / 2).log())
+        self.bias.copy_(self.steps.draw_bias(draw, len(self.bias)))
 
     def forward(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L H"]:
         """Return the log decay."""
@@ -90,14 +92,18 @@ class GatedDelta(MatrixMemory):
 
     Gated DeltaNet (Yang, Kautz and Hatamizadeh 2025, section 3): q, k and v pass a short convolution and SiLU, q and k
     are then brought to length one and q is scaled by ``1 / sqrt(C)``; ``b_t = sigmoid(W_b x_t)`` and ``a_t`` are
-    numbers of a head. Without forgetting (``Keeping``) it is DeltaNet (Yang et al. 2024) with an output gate.
+    numbers of a head. Several heads may share q and k (Qwen3-Next). Without forgetting (``Keeping``) it is DeltaNet
+    (Yang et al. 2024) with an output gate.
     Differs from the paper: a state has the keys' channels first, ``[C, E]``; it is the transpose of theirs.
     Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory ``[B, H, C, E]`` and the convolution's last inputs.
     """
 
     @spec
     class Spec(ModuleSpec):
-        """Channels of a head's keys and values, how it forgets, and the places of the short convolution."""
+        """Channels of a head's keys and values, how it forgets, and the places of the short convolution.
+
+        ``sharing`` heads that stand side by side have one query and one key.
+        """
 
         keeps_state: ClassVar[bool] = True
 
@@ -105,18 +111,26 @@ class GatedDelta(MatrixMemory):
         key_width: int
         value_width: int
         forget: ModuleSpec
+        sharing: int = 1
         places: int = 4
         eps: float = 1e-6
         size: int = 64
         mask: str = "past"
 
         def build(self, width: int) -> "GatedDelta":
-            """Return the mixer."""
+            """Return the mixer.
+
+            Raises:
+                UsageError: the heads cannot be divided into such groups.
+            """
+            if self.heads % self.sharing:
+                raise UsageError(f"{self.heads} heads in groups of {self.sharing}", "let each group have as many heads")
             return GatedDelta(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__(spec.mask, spec.size, (spec.heads, spec.key_width, spec.value_width))
-        keys, values = spec.heads * spec.key_width, spec.heads * spec.value_width
+        self.sharing, values = spec.sharing, spec.heads * spec.value_width
+        keys = spec.heads // spec.sharing * spec.key_width
         self.parts = [keys, keys, values, width]
         self.q, self.k = nn.Linear(width, keys, bias=False), nn.Linear(width, keys, bias=False)
         self.v, self.gate = nn.Linear(width, values, bias=False), nn.Linear(width, values, bias=False)
@@ -141,9 +155,9 @@ class GatedDelta(MatrixMemory):
     def update(self, x_BLE: Float[Tensor, "B L E"], show: Show) -> Delta:
         """Return queries, keys and values, what each head forgets, and how much of the correction it writes."""
         number, width, _ = self.shape
-        *mixed, x_BLD = x_BLE.split(self.parts, -1)
-        q_BLHC, k_BLHC, v_BLHE = (in_heads(part, number) for part in mixed)
-        q_BLHC, k_BLHC = show("query", _unit(q_BLHC)), show("key", _unit(k_BLHC))
+        q_BLF, k_BLF, v_BLF, x_BLD = x_BLE.split(self.parts, -1)
+        q_BLHC, k_BLHC = (self._shared(_unit(in_heads(part, number // self.sharing))) for part in (q_BLF, k_BLF))
+        q_BLHC, k_BLHC, v_BLHE = show("query", q_BLHC), show("key", k_BLHC), in_heads(v_BLF, number)
         decay_BLH, share_BLH = show_decay(self.forget(x_BLD), show), torch.sigmoid(wide(self.write(x_BLD)))
         return Delta(q_BLHC * width**-0.5, k_BLHC, show("value", v_BLHE), decay_BLH, show("write_gate", share_BLH))
 
@@ -153,6 +167,10 @@ class GatedDelta(MatrixMemory):
         """Normalise each head and let the gate decide what passes."""
         x_BLD = x_BLF.split(self.parts, -1)[-1]
         return self.out(self.norm(y_BLHE.flatten(2)) * show("output_gate", F.silu(self.gate(x_BLD))))
+
+    def _shared(self, x_BLKC: Tensor) -> Tensor:
+        """Return the vector of each head, of which a group has one."""
+        return x_BLKC[..., None, :].expand(-1, -1, -1, self.sharing, -1).flatten(2, 3)
 
 
 def _unit(x_BLHC: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ ATTENTIONS = {
     "gemma2": "blocks.0.attention",
     "deepseek_v2": "blocks.0.attention",
     "gpt_oss": "blocks.0.attention",
+    "qwen3_next": "blocks.1.attention",  # with a gate on what is mixed
     "bart": "blocks.0.cross",
     "t5": "blocks.1.cross",
 }
@@ -39,6 +40,8 @@ def test_the_length_of_an_edge_is_that_of_what_it_writes(family):
     for head, query, place in ((0, 3, 1), (1, 6, 6), (1, 5, 0)):
         alone = torch.zeros(v_BHSC.shape[1], v_BHSC.shape[3], dtype=torch.float64)
         alone[head] = pattern_BHLS[1, head, query, place] * v_BHSC[1, head, place]
+        if f"{key}.gate" in found.values:
+            alone[head] *= found[f"{key}.gate"][1, head, query]
         written_D = out(alone.flatten()) - out(torch.zeros_like(alone.flatten()))
         assert float(weighted_BHLS[1, head, query, place]) == pytest.approx(written_D.norm().item(), abs=1e-12)
 

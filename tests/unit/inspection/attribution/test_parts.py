@@ -20,6 +20,7 @@ FAMILIES = [
     "deepseek_v2",
     "mixtral",
     "gpt_oss",
+    "qwen3_next",
     "bloom",
     "olmo2",
     "opt",

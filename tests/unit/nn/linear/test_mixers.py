@@ -28,6 +28,9 @@ SPECS = {
     "retention": Retention.Spec(**SIZES, eps=EPS),
     "gla": GatedLinearAttention.Spec(**SIZES, eps=EPS, rank=2),
     "gated delta": GatedDelta.Spec(**SIZES, eps=EPS, forget=Forgetting.Spec(heads=2), places=3),
+    "shared keys": GatedDelta.Spec(
+        **{**SIZES, "heads": 4}, eps=EPS, forget=Forgetting.Spec(heads=4), sharing=2, places=3
+    ),
     "delta": GatedDelta.Spec(**SIZES, eps=EPS, forget=Keeping.Spec(heads=2), places=3),
 }
 every_mixer = pytest.mark.parametrize("name", SPECS)
@@ -98,10 +101,13 @@ def gated(mixer, x):
 def corrected(mixer, x):
     mixed = torch.cat([part(x) for part in (mixer.q, mixer.k, mixer.v)], -1)
     mixed = F.conv1d(F.pad(mixed.mT, (2, 0)), mixer.short.weight, groups=mixed.shape[1]).mT
-    q, k, v = (head_by_head(part) for part in F.silu(mixed).split([8, 8, 16], -1))
+    number, key_width, width = mixer.shape
+    parts = F.silu(mixed).split([part.out_features for part in (mixer.q, mixer.k, mixer.v)], -1)
+    q, k, v = (part.view(len(x), -1, size) for part, size in zip(parts, (key_width, key_width, width), strict=True))
     q, k = (part / (part.square().sum(-1, keepdim=True) + 1e-6).sqrt() for part in (q, k))
+    q, k = (part[:, [head * part.shape[1] // number for head in range(number)]] for part in (q, k))
     share, kept = torch.sigmoid(mixer.write(x)), torch.exp(mixer.forget(x[None])[0])
-    state, rows = torch.zeros(2, 4, 8, dtype=x.dtype), []
+    state, rows = torch.zeros(number, 4, 8, dtype=x.dtype), []
     for t in range(len(x)):
         erased = torch.eye(4) - share[t][:, None, None] * k[t, :, :, None] * k[t, :, None]
         state = erased @ (kept[t][:, None, None] * state) + share[t][:, None, None] * k[t, :, :, None] * v[t, :, None]
@@ -115,6 +121,7 @@ NAIVE = {
     "retention": retained,
     "gla": gated,
     "gated delta": corrected,
+    "shared keys": corrected,
     "delta": corrected,
 }
 
