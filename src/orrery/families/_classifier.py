@@ -22,7 +22,7 @@ _WITHOUT = (
     "Cohere2ForCausalLM", "Ernie4_5ForCausalLM", "Ernie4_5_MoeForCausalLM", "Glm4MoeForCausalLM",
     "GraniteMoeForCausalLM", "MellumForCausalLM", "MiniMaxM2ForCausalLM", "NanoChatForCausalLM",
     "BambaForCausalLM", "CodeGenForCausalLM", "GraniteMoeHybridForCausalLM", "Lfm2ForCausalLM", "NemotronHForCausalLM",
-    "SolarOpenForCausalLM", "VaultGemmaForCausalLM", "YoutuForCausalLM",
+    "FalconH1ForCausalLM", "SolarOpenForCausalLM", "VaultGemmaForCausalLM", "YoutuForCausalLM",
 )  # fmt: skip
 """Classes beside which transformers has no such one, or one that is not held against it yet."""
 _PADDING = {

@@ -187,7 +187,8 @@ def _branch(nodes: Nodes, side: Side, path: str, module: nn.Module, source: str)
     if isinstance(module, Block):
         return _block(nodes, side, path.rsplit(".", 1)[0], module, source, path)
     if isinstance(module, Normed):
-        return _branch(nodes, side, path, module.branch, chain(nodes, module.norm, source, f"{path}.input"))
+        inner = _branch(nodes, side, path, module.branch, chain(nodes, module.norm, source, f"{path}.input"))
+        return inner if inner is None else chain(nodes, module.post, inner, f"{path}.behind")
     if isinstance(module, Gated):
         inner = _branch(nodes, side, path, module.branch, source)
         if inner is None:
