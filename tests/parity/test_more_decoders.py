@@ -15,6 +15,7 @@ CORNERS = [
     ("bamba", {"attention_bias": True, "mlp_bias": True, "mamba_conv_bias": False}),
     ("cohere2", {"head_dim": 6, "attention_bias": True}),
     ("codegen", {"n_inner": 20}),
+    ("diffllama", {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 6, "attention_bias": True}),
     ("ernie4_5_moe", {"use_bias": True, "tie_word_embeddings": False, "moe_norm_min": 0.4}),
     ("exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 3}),
     ("glm4_moe", {"use_qk_norm": False, "attention_bias": True, "n_group": 2, "n_shared_experts": 2}),
@@ -59,6 +60,9 @@ def test_float64(kind, corner):
     ("kind", "change", "says"),
     [
         ("codegen", {"n_head": 6}, "n_head = 6 is not divisible by 4"),
+        ("diffllama", {"num_key_value_heads": 1}, "num_key_value_heads = 1 makes no pairs"),
+        ("diffllama", {"num_attention_heads": 6, "num_key_value_heads": 4}, "num_attention_heads = 6 is not divisible"),
+        ("diffllama", {"attention_dropout": 0.1}, "attention_dropout = 0.1 is not supported"),
         ("exaone4", {"sliding_window_pattern": "LLLG"}, "says nothing without layer_types"),
         ("mellum", {"mlp_layer_types": ["dense"]}, "mlp_layer_types lists 1 layers, num_hidden_layers is 2"),
         ("minimax_m2", {"rotary_dim": 5}, "rotary_dim = 5 of head_dim = 8"),

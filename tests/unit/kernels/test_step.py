@@ -36,6 +36,7 @@ from orrery.laws.evidence import FLOAT32
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
+from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.cache.pages import PagePool
 from orrery.nn.feedforward.moe import MoE
@@ -52,6 +53,7 @@ DECODERS = [name for name, spec in specs().items() if isinstance(spec, Decoder.S
 PARTS = {
     TemperedRotary.Spec.kind: "TemperedRotary",
     RecurrentPast.kind: "RecurrentPast",
+    DifferentialAttention.Spec.kind: "DifferentialAttention",
     LatentAttention.Spec.kind: "LatentAttention",
     MoE.Spec.kind: "MoE",
 }
