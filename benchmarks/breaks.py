@@ -224,8 +224,10 @@ FEED_FORWARD = (
     Break(
         "the wrong side of the gate",
         "nn/feedforward/gated.py",
-        'self.activation(self.gate(x_BLD)))\n        hidden_BLF = ctx.tap(self, "hidden", gate_BLF * self.up(x_BLD))',
-        'self.gate(x_BLD))\n        hidden_BLF = ctx.tap(self, "hidden", gate_BLF * self.activation(self.up(x_BLD)))',
+        "self.activation(self.before(self.gate(x_BLD))))\n"
+        '        hidden_BLF = ctx.tap(self, "hidden", gate_BLF * self.up(x_BLD))',
+        "self.before(self.gate(x_BLD)))\n"
+        '        hidden_BLF = ctx.tap(self, "hidden", gate_BLF * self.activation(self.up(x_BLD)))',
     ),
     Break(
         "gpt-oss' one on the linear side", "nn/feedforward/clamped.py", "gate_BLF * (up_BLF + 1)", "gate_BLF * up_BLF"

@@ -77,6 +77,7 @@ FIXED = {
     "deberta_v2": {"tie_word_embeddings"},
     "gpt_oss": {"hidden_act"},  # its experts have an activation of their own
     "bamba": {"hidden_act", "num_hidden_layers"},  # as mamba2; the reference needs a layer that attends
+    "falcon_h1": {"hidden_act"},  # as mamba2
     "granitemoehybrid": {"hidden_act"},  # as mamba2
     "qwen3_next": {"hidden_act"},  # as mamba2: the reference has another in the short convolution alone
     "phimoe": {"num_experts_per_tok"},  # its router chooses two, and the reference reads past the key

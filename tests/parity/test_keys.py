@@ -95,6 +95,11 @@ IDLE = defaultdict(
         "partial_rotary_factor": FIRST,
         **dict.fromkeys(("num_nextn_predict_layers", "num_mtp_layers"), FURTHER),
     },
+    falcon_h1={
+        **OF_MAMBA2,
+        "mamba_d_ssm": ONE_WIDTH,
+        "mamba_norm_before_gate": "nothing is normalised there unless mamba_rms_norm says so",
+    },
     gpt_bigcode={
         **dict.fromkeys(
             ("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32"), "the format of the same products"
@@ -226,6 +231,7 @@ MORE = {
         {"new_decoder_architecture": False, "alibi": True, "bias": True},
         {"num_ln_in_parallel_attn": 1},
     ],
+    "falcon_h1": [{"mamba_rms_norm": True}],
     "gpt_neox": [{"use_parallel_residual": False}],
     "jamba": [{"attn_layer_offset": 0}],
     "marian": [{"share_encoder_decoder_embeddings": True}],

@@ -15,9 +15,18 @@ CORNERS = [
     ("bamba", {"attention_bias": True, "mlp_bias": True, "mamba_conv_bias": False}),
     ("cohere2", {"head_dim": 6, "attention_bias": True}),
     ("codegen", {"n_inner": 20}),
+    ("diffllama", {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 6, "attention_bias": True}),
     ("ernie4_5_moe", {"use_bias": True, "tie_word_embeddings": False, "moe_norm_min": 0.4}),
     ("exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 3}),
     ("glm4_moe", {"use_qk_norm": False, "attention_bias": True, "n_group": 2, "n_shared_experts": 2}),
+    (
+        "falcon_h1",
+        {
+            "mamba_rms_norm": True, "mamba_norm_before_gate": False, "attention_bias": True, "mlp_bias": True,
+            "projectors_bias": True, "mamba_conv_bias": False, "mamba_d_ssm": None,
+        },
+    ),
+    ("falcon_h1", {"mamba_rms_norm": True, "mamba_proj_bias": True, "head_dim": 6, "tie_word_embeddings": True}),
     ("gpt_bigcode", {"multi_query": False, "scale_attn_weights": False}),
     ("granitemoehybrid", {"num_local_experts": 0, "position_embedding_type": None, "tie_word_embeddings": False}),
     ("helium", {"attention_bias": True, "mlp_bias": True}),
@@ -39,7 +48,7 @@ CORNERS = [
     ),
     ("seed_oss", {"attention_out_bias": True, "mlp_bias": True}),
     ("vaultgemma", {"attn_logit_softcapping": None, "attention_bias": True}),
-]
+]  # fmt: skip
 
 
 QUICKEST = {"codegen", "cohere2", "exaone4", "gpt_bigcode", "ministral3", "nanochat", "olmo3"}
@@ -59,6 +68,9 @@ def test_float64(kind, corner):
     ("kind", "change", "says"),
     [
         ("codegen", {"n_head": 6}, "n_head = 6 is not divisible by 4"),
+        ("diffllama", {"num_key_value_heads": 1}, "num_key_value_heads = 1 makes no pairs"),
+        ("diffllama", {"num_attention_heads": 6, "num_key_value_heads": 4}, "num_attention_heads = 6 is not divisible"),
+        ("diffllama", {"attention_dropout": 0.1}, "attention_dropout = 0.1 is not supported"),
         ("exaone4", {"sliding_window_pattern": "LLLG"}, "says nothing without layer_types"),
         ("mellum", {"mlp_layer_types": ["dense"]}, "mlp_layer_types lists 1 layers, num_hidden_layers is 2"),
         ("minimax_m2", {"rotary_dim": 5}, "rotary_dim = 5 of head_dim = 8"),
@@ -69,6 +81,9 @@ def test_float64(kind, corner):
         ("phimoe", {"num_experts_per_tok": 1}, "SparseMixer chooses two"),
         ("phimoe", {"rope_scaling": {**LONG, "long_mscale": 1.5}}, "short_mscale = 1.2 and long_mscale = 1.5"),
         ("bamba", {"mamba_d_head": 3}, "they are the same channels|mamba_n_heads . mamba_d_head = 4 . 3"),
+        ("falcon_h1", {"mamba_d_head": 5}, "mamba_d_ssm = 24, and mamba_n_heads . mamba_d_head = 4 . 5"),
+        ("falcon_h1", {"ssm_multipliers": [1.0] * 4}, "ssm_multipliers = .* is not 5 numbers"),
+        ("falcon_h1", {"mlp_multipliers": [1.0, True]}, "mlp_multipliers = .* is not 2 numbers"),
         ("granitemoehybrid", {"layer_types": ["rnn", "mamba"]}, "layer_types has the unknown rnn"),
         ("lfm2", {"layer_types": ["conv"]}, "layer_types lists 1 layers"),
         ("m2m_100", {"d_model": 27}, "d_model = 27 makes no two pairs"),

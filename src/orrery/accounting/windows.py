@@ -34,12 +34,25 @@ def windowed(spec: ModelSpec) -> Iterator[Windowed]:
 
 def _in_block(stack: Stack.Spec, block: Any) -> Iterator[Windowed]:
     for _, part in traverse(block.residuals):
-        heads, width = getattr(part, "heads", None), getattr(part, "head_width", None)
+        channels = pair_channels(part)
         mask = stack.masks.get(getattr(part, "mask", None) or "")
         keys = None if mask is None else mask.most_keys
         own = bool(getattr(part, "cached", None))  # none of a source
-        if isinstance(heads, int) and isinstance(width, int) and own and keys is not None:
-            yield Windowed(heads * width, keys)
+        if channels is not None and own and keys is not None:
+            yield Windowed(channels, keys)
+
+
+def pair_channels(part: Any) -> int | None:
+    """Return the channels of an attention, each of which costs four operations a pair of tokens; none of another part.
+
+    Where queries and values have other widths, as in latent and in differential attention, it is their mean.
+    """
+    heads, width, widths = (getattr(part, name, None) for name in ("heads", "head_width", "widths"))
+    if not isinstance(heads, int):
+        return None
+    if widths is not None:
+        return heads * int(widths.plain + widths.rotated + widths.value) // 2
+    return heads * width if isinstance(width, int) else None
 
 
 def beyond(spec: ModelSpec, rows: int, length: int) -> int:

@@ -22,7 +22,8 @@ _WITHOUT = (
     "Cohere2ForCausalLM", "Ernie4_5ForCausalLM", "Ernie4_5_MoeForCausalLM", "Glm4MoeForCausalLM",
     "GraniteMoeForCausalLM", "MellumForCausalLM", "MiniMaxM2ForCausalLM", "NanoChatForCausalLM",
     "BambaForCausalLM", "CodeGenForCausalLM", "GraniteMoeHybridForCausalLM", "Lfm2ForCausalLM", "NemotronHForCausalLM",
-    "RecurrentGemmaForCausalLM", "SolarOpenForCausalLM", "VaultGemmaForCausalLM", "YoutuForCausalLM",
+    "FalconH1ForCausalLM", "RecurrentGemmaForCausalLM", "SolarOpenForCausalLM", "VaultGemmaForCausalLM",
+    "YoutuForCausalLM",
 )  # fmt: skip
 """Classes beside which transformers has no such one, or one that is not held against it yet."""
 _PADDING = {

@@ -12,8 +12,9 @@ from orrery.families._keys import Key, check_value, items, positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
+from orrery.nn.linear.gating import GateThenNorm
 from orrery.nn.linear.mamba import Mamba
-from orrery.nn.linear.mamba2 import BoundedSteps, Mamba2
+from orrery.nn.linear.mamba2 import BoundedSteps, Mamba2, Projections
 from orrery.nn.linear.time_steps import TimeSteps
 from orrery.nn.masks import RecurrentPast
 from orrery.nn.norms import RMSNorm
@@ -168,32 +169,35 @@ BESIDE_ATTENTION: Mapping[str, Any] = {
 """The keys of Mamba-2's mixer in models that have attention too."""
 
 
-def mixer_beside_attention(c: Config) -> Mamba2.Spec:
-    """Return Mamba-2's mixer of a model that has attention too.
+def mixer_beside_attention(c: Config, **fields: Any) -> Mamba2.Spec:
+    """Return Mamba-2's mixer of a model that has attention too; the keywords are fields in which a family differs.
+
+    Falcon-H1 names the mixer's channels, ``mamba_d_ssm``; the others make them of the width.
 
     Raises:
         ModelFileError: its heads do not make the width, or cannot be grouped.
     """
-    heads, wide = c["mamba_n_heads"], c["mamba_expand"] * c["hidden_size"]
+    named = c.values.get("mamba_d_ssm")
+    heads, wide = c["mamba_n_heads"], named or c["mamba_expand"] * c["hidden_size"]
     width = c["mamba_d_head"]
     if width == "auto":
         width = wide // heads
     if not isinstance(width, int) or heads * width != wide:
-        message = (
-            f"{c.family}: mamba_expand * hidden_size = {wide}, and mamba_n_heads * mamba_d_head = {heads} * {width}"
-        )
+        whole = "mamba_d_ssm" if named else "mamba_expand * hidden_size"
+        message = f"{c.family}: {whole} = {wide}, and mamba_n_heads * mamba_d_head = {heads} * {width}"
         raise ModelFileError(message, "they are the same channels: let them be equal")
     c.divide("mamba_n_heads", "mamba_n_groups")
+    bias = c["mamba_proj_bias"]
+    usual = {"projections": Projections(bias=bias, out_bias=bias), "gating": GateThenNorm(eps=c["rms_norm_eps"])}
     return Mamba2.Spec(
         heads=heads,
         head_width=width,
         state=c["mamba_d_state"],
         groups=c["mamba_n_groups"],
         length=c["mamba_d_conv"],
-        bias=c["mamba_proj_bias"],
         convolution_bias=c["mamba_conv_bias"],
-        eps=c["rms_norm_eps"],
         steps=bounded_steps(c),
+        **{**usual, **fields},
     )
 
 

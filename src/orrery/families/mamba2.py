@@ -12,7 +12,8 @@ from orrery.families import _state_space
 from orrery.families._config import Config
 from orrery.families._keys import items, size
 from orrery.models.decoder import Decoder
-from orrery.nn.linear.mamba2 import Mamba2
+from orrery.nn.linear.gating import GateThenNorm
+from orrery.nn.linear.mamba2 import Mamba2, Projections
 
 ARCHITECTURE = "Mamba2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -61,9 +62,9 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         state=c["state_size"],
         groups=c["n_groups"],
         length=c["conv_kernel"],
-        bias=c["use_bias"],
+        projections=Projections(bias=c["use_bias"], out_bias=c["use_bias"]),
         convolution_bias=c["use_conv_bias"],
-        eps=c["layer_norm_epsilon"],
+        gating=GateThenNorm(eps=c["layer_norm_epsilon"]),
         steps=_state_space.bounded_steps(c, drawn=_state_space.time_steps(c)),
     )
     return _state_space.assemble(c, mixer)

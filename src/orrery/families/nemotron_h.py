@@ -17,7 +17,8 @@ from orrery.models.decoder import Decoder
 from orrery.nn.block import Block
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.feedforward.moe import MoE
-from orrery.nn.linear.mamba2 import BoundedSteps, Mamba2
+from orrery.nn.linear.gating import GateThenNorm
+from orrery.nn.linear.mamba2 import BoundedSteps, Mamba2, Projections
 from orrery.nn.masks import Causal, RecurrentPast
 from orrery.nn.norms import RMSNorm
 from orrery.nn.spec import ModuleSpec
@@ -154,9 +155,9 @@ def _mamba(c: Config) -> ModuleSpec:
         state=c["ssm_state_size"],
         groups=c["n_groups"],
         length=c["conv_kernel"],
-        bias=c["use_bias"],
+        projections=Projections(bias=c["use_bias"], out_bias=c["use_bias"]),
         convolution_bias=c["use_conv_bias"],
-        eps=c["layer_norm_epsilon"],
+        gating=GateThenNorm(eps=c["layer_norm_epsilon"]),
         # The reference lets no step be below the least that a new one has, whatever time_step_limit says.
         steps=BoundedSteps(drawn=_state_space.time_steps(c), least=c["time_step_min"]),
     )

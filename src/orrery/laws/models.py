@@ -17,6 +17,7 @@ from orrery.models.inputs import Batch
 from orrery.models.kernel_choice import caps_scores, keeps_pattern
 from orrery.models.model import Heads, ModelSpec
 from orrery.models.session import DecodingSession, Read
+from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.latent import LatentAttention
@@ -33,7 +34,7 @@ VOCABULARY = 61
 KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "stored_pattern": stored_pattern}
 """Every way to compute attention, the definition first."""
 
-ATTENTIONS = (MultiHeadAttention.Spec, LatentAttention.Spec, DisentangledAttention.Spec)
+ATTENTIONS = (MultiHeadAttention.Spec, LatentAttention.Spec, DisentangledAttention.Spec, DifferentialAttention.Spec)
 """The parts that ask a kernel. Recurrences and mixers compute theirs alone, whatever kernel a call names."""
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = {name: load_family(name).TINY for name in names()}

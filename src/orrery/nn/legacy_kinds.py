@@ -60,6 +60,16 @@ def _read_from_images(old: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**fields, "kind": "models.encoder_decoder.EncoderDecoder"}
 
 
+def _with_projections(old: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put the biases of Mamba-2's matrices and the number in its norm's root where they stand now."""
+    if not old.keys() & {"bias", "eps"}:
+        return old
+    bias, eps = old.get("bias", False), old.get("eps", 1e-5)
+    projections = {"kind": "nn.linear.mamba2.Projections", "bias": bias, "out_bias": bias}
+    gating = {"kind": "nn.linear.gating.GateThenNorm", "eps": eps}
+    return {**_without(old, "bias", "eps"), "projections": projections, "gating": gating}
+
+
 def _without(old: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in old.items() if key not in keys}
 
@@ -68,8 +78,9 @@ LEGACY_FORMS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "models.encoder_decoder.EncoderDecoder": _read_by_an_encoder,
     "models.sequence_to_sequence.SequenceToSequence": _read_by_a_recurrence,
     "models.vision.Captioner": _read_from_images,
+    "nn.linear.mamba2.Mamba2": _with_projections,
 }
-"""By kind, how the JSON of an assembly of an earlier version becomes that of today."""
+"""By kind, how the JSON of a part of an earlier version becomes that of today."""
 
 LEGACY_PARTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]] = {
     "nn.residual.Residual": {"skip": ({"kind": "nn.residual.Scale", "factor": 0.0}, {"kind": "nn.residual.NoSkip"})},

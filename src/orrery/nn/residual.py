@@ -192,14 +192,18 @@ class Sum(nn.Module):
 
 
 class Normed(nn.Module):
-    """``branch(norm(x))``: a branch with a norm of its own (GPT-NeoX). Shapes: ``[B, L, D]`` unchanged."""
+    """``post(branch(norm(x)))``: a branch with a norm of its own (GPT-NeoX), or multipliers (Falcon-H1).
+
+    Shapes: ``[B, L, D]`` unchanged.
+    """
 
     @spec
     class Spec(ModuleSpec):
-        """The norm and the branch."""
+        """The norm, the branch and what stands behind it; an empty slot is the identity."""
 
         norm: ModuleSpec
         branch: ModuleSpec
+        post: ModuleSpec = Identity.Spec()
 
         def build(self, width: int) -> "Normed":
             """Return the normed branch."""
@@ -208,10 +212,11 @@ class Normed(nn.Module):
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.norm, self.branch = spec.norm.build(width), spec.branch.build(width)
+        self.post = spec.post.build(width)
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Normalise, then branch."""
-        return self.branch(self.norm(x_BLD), ctx)
+        return self.post(self.branch(self.norm(x_BLD), ctx))
 
 
 class Gated(nn.Module):

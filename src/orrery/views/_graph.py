@@ -181,14 +181,17 @@ def _residual(
     lanes = branch.children if branch.kind == "Sum" else [branch]
     for number, node in enumerate(lanes):
         lane = (number, len(lanes))
-        name, start = (node.name if branch.kind == "Sum" else role), last
+        name, start, behind = (node.name if branch.kind == "Sum" else role), last, None
         if node.kind == "Normed":
+            behind = _filled(node, "post")
             norm, inner = _child(node, "norm"), _child(node, "branch")
             start = graph.link(start, put(norm, "pre", lane=lane, name=name))
             node = inner or node
         found = graph.link(start, put(node, "branch", "added", lane, name))
         if memory is not None and _reads_memory(node, role):
             graph.link(memory, found, "memory")
+        if behind is not None:
+            found = graph.link(found, put(behind, "post", lane=lane, name=name))
         ends.append(found)
     if (post := _filled(residual, "post")) is not None:
         after = put(post, "post")

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from orrery.accounting.cache import layers
 from orrery.accounting.flops import matmul_rate, multiplied_parameters
-from orrery.accounting.windows import windowed
+from orrery.accounting.windows import pair_channels, windowed
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.models.model import HIDDEN, ModelSpec
@@ -98,14 +98,7 @@ def _hides(module: nn.Module) -> bool:
 
 def attention_channels(spec: ModelSpec) -> int:
     """Return the channels of all attentions together: a pair of tokens costs four operations for each of them."""
-    found = 0
-    for _, part in traverse(spec):
-        heads, width, widths = (getattr(part, name, None) for name in ("heads", "head_width", "widths"))
-        if isinstance(heads, int) and isinstance(width, int):
-            found += heads * width
-        elif isinstance(heads, int) and widths is not None:
-            found += heads * (widths.plain + widths.rotated + widths.value) // 2
-    return found
+    return sum(pair_channels(part) or 0 for _, part in traverse(spec))
 
 
 def attention_by_window(spec: ModelSpec) -> dict[int | None, int]:

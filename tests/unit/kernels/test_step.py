@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import weakref
+from dataclasses import replace
 from pickle import UnpicklingError
 
 import numpy as np
@@ -36,22 +37,27 @@ from orrery.laws.evidence import FLOAT32
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
+from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.latent import LatentAttention
+from orrery.nn.block import Block
 from orrery.nn.cache.pages import PagePool
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.masks import RecurrentPast
+from orrery.nn.norms import RMSNorm
 from orrery.nn.positions.tempered import TemperedRotary
+from orrery.nn.residual import Normed, Residual, Scale, Sum
 from orrery.training.config import TrainingSettings
 from orrery.training.optimizers import build_optimizer
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise
-from tiny_models import TOKENIZER, smallest
+from tiny_models import TOKENIZER, randomised, smallest
 from tiny_models import tiny as small
 
 DECODERS = [name for name, spec in specs().items() if isinstance(spec, Decoder.Spec)]
 PARTS = {
     TemperedRotary.Spec.kind: "TemperedRotary",
     RecurrentPast.kind: "RecurrentPast",
+    DifferentialAttention.Spec.kind: "DifferentialAttention",
     LatentAttention.Spec.kind: "LatentAttention",
     MoE.Spec.kind: "MoE",
 }
@@ -80,6 +86,33 @@ def test_a_compiled_step_is_the_models_own_in_every_state_of_a_session(family):
     writer = CompiledStep(model)
     assert through_a_session(model, writer) < FLOAT32
     assert in_a_batch(writer) == 0
+
+
+def test_factors_of_branches_and_before_a_gate_are_computed():
+    """A Llama whose attention and network stand side by side with factors around them, as Falcon-H1's do."""
+    spec = tiny("llama", torch.float32).spec
+    attention, network = (spec.stack.blocks[0].residuals[name].branch for name in ("attention", "feed_forward"))
+    factor = lambda number: Scale.Spec(factor=number)  # noqa: E731
+    branches = {
+        "attention": Normed.Spec(norm=factor(1.5), branch=attention, post=factor(0.25)),
+        "feed_forward": Normed.Spec(norm=factor(0.5), branch=replace(network, before=factor(2.5)), post=factor(3.0)),
+    }
+    residual = Residual.Spec(branch=Sum.Spec(branches=branches), pre=RMSNorm.Spec())
+    block = Block.Spec(residuals={"parallel": residual})
+    changed = replace(spec, stack=replace(spec.stack, blocks=(block, block)))
+    model = randomised(changed.build(0).float().eval())
+    writer = CompiledStep(model)
+    assert through_a_session(model, writer) < FLOAT32
+    parts = model.stack.blocks[0].parallel.branch
+    for scale in (
+        parts.attention.norm,
+        parts.attention.post,
+        parts.feed_forward.branch.before,
+        parts.feed_forward.post,
+    ):
+        right, scale.factor = scale.factor, 1.0
+        assert through_a_session(model, writer) > FLOAT32
+        scale.factor = right
 
 
 def _instructions(writer):

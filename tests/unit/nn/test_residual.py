@@ -91,6 +91,11 @@ def test_parallel_branches_add_up_with_norms_of_their_own():
     same(r(X, ctx), X + (attention.branch(attention.norm(X), ctx) + ffn(X, ctx)))
 
 
+def test_a_branch_may_have_factors_of_its_own():
+    r = build(Normed.Spec(norm=Scale.Spec(factor=0.5), branch=ATTENTION, post=Scale.Spec(factor=3.0)))
+    same(r(X, context()), 3.0 * r.branch(0.5 * X, context()))
+
+
 def test_taps_name_roles_wherever_a_branch_is_nested():
     parts = {"attention": Normed.Spec(norm=NORM, branch=ATTENTION), "feed_forward": FFN}
     nested = build(Block.Spec(residuals={"parallel": Residual.Spec(branch=Sum.Spec(branches=parts))}))

@@ -167,8 +167,9 @@ def _pre(trace: Trace, block: str, side: str) -> Tensor:
     if not isinstance(leaf, MLP | GatedMLP) or (side == "linear" and isinstance(leaf, MLP)):
         raise UsageError(f"block {block} has no such channels", "look at its hidden")
     with torch.no_grad():
-        first = leaf.gate if isinstance(leaf, GatedMLP) and side == "first" else leaf.up
-        return first(norm(x_BLD))
+        if isinstance(leaf, GatedMLP) and side == "first":
+            return leaf.before(leaf.gate(norm(x_BLD)))
+        return leaf.up(norm(x_BLD))
 
 
 def _scale(norm: nn.Module, x_BLD: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -48,7 +49,12 @@ class Sublayer:
     @property
     def leaves(self) -> dict[str, nn.Module]:
         """The branches that run side by side, by the keys of their taps."""
-        return {f"{self.block}.{leaf.role}": leaf for leaf in _leaves(self.residual.branch)}
+        return {f"{self.block}.{leaf.role}": leaf for leaf, _ in _leaves(self.residual.branch)}
+
+    @property
+    def posts(self) -> dict[str, nn.Module | None]:
+        """What stands behind each branch before they are added up, if anything does, by the same keys."""
+        return {f"{self.block}.{leaf.role}": post for leaf, post in _leaves(self.residual.branch)}
 
 
 def sublayers(stack: Stack) -> list[Sublayer]:
@@ -70,7 +76,24 @@ def branch_parts(sublayer: Sublayer, view: View) -> Parts:
         NotLinearError: a branch cannot be taken apart.
         UsageError: the trace lacks a value.
     """
-    return {name: part for key, leaf in sublayer.leaves.items() for name, part in leaf_parts(leaf, key, view).items()}
+    found: Parts = {}
+    for key, leaf in sublayer.leaves.items():
+        parts = leaf_parts(leaf, key, view)
+        behind = behind_leaf(sublayer, key, parts)
+        found |= {name: behind.linear(part) for name, part in parts.items()}
+        if behind.constant is not None:
+            found[f"{key}.post_bias"] = behind.constant
+    return found
+
+
+def behind_leaf(sublayer: Sublayer, key: str, parts: Parts) -> Frozen:
+    """Return what stands behind one of several branches, at the sum of its parts.
+
+    Raises:
+        NotLinearError: it is no linear map even with the scales of norms held fixed.
+    """
+    post = sublayer.posts[key]
+    return Frozen() if post is None else frozen(post, torch.stack(list(parts.values())).sum(0))
 
 
 def behind_branch(sublayer: Sublayer, y_BPD: Float[Tensor, "B P D"]) -> Frozen:
@@ -148,11 +171,12 @@ def _bias(linear: nn.Module, name: str, like: Tensor) -> Parts:
     return {} if bias is None else {name: wide(bias).expand(*like.shape[:-1], -1)}
 
 
-def _leaves(branch: nn.Module) -> Iterator[nn.Module]:
+def _leaves(branch: nn.Module) -> Iterator[tuple[nn.Module, nn.Module | None]]:
+    """Yield the branches that run side by side, each with what stands behind it."""
     if isinstance(branch, Sum):
         for part in branch.children():
             yield from _leaves(part)
     elif isinstance(branch, Normed):
-        yield from _leaves(branch.branch)
+        yield branch.branch, branch.post
     else:
-        yield branch
+        yield branch, None

@@ -8,7 +8,15 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.attribution.frozen import Map, chained, pull
-from orrery.inspection.attribution.sublayers import Sublayer, behind_branch, branch_parts, on_stream, sublayers
+from orrery.inspection.attribution.sublayers import (
+    Sublayer,
+    behind_branch,
+    behind_leaf,
+    branch_parts,
+    leaf_parts,
+    on_stream,
+    sublayers,
+)
 from orrery.inspection.attribution.view import View
 from orrery.inspection.attribution.vocabulary import TokenDirection, direction_of
 
@@ -40,7 +48,8 @@ def towards(view: View, key: str, token: int | None, against: int | None) -> Tow
     wanted = layer_with(layers, key)
     target = direction_of(view, token, against, layers[-1].after)
     y_BPD = torch.stack(list(branch_parts(wanted, view).values())).sum(0)
-    maps = [behind_branch(wanted, y_BPD).linear]
+    here = behind_leaf(wanted, key, leaf_parts(wanted.leaves[key], key, view))
+    maps = [here.linear, behind_branch(wanted, y_BPD).linear]
     for layer in layers[layers.index(wanted) :]:
         skip, out = on_stream(layer, view)
         maps += [out.linear] if layer is wanted else [skip.linear, out.linear]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from orrery.inspection.explain.formula import Formula, Index, Operand, sum_of, term
 from orrery.inspection.explain.node import Node, Numbers
-from orrery.inspection.explain.slots import Nodes, Pointwise
+from orrery.inspection.explain.slots import Nodes, Pointwise, chain
 from orrery.inspection.explain.sums import Linear, Product
 from orrery.nn.activations import ACTIVATIONS
 from orrery.nn.attention.kernels import eager
@@ -28,9 +28,10 @@ def mlp(nodes: Nodes, path: str, source: str, module: MLP) -> str:
 
 
 def gated(nodes: Nodes, path: str, source: str, module: GatedMLP) -> str:
-    """Add ``down(act(gate(x)) up(x))`` and return the key of its output."""
+    """Add ``down(act(before(gate(x))) up(x))`` and return the key of its output."""
     nodes[f"{path}.gate_in"] = Linear(source, module.gate)
-    nodes[f"{path}.gate"] = Pointwise(f"{path}.gate_in", module.activation, f"{name_of(module.activation)}(x)")
+    gate = chain(nodes, module.before, f"{path}.gate_in", f"{path}.gate_before")
+    nodes[f"{path}.gate"] = Pointwise(gate, module.activation, f"{name_of(module.activation)}(x)")
     nodes[f"{path}.up"] = Linear(source, module.up)
     nodes[f"{path}.hidden"] = Product(f"{path}.gate", f"{path}.up")
     nodes[f"{path}.down"] = Linear(f"{path}.hidden", module.down)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from orrery.inspection.explain.attention import Heads, LatentKeys, Mixed, Pattern, Products, Scores
 from orrery.inspection.explain.attention_decoder import bahdanau, input_feeding, lstm_decoder
+from orrery.inspection.explain.differential import Difference, SharedValues
 from orrery.inspection.explain.entry import embedding, entered
 from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
 from orrery.inspection.explain.node import Given, Same
@@ -18,6 +19,7 @@ from orrery.inspection.explain.slots import Nodes, Pointwise, chain
 from orrery.inspection.explain.sums import Added, Joined, Linear, Product, Switched
 from orrery.models.model import Model
 from orrery.models.places import placed
+from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.latent import LatentAttention
@@ -188,7 +190,8 @@ def _branch(nodes: Nodes, side: Side, path: str, module: nn.Module, source: str)
     if isinstance(module, Block):
         return _block(nodes, side, path.rsplit(".", 1)[0], module, source, path)
     if isinstance(module, Normed):
-        return _branch(nodes, side, path, module.branch, chain(nodes, module.norm, source, f"{path}.input"))
+        inner = _branch(nodes, side, path, module.branch, chain(nodes, module.norm, source, f"{path}.input"))
+        return inner if inner is None else chain(nodes, module.post, inner, f"{path}.behind")
     if isinstance(module, Gated):
         inner = _branch(nodes, side, path, module.branch, source)
         if inner is None:
@@ -252,6 +255,21 @@ def _latent(leaf: Leaf, module: LatentAttention) -> str:
     nodes[f"{path}.v"] = Heads(f"{path}.v_in", widths.value, position, None)
     _mixing(leaf, module, position.bias(module.mask), ())
     nodes[f"{path}.out"] = Joined(f"{path}.mixed", module.out)
+    return f"{path}.out"
+
+
+def _differential(leaf: Leaf, module: DifferentialAttention) -> str:
+    nodes, path, width = leaf.nodes, leaf.path, module.head_width
+    position = leaf.bound(module.position)
+    for name in ("q", "k", "v"):
+        nodes[f"{path}.{name}_in"] = Linear(leaf.source, getattr(module, name))
+    nodes[f"{path}.q"] = Heads(f"{path}.q_in", width, position.of_queries, 0)
+    nodes[f"{path}.k"] = Heads(f"{path}.k_in", width, position, 0)
+    nodes[f"{path}.v"] = SharedValues(f"{path}.v_in", width)
+    _mixing(leaf, module, position.bias(module.mask), ())
+    nodes[f"{path}.difference"] = Difference(f"{path}.mixed", module)
+    normed = chain(nodes, module.norm, f"{path}.difference", f"{path}.normed")
+    nodes[f"{path}.out"] = Linear(normed, module.out)
     return f"{path}.out"
 
 
@@ -328,6 +346,7 @@ DECODERS: dict[type[nn.Module], Callable[..., str]] = {
 BUILDERS: dict[type[nn.Module], Callable[[Leaf, Any], str]] = {
     MultiHeadAttention: _multihead,
     LatentAttention: _latent,
+    DifferentialAttention: _differential,
     DisentangledAttention: _disentangled,
     AttentionDecoder: _attention_decoder,
     ElmanRNN: _elman,

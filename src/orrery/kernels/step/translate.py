@@ -279,6 +279,7 @@ def _mlp(t: Translation, module: MLP, x: Stream) -> Stream:
 
 def _gated_mlp(t: Translation, module: GatedMLP, x: Stream) -> Stream:
     gate, up = t.listing.products(x, [module.gate, module.up])
+    gate = t.part(module.before, gate)
     t.listing.elementwise(TIMES + t.activation(module.activation), gate, up)
     return t.listing.products(gate, [module.down])[0]
 
@@ -296,7 +297,7 @@ def _clamped(t: Translation, module: ClampedGatedMLP, x: Stream) -> Stream:
 
 BRANCHES: dict[type, Rule] = {
     Sum: _sum,
-    Normed: lambda t, module, x: t.branch(module.branch, t.part(module.norm, x)),
+    Normed: lambda t, module, x: t.part(module.post, t.branch(module.branch, t.part(module.norm, x))),
     Gated: _gated,
     MultiHeadAttention: _attention,
     MLP: _mlp,

@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.nn.cache.contract import State
 from orrery.nn.initialisation import Draw
+from orrery.nn.linear.gating import GateThenNorm, Gating
 from orrery.nn.linear.memory import wide
 from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
 from orrery.nn.linear.short_convolution import ShortConvolution
 from orrery.nn.linear.time_steps import TimeSteps
 from orrery.nn.linear.update import OuterProduct
 from orrery.nn.mixer import Show
+from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
 
 
@@ -26,6 +28,19 @@ class BoundedSteps(Value):
     drawn: TimeSteps = TimeSteps()
     least: float = 0.0
     most: float | None = None
+
+
+@spec
+class Projections(Value):
+    """Which projections have a bias, and what stands behind each of the five of the input (Falcon-H1's multipliers)."""
+
+    bias: bool = False
+    out_bias: bool = False
+    gate: ModuleSpec = Identity.Spec()
+    x: ModuleSpec = Identity.Spec()
+    write: ModuleSpec = Identity.Spec()
+    read: ModuleSpec = Identity.Spec()
+    step_size: ModuleSpec = Identity.Spec()
 
 
 _PIECE = 64
@@ -39,8 +54,9 @@ class Mamba2(MatrixMemory):
     ``dt_t = softplus(V u_t + b)``, ``gate_t`` without it; ``A < 0`` and D are one number a head, and B and C are shared
     by the heads of a group. With one decay a head the recurrence is attention without a softmax whose scores fade, so
     that a piece of a row is products of matrices (state space duality, Dao and Gu 2024, sections 5 to 7).
-    The norm is an RMSNorm over the channels of each group. Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory
-    ``[B, H, C, E]`` with C numbers a channel and E channels a head, and the last inputs of the convolution.
+    The norm is an RMSNorm over the channels of each group, unless ``gating`` has another order or no norm.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory ``[B, H, C, E]`` with C numbers a channel and E channels a head,
+    and the last inputs of the convolution.
     Differs from transformers: step sizes keep to their bounds when decoding too, where it forgets them.
     """
 
@@ -48,7 +64,7 @@ class Mamba2(MatrixMemory):
     class Spec(ModuleSpec):
         """Heads of ``head_width`` channels with ``state`` numbers each; ``groups`` of heads; places of the convolution.
 
-        ``bias`` is that of all projections; ``eps`` stands in the norm's root.
+        ``projections`` says what is peculiar to the matrices, ``gating`` the order of gate and norm.
         """
 
         keeps_state: ClassVar[bool] = True
@@ -58,10 +74,10 @@ class Mamba2(MatrixMemory):
         state: int
         groups: int = 1
         length: int = 4
-        bias: bool = False
+        projections: Projections = Projections()
         convolution_bias: bool = True
-        eps: float = 1e-5
         steps: BoundedSteps = BoundedSteps()
+        gating: Gating = GateThenNorm()
         mask: str = "past"
 
         def build(self, width: int) -> "Mamba2":
@@ -78,18 +94,21 @@ class Mamba2(MatrixMemory):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__(spec.mask, _PIECE, (spec.heads, spec.state, spec.head_width))
-        self.bounds, self.groups, self.eps = spec.steps, spec.groups, spec.eps
+        self.bounds, self.groups, self.gating = spec.steps, spec.groups, spec.gating
         hidden, shared = spec.heads * spec.head_width, spec.groups * spec.state
         self.parts = [hidden, shared, shared, width]
+        sizes = {"gate": hidden, "x": hidden, "write": shared, "read": shared, "step_size": spec.heads}
         self.gate, self.x, self.write, self.read, self.step_size = (
-            nn.Linear(width, size, bias=spec.bias) for size in (hidden, hidden, shared, shared, spec.heads)
+            nn.Linear(width, size, bias=spec.projections.bias) for size in sizes.values()
         )
+        slots = {name: getattr(spec.projections, name).build(size) for name, size in sizes.items()}
+        self.behind = nn.ModuleDict(slots)
         self.convolution = ShortConvolution(hidden + 2 * shared, spec.length, bias=spec.convolution_bias)
         self.step_bias = nn.Parameter(torch.zeros(spec.heads))
         self.a_log = nn.Parameter(torch.arange(1.0, spec.heads + 1).log())
         self.skip = nn.Parameter(torch.ones(spec.heads))
-        self.norm = nn.Parameter(torch.ones(hidden))
-        self.out = nn.Linear(hidden, width, bias=spec.bias)
+        self.norm = spec.gating.gain(hidden)
+        self.out = nn.Linear(hidden, width, bias=spec.projections.out_bias)
 
     def initialise(self, draw: Draw) -> None:
         """Draw as the paper's code does: A evenly from -1 to -16, D one, step sizes evenly on a logarithmic scale.
@@ -104,7 +123,8 @@ class Mamba2(MatrixMemory):
         self.a_log.copy_((self.a_log + 8.5).log())
         self.step_bias.copy_(self.bounds.drawn.draw_bias(draw, len(self.step_bias)))
         self.skip.fill_(1.0)
-        self.norm.fill_(1.0)
+        if self.norm is not None:
+            self.norm.fill_(1.0)
 
     def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
         """Return an empty memory, and no inputs before the first."""
@@ -115,7 +135,7 @@ class Mamba2(MatrixMemory):
     ) -> tuple[Float[Tensor, "B L E"], State]:
         """Return x, B and C behind the convolution, and the inputs beside them."""
         mixed_BLE, after = self.convolution.parallel(
-            torch.cat([self.x(x_BLD), self.write(x_BLD), self.read(x_BLD)], -1), real_BL, *carried
+            torch.cat([self._project(name, x_BLD) for name in ("x", "write", "read")], -1), real_BL, *carried
         )
         return torch.cat([F.silu(mixed_BLE), x_BLD.to(mixed_BLE.dtype)], -1), (after,)
 
@@ -123,8 +143,8 @@ class Mamba2(MatrixMemory):
         """Return C, B and x as queries, keys and values, and the decay of each head."""
         number = self.shape[0]
         v_BLF, b_BLG, c_BLG, x_BLD = x_BLE.split(self.parts, -1)
-        dt_BLH = F.softplus(wide(self.step_size(x_BLD)) + self.step_bias).clamp(self.bounds.least, self.bounds.most)
-        dt_BLH = show("step_size", dt_BLH)
+        dt_BLH = F.softplus(wide(self._project("step_size", x_BLD)) + self.step_bias)
+        dt_BLH = show("step_size", dt_BLH.clamp(self.bounds.least, self.bounds.most))
         decay_BLH = show_decay(-torch.exp(wide(self.a_log)) * dt_BLH, show)
         b_BLHC, c_BLHC = show("written", self._by_head(b_BLG)), show("read", self._by_head(c_BLG))
         v_BLHE = show("value", wide(in_heads(v_BLF, number)) * dt_BLH[..., None])
@@ -133,13 +153,16 @@ class Mamba2(MatrixMemory):
     def finish(
         self, y_BLHE: Float[Tensor, "B L H E"], x_BLF: Float[Tensor, "B L F"], show: Show
     ) -> Float[Tensor, "B L D"]:
-        """Add what skips the memory, let the gate decide what passes, and normalise each group."""
+        """Add what skips the memory, let the gate decide what passes, and normalise each group where it is asked."""
         v_BLF, _, _, x_BLD = x_BLF.split(self.parts, -1)
         y_BLHE = y_BLHE + self.skip[:, None] * in_heads(v_BLF, len(self.skip))
-        passed_BLF = y_BLHE.flatten(2) * show("gate", F.silu(wide(self.gate(x_BLD))))
-        grouped_BLGE = in_heads(passed_BLF, self.groups)
-        normed_BLF = F.rms_norm(grouped_BLGE, grouped_BLGE.shape[-1:], eps=self.eps).flatten(2) * self.norm
-        return self.out(normed_BLF.to(x_BLF.dtype))
+        gate_BLF = show("gate", F.silu(wide(self._project("gate", x_BLD))))
+        passed_BLF = self.gating.of(y_BLHE.flatten(2), gate_BLF, self.norm, self.groups)
+        return self.out(passed_BLF.to(x_BLF.dtype))
+
+    def _project(self, name: str, x_BLD: Tensor) -> Tensor:
+        """Return one of the five projections of the input, and what its slot makes of it."""
+        return self.behind[name](self.get_submodule(name)(x_BLD))
 
     def _by_head(self, x_BLG: Tensor) -> Tensor:
         """Return what a group shares for each of its heads."""

@@ -1,11 +1,15 @@
 """Attention beside what it does: lengths by brute force, shares that sum to a head's, and an edge that is cut."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from orrery.errors import UsageError
+from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.trace import trace
-from tiny_models import inputs_for, smallest
+from orrery.nn.residual import Scale
+from tiny_models import inputs_for, randomised, smallest
 
 ATTENTIONS = {
     "gpt2": "blocks.1.attention",
@@ -95,3 +99,23 @@ def test_the_check_sees_values_of_another_run():
     found = looked("gpt2")
     found.values["blocks.1.attention.v"].mul_(1.01)
     assert not found.edge_shares("blocks.1.attention", 3).check.passed
+
+
+def test_factors_of_parallel_branches_count_for_what_their_parts_add():
+    """GPT-NeoX with another factor behind either branch, as Falcon-H1 has them."""
+    spec = smallest("gpt_neox").spec
+    parallel = spec.stack.blocks[0].residuals["parallel"]
+    factors = zip(parallel.branch.branches.items(), (0.5, 3.0), strict=True)
+    branches = {name: replace(branch, post=Scale.Spec(factor=factor)) for (name, branch), factor in factors}
+    residual = replace(parallel, branch=replace(parallel.branch, branches=branches))
+    blocks = tuple(replace(block, residuals={"parallel": residual}) for block in spec.stack.blocks)
+    model = randomised(replace(spec, stack=replace(spec.stack, blocks=blocks)).build(0).double().eval())
+    (ids,) = inputs_for(model)
+    found = trace(model, ids)
+    assert found.logit_attribution(position=None).check.value < 1e-12
+    shares = found.edge_shares("blocks.0.attention", 3, position=None)
+    whole = found.logit_attribution(3, position=None)
+    expected_BP = whole.value_NBP[whole.names.index("blocks.0.attention.head.1")]
+    torch.testing.assert_close(shares.value_BHPS[:, 1].sum(-1), expected_BP, rtol=0, atol=1e-12)
+    alone = trace(model, ids[:1])
+    assert Explainer(model, alone, ids[:1], None).explain("blocks.0.parallel.added", (2, 1)).check.value < 1e-12
