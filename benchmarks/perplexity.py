@@ -76,9 +76,9 @@ def unpacked(model: Path, place: Path) -> Path:
     """Return a folder that transformers reads."""
     if model.is_dir():
         return model
-    from orrery.exporting.export import export
+    from orrery.saving.import_model import import_model
 
-    export(str(model), "hf", place / "unpacked", merge=True)
+    import_model(model, place / "unpacked", say=print)
     return place / "unpacked"
 
 

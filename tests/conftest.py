@@ -87,3 +87,16 @@ def _made_up_parts() -> Iterator[None]:
     """Forget the parts that a test made known: another test asks the registries what there is."""
     yield
     forget_made_up()
+
+
+@pytest.fixture(autouse=True)
+def _threads_of_torch() -> Iterator[None]:
+    """Keep torch's number of threads: numba's, as they start, set it to all cores, and sums have other last bits then.
+
+    The program sets it back (`orrery.kernels.compiled.set_threads`); a test of a compiled function alone does not.
+    """
+    torch = sys.modules.get("torch")
+    before = 0 if torch is None else torch.get_num_threads()
+    yield
+    if torch is not None and torch.get_num_threads() != before:
+        torch.set_num_threads(before)

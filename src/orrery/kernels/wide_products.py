@@ -1,6 +1,7 @@
-"""Products of bfloat16 matrices by a processor that has no instruction for them: in float32, a part at a time."""
+"""How many rows are multiplied at once, by the processor: bfloat16 that it lacks in float32, float32 by oneDNN."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from orrery.kernels.onednn import OneDnnProducts, doubles_float32
 from orrery.kernels.processor import this_processor
 
 FEW_ROWS = 8
@@ -35,9 +37,16 @@ class WideProducts(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def wide_products() -> AbstractContextManager[Any]:
-    """Return the context in which a model reads many tokens at once on this processor."""
-    return nullcontext() if this_processor().multiplies_bfloat16 else WideProducts()
+@contextmanager
+def wide_products() -> Iterator[None]:
+    """Multiply inside as many tokens are read at once on this processor."""
+    here = this_processor()
+    with ExitStack() as ways:
+        if not here.multiplies_bfloat16:
+            ways.enter_context(WideProducts())
+        if doubles_float32(here):
+            ways.enter_context(OneDnnProducts())
+        yield
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

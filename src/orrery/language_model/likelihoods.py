@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from orrery.errors import DataError, UsageError
+from orrery.kernels.wide_products import wide_products
 from orrery.language_model.stored import (
     device_of,
     reads_apart,
@@ -196,7 +197,8 @@ def _score(
                 nats = fsum(logp_L[own].double().tolist())
                 found[place] = Likelihood(nats, len(one.ids), bool(best_L[own].all()), cut)
 
-    stored.model(batch, {stored.model.spec.head_names[0]: measured})
+    with wide_products():
+        stored.model(batch, {stored.model.spec.head_names[0]: measured})
 
 
 def _told(

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from orrery.errors import MachineError
+from orrery.kernels.onednn import doubles_float32, product
 from orrery.kernels.processor import Processor
 
 Dtype = Literal["float32", "bfloat16"]
@@ -48,20 +49,16 @@ class OneDnnLinear(torch.autograd.Function):
         """Multiply and keep the factors."""
         ctx.save_for_backward(x, weight)
         ctx.biased = bias is not None
-        return _product(x, weight, bias)
+        return product(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Any:
         """Return the gradients of x, W and b."""
         x, weight = ctx.saved_tensors
         rows, inputs = upstream.flatten(0, -2), x.flatten(0, -2)
-        grad_x = _product(upstream, weight.t().contiguous(), None) if ctx.needs_input_grad[0] else None
-        grad_weight = _product(rows.t().contiguous(), inputs.t().contiguous(), None)
+        grad_x = product(upstream, weight.t().contiguous(), None) if ctx.needs_input_grad[0] else None
+        grad_weight = product(rows.t().contiguous(), inputs.t().contiguous(), None)
         return grad_x, grad_weight, rows.sum(0) if ctx.biased else None
-
-
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
 class OneDnnLinears(TorchFunctionMode):
@@ -86,8 +83,7 @@ def choose_precision(requested: str, device: str, processor: Processor, threads:
     """
     if requested == "bfloat16" or (requested == "auto" and has_bfloat16(device, processor)):
         return confirmed(Precision("bfloat16", "autocast", device, threads))
-    amd = processor.vendor == "AuthenticAMD" and "avx512f" in processor.flags
-    path: Path_ = "onednn" if device == "cpu" and amd and "amx_tile" not in processor.flags else "plain"
+    path: Path_ = "onednn" if device == "cpu" and doubles_float32(processor) else "plain"
     return confirmed(Precision("float32", path, device, threads))
 
 

@@ -37,7 +37,7 @@ def test_features_choose_the_path(requested: str, processor: Processor, chosen: 
 
 
 def test_a_path_that_computes_something_else_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "_product", lambda x, w, b: F.linear(x.bfloat16(), w.bfloat16()).float())
+    monkeypatch.setattr(precision, "product", lambda x, w, b: F.linear(x.bfloat16(), w.bfloat16()).float())
     with pytest.raises(MachineError, match="onednn path"):
         choose_precision("float32", "cpu", AMD, threads=1)
 
