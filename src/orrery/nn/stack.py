@@ -140,11 +140,15 @@ class Stack(nn.Module):
     def bind_masks(
         self, places: TokenPositions, keys: Mapping[str, TokenPositions], cache: Cache, whole: bool
     ) -> dict[str, BoundMask]:
-        """Bind the masks of attention to a call, each as a matrix unless it is plain there."""
-        one = places.positions.shape[1] == 1 and places.documents is None
-        bound = {}
+        """Bind the masks of attention to a call, each as a matrix unless it is plain there.
+
+        Where a cache shows the past alone, and as many keys as there are new tokens, the rows begin here and are whole.
+        """
+        new, bound = places.positions.shape[1], {}
         for name, mask in self.masks.items():
-            plain = WHOLE if whole else NEWEST if one and cache.shows_only_past(name) else {}
+            past = places.documents is None and cache.shows_only_past(name)
+            begins = past and keys[name].positions.shape[1] == new
+            plain = WHOLE if whole or begins else NEWEST if past and new == 1 else {}
             if name not in self.pasts:
                 bound[name] = plain[mask] if mask in plain else _matrix(mask, places, keys[name])
         return bound

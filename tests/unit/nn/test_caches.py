@@ -16,7 +16,7 @@ from orrery.nn.cache.kinds import cache_for, growing, static
 from orrery.nn.cache.rows import EVERY_MASK, RowCache
 from orrery.nn.cache.sliding import SlidingStore
 from orrery.nn.cache.slots import SlotStore
-from orrery.nn.masks import Causal, Window
+from orrery.nn.masks import PLAIN_CAUSAL, PLAIN_FULL, Causal, Window
 
 CAPACITY, VOCABULARY = 40, 61
 
@@ -147,7 +147,7 @@ def test_padding_on_the_left_of_the_first_call_takes_no_slot(length):
 
 
 @torch.no_grad()
-def test_one_new_token_in_rows_of_one_length_needs_no_matrix():
+def test_rows_of_one_length_need_no_matrix_as_they_begin_and_for_one_new_token():
     model, ids = tiny("llama").double(), random_ids(2, 12)
 
     def bound(cache, tokens, real=None):
@@ -160,8 +160,8 @@ def test_one_new_token_in_rows_of_one_length_needs_no_matrix():
         return mask
 
     cache = growing(2, CAPACITY)
-    assert bound(cache, ids[:, :6]).dense is not None
-    assert bound(cache, ids[:, 6:7]).dense is None
+    assert bound(cache, ids[:, :6]) == PLAIN_CAUSAL
+    assert bound(cache, ids[:, 6:7]) == PLAIN_FULL
     assert bound(cache, ids[:, 7:9]).dense is not None, "of two, the first must not see the second"
     cache.truncate([5, 5])
     assert bound(cache, ids[:, 5:6]).dense is None
@@ -169,6 +169,10 @@ def test_one_new_token_in_rows_of_one_length_needs_no_matrix():
     assert bound(cache, ids[:, 6:7]).dense is not None, "the shorter row shows empty slots"
     real = torch.tensor([[True], [False]])
     assert bound(growing(2, CAPACITY), ids[:, :1], real).dense is not None
+    cache.truncate([0, 0])
+    assert bound(cache, ids[:, :9]) == PLAIN_CAUSAL, "the rows begin again"
+    real = torch.tensor([[True] * 4, [True] * 3 + [False]])
+    assert bound(growing(2, CAPACITY), ids[:, :4], real).dense is not None, "padding must not be seen"
     fixed = static(2, CAPACITY)
     bound(fixed, ids[:, :6])
     assert bound(fixed, ids[:, 6:7]).dense is not None, "all slots are shown, and most are empty"
