@@ -35,7 +35,7 @@ def distil(
     are left out and counted. Distillation by logits is the objective distillation of a recipe.
 
     Args:
-        model: The teacher: a run, a checkpoint, a Hugging Face folder.
+        model: The teacher: a run, a checkpoint, a Hugging Face folder, a GGUF file.
         prompts: The prompts, with the columns that rewards read: JSON lines, CSV, Parquet, or a named set.
         output: The .jsonl file to write: prompt, completion and reward in each line, or messages.
         reward: What an answer is worth: arithmetic, code, exact, or the folder of a reward model; may be given several

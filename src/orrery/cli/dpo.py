@@ -25,8 +25,8 @@ def dpo(
     steps and rate are found from the data; --print-config shows the recipe.
 
     Args:
-        model: The model to begin from: a run, a checkpoint, a Hugging Face folder; or a recipe, which says all the
-            rest.
+        model: The model to begin from: a run, a checkpoint, a Hugging Face folder, a GGUF file; or a recipe,
+            which says all the rest.
         overrides: Keys of the recipe with new values, such as --objective.beta 0.3 or --data.skip-bad 10.
         train: The preferences: JSON lines, JSON, CSV, Parquet, or a named set.
         val: Preferences to validate on; by default a tenth of the first prompts is held back.

@@ -32,7 +32,7 @@ def export(
     tokens from.
 
     Args:
-        model: A run, a checkpoint, or a Hugging Face folder; for word2vec also a file of word vectors.
+        model: A run, a checkpoint, a Hugging Face folder, or a GGUF file; for word2vec also a file of word vectors.
         format: gguf, hf, peft or word2vec.
         output: The file or folder to write.
         type: How gguf stores matrices; where not given, as the model does, float64 as f32.

@@ -52,7 +52,7 @@ def finetune(
     Args:
         task: The name of the task, or a recipe with the key task, which says all the rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500.
-        base: The model to begin from: a run, a checkpoint, a Hugging Face folder.
+        base: The model to begin from: a run, a checkpoint, a Hugging Face folder, a GGUF file.
         train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, or a named set.
         val: The data to validate on; by default a tenth of the training data is held back, by the texts.
         columns: What is taken of the data.

@@ -25,8 +25,8 @@ def grpo(
     follows reward, divergence, length and entropy.
 
     Args:
-        model: The model to begin from: a run, a checkpoint, a Hugging Face folder; or a recipe, which says all the
-            rest.
+        model: The model to begin from: a run, a checkpoint, a Hugging Face folder, a GGUF file; or a recipe,
+            which says all the rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500 or --data.samples 16.
         train: The prompts, with the columns that rewards read: JSON lines, CSV, Parquet, or a named set.
         val: Prompts to measure on; by default a tenth of those to learn from is held back.

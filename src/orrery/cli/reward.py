@@ -23,8 +23,8 @@ def reward(
     in ten is held back with all its rows. In Python, orrery.load(RUN).rewards([messages, ...]) gives the numbers.
 
     Args:
-        model: The model to begin from, a decoder or an encoder: a run, a checkpoint, a Hugging Face folder; or a
-            recipe, which says all the rest.
+        model: The model to begin from, a decoder or an encoder: a run, a checkpoint, a Hugging Face folder, a
+            GGUF file; or a recipe, which says all the rest.
         overrides: Keys of the recipe with new values, such as --objective.centre 0.01 or --data.skip-bad 10.
         train: The preferences: JSON lines, JSON, CSV, Parquet, or a named set.
         val: Preferences to validate on; by default a tenth of the first prompts is held back.

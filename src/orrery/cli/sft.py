@@ -23,8 +23,8 @@ def sft(
     --print-config shows the recipe. orrery chat talks with what was trained.
 
     Args:
-        model: The model to begin from: a run, a checkpoint, a Hugging Face folder; or a recipe, which says all the
-            rest.
+        model: The model to begin from: a run, a checkpoint, a Hugging Face folder, a GGUF file; or a recipe,
+            which says all the rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500 or --data.system "Be brief.".
         train: The conversations: JSON lines, JSON, CSV, Parquet, or a named set.
         val: Conversations to validate on; by default a tenth of the first prompts is held back.

@@ -32,7 +32,7 @@ def show(
 
     Args:
         model: A family, at the size of its defaults or, where they name none, a tiny one; or a run, a checkpoint, a
-            Hugging Face folder, hf:org/name@revision.
+            Hugging Face folder, a GGUF file, hf:org/name@revision.
         other: The second model of a --diff.
         config: A file like config.json, for a family.
         diff: Compare two models.
