@@ -16,6 +16,7 @@ from orrery.inspection.attribution.sublayers import ATTENTIONS
 from orrery.inspection.pruning import without_heads
 from orrery.inspection.trace import trace
 from orrery.nn.attention.alignment_score import Additive, General
+from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.kernels import eager
 from orrery.nn.mixer import StatefulMixer
 from tests.parity.shown import only_shown
@@ -73,6 +74,8 @@ def error(a, b):
 HEADS = {attention.Spec.kind for attention in ATTENTIONS}
 ALIGNMENTS = {score.Spec.kind for score in (Additive, General)}
 """What a recurrent decoder compares its state with a source by: a pattern, but no heads."""
+PAIRS = {DifferentialAttention.Spec.kind}
+"""Heads in pairs, whose difference is one part: a pattern each, but no output of its own."""
 
 
 def families_with(bricks):
@@ -85,7 +88,7 @@ with_patterns = pytest.mark.parametrize("family", families_with(HEADS | ALIGNMEN
 
 
 def test_the_families_with_patterns_and_heads_are_those_whose_traces_have_them():
-    assert families_with(HEADS | ALIGNMENTS) == [name for name in names() if patterns(inside(name))]
+    assert families_with(HEADS | ALIGNMENTS | PAIRS) == [name for name in names() if patterns(inside(name))]
     assert families_with(HEADS) == [name for name in names() if attentions(inside(name))]
 
 

@@ -1,4 +1,4 @@
-// A heat map on a canvas: one pixel a cell, enlarged by the browser, so that each colour is exactly that of its number.
+// A heat map on a canvas: one pixel a cell, enlarged by the browser, so that each colour is that of its number.
 import { h } from "#see/dom.js";
 import { palette, place, scheme } from "#see/palette.js";
 

@@ -1,4 +1,4 @@
-// A heat map with a text at each row and column: all of them where there is room, else every n-th and the marked one.
+// A heat map with a text at each row and column: all where there is room, else every n-th and the marked one.
 import { fill, h, number } from "#see/dom.js";
 import { heatMap, paint } from "#see/heat.js";
 

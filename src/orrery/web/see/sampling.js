@@ -1,4 +1,4 @@
-// The distribution that a token is drawn from: temperature, then top-k, then top-p, as the server's sampler has them.
+// The distribution that a token is drawn from: temperature, top-k, top-p, in the order of the server's sampler.
 
 /** The places of numbers, the greatest first; of equal ones the lower place. */
 export function descending(values) {

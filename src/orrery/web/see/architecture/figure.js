@@ -1,4 +1,4 @@
-// The whole model from its tokens to its head, as papers draw it: two columns where one reads and the other writes.
+// The whole model from tokens to head, as papers draw it: two columns where one reads and the other writes.
 import { h } from "#see/dom.js";
 import { arrow, box, label, named, picture, sides, tint, told, whole } from "#see/architecture/shapes.js";
 import { t } from "#see/words.js";

@@ -1,4 +1,4 @@
-// The tokens of an answer: how sure the model was of each, as numbers, colours, and lists of what else was possible.
+// The tokens of an answer: how sure the model was of each, in numbers and colours, and what else was possible.
 
 /** Tokens joined to pieces of text: a character of several tokens stands with the last of them. */
 export function pieces(tokens) {

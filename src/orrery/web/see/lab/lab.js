@@ -1,4 +1,4 @@
-// The drawer of edits, on every screen: what is changed inside the pass, each edit on or off, undone, compared, copied.
+// The drawer of edits, on every screen: each edit inside the pass is put on or off, undone, compared, copied.
 import { fill, h, number } from "#see/dom.js";
 import { applied, called, gestures, line, masks, python, same } from "#see/lab/edits.js";
 import { form } from "#see/lab/form.js";

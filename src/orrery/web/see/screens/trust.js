@@ -1,4 +1,4 @@
-// Whether what is shown can be believed: the laws that the code keeps, and the badges of the views that were seen.
+// Whether what is shown can be believed: the laws that the code keeps, and the badges of the views seen.
 import { badge } from "#see/checks.js";
 import { fill, h, number } from "#see/dom.js";
 import { module } from "#see/screens/inside.js";

@@ -1,4 +1,4 @@
-// The KV cache while it grows: what this model keeps of each token, and what it would keep with another design.
+// The KV cache while it grows: what this model keeps of each token, and what another design would keep.
 import { chart, legend } from "#see/chart.js";
 import { fill, h } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";

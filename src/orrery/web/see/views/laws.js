@@ -1,4 +1,4 @@
-// The laws as a matrix: a cell for each family and law with its worst value and its bound, told by shape, word and colour.
+// The laws as a matrix: for each family and law the worst value and its bound, by shape, word and colour.
 import { fill, h, number } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { t } from "#see/words.js";
