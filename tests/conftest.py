@@ -84,9 +84,14 @@ def _hints_that_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _made_up_parts() -> Iterator[None]:
-    """Forget the parts that a test made known: another test asks the registries what there is."""
+    """Forget the parts and families that a test made known: another test asks the registries what there is."""
+    families = sys.modules.get("orrery.families._registry")
+    before = {} if families is None else dict(families._registered)
     yield
     forget_made_up()
+    if families is not None and before != families._registered:
+        families._registered.clear()
+        families._registered.update(before)
 
 
 @pytest.fixture(autouse=True)

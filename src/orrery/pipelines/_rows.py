@@ -10,7 +10,6 @@ from torch import Tensor
 
 from orrery.data.framing import longest_first
 from orrery.errors import DataError, UsageError
-from orrery.kernels.wide_products import wide_products
 from orrery.language_model.model import LanguageModel
 from orrery.nn.embeddings import SegmentedEmbedding, check_ids
 
@@ -113,8 +112,7 @@ def ask(lm: LanguageModel, rows: Sequence[Row], head: str) -> tuple[Tensor, Bool
         batch["real"] = real_BL.to(lm.device)
     if has_segments(lm):
         batch["segments"] = padded([row.segments for row in rows], longest).to(lm.device)
-    with wide_products():
-        return lm.model(batch, (head,))[head].cpu(), real_BL
+    return lm.model(batch, (head,))[head].cpu(), real_BL
 
 
 def padded(rows: Sequence[Sequence[int]], longest: int) -> Int[Tensor, "B L"]:
