@@ -11,9 +11,7 @@ peft writes by hand. The losses of every step are compared.
 """
 
 import json
-import statistics
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,7 +21,7 @@ from typing import Any
 import torch
 import transformers
 from _record import Record, parsed, parser
-from preferences import base, in_rounds
+from preferences import Step, base, in_turns
 from torch import Tensor
 
 from orrery.reading.read import read
@@ -35,12 +33,10 @@ from orrery.training.recipes import check_recipe
 from orrery.training.step import accumulate
 from orrery.tuning.peft.save import save_adapter
 
-ROWS, RATE, WARM = 8, 2e-4, 2
+ROWS, RATE = 8, 2e-4
 PLAIN = "peft, a plain loop"
 ADAPTER = {"kind": "lora", "rank": 16, "alpha": 32, "targets": ["*.q", "*.k", "*.v", "*.out"]}
 DATA = {"kind": "conversations", "train": "instructions-small/instruction"}
-Step = Callable[[Mapping[str, Tensor]], float]
-"""Takes a step on a batch and returns its loss."""
 
 
 def ours(folder: Path, adapter: Path, threads: int) -> tuple[Step, Any]:
@@ -126,28 +122,7 @@ def measured(model: Path | None, rounds: int, steps: int, threads: int) -> dict[
         own, source = ours(folder, adapter, threads)
         plain = by_hand(adapted(folder, adapter), lambda peer, inputs: peer(**inputs, use_cache=False).loss)
         takers = {"orrery": own, "trl": theirs(folder, adapter, Path(place) / "trl"), PLAIN: plain}
-        spent: dict[str, list[float]] = {name: [] for name in takers}
-        losses: dict[str, list[float]] = {name: [] for name in takers}
-        for number in range(WARM + rounds * steps):
-            batch, names = source.batch(number), list(takers)
-            for name in names[number % len(names) :] + names[: number % len(names)]:
-                began = time.perf_counter()
-                losses[name].append(takers[name](batch))
-                spent[name].append(time.perf_counter() - began)
-    turns = {name: in_rounds(own[WARM:], steps) for name, own in spent.items()}
-    peers = [name for name in takers if name != "orrery"]
-    ratios = {name: [b / a for a, b in zip(turns["orrery"], turns[name], strict=True)] for name in peers}
-    apart = {name: max(abs(a - b) for a, b in zip(losses["orrery"], losses[name], strict=True)) for name in peers}
-    return {
-        "model": folder.name,
-        "rows": ROWS,
-        "steps": len(losses["orrery"]),
-        "milliseconds": {name: round(1000 * statistics.median(own), 2) for name, own in turns.items()},
-        "ratio": {name: round(statistics.median(own), 3) for name, own in ratios.items()},
-        "ratios": {name: [round(one, 3) for one in own] for name, own in ratios.items()},
-        "losses": {name: [own[0], own[1], own[len(own) // 2], own[-1]] for name, own in losses.items()},
-        "largest loss difference": apart,
-    }
+        return {"model": folder.name, "rows": ROWS, **in_turns(takers, source, rounds, steps)}
 
 
 def main() -> None:

@@ -165,20 +165,24 @@ def measured(rounds: int, steps: int, threads: int) -> dict[str, Any]:
         folder = base(Path(place) / "base")
         own, source = ours(folder, threads)
         takers = {"orrery": own, "trl": theirs(folder, Path(place) / "trl"), PLAIN: plain(folder)}
-        spent: dict[str, list[float]] = {name: [] for name in takers}
-        losses: dict[str, list[float]] = {name: [] for name in takers}
-        for number in range(WARM + rounds * steps):
-            batch, names = source.batch(number), list(takers)
-            for name in names[number % len(names) :] + names[: number % len(names)]:
-                began = time.perf_counter()
-                losses[name].append(takers[name](batch))
-                spent[name].append(time.perf_counter() - began)
+        return {"pairs": PAIRS, **in_turns(takers, source, rounds, steps)}
+
+
+def in_turns(takers: Mapping[str, Step], source: Any, rounds: int, steps: int) -> dict[str, Any]:
+    """Let all take their steps on the same batches in turns; return what a step took, the ratios, and the losses."""
+    spent: dict[str, list[float]] = {name: [] for name in takers}
+    losses: dict[str, list[float]] = {name: [] for name in takers}
+    for number in range(WARM + rounds * steps):
+        batch, names = source.batch(number), list(takers)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            began = time.perf_counter()
+            losses[name].append(takers[name](batch))
+            spent[name].append(time.perf_counter() - began)
     turns = {name: in_rounds(own[WARM:], steps) for name, own in spent.items()}
     peers = [name for name in takers if name != "orrery"]
     ratios = {name: [b / a for a, b in zip(turns["orrery"], turns[name], strict=True)] for name in peers}
     apart = {name: max(abs(a - b) for a, b in zip(losses["orrery"], losses[name], strict=True)) for name in peers}
     return {
-        "pairs": PAIRS,
         "steps": len(losses["orrery"]),
         "milliseconds": {name: round(1000 * statistics.median(own), 2) for name, own in turns.items()},
         "ratio": {name: round(statistics.median(own), 3) for name, own in ratios.items()},
