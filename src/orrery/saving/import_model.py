@@ -155,9 +155,9 @@ def _pickles(folder: Path) -> list[Path]:
         return [folder / shard for shard in sorted(set(read_index(folder / PICKLE_INDEX, ".bin").values()))]
     found = pickles_in(folder) if folder.is_dir() else []
     if len(found) != 1:
-        what = ", ".join(path.name for path in found) or "nothing"
+        which = ", ".join(path.name for path in found)
         raise ModelFileError(
-            f"{folder}: the weights could be {what}",
+            f"{folder}: the weights could be each of {which}" if found else f"{folder} holds no file of weights",
             f"name the one file of weights ({', '.join((WEIGHTS, PICKLE, *PICKLES))}) with its path",
         )
     return found
