@@ -31,7 +31,7 @@ tier = $(PYTEST) $(1) || test $$? -eq 5
 TYPES := --jaxtyping-packages=orrery,beartype.beartype
 NUMBERS := $(wildcard tests/parity tests/gradients tests/learning tests/compile tests/unit/generation)
 # So are refusals of values of a wrong type, before which the checks would speak, and what must be fast.
-NUMBERS += $(wildcard tests/unit/*/test_*refusals.py tests/unit/*/test_*_bombs.py tests/unit/reading/test_hostile_files.py)
+NUMBERS += $(wildcard tests/unit/*/test_*refusals.py tests/unit/*/test_*_bombs.py tests/unit/exchange/reading/test_hostile_files.py)
 both = $(call tier,--tier $(1) $(TYPES) tests $(NUMBERS:%=--ignore=%)) && { $(call tier,--tier $(1) $(NUMBERS)); }
 # One process: the pages run examples, and a forked worker that dies says nothing but "EOFError".
 pages = OMP_NUM_THREADS=1 PYTHONFAULTHANDLER=1 $(BIN)/sphinx-build $(1) -W --keep-going docs docs/_build/html

@@ -164,11 +164,11 @@ def llama_cpp(folder: Path) -> Iterator[tuple[int, str]]:
 
     Its file knows the tokenizers of published models alone, so that GPT-2's rule cuts the texts into as many pieces.
     """
-    from orrery.bench.llama_cpp import LlamaCpp
-    from orrery.bench.shapes import placeholder_tokenizer
-    from orrery.exporting.export import export_gguf
-    from orrery.reading.read import read
-    from orrery.saving.save import save_model
+    from orrery.exchange.exporting.export import export_gguf
+    from orrery.exchange.reading.read import read
+    from orrery.exchange.saving.save import save_model
+    from orrery.studies.bench.llama_cpp import LlamaCpp
+    from orrery.studies.bench.shapes import placeholder_tokenizer
     from orrery.text.chat.folder import FILE
 
     with tempfile.TemporaryDirectory() as place:

@@ -27,12 +27,12 @@ from typing import Any
 import torch
 from _record import Record, parsed, parser
 
-from orrery.bench.generating import closing, step_bytes
-from orrery.bench.machine import Reading
-from orrery.bench.rounds import Case
-from orrery.bench.shapes import make_model
-from orrery.bench.subjects import Orrery, Subject, Transformers, open_peer
-from orrery.reading.read import Stored, read
+from orrery.exchange.reading.read import Stored, read
+from orrery.studies.bench.generating import closing, step_bytes
+from orrery.studies.bench.machine import Reading
+from orrery.studies.bench.rounds import Case
+from orrery.studies.bench.shapes import make_model
+from orrery.studies.bench.subjects import Orrery, Subject, Transformers, open_peer
 from orrery.tuning.quantise import Quantise
 
 PROMPT, NEW = 32, 48

@@ -23,12 +23,12 @@ import transformers
 from _record import Record, parsed, parser
 
 from orrery.data.corpora import read_pairs, read_rows
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
+from orrery.recipes.read import check_recipe
 from orrery.runs.execute import execute
-from orrery.saving.save import save_model
 from orrery.text.special import train_framed
 from orrery.text.tokenizer import load_tokenizer
-from orrery.training.recipes import check_recipe
 
 BATCH, RATE, SKIPPED = 32, 1e-3, 10
 BERT = {

@@ -27,7 +27,7 @@ found = model.generate(**tokenizer(sys.argv[2], return_tensors="pt"), max_new_to
 print(tokenizer.decode(found[0]))
 """
 PROMPT = "The list method sorts"
-MAKE = "import sys; from pathlib import Path; import torch; from orrery.bench.shapes import make_model; "
+MAKE = "import sys; from pathlib import Path; import torch; from orrery.studies.bench.shapes import make_model; "
 MAKE += "make_model(sys.argv[2], Path(sys.argv[1]), torch.float32, print)"
 
 
@@ -71,10 +71,10 @@ def first_token(shape: str, pairs: int) -> dict[str, Any]:
 
 def reading(model: str, dtype: str, tokens: int, rounds: int) -> dict[str, Any]:
     """Return the tokens of a prompt that each program reads a second, and how much faster we are."""
-    from orrery.bench import report
-    from orrery.bench.generating import bench_generate
-    from orrery.bench.machine import measure_machine
-    from orrery.bench.rounds import Case
+    from orrery.studies.bench import report
+    from orrery.studies.bench.generating import bench_generate
+    from orrery.studies.bench.machine import measure_machine
+    from orrery.studies.bench.rounds import Case
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)

@@ -135,12 +135,12 @@ def trainings(device: str, small: bool, way: str) -> dict[str, Any]:
 
 def train(name: str, device: str, way: str, highest: float) -> dict[str, Any]:
     """Time the steps of one model."""
-    from orrery.accounting.plan import plan
     from orrery.families import load_family
     from orrery.kernels.processor import this_processor
     from orrery.models.initialise import initialise
     from orrery.objectives.causal import CausalLanguageModel
-    from orrery.training.building import training_kernel
+    from orrery.planning.plan import plan
+    from orrery.runs.building import training_kernel
     from orrery.training.distributed import Alone
     from orrery.training.precision import choose_precision
     from orrery.training.step import accumulate
@@ -203,12 +203,12 @@ def busiest(run: Callable[[], Any]) -> dict[str, Any]:
 
 def decoding(device: str, small: bool) -> dict[str, Any]:
     """One row of a Llama of 430 million parameters in bfloat16, and more, beside transformers."""
-    from orrery.bench.generating import step_bytes
-    from orrery.bench.rounds import Case
-    from orrery.bench.shapes import make_model
-    from orrery.bench.subjects import Orrery
-    from orrery.reading.placement import place
-    from orrery.reading.read import read
+    from orrery.exchange.reading.placement import place
+    from orrery.exchange.reading.read import read
+    from orrery.studies.bench.generating import step_bytes
+    from orrery.studies.bench.rounds import Case
+    from orrery.studies.bench.shapes import make_model
+    from orrery.studies.bench.subjects import Orrery
 
     bandwidth = best(device, small)["copied_gb_s"]
     shape, new = ("gpt2-tiny", 4) if small else ("llama-430m", 64)

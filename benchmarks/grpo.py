@@ -28,15 +28,15 @@ import transformers
 from _record import Record, parsed, parser
 from torch import Tensor
 
-from orrery.data.prompts import Prompt
-from orrery.data.rollouts import Asked, How, Rollouts
+from orrery.data.batches.rollouts import Asked, How, Rollouts
+from orrery.data.rows.prompts import Prompt
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.models.initialise import initialise
 from orrery.objectives import OBJECTIVES
 from orrery.rewards import Reward
-from orrery.saving.save import save_model
+from orrery.runs.building import training_kernel
 from orrery.text.train import train_tokenizer
-from orrery.training.building import training_kernel
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
 from orrery.training.rollouts import Judge, ModelWriter
@@ -70,7 +70,7 @@ class Ours:
     """Our rollouts and our step."""
 
     def __init__(self, folder: Path, tokenizer: Any, rate: float) -> None:
-        from orrery.reading.read import read
+        from orrery.exchange.reading.read import read
 
         self.model = read(folder).model.train()
         self.model.kernel = training_kernel(self.model.spec, "cpu")

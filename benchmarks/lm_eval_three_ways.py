@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from lm_eval_server import by_hf, compared, over_http, run, told
 
 SOURCE = Path(__file__).parents[1] / "src"
-MODULE = "orrery.tasks.lm_eval"
+MODULE = "orrery.evaluation.lm_eval"
 BROKEN = '''"""Our model class with a fault: each log likelihood is a thousandth too low."""
 
-from orrery.tasks import lm_eval
+from orrery.evaluation import lm_eval
 
 right = lm_eval.Answers.likelihoods
 lm_eval.Answers.likelihoods = lambda self, pairs: [(1.001 * n, g) for n, g in right(self, pairs)]

@@ -54,12 +54,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
     import torch
 
+    from orrery.exchange.saving.save import save_model
     from orrery.families import load_family
     from orrery.language_model.load import load
-    from orrery.saving.save import save_model
+    from orrery.page.views._inside import Inside
+    from orrery.page.views._view import Subject, shown
     from orrery.text.train import train_tokenizer
-    from orrery.views._inside import Inside
-    from orrery.views._view import Subject, shown
 
     tokenizer = train_tokenizer("byte_bpe", ["the cat sat on the mat\n"] * 3, 290)
     config = {"vocab_size": tokenizer.size, "n_positions": options.tokens, "n_embd": options.width}

@@ -148,9 +148,9 @@ def made(options: argparse.Namespace, folder: Path) -> Any:
     """Return the model; the same each time."""
     import torch
 
+    from orrery.exchange.saving.save import save_model
     from orrery.families import load_family
     from orrery.language_model.load import load
-    from orrery.saving.save import save_model
     from orrery.text.train import train_tokenizer
 
     if not (folder / "m").exists():

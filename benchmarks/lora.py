@@ -24,12 +24,12 @@ from _record import Record, parsed, parser
 from preferences import Step, base, in_turns
 from torch import Tensor
 
-from orrery.reading.read import read
-from orrery.training.assemble import assemble
+from orrery.exchange.reading.read import read
+from orrery.recipes.read import check_recipe
+from orrery.runs.assemble import assemble
 from orrery.training.distributed import Alone
 from orrery.training.optimizers import build_optimizer
 from orrery.training.precision import Precision
-from orrery.training.recipes import check_recipe
 from orrery.training.step import accumulate
 from orrery.tuning.peft.save import save_adapter
 

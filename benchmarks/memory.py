@@ -80,7 +80,7 @@ def measure(family: str, steps: int) -> dict[str, Any]:
     """Train one family and return its sizes at ten marks, in MB."""
     import torch
 
-    from orrery.training.assemble import assemble
+    from orrery.runs.assemble import assemble
     from orrery.training.folder import open_run_folder
     from orrery.training.loop import Trainer
 
@@ -138,7 +138,7 @@ def held_megabytes() -> float:
 
 
 def make_recipe(family: str, steps: int, folder: Path) -> Any:
-    from orrery.training.recipes import check_recipe
+    from orrery.recipes.read import check_recipe
 
     draw = random.Random(1)
     words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 7))) for _ in range(100)]

@@ -52,7 +52,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Serve the model, look into it several times, and return what was measured."""
     from playwright.sync_api import sync_playwright
 
-    from orrery.pages.assets import assets
+    from orrery.page.assets import assets
     from orrery.serving.background import serving
 
     path = next((place for name in ("chromium", "chromium-browser") if (place := shutil.which(name))), None)
@@ -83,9 +83,9 @@ def made(options: argparse.Namespace, folder: Path) -> Any:
     """Return a random model of the shape, with a tokenizer of the words that it reads."""
     import torch
 
+    from orrery.exchange.saving.save import save_model
     from orrery.families import load_family
     from orrery.language_model.load import load
-    from orrery.saving.save import save_model
     from orrery.text.train import train_tokenizer
 
     tokenizer = train_tokenizer("byte_bpe", [TEXT] * 3, 290)

@@ -76,7 +76,7 @@ def unpacked(model: Path, place: Path) -> Path:
     """Return a folder that transformers reads."""
     if model.is_dir():
         return model
-    from orrery.saving.import_model import import_model
+    from orrery.exchange.saving.import_model import import_model
 
     import_model(model, place / "unpacked", say=print)
     return place / "unpacked"
@@ -166,7 +166,7 @@ def loaded(path: Path) -> Any:
 
 
 def ours(options: argparse.Namespace) -> Measured:
-    from orrery.tasks.perplexity import evaluate_perplexity, windows_of
+    from orrery.evaluation.perplexity import evaluate_perplexity, windows_of
 
     lm = loaded(options.model)
 
@@ -182,7 +182,7 @@ def theirs(options: argparse.Namespace) -> Measured:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from orrery.tasks.perplexity import windows_of
+    from orrery.evaluation.perplexity import windows_of
 
     lm = loaded(options.model)
     model: Any = AutoModelForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from _record import Record, parsed, parser
 
-from orrery.accounting.measure import Compared, calibration, compare
-from orrery.accounting.whole_step import WholeStep
 from orrery.families import load_family
 from orrery.kernels.processor import this_processor
+from orrery.planning.measure import Compared, calibration, compare
+from orrery.planning.whole_step import WholeStep
 from orrery.training.precision import choose_precision
 
 MEMORY, TIME = 0.10, 0.20

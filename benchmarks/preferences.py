@@ -25,16 +25,16 @@ import transformers
 from _record import Record, parsed, parser
 from torch import Tensor
 
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.saving.save import save_model
+from orrery.recipes.read import check_recipe
+from orrery.runs.assemble import assemble
 from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.of_run import control_tokens_of
 from orrery.text.special import train_framed
-from orrery.training.assemble import assemble
 from orrery.training.distributed import Alone
 from orrery.training.optimizers import build_optimizer
 from orrery.training.precision import Precision
-from orrery.training.recipes import check_recipe
 from orrery.training.step import accumulate
 
 PAIRS, RATE, BETA, WARM = 8, 1e-5, 0.1, 3
@@ -50,7 +50,7 @@ Step = Callable[[Mapping[str, Tensor]], float]
 
 def base(folder: Path) -> Path:
     """Save a Llama with fresh weights, a tokenizer with the tokens of ChatML, and its template."""
-    from orrery.data.preferences import read_preferences
+    from orrery.data.rows.preferences import read_preferences
     from orrery.text.chat.messages import text_of
 
     rows = list(read_preferences(DATA["train"], skip_bad=10))

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from _record import Record, parsed, parser
 
-from orrery.data.large_text import Reading, read_texts
+from orrery.data.shards.large_text import Reading, read_texts
 
 CORPUS = "eltec-novels"
 

@@ -44,8 +44,8 @@ def written(rows: Iterable[Mapping[str, str]], file: Path) -> Path:
 
 def fresh(folder: Path) -> Path:
     """Save a tiny encoder that has learnt nothing, for the small form."""
+    from orrery.exchange.saving.save import save_model
     from orrery.families import load_family
-    from orrery.saving.save import save_model
     from orrery.text.special import train_framed
 
     texts = [row["text"] for row in itertools.islice(sentences(TRAIN), 200)]

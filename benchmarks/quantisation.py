@@ -16,9 +16,9 @@ from typing import Any
 from _record import Record, parsed, parser
 
 from orrery.data.corpora import read_corpus
-from orrery.exporting.quantised import quantise
+from orrery.evaluation.perplexity import evaluate_perplexity
+from orrery.exchange.exporting.quantised import quantise
 from orrery.language_model.load import load
-from orrery.tasks.perplexity import evaluate_perplexity
 
 KINDS: dict[str, dict[str, Any]] = {
     "as it is": {},
@@ -63,7 +63,7 @@ def small(folder: Path) -> tuple[str, str]:
     """Write a model with random weights and a text, for the small form."""
     import torch
 
-    from orrery.bench.shapes import make_model
+    from orrery.studies.bench.shapes import make_model
 
     (folder / "text.txt").write_text("the cat sat on the mat\n" * 20, encoding="utf-8")
     return str(make_model("gpt2-tiny", folder / "run", torch.float32, print)), str(folder / "text.txt")

@@ -20,8 +20,9 @@ from _record import Record, parsed, parser
 from tokenizers import decoders, models, trainers
 
 from orrery.data.corpora import read_corpus
-from orrery.data.prepare import prepare
-from orrery.text import Tokenizer, bpe, chunks
+from orrery.data.shards.prepare import prepare
+from orrery.text import Tokenizer, chunks
+from orrery.text.algorithms import bpe
 from orrery.text.train import train_tokenizer
 
 CORPUS = "eltec-novels"

@@ -31,7 +31,7 @@ from orrery.checkpoints.rules import to_ours
 from orrery.families import load_family
 from orrery.kernels.processor import this_processor
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.training.building import training_kernel
+from orrery.runs.building import training_kernel
 from orrery.training.distributed import Alone
 from orrery.training.precision import choose_precision
 from orrery.training.step import accumulate

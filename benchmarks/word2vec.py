@@ -164,9 +164,9 @@ def with_orrery(options: argparse.Namespace) -> dict:
 
 def quality(vectors: tuple, similarities: Path) -> dict:
     """Both trainers are judged by the same code; gensim's own judge agrees with it in the tests."""
+    from orrery.evaluation.benchmarks.word_vectors import judge_similarity
+    from orrery.evaluation.benchmarks.word_vectors import measure as measure_vectors
     from orrery.models.word2vec.vectors import Vectors
-    from orrery.tasks.word_vectors import judge_similarity
-    from orrery.tasks.word_vectors import measure as measure_vectors
 
     ours = Vectors(*vectors)
     found = measure_vectors(ours, data())

@@ -1,5 +1,6 @@
-"""A drawing of the layers, from the import contract in ``pyproject.toml`` and the tree in the README."""
+"""A drawing of the layers, from the import contract in ``pyproject.toml`` and what each package says of itself."""
 
+import ast
 import re
 import tomllib
 from html import escape
@@ -10,6 +11,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src/orrery"
 _WIDTH, _NAMES, _LINE = 840, 150, 19
 
 
@@ -24,7 +26,7 @@ def layers(project: str) -> list[list[str]]:
     """Return the packages of each layer that exist, highest first."""
     found = contract(project)
     rows = [re.findall(r"\(?(\w+)\)?", layer) for layer in found]
-    present = {path.stem for path in (ROOT / "src/orrery").iterdir()}
+    present = {path.stem for path in SOURCE.iterdir()}
     kept = [[name for name in row if name in present and not name.startswith("__")] for row in rows]
     return [row for row in kept if row]
 
@@ -34,24 +36,19 @@ def neighbours(project: str) -> list[str]:
     return [layer.replace(" : ", ", ") for layer in contract(project) if ":" in layer]
 
 
-def purposes(readme: str) -> dict[str, str]:
-    """Return what each package is for, from the tree in the README."""
-    tree = readme.partition("src/orrery/\n")[2].partition("\nrecipes/")[0]
-    found = dict(re.findall(r"^  (\w+)/ +(.+)$", tree, re.MULTILINE))
-    return {name: text.replace("`", "") for name, text in found.items()} | {
-        "errors": "what a user can cause, with a hint",
-        "settings": "folders and the environment",
-    }
+def purposes() -> dict[str, str]:
+    """Return what each package and each module beside them is for: the first line of its docstring."""
+    places = [(path.parent.name, path) for path in SOURCE.glob("*/__init__.py")]
+    places += [(path.stem, path) for path in SOURCE.glob("[!_]*.py")]
+    said = {name: ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "" for name, path in places}
+    return {name: text.partition("\n")[0].replace("`", "") for name, text in said.items() if text}
 
 
 def drawing() -> str:
     """Return the house as an SVG element: a frame for each layer, a line for each package."""
-    rows, known = (
-        layers((ROOT / "pyproject.toml").read_text("utf-8")),
-        purposes((ROOT / "README.md").read_text("utf-8")),
-    )
+    rows, known = layers((ROOT / "pyproject.toml").read_text("utf-8")), purposes()
     if missing := [name for row in rows for name in row if name not in known]:
-        raise ValueError(f"the tree in the README says nothing of: {', '.join(missing)}")
+        raise ValueError(f"these packages do not say what they are for: {', '.join(missing)}")
     parts, y = [], 10
     for row in rows:
         height = _LINE * len(row) + 10
@@ -79,8 +76,8 @@ class Layers(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Draw it from the files as they are."""
-        for name in ("pyproject.toml", "README.md"):
-            self.env.note_dependency(str(ROOT / name))
+        for path in (ROOT / "pyproject.toml", *SOURCE.glob("*/__init__.py"), *SOURCE.glob("*.py")):
+            self.env.note_dependency(str(path))
         free = neighbours((ROOT / "pyproject.toml").read_text("utf-8"))
         below = f"Packages of one frame do not import each other, except: {'; '.join(free)}."
         figure = f'<figure class="example">{drawing()}<figcaption>{below}</figcaption></figure>'

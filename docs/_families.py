@@ -8,10 +8,10 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Any
 
-from orrery.accounting.spec_tree import lines, tree
 from orrery.errors import OrreryError
 from orrery.families import defaults_of, load_family, model_type, names
 from orrery.laws import exactness
+from orrery.planning.spec_tree import lines, tree
 
 FOLDER = Path(__file__).parent / "families"
 ASSEMBLIES = {

@@ -24,6 +24,7 @@ from orrery.generation.compiled_step import why_not, why_not_here  # noqa: E402
 from orrery.laws.models import spec_of, tiny  # noqa: E402
 from orrery.metrics import METRICS  # noqa: E402
 from orrery.objectives import OBJECTIVES  # noqa: E402
+from orrery.recipes.config import Optimizer, Schedule  # noqa: E402
 from orrery.rewards import REWARDS  # noqa: E402
 from orrery.schema.registry import settings_of  # noqa: E402
 from orrery.serving import ollama_options  # noqa: E402
@@ -33,7 +34,6 @@ from orrery.serving.schema.completions import CompletionRequest  # noqa: E402
 from orrery.serving.schema.fields import Body  # noqa: E402
 from orrery.serving.schema.reading import EmbeddingsRequest  # noqa: E402
 from orrery.serving.schema.responses import ResponsesRequest  # noqa: E402
-from orrery.training.config import Optimizer, Schedule  # noqa: E402
 
 PAGES = ("README.md", "docs/training.md", "docs/reinforcement.md", "docs/scores.md", "docs/speed.md", "docs/clients.md")
 BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(<!-- end of it -->)", re.DOTALL)

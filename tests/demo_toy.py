@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from orrery.demo.findings import Corpus, Findings, Head, Measure, Run, Sample, Sight
 from orrery.inspection.checks import Check
+from orrery.studies.demo.findings import Corpus, Findings, Head, Measure, Run, Sample, Sight
 
 OVERRIDES = (
     "--model.config {hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 2, "

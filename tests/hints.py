@@ -16,15 +16,15 @@ import orrery
 from orrery.cli.evaluate.app import tasks
 from orrery.cli.program import VERBS, build
 from orrery.errors import OrreryError
-from orrery.ladder.settings import LadderSettings
 from orrery.language_model.model import LanguageModel
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import LADDER, from_flags
+from orrery.recipes.word_vectors import WordVectorRecipe
 from orrery.schema.keys import has_key
-from orrery.stages.recipe import StagesSettings
-from orrery.training.config import Recipe
-from orrery.training.recipes import LADDER, from_flags
-from orrery.training.word_vector_recipe import WordVectorRecipe
+from orrery.studies.ladder.settings import LadderSettings
+from orrery.studies.stages.recipe import StagesSettings
 
-SOURCE = Path(orrery.__file__).parent
+SOURCE = Path(orrery.__file__).parents[1]
 HOLE = "X"
 """What stands for a value that a message is filled with."""
 
@@ -63,7 +63,7 @@ def messages(file: Path) -> Iterator[Message]:
     """Yield the texts of a module that are no documentation."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    name = file.relative_to(SOURCE).as_posix()
+    name = file.relative_to(SOURCE).as_posix().removeprefix("orrery/")
     inside = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):

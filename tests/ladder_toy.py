@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from orrery.ladder.findings import Findings, Run
+from orrery.studies.ladder.findings import Findings, Run
 
 LADDER: dict[str, Any] = {
     "name": "toy",

@@ -19,7 +19,7 @@ from torch import nn
 
 import orrery
 from orrery.data import sources
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.seeds import derive_seed
 from orrery.errors import OrreryError
 from orrery.metrics import Metric, MetricSettings
 from orrery.metrics import register as register_metric

@@ -8,14 +8,14 @@ from orrery.schema.registry import Registry
 REGISTRIES = {
     "orrery.data.generated._set": "GENERATED",
     "orrery.data.sources._source": "SOURCES",
-    "orrery.finetuning.tasks._task": "TASKS",
+    "orrery.tasks.finetuning.tasks._task": "TASKS",
     "orrery.metrics._metric": "METRICS",
     "orrery.models.heads._head": "HEADS",
     "orrery.objectives._objective": "OBJECTIVES",
-    "orrery.pipelines._pipeline": "PIPELINES",
+    "orrery.tasks.pipelines._pipeline": "PIPELINES",
     "orrery.rewards._reward": "REWARDS",
     "orrery.tuning._registry": "KINDS",
-    "orrery.views._view": "_REGISTRY",
+    "orrery.page.views._view": "_REGISTRY",
 }
 """The module of every registry, and its name there."""
 

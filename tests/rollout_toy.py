@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from objectives_toy import tiny
-from orrery.data.prompts import Answered, Prompt
-from orrery.data.rollouts import Asked, How, Rollouts
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.rollouts import Asked, How, Rollouts
+from orrery.data.batches.seeds import derive_seed
+from orrery.data.rows.prompts import Answered, Prompt
 from orrery.objectives import OBJECTIVES, Objective
 from orrery.rewards import REWARDS, Reward
 from orrery.text.tokenizer import Tokenizer

@@ -11,9 +11,9 @@ from typing import Any
 from torch import Tensor
 
 from orrery.checkpoints.tensors import TensorFile, write_tensors
-from orrery.reading.files import Weights
-from orrery.reading.rounded.config import KEY
-from orrery.reading.rounded.weights import RoundedWeights, unpacking
+from orrery.exchange.reading.files import Weights
+from orrery.exchange.reading.rounded.config import KEY
+from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 
 GOLDEN = TensorFile(Path(__file__).parent / "data" / "rounded.safetensors")
 CASES = sorted({name.split("/")[0] for name in GOLDEN})

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from orrery.exchange.reading.read import Stored
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
-from orrery.reading.read import Stored
 from orrery.text.special import framed_tokenizer
 from tiny_models import TOKENIZER, randomised
 

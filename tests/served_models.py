@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 
 from chat_published import published, tokenizer_of
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.saving.save import save_model
 from orrery.text.chat.folder import FILE
 from orrery.text.tokenizer import Tokenizer
 from tiny_models import randomised

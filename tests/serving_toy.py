@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chat_toy import chat_tokenizer
+from orrery.exchange.saving.save import save_model
 from orrery.language_model.load import load
-from orrery.saving.save import save_model
 from orrery.serving.background import Running, serving
 from orrery.text.chat.formats import ChatFormat
 from tiny_models import CONFIGS, tiny

@@ -22,7 +22,7 @@ from orrery.families import answering, load_family, spec_of
 from orrery.models.prefix_mask import with_prefix
 from orrery.nn.block import Block
 from orrery.objectives import OBJECTIVES, Objective
-from orrery.training.begin import with_heads
+from orrery.runs.begin import with_heads
 from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Group
 from orrery.training.precision import Precision

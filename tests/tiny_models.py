@@ -6,10 +6,10 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
 from orrery.nn.inputs import Images
-from orrery.saving.save import save_model
 from orrery.text.train import train_tokenizer
 
 Model = TypeVar("Model", bound=nn.Module)

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.seeds import derive_seed
 from orrery.models.model import Model
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.training.config import Recipe
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import check_recipe, set_dotted
 from orrery.training.evaluate import Validation
 from orrery.training.folder import open_run_folder
 from orrery.training.loop import Outcome, Parts, Trainer
-from orrery.training.recipes import check_recipe, set_dotted
 from orrery.tuning import describe
 
 VOCABULARY, WIDTH, LENGTH = 17, 16, 8

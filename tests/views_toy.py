@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
+from orrery.exchange.reading.read import Stored
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
-from orrery.reading.read import Stored
+from orrery.page.views._inside import Inside
+from orrery.page.views._view import Subject
 from orrery.text import Tokenizer
 from orrery.text.train import train_tokenizer
-from orrery.views._inside import Inside
-from orrery.views._view import Subject
 from tiny_models import randomised
 
 TEXT = "the cat sat on the mat, the dog sat on the log\n"

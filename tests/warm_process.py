@@ -26,8 +26,8 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 PACKAGES = (
-    "cli training language_model exporting saving reading parity tasks demo compare labs finetuning stages serving "
-    "evaluation objectives metrics rewards families pages views kernels generation inspection data"
+    "cli recipes training language_model exchange tasks evaluation studies runs serving "
+    "scores sandbox objectives metrics rewards families page kernels generation inspection data"
 )
 """What the verbs import, slow to come: every module of these."""
 ALSO = (

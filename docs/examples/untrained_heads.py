@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.saving.save import save_model
 from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import train_tokenizer
 

@@ -11,12 +11,12 @@ __version__ = "0.1.0"
 
 # Name -> the module that holds it; a module of this package stands for itself.
 _ATTRIBUTES = {
-    "average": "orrery.exporting.average",
-    "finetune": "orrery.finetuning.finetune",
+    "average": "orrery.exchange.exporting.average",
+    "finetune": "orrery.tasks.finetuning.finetune",
     "load": "orrery.language_model.load",
-    "pipeline": "orrery.pipelines",
-    "plan": "orrery.accounting.plan",
-    "see": "orrery.pages.see",
+    "pipeline": "orrery.tasks.pipelines",
+    "plan": "orrery.planning.plan",
+    "see": "orrery.page.see",
     "train": "orrery.runs.train",
 }
 _MODULES = frozenset(
@@ -28,8 +28,8 @@ _MODULES = frozenset(
         "inspection",
         "metrics",
         "objectives",
-        "pipelines",
         "settings",
+        "tasks",
         "text",
         "training",
         "tuning",

@@ -7,9 +7,9 @@ import torch
 
 from architecture import rules
 from orrery import families
+from orrery.exchange.saving.save import save_model
 from orrery.language_model.load import load
 from orrery.laws import registry
-from orrery.saving.save import save_model
 
 MEDIAN_LINES = 110
 

@@ -6,17 +6,17 @@ from typing import get_args
 
 import pytest
 
-from orrery.accounting.presets import PRESETS
 from orrery.cli.export import export
 from orrery.data import generated, sets
 from orrery.families import names as families
-from orrery.finetuning.tasks import TASKS
-from orrery.labs import questions
 from orrery.metrics import METRICS
 from orrery.objectives import OBJECTIVES
+from orrery.planning.presets import PRESETS
 from orrery.rewards import REWARDS
 from orrery.schema.registry import settings_of
+from orrery.tasks.finetuning.tasks import TASKS
 from orrery.text.kinds import CHATS, FRAMES, KINDS
+from orrery_course.labs import questions
 from pages import ROOT, module, text_of
 
 TABLES = module("_tables")

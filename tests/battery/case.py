@@ -50,7 +50,7 @@ class Answer:
 
 FIXED = {"ORRERY_RUNS": "runs", "TOKENIZERS_PARALLELISM": "false", "COLUMNS": "120"}
 PROGRAM = """
-from orrery.accounting import flops
+from orrery.planning import flops
 from orrery.cli import program
 flops.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
 program.main()

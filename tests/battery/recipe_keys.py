@@ -12,9 +12,9 @@ from battery import values, verbs
 from battery.case import Case
 from orrery.data.sources import SOURCES, SourceSettings
 from orrery.objectives import OBJECTIVES
+from orrery.recipes.config import Recipe
+from orrery.recipes.word_vectors import WordVectorRecipe
 from orrery.schema.section import Section
-from orrery.training.config import Recipe
-from orrery.training.word_vector_recipe import WordVectorRecipe
 
 HUGE = ("9223372036854775808", "1" + "0" * 30, "9" * 5000)
 NUMBERS = (

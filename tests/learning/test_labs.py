@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from orrery.errors import UsageError
-from orrery.labs import _lab as lab
-from orrery.labs import _pairs as pairs
-from orrery.labs import (
+from orrery.nn.linear.gated_delta import Forgetting
+from orrery.nn.recurrent.attention_decoder import EncodedSource
+from orrery_course.labs import _lab as lab
+from orrery_course.labs import _pairs as pairs
+from orrery_course.labs import (
     alignment,
     associative,
     bottleneck,
@@ -23,8 +25,6 @@ from orrery.labs import (
     retrieval,
     scores,
 )
-from orrery.nn.linear.gated_delta import Forgetting
-from orrery.nn.recurrent.attention_decoder import EncodedSource
 
 
 def failed(name: str, seed: int = 0) -> list[str]:

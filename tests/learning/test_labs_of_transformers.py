@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
-from orrery.labs import (
+from orrery.nn.masks import Causal, Full
+from orrery.studies.fitting import falling, warmed_up
+from orrery_course.labs import (
     _codes,
     complexity,
     depth,
@@ -19,12 +21,10 @@ from orrery.labs import (
     steps,
     warmup,
 )
-from orrery.labs import _curves as curves
-from orrery.labs import _lab as lab
-from orrery.labs import _operations as operations
-from orrery.labs._fit import falling, warmed_up
-from orrery.labs._pairs import START, FreeOrder
-from orrery.nn.masks import Causal, Full
+from orrery_course.labs import _curves as curves
+from orrery_course.labs import _lab as lab
+from orrery_course.labs import _operations as operations
+from orrery_course.labs._pairs import START, FreeOrder
 
 
 def failed(name: str, seed: int = 0) -> list[str]:

@@ -52,7 +52,7 @@ def chosen(paths: list[str], known: Map, root: Path = ROOT, most: float = SECOND
     """Choose for all paths together, in turn for each of their files, as many tests as the seconds allow."""
     whole, said, lists = [], [], []
     for file in _files(paths, root):
-        name = file.removeprefix("src/orrery/")
+        name = os.path.relpath(file, "src/orrery") if file.startswith("src/") else file
         if file.startswith("tests/"):
             whole.append(file)
         elif name in known.tests:

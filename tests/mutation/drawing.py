@@ -9,7 +9,7 @@ from pathlib import Path
 from mutation.kinds import every_mutation
 from mutation.operators import Mutation, mutations
 
-LEAST = 10
+LEAST = 12
 LEAST_OF_A_KIND = 10
 LINES_FOR_ONE_MORE = 1000
 # The packages and the number of each that were drawn before every package was; their draw is kept to be repeated.

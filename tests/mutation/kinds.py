@@ -2,7 +2,7 @@
 
 ``operators`` holds the mistakes of single operators. Here a change is of what two places agree on: the order of the
 arguments, the value where none is given, the key that is read, the bound of a slice, what an error says and which
-exit code it has. JavaScript, ``src/orrery/web``, is not changed by either.
+exit code it has. JavaScript, ``src/orrery/page/web``, is not changed by either.
 """
 
 import ast

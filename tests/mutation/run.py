@@ -14,7 +14,7 @@ without the mutation. All tests that fail are recorded, among those that the tim
 
 What survives is listed; a mutation that changes no behaviour stands with its reason in ``explained.json`` and is
 counted as a survivor all the same. Exit code 1: something survived without an explanation, or less than 97 % was
-caught. Only Python is changed: the modules of the page, ``src/orrery/web``, are not.
+caught. Only Python is changed: the modules of the page, ``src/orrery/page/web``, are not.
 """
 
 import argparse

@@ -180,7 +180,7 @@ def _leave(running: list[int]) -> None:
 def _import_program() -> None:
     """Import every module of the program, so that no test is charged for it."""
     source = Path("src").resolve()
-    for path in sorted((source / "orrery").rglob("*.py")):
+    for path in sorted(source.glob("orrery*/**/*.py")):
         name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
         if not name.endswith("__main__"):
             with contextlib.suppress(ImportError):

@@ -34,7 +34,7 @@ class Tracer:
         self.failed: list[str] = []
         self.begun = core_seconds()
         self.source = str(Path("src/orrery").resolve())
-        self.coverage = coverage.Coverage(data_file=None, include=[f"{self.source}/*"], config_file=False)
+        self.coverage = coverage.Coverage(data_file=None, include=[f"{self.source}*/*"], config_file=False)
         # A file whose tests run no line of the program is no fault.
         self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
         self.coverage.start()

@@ -18,10 +18,10 @@ import torch
 import transformers
 from torch import Tensor, nn
 
+from orrery.exchange.reading.architecture import published
+from orrery.exchange.reading.weights import from_theirs
 from orrery.families import current_names, load_family, model_type, rules_of
 from orrery.laws import outputs
-from orrery.reading.architecture import published
-from orrery.reading.weights import from_theirs
 from tests.goldens.cases import PLAIN, USUAL
 from tests.parity import oracle
 from tests.parity.helper import answer_of, error, load

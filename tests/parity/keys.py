@@ -15,9 +15,9 @@ import transformers
 from torch import Tensor
 
 from orrery.errors import OrreryError
+from orrery.exchange.reading.architecture import published
+from orrery.exchange.reading.weights import from_theirs
 from orrery.families import current_names, load_family, rules_of
-from orrery.reading.architecture import published
-from orrery.reading.weights import from_theirs
 from tests.parity import oracle
 from tests.parity.helper import answer_of, error, load, random_ids
 

@@ -11,7 +11,7 @@ import tokenizers
 import transformers
 
 import orrery
-from orrery.pipelines import Pipeline
+from orrery.tasks.pipelines import Pipeline
 from tests.parity import oracle
 
 DATA = Path(__file__).parents[1] / "data" / "pipelines"

@@ -8,11 +8,11 @@ import transformers
 
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import TensorFile, write_tensors
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving import import_model
 from orrery.families import answering, load_family, model_type, names, rules_of, spec_of
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
-from orrery.saving import import_model
-from orrery.training.begin import Base, take_weights
+from orrery.runs.begin import Base, take_weights
 
 TARGETS = {"sequence": "ForSequenceClassification", "token": "ForTokenClassification", "span": "ForQuestionAnswering"}
 SOURCES = ("Model", "ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction", "ForSequenceClassification")

@@ -5,10 +5,10 @@ import torch
 import transformers
 
 from orrery.errors import ModelFileError
+from orrery.exchange.saving.save import save_model
 from orrery.families import answering, load_family, names
 from orrery.families._classifier import class_beside, padding_of
 from orrery.language_model.load import load as load_model
-from orrery.saving.save import save_model
 from tests.parity.helper import pair
 
 AUTO = "AutoModelForSequenceClassification"

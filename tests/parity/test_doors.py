@@ -10,8 +10,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import orrery
+from orrery.evaluation.perplexity import evaluate_perplexity
 from orrery.language_model.model import LanguageModel
-from orrery.tasks.perplexity import evaluate_perplexity
 from parity import oracle
 
 CONVENTIONS = {"none": None, "start": "<s> $A", "end": "$A </s>", "both": "<s> $A </s>"}

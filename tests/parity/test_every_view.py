@@ -9,12 +9,12 @@ from orrery.families import names
 from orrery.inspection.attribution.sublayers import FEED_FORWARDS
 from orrery.language_model.load import load
 from orrery.nn.mixer import StatefulMixer
-from orrery.pages.page import Page
-from orrery.views import find
-from orrery.views import names as views
-from orrery.views._inside import Inside
-from orrery.views._payload import to_json
-from orrery.views._view import Subject, fitting, shown
+from orrery.page.page import Page
+from orrery.page.views import find
+from orrery.page.views import names as views
+from orrery.page.views._inside import Inside
+from orrery.page.views._payload import to_json
+from orrery.page.views._view import Subject, fitting, shown
 from serving_toy import chat_model
 from views_toy import TOKENIZER, language_model_of, subject_of
 

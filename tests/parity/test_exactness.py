@@ -9,10 +9,10 @@ import transformers
 from transformers.integrations import moe
 
 from orrery.cli.verify import _recorded as recorded_lines
+from orrery.exchange.parity.compare import FOREIGN
 from orrery.families import names
 from orrery.laws import exactness
 from orrery.laws.evidence import FLOAT64, Evidence
-from orrery.parity.compare import FOREIGN
 from tests.parity import exactness as measuring
 from tests.parity.oracle import REFERENCED
 

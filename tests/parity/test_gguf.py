@@ -10,17 +10,17 @@ import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 
-from orrery.bench.llama_cpp import LlamaCpp
 from orrery.checkpoints.layouts import ROWS
-from orrery.exporting.export import export_gguf
+from orrery.exchange.exporting.export import export_gguf
+from orrery.exchange.reading import gguf_architectures
+from orrery.exchange.reading.read import read
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family, names
 from orrery.language_model.load import load
 from orrery.language_model.model import LanguageModel
 from orrery.nn.activations import ACTIVATIONS
-from orrery.reading import gguf_architectures
-from orrery.reading.read import read
-from orrery.saving.save import save_model
-from orrery.text.bpe import WORDS
+from orrery.studies.bench.llama_cpp import LlamaCpp
+from orrery.text.algorithms.bpe import WORDS
 from orrery.text.tokenizer import Tokenizer
 from tests.parity.oracle import randomise
 from tiny_models import TOKENIZER

@@ -10,14 +10,14 @@ import torch
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from gguf_files import BY_NAME, rewritten
-from orrery.bench.llama_cpp import LlamaCpp
 from orrery.checkpoints.gguf_file import PLAIN, GgufFile
 from orrery.errors import ModelFileError
-from orrery.exporting.export import export_gguf
+from orrery.exchange.exporting.export import export_gguf
+from orrery.exchange.reading.read import read
 from orrery.kernels.step.codes import BLOCKS
 from orrery.language_model.load import load
-from orrery.reading.read import read
-from orrery.text.gguf_rules import RULES
+from orrery.studies.bench.llama_cpp import LlamaCpp
+from orrery.text.gguf.rules import RULES
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import merge, numbers_of
 from tests.parity.test_gguf import FAMILIES, KNOWN, saved, written

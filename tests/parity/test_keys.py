@@ -8,8 +8,8 @@ import pytest
 import transformers
 
 from orrery.errors import ModelFileError
+from orrery.exchange.reading.architecture import published
 from orrery.families import load_family
-from orrery.reading.architecture import published
 from tests.parity.keys import FOLLOWED, REFUSED, Findings, read_reference, sparse, try_keys, written
 from tests.parity.oracle import REFERENCED
 

@@ -10,7 +10,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # theirs, about other libraries
     from peft import LoraConfig, get_peft_model
 
-from orrery.reading.read import read
+from orrery.exchange.reading.read import read
 from orrery.tuning import merge
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise

@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 import torch
 
+from orrery.exchange.reading.read import read
 from orrery.inspection.research.patching import activation_patching
 from orrery.inspection.trace import trace
-from orrery.reading.read import read
 from tests.parity.bridge import EXACT, VOCABULARY, booted, broken, transformer_lens, written
 from tests.parity.helper import error
 

@@ -15,9 +15,9 @@ with warnings.catch_warnings():
 import orrery
 from orrery.cli.program import run as main
 from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.reading.read import read
-from orrery.saving.save import save_model
 from orrery.tuning import merge
 from orrery.tuning.lora import AdaptedLinear, LoRA
 from orrery.tuning.peft import load_adapter, save_adapter

@@ -14,9 +14,9 @@ import pytest
 import torch
 import transformers
 
+from orrery.exchange.reading.architecture import published
 from orrery.families import names
 from orrery.models.distinct_blocks import distinct_blocks
-from orrery.reading.architecture import published
 from tests.parity.oracle import REFERENCED
 
 DATA = Path(__file__).parents[1] / "data/published_configs.jsonl"

@@ -24,13 +24,13 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 import orrery
 from orrery.cli.program import run
-from orrery.data.retrieval_sets import read_retrieval
+from orrery.data.rows.retrieval_sets import read_retrieval
 from orrery.errors import DataError
-from orrery.evaluation.retrieval import average_precision_of_scores, hit_at, ndcg_of_ranks, precision_at
-from orrery.tasks import retrieval
-from orrery.tasks.reranking import evaluate_reranking, read_candidates
-from orrery.tasks.retrieval import evaluate_retrieval
-from orrery.tasks.similarity import evaluate_similarity, read_judged
+from orrery.evaluation.benchmarks import retrieval
+from orrery.evaluation.benchmarks.reranking import evaluate_reranking, read_candidates
+from orrery.evaluation.benchmarks.retrieval import evaluate_retrieval
+from orrery.evaluation.benchmarks.similarity import evaluate_similarity, read_judged
+from orrery.scores.retrieval import average_precision_of_scores, hit_at, ndcg_of_ranks, precision_at
 from tests.parity.test_cross_encoders import WORDS, long, published, theirs
 from tests.parity.test_sentence_transformers import folder
 

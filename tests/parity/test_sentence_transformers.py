@@ -14,10 +14,10 @@ import orrery
 from orrery.checkpoints.tensors import write_tensors
 from orrery.cli.program import run
 from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
 from orrery.models.sentence_vectors import POOLINGS
-from orrery.saving.save import save_model
 from orrery.text.special import train_framed
 from orrery.text.tokenizer import Tokenizer
 from serving_toy import post, serving

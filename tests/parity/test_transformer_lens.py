@@ -6,9 +6,9 @@ Nothing is downloaded: a random tiny gpt2 is written into a folder, which both r
 import pytest
 import torch
 
+from orrery.exchange.reading.read import read
 from orrery.inspection.attribution.names import ROTATED, SAME, TURNED, legacy_names
 from orrery.inspection.trace import trace
-from orrery.reading.read import read
 from tests.parity import oracle
 from tests.parity.bridge import EXACT, VOCABULARY, broken, looked_at, transformer_lens, written
 from tests.parity.helper import error

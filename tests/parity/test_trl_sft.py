@@ -8,14 +8,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from chat_toy import chat_tokenizer
 from orrery.checkpoints.rules import to_theirs
-from orrery.data.batches import IGNORE
+from orrery.data.batches.token_windows import IGNORE
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.conversations import ConversationSettings, ConversationSource
+from orrery.exchange.reading.read import read
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family, rules_of
 from orrery.laws.accumulation import gradients
 from orrery.objectives.sft import SupervisedFineTuning
-from orrery.reading.read import read
-from orrery.saving.save import save_model
 from orrery.text.chat.formats import ChatFormat
 from tiny_models import CONFIGS, randomised
 

@@ -7,12 +7,12 @@ import pytest
 from gensim.models.word2vec import Word2Vec
 
 from orrery.data.corpora import read_corpus
+from orrery.evaluation.benchmarks.word_vectors import measure
 from orrery.models.word2vec.draws import skip_gram
 from orrery.models.word2vec.objectives import NegativeSampling
 from orrery.models.word2vec.train import Settings, train
 from orrery.models.word2vec.vectors import Vectors
 from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
-from orrery.tasks.word_vectors import measure
 
 BYTES = 20_000_000
 SEEDS = (1, 2)

@@ -11,10 +11,10 @@ from battery import recipe_keys, values, verbs, world
 from orrery.cli import program
 from orrery.cli.console import judge
 from orrery.errors import OrreryError, UsageError
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import as_yaml, load_as, plain
+from orrery.recipes.word_vectors import WordVectorRecipe
 from orrery.schema.section import Section
-from orrery.training.config import Recipe
-from orrery.training.recipes import as_yaml, load_as, plain
-from orrery.training.word_vector_recipe import WordVectorRecipe
 
 SCHEMAS: dict[str, tuple[type[Section], dict]] = {
     "recipe": (Recipe, world.RECIPE),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from orrery.data import formats
 from orrery.data.corpora import read_corpus, read_pairs, read_rows, read_sentences
-from orrery.data.large_text import Reading, read_blocks
 from orrery.data.overview import overview
+from orrery.data.shards.large_text import Reading, read_blocks
 from orrery.errors import OrreryError
 
 WORDS = "1\tÉine\tein\tDET\tART\tCase=Nom|Number=Sing\t2\tdet\t_\t_\n"

@@ -169,10 +169,10 @@ def write_data() -> None:
 
 def train_twice(name: str) -> None:
     """Train to the end, and again to the interruption: later sources continue from there."""
+    from orrery.recipes.read import load_recipe
     from orrery.runs.execute import make_parts
     from orrery.training.folder import open_run_folder
     from orrery.training.loop import Trainer
-    from orrery.training.recipes import load_recipe
 
     command(["train", f"{name}.yaml", "--output", f"trained/{name}/whole"])
     shutil.rmtree(f"trained/{name}/whole/checkpoints")

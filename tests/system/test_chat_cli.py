@@ -15,9 +15,9 @@ from orrery.cli.chat import chat
 from orrery.cli.console import printable
 from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, MachineError, ModelFileError, UsageError
+from orrery.exchange.saving.save import save_model
 from orrery.generation.conversation import Conversation
 from orrery.generation.row import Generation
-from orrery.saving.save import save_model
 from orrery.text.chat.formats import ChatFormat
 from tiny_models import CONFIGS, saved, tiny
 

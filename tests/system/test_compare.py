@@ -10,17 +10,17 @@ import yaml
 from demo_toy import write_ring
 from orrery.cli.compare import BASE
 from orrery.cli.program import run
-from orrery.compare import run as lab
-from orrery.compare.findings import Trial
-from orrery.compare.models import MODELS
-from orrery.compare.probes import costs
-from orrery.compare.texts import read
-from orrery.compare.trials import Trials
+from orrery.evaluation.floors import model_bits_per_byte
 from orrery.language_model.load import load
 from orrery.models.ngram import TokenNgram
-from orrery.tasks.floors import model_bits_per_byte
+from orrery.recipes.read import load_recipe
+from orrery.studies.compare import run as lab
+from orrery.studies.compare.findings import Trial
+from orrery.studies.compare.models import MODELS
+from orrery.studies.compare.probes import costs
+from orrery.studies.compare.texts import read
+from orrery.studies.compare.trials import Trials
 from orrery.training.loop import Trainer
-from orrery.training.recipes import load_recipe
 
 SMALL = ["--text", "ring", "--parameters", "30000", "--tokenizer", "{kind: character}", "--batches.length", "16"]
 SMALL += ["--batches.size", "2", "--data.split", "{every: 20}", "--training.precision", "float32"]

@@ -1,7 +1,7 @@
 import pytest
 
 from orrery.cli.data.app import app
-from orrery.data.shard_index import ShardSet
+from orrery.data.shards.index import ShardSet
 from orrery.errors import DataError, UsageError
 from orrery.text.train import train_tokenizer
 

@@ -19,12 +19,12 @@ from orrery.data.corpora import corpus_fingerprint, read_corpus
 from orrery.data.records import Document
 from orrery.data.sources import text
 from orrery.data.sources.text import TextSettings, read_documents
-from orrery.demo import tour
 from orrery.errors import UsageError
 from orrery.kernels.processor import this_processor
+from orrery.recipes.read import load_recipe
+from orrery.studies.demo import tour
 from orrery.training.precision import has_bfloat16
 from orrery.training.progress import Silent
-from orrery.training.recipes import load_recipe
 from programs import DEVNULL, PIPE
 
 FOLDER = "runs/demo"

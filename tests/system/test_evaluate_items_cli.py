@@ -7,7 +7,7 @@ import pytest
 
 from orrery.cli.program import run
 from orrery.errors import MachineError
-from orrery.evaluation.sandbox import isolation
+from orrery.sandbox import isolation
 from tiny_models import saved
 
 

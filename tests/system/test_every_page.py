@@ -6,9 +6,9 @@ import pytest
 
 from browser import Seen
 from orrery.data.png import write_png
-from orrery.pages.page import Page
+from orrery.page.page import Page
+from orrery.page.views._view import Subject, fitting
 from orrery.serving.background import serving
-from orrery.views._view import Subject, fitting
 from views_toy import PIXELS, language_model_of, subject_of
 
 pytestmark = pytest.mark.slow

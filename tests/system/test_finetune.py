@@ -10,10 +10,10 @@ import orrery
 import programs
 from orrery.cli.program import run
 from orrery.errors import UsageError
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.finetuning.tasks import TASKS
 from orrery.language_model.load import load
-from orrery.saving.save import save_model
+from orrery.tasks.finetuning.tasks import TASKS
 from orrery.text.special import framed_tokenizer
 from programs import ORRERY, PIPE, Program
 from tiny_models import TOKENIZER, randomised

@@ -14,11 +14,11 @@ import orrery
 from orrery.cli.program import run
 from orrery.cli.train.app import from_here
 from orrery.errors import UsageError
-from orrery.finetuning.finetune import finetune
+from orrery.recipes.read import refuse_changes
 from orrery.runs.default_recipe import recipe_for
 from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, run_at
+from orrery.tasks.finetuning.finetune import finetune
 from orrery.training.loop import Trainer
-from orrery.training.recipes import refuse_changes
 from tiny_models import saved
 
 SMALL = [

@@ -14,7 +14,7 @@ import transformers
 
 import programs
 from orrery.errors import UsageError
-from orrery.reading import hub
+from orrery.exchange.reading import hub
 from tiny_models import saved
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -18,10 +18,10 @@ import transformers
 import programs
 from orrery.checkpoints.tensors import read_tensors
 from orrery.cli.program import run
-from orrery.reading import unpickle
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
-from orrery.saving.import_model import import_model
+from orrery.exchange.reading import unpickle
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.import_model import import_model
 from tiny_models import TOKENIZER, saved
 
 ALLOW = "--allow-pickle"
@@ -172,7 +172,7 @@ def test_a_hostile_pickle_is_refused_and_nothing_runs(name, pickled, tmp_path, c
 DOORS = """
 import os, socket, subprocess, sys
 from pathlib import Path
-from orrery.reading import unpickle
+from orrery.exchange.reading import unpickle
 mark = Path(sys.argv[1])
 unpickle._watch(mark / "allowed")
 (mark / "allowed").write_text("x")
@@ -204,7 +204,7 @@ def test_the_process_has_no_way_out(tmp_path):
 
 def test_the_kernel_takes_the_network_away_where_it_can(tmp_path):
     program = (
-        "import os, socket\nfrom orrery.reading import unpickle\n"
+        "import os, socket\nfrom orrery.exchange.reading import unpickle\n"
         "before = os.readlink('/proc/self/ns/net')\nunpickle._leave_the_network()\n"
         "print(before != os.readlink('/proc/self/ns/net'), [name for _, name in socket.if_nameindex()])"
     )
@@ -217,7 +217,7 @@ def test_the_kernel_takes_the_network_away_where_it_can(tmp_path):
 
 def test_memory_is_bounded(tmp_path):
     program = (
-        "import torch\nfrom orrery.reading import unpickle\nunpickle._bound(1_000_000)\n"
+        "import torch\nfrom orrery.exchange.reading import unpickle\nunpickle._bound(1_000_000)\n"
         "torch.zeros(50_000_000, dtype=torch.uint8)\ntorch.zeros(500_000_000, dtype=torch.uint8)"
     )
     done = programs.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -233,7 +233,7 @@ def test_no_key_of_ours_reaches_the_process(pickled, tmp_path, monkeypatch):
         raise subprocess.TimeoutExpired(command, 1)
 
     monkeypatch.setenv("HF_TOKEN", "secret")
-    monkeypatch.setattr("orrery.saving.import_model.subprocess.run", spy)
+    monkeypatch.setattr("orrery.exchange.saving.import_model.subprocess.run", spy)
     assert run(["import", str(pickled), str(tmp_path / "out"), ALLOW]) == 4
     assert "PATH" in seen
     assert "secret" not in seen.values()

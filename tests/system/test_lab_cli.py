@@ -5,8 +5,8 @@ import json
 import pytest
 
 from orrery.cli.program import run
-from orrery.labs import bottleneck
-from orrery.labs._lab import questions
+from orrery_course.labs import bottleneck
+from orrery_course.labs._lab import questions
 
 
 def test_it_lists_every_question(capsys) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from orrery.cli.program import run
 from orrery.errors import DataError, UsageError
-from orrery.labs import _lab as lab
-from orrery.labs import _tables, carry_out_all, results, write_page
-from orrery.labs._all import PAGE
-from orrery.labs._unfinished import FOLDER
+from orrery_course.labs import _lab as lab
+from orrery_course.labs import _tables, carry_out_all, results, write_page
+from orrery_course.labs._all import PAGE
+from orrery_course.labs._unfinished import FOLDER
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
 

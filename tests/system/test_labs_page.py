@@ -8,9 +8,9 @@ import pytest
 
 from orrery.cli.program import run
 from orrery.errors import DataError, UsageError
-from orrery.labs import _all as labs
-from orrery.labs import _lab, _tables, bottleneck, dictionary
-from orrery.labs._page import page
+from orrery_course.labs import _all as labs
+from orrery_course.labs import _lab, _tables, bottleneck, dictionary
+from orrery_course.labs._page import page
 
 FAST = ("dictionary", "retrieval")
 

@@ -6,7 +6,7 @@ import torch
 import orrery
 from orrery.families import _registry
 from orrery.laws import registry
-from orrery.training.recipes import load_recipe
+from orrery.recipes.read import load_recipe
 
 MAPPED = {"decaying": "mixer_toy"}
 

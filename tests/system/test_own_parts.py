@@ -20,11 +20,11 @@ import yaml
 import programs
 from orrery.data.sources import SOURCES
 from orrery.errors import UsageError
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.metrics import METRICS
 from orrery.objectives import OBJECTIVES
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.saving.save import save_model
 from orrery.schema.registry import Registry
 from orrery.schema.section import Section
 from programs import PIPE, Program

@@ -3,8 +3,8 @@
 import pytest
 
 from browser import Seen
+from orrery.page.views._view import Subject, shown
 from orrery.serving.background import serving
-from orrery.views._view import Subject, shown
 from views_toy import subject_of
 
 pytestmark = pytest.mark.slow

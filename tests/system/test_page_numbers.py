@@ -8,16 +8,16 @@ import re
 
 import pytest
 import torch
+from unit.accounting.test_windows import WINDOWS
 
 from browser import Seen
-from orrery.accounting.cache import cache_bytes
-from orrery.accounting.flops import mean_keys, multiplied_parameters
-from orrery.accounting.plan import plan
+from orrery.models.decoding_memory import cache_bytes
+from orrery.page.views._inside import Inside
+from orrery.page.views._view import Subject, shown
+from orrery.page.views.planner import attention_by_window
+from orrery.planning.plan import plan
 from orrery.serving.background import serving
-from orrery.views._inside import Inside
-from orrery.views._view import Subject, shown
-from orrery.views.planner import attention_by_window
-from unit.accounting.test_windows import WINDOWS
+from orrery.training.operations import mean_keys, multiplied_parameters
 from views_toy import language_model_of
 
 pytestmark = pytest.mark.slow

@@ -8,15 +8,15 @@ from tests.parity.oracle import REFERENCED
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.cli.program import run
 from orrery.errors import UsageError
+from orrery.exchange.parity import reference
+from orrery.exchange.parity.compare import Step, _in_common, _step, compare, inputs, look
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family, model_type, names
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.inputs import Images
 from orrery.nn.spec import to_json
-from orrery.parity import reference
-from orrery.parity.compare import Step, _in_common, _step, compare, inputs, look
-from orrery.reading.weights import weights_of
-from orrery.saving.save import save_model
 from tiny_models import CONFIGS, randomised, saved, smallest, tiny
 
 NORM = "model.layers.1.input_layernorm.weight"

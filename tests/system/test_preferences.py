@@ -11,8 +11,8 @@ import transformers
 import orrery
 from orrery.cli.program import run
 from orrery.errors import DataError, UsageError
+from orrery.exchange.saving.save import save_model
 from orrery.language_model.rewards import rewards_of_ids
-from orrery.saving.save import save_model
 from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.of_run import control_tokens_of
 from orrery.text.special import with_control

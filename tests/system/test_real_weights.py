@@ -13,9 +13,9 @@ import torch
 import transformers
 
 import orrery
-from orrery.bench.llama_cpp import LlamaCpp
-from orrery.exporting.export import export_gguf
-from orrery.reading.read import read
+from orrery.exchange.exporting.export import export_gguf
+from orrery.exchange.reading.read import read
+from orrery.studies.bench.llama_cpp import LlamaCpp
 from orrery.tuning import merge
 from serving_toy import post, serving
 

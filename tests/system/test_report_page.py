@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from demo_toy import findings
-from orrery.demo.page import page as render
+from orrery.studies.demo.page import page as render
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

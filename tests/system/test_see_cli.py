@@ -10,8 +10,8 @@ import torch
 
 from orrery.cli.program import run
 from orrery.data.png import write_png
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.saving.save import save_model
 from programs import ORRERY, PIPE, Program
 from serving_toy import chat_model
 from tiny_models import saved, smallest

@@ -15,9 +15,9 @@ import orrery
 import programs
 from orrery.cli.program import run
 from orrery.errors import UsageError
-from orrery.stages import run as stages
-from orrery.stages.folder import weights_hash
-from orrery.stages.recipe import load_staged
+from orrery.studies.stages import run as stages
+from orrery.studies.stages.folder import weights_hash
+from orrery.studies.stages.recipe import load_staged
 from programs import DEVNULL, PIPE
 from stages_toy import recipe, values
 

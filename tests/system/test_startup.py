@@ -22,7 +22,7 @@ def _modules_after(program: str) -> set[str]:
         "from orrery.cli.program import run; run(['--version'])",
         "from orrery.cli.program import run; run(['no-such-verb'])",
         "from orrery.cli.program import VERBS, run; [run([verb, '--help']) for verb in VERBS]",
-        "import orrery.training.word_vectors",
+        "import orrery.runs.word_vectors",
         "from orrery.cli.program import VERBS, run; [run([verb, '--no-such-flag']) for verb in VERBS]",
     ],
 )

@@ -8,7 +8,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from orrery.cli.tokenizer.app import app
 from orrery.errors import UsageError
-from orrery.text import bigrams
+from orrery.text.algorithms import bigrams
 from orrery.text.train import train_tokenizer
 
 TEXTS = ["low lower lowest low low\n"] * 20

@@ -1,0 +1,1 @@
+"""Files of numbers: safetensors, reversible weight rules, manifests, atomic saves, GGUF."""

@@ -37,7 +37,7 @@ def learn(
         raise UsageError(
             f"{kind}: what is an answer worth?", "give --reward NAME, such as arithmetic, exact, or a folder"
         )
-    from orrery.finetuning.answering_recipe import answering_recipe
+    from orrery.tasks.finetuning.answering_recipe import answering_recipe
 
     name = run.output.name if run.output else None
     recipe = answering_recipe(kind, model, train, val, reward, overrides, os.environ, name)

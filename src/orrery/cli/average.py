@@ -29,7 +29,7 @@ def average(
         others: Models to average with the first, in the place of its checkpoints.
         overwrite: Replace the average that is in the folder, which holds nothing else.
     """
-    from orrery.exporting import average as averages
+    from orrery.exchange.exporting import average as averages
 
     found = averages.average(model, out, last=last, checkpoints=checkpoints, others=others, overwrite=overwrite)
     for folder in found.folders:

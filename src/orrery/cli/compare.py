@@ -11,16 +11,16 @@ from orrery.cli.numbers import ABOVE_ZERO_EACH, COUNT, COUNT_EACH, COUNT_OR_NONE
 from orrery.cli.places import DATA
 from orrery.cli.tables import print_table
 from orrery.errors import UsageError
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import load_recipe
 from orrery.settings import runs_folder
-from orrery.training.config import Recipe
-from orrery.training.recipes import load_recipe
 
 if TYPE_CHECKING:
-    from orrery.compare.budgets import Budget
-    from orrery.compare.plan import Plan, Probing
-    from orrery.compare.sweep import Sweep
+    from orrery.studies.compare.budgets import Budget
+    from orrery.studies.compare.plan import Plan, Probing
+    from orrery.studies.compare.sweep import Sweep
 
-BASE = Path(__file__).parents[1] / "compare" / "recipe.yaml"
+BASE = Path(__file__).parents[1] / "studies" / "compare" / "recipe.yaml"
 
 
 def compare(
@@ -85,10 +85,10 @@ def compare(
 
 def carry_out(plan: "Plan", folder: Path, resume: bool) -> int:
     """Say what it takes, compare, and print the table."""
-    from orrery.compare import run as lab
-    from orrery.compare.estimate import costs
-    from orrery.compare.store import PAGE
-    from orrery.compare.summary import columns, order_sentences, table
+    from orrery.studies.compare import run as lab
+    from orrery.studies.compare.estimate import costs
+    from orrery.studies.compare.store import PAGE
+    from orrery.studies.compare.summary import columns, order_sentences, table
     from orrery.training.progress import find_reporter
 
     plan.check()
@@ -106,7 +106,7 @@ def carry_out(plan: "Plan", folder: Path, resume: bool) -> int:
 
 def dry(plan: "Plan") -> int:
     """Print what would be trained, and for how long."""
-    from orrery.compare.estimate import COLUMNS, costs
+    from orrery.studies.compare.estimate import COLUMNS, costs
 
     plan.check()
     rows, whole = costs(plan)
@@ -135,7 +135,7 @@ def make_shared(words: tuple[str, ...], text: str | None, config: Path | None) -
 
 def choose(given: Shared, models: str | None, parameters: int | None) -> tuple[str, ...]:
     """Return the built-in models to compare: all, but beside recipes none, unless they are named."""
-    from orrery.compare.models import MODELS
+    from orrery.studies.compare.models import MODELS
 
     if given.recipes and parameters is not None and models is None:
         raise UsageError("recipes have their own number of parameters", "leave --parameters out, or the recipes")
@@ -145,7 +145,7 @@ def choose(given: Shared, models: str | None, parameters: int | None) -> tuple[s
 
 def make_sweep(rates: int | None, share: float | None, warmups: tuple[float, ...] | None) -> "Sweep | None":
     """Return the sweep of a command line; none where no rate is to be tried."""
-    from orrery.compare.sweep import Sweep
+    from orrery.studies.compare.sweep import Sweep
 
     if rates == 0:
         if share is not None or warmups is not None:
@@ -161,7 +161,7 @@ def make_sweep(rates: int | None, share: float | None, warmups: tuple[float, ...
 
 def make_budgets(minutes: tuple[float, ...] | None, steps: tuple[int, ...] | None) -> "tuple[Budget, ...]":
     """Return the budgets of a command line; a minute where none is named."""
-    from orrery.compare.budgets import Budget
+    from orrery.studies.compare.budgets import Budget
 
     if minutes is not None and steps is not None:
         raise UsageError("a comparison needs one kind of budget for all", "give --budgets (minutes) or --steps")
@@ -178,7 +178,7 @@ def make_plan(
     seeds: tuple[int, ...] | None,
 ) -> "Plan":
     """Return the plan without trials."""
-    from orrery.compare.plan import Plan
+    from orrery.studies.compare.plan import Plan
 
     return Plan(
         base=given.base,
@@ -192,8 +192,8 @@ def make_plan(
 
 def make_probing(names: str | None, steps: int | None) -> "Probing":
     """Return the probes of a command line."""
-    from orrery.compare.plan import Probing
-    from orrery.compare.probes.table import chosen
+    from orrery.studies.compare.plan import Probing
+    from orrery.studies.compare.probes.table import chosen
 
     return Probing(chosen(names), Probing().steps if steps is None else steps)
 

@@ -9,13 +9,13 @@ from cyclopts import Parameter
 
 from orrery.cli.console import printable
 from orrery.errors import RunError, UsageError
+from orrery.recipes.read import as_yaml, load_recipe
 from orrery.settings import runs_folder
-from orrery.training.recipes import as_yaml, load_recipe
 
 if TYPE_CHECKING:
-    from orrery.demo.findings import Findings
+    from orrery.studies.demo.findings import Findings
 
-RECIPE = Path(__file__).parents[1] / "demo" / "recipe.yaml"
+RECIPE = Path(__file__).parents[1] / "studies" / "demo" / "recipe.yaml"
 _WHY = {"model": "", "check": "must be above the model", "aim": "to aim at"}
 
 
@@ -40,7 +40,7 @@ def demo(
     if print_config:
         print(as_yaml(recipe), end="")
         return
-    from orrery.demo import tour as lab
+    from orrery.studies.demo import tour as lab
     from orrery.training.progress import find_reporter
 
     folder = output or runs_folder() / recipe.name

@@ -11,7 +11,7 @@ from orrery.cli.numbers import COUNT, NOT_NEGATIVE, NUMBER, SEED
 from orrery.cli.places import DATA, MODEL, MODEL_IF_PATH, TEMPLATE
 
 if TYPE_CHECKING:
-    from orrery.finetuning.answers_as_data import Kept
+    from orrery.tasks.finetuning.answers_as_data import Kept
 
 
 def distil(
@@ -50,13 +50,13 @@ def distil(
         overwrite: Replace the file that is there.
     """
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.data.prompts import read_prompts
-    from orrery.finetuning.answering_recipe import reward_settings
-    from orrery.finetuning.answers_as_data import best_answers
-    from orrery.finetuning.tasks._answering import template_for
+    from orrery.data.rows.prompts import read_prompts
     from orrery.language_model.load import load
     from orrery.reports.status import waiting
-    from orrery.training.assemble import judge
+    from orrery.runs.assemble import judge
+    from orrery.tasks.finetuning.answering_recipe import reward_settings
+    from orrery.tasks.finetuning.answers_as_data import best_answers
+    from orrery.tasks.finetuning.tasks._answering import template_for
 
     target = OutputFile(output, inputs=[model, prompts], overwrite=overwrite)
     judged = judge([reward_settings(each) for each in reward])

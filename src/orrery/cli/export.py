@@ -10,7 +10,7 @@ from orrery.cli.places import MODEL
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
-    from orrery.exporting.export import Exported
+    from orrery.exchange.exporting.export import Exported
 
 
 def export(
@@ -43,12 +43,12 @@ def export(
     _refuse_flags(format, type, binary=binary, merge=merge)
     from orrery import tuning
     from orrery.checkpoints.outputs import OutputFile, OutputFolder
-    from orrery.exporting.export import export_gguf, export_hf
-    from orrery.exporting.peft import FILES, export_peft
-    from orrery.exporting.word2vec import export_word2vec
-    from orrery.reading.read import read
-    from orrery.reading.word_vectors import read_word_vectors
-    from orrery.saving.save import MODEL_FILES
+    from orrery.exchange.exporting.export import export_gguf, export_hf
+    from orrery.exchange.exporting.peft import FILES, export_peft
+    from orrery.exchange.exporting.word2vec import export_word2vec
+    from orrery.exchange.reading.read import read
+    from orrery.exchange.reading.word_vectors import read_word_vectors
+    from orrery.exchange.saving.save import MODEL_FILES
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)

@@ -61,7 +61,7 @@ def finetune(
         scratch: Begin with fresh weights: only the shape and the tokenizer of the model are taken.
         run: How often, from where on, and where to.
     """
-    from orrery.finetuning.recipe import Request
+    from orrery.tasks.finetuning.recipe import Request
 
     named = {name: value for name, value in asdict(columns).items() if value is not None}
     asked = Request(task, base, train, val, named, mode, blocks, scratch, run.output.name if run.output else None)

@@ -32,10 +32,10 @@ def import_model(
         overwrite: Replace an import that is in the folder, which holds nothing else.
     """
     from orrery.checkpoints.outputs import OutputFolder
-    from orrery.exporting.word2vec import import_word2vec
+    from orrery.exchange.exporting.word2vec import import_word2vec
+    from orrery.exchange.reading import hub
+    from orrery.exchange.saving.import_model import IMPORTED, import_model
     from orrery.models.word2vec.files import VECTORS, is_vectors
-    from orrery.reading import hub
-    from orrery.saving.import_model import IMPORTED, import_model
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)

@@ -10,11 +10,11 @@ from orrery.checkpoints.outputs import OutputFolder
 from orrery.cli.numbers import SEED_EACH
 from orrery.cli.tables import print_table
 from orrery.errors import RunError, UsageError
-from orrery.labs import FILES, carry_out, carry_out_all, flat, load_lab, questions, readable, results, write_page
 from orrery.settings import runs_folder
+from orrery_course.labs import FILES, carry_out, carry_out_all, flat, load_lab, questions, readable, results, write_page
 
 if TYPE_CHECKING:
-    from orrery.labs import LabResult
+    from orrery_course.labs import LabResult
 
 
 def lab(

@@ -10,7 +10,7 @@ from orrery.cli.tables import print_table
 from orrery.settings import runs_folder
 
 if TYPE_CHECKING:
-    from orrery.ladder.settings import Ladder
+    from orrery.studies.ladder.settings import Ladder
 
 
 def ladder(
@@ -33,7 +33,7 @@ def ladder(
         resume: Go on with the ladder in the folder.
         dry_run: Print the sizes with their tokens, operations and minutes, and stop; a few steps are timed.
     """
-    from orrery.ladder.settings import load_ladder
+    from orrery.studies.ladder.settings import load_ladder
 
     asked = load_ladder(config, overrides, os.environ)
     return dry(asked) if dry_run else carry_out(asked, output or runs_folder() / asked.base.name, resume)
@@ -41,8 +41,8 @@ def ladder(
 
 def dry(asked: "Ladder") -> int:
     """Print what would be trained, and for how long."""
-    from orrery.ladder.run import rehearse
-    from orrery.ladder.summary import SIZES, planned, planned_rows
+    from orrery.studies.ladder.run import rehearse
+    from orrery.studies.ladder.summary import SIZES, planned, planned_rows
 
     found = rehearse(asked, lambda line: print(line, flush=True))
     columns = SIZES[: SIZES.index("planned")]
@@ -53,10 +53,10 @@ def dry(asked: "Ladder") -> int:
 
 def carry_out(asked: "Ladder", folder: Path, resume: bool) -> int:
     """Train, fit, predict, and print the tables."""
-    from orrery.ladder.forecast import forecasts
-    from orrery.ladder.run import train_ladder
-    from orrery.ladder.store import PAGE
-    from orrery.ladder.summary import LAWS, SIZES, law_rows, size_rows
+    from orrery.studies.ladder.forecast import forecasts
+    from orrery.studies.ladder.run import train_ladder
+    from orrery.studies.ladder.store import PAGE
+    from orrery.studies.ladder.summary import LAWS, SIZES, law_rows, size_rows
     from orrery.training.progress import find_reporter
 
     found = train_ladder(asked, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)

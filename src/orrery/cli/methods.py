@@ -12,12 +12,12 @@ from cyclopts import Parameter
 from orrery.cli.numbers import TIMES
 from orrery.cli.places import RECIPES, check_places
 from orrery.errors import UsageError
+from orrery.recipes.read import as_yaml
 from orrery.settings import runs_folder
-from orrery.training.recipes import as_yaml
 
 if TYPE_CHECKING:
-    from orrery.finetuning.recipe import Request
-    from orrery.training.config import Recipe
+    from orrery.recipes.config import Recipe
+    from orrery.tasks.finetuning.recipe import Request
 
 _SEEDS = "Train so many times with different seeds, and say mean and spread."
 _RESUME = "Continue from the newest sound checkpoint of the folder."
@@ -63,7 +63,7 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run
     """
     if train is None and not is_recipe(model):
         raise UsageError(f"{task}: {model} learns from which data?", "give --train FILE, or a recipe (.yaml)")
-    from orrery.finetuning.recipe import Request
+    from orrery.tasks.finetuning.recipe import Request
 
     name = run.output.name if run.output else None
     if train is None:
@@ -94,8 +94,8 @@ def carry_out(asked: "Request", overrides: Sequence[str], run: Run, *, task: str
 
 def _carry_out(asked: "Request", overrides: Sequence[str], run: Run, task: str | None) -> int:
     """Do so, once it is known which folder relative paths mean."""
-    from orrery.finetuning.recipe import recipe_for
     from orrery.runs.going_on import folder_of
+    from orrery.tasks.finetuning.recipe import recipe_for
 
     asked = replace(asked, task=gone_on(asked.task, run))
     recipe = recipe_for(asked, overrides, os.environ)
@@ -116,8 +116,8 @@ def trained(
     ``files`` must not be replaced; ``overrides`` are the flags beside which the recipe was found, none of a file;
     ``home`` is the folder of a run that goes on wherever it lies.
     """
-    from orrery.finetuning.seeds import with_seeds
     from orrery.runs.going_on import asked_for
+    from orrery.tasks.finetuning.seeds import with_seeds
     from orrery.training.progress import find_reporter
 
     if run.print_config:

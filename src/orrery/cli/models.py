@@ -20,7 +20,7 @@ def models(*paths: Path, json: bool = False) -> None:
     """
     if missing := [str(path) for path in paths if not path.exists()]:
         raise DataError(f"{', '.join(missing)}: no such file or folder", "name one that is there, or none")
-    from orrery.reading.inventory import inventory
+    from orrery.exchange.reading.inventory import inventory
 
     found = list(inventory(paths))
     if json:

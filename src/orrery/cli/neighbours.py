@@ -45,7 +45,7 @@ def neighbours(
         overwrite: Replace the file of --map.
     """
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.reading.word_vectors import read_word_vectors
+    from orrery.exchange.reading.word_vectors import read_word_vectors
 
     if not words and (map or concordance or not (similarity or analogy or evaluate)):
         raise UsageError("no word is given", "orrery neighbours VECTORS WORD ...; see also --analogy, --evaluate")
@@ -88,8 +88,8 @@ def spelling(vectors: "Vectors", word: str) -> str:
 
 def print_measures(vectors: "Vectors") -> None:
     """Print both measures of word vectors, section by section, and how much of each could not be asked."""
+    from orrery.evaluation.benchmarks.word_vectors import measure
     from orrery.settings import data_folder
-    from orrery.tasks.word_vectors import measure
 
     found = measure(vectors, data_folder())
     rows = [

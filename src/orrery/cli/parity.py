@@ -11,7 +11,7 @@ from orrery.cli.places import MODEL
 from orrery.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from orrery.parity.compare import Parity
+    from orrery.exchange.parity.compare import Parity
 
 _LAYERS = re.compile(r"(encoder\.)?(embedded|blocks\.\d+\.resid_post|final|memory)|logits")
 
@@ -39,12 +39,12 @@ def parity(
         overwrite: Replace the file of --json.
     """
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.parity.compare import compare
+    from orrery.exchange.parity.compare import compare
 
     target = OutputFile(json, inputs=[model, against], overwrite=overwrite) if json is not None else None
     other = None
     if reader == "transformers":
-        from orrery.parity.reference import look as other  # type: ignore[assignment]
+        from orrery.exchange.parity.reference import look as other  # type: ignore[assignment]
     found = compare(model, against, dtype, other=other)
     if target is not None:
         target.write(json_format.dumps(_as_json(found), indent=1) + "\n")
@@ -76,10 +76,10 @@ def _print(found: "Parity") -> None:
 
 def _recorded(model: str, bound: float) -> str:
     """Return why float64 beside transformers is less exact than between two models that we read."""
+    from orrery.exchange.reading.files import CONFIG, read_json
+    from orrery.exchange.reading.read import locate
     from orrery.families import load_family
     from orrery.laws.exactness import sentence
-    from orrery.reading.files import CONFIG, read_json
-    from orrery.reading.read import locate
 
     family = load_family(read_json(locate(model) / CONFIG).get("model_type"))
     said = sentence(family.__name__.rpartition(".")[2])  # type: ignore[attr-defined]

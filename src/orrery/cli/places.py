@@ -11,7 +11,7 @@ from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text.kinds import CHATS, no_chat
 
 if TYPE_CHECKING:
-    from orrery.training.config import Recipe
+    from orrery.recipes.config import Recipe
 
 RECIPES = (".yaml", ".yml")
 

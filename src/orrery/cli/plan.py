@@ -11,9 +11,9 @@ from orrery.cli.plan_layouts import NO_LAYOUTS, LayoutOptions, published_layouts
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
-    from orrery.accounting.data_table import MixtureRow
-    from orrery.accounting.plan import Plan
-    from orrery.training.config import Recipe
+    from orrery.planning.data_table import MixtureRow
+    from orrery.planning.plan import Plan
+    from orrery.recipes.config import Recipe
 
 
 def plan(
@@ -120,8 +120,8 @@ def _plan_model(
         own = "--rows" if rows is not None else "--dtype"
         hint = "--batch counts the tokens of all devices, and a machine multiplies in its first format"
         raise UsageError(f"{own} is of a step on one device, and {layouts.asked[0]} plans many", hint)
-    from orrery.accounting.plan import plan as planned
     from orrery.cli.plan_model import print_plan
+    from orrery.planning.plan import plan as planned
 
     usual = "float32" if measure else "bfloat16"
     found = planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype or usual)
@@ -139,16 +139,16 @@ def many_devices(found: "Plan", options: LayoutOptions) -> None:
     """Print on how many devices, and how, a planned model is best trained."""
     from dataclasses import replace
 
-    from orrery.accounting.layouts.work import work_of
     from orrery.cli.plan_layouts import layouts
+    from orrery.planning.layouts.work import work_of
 
     layouts(replace(work_of(found.spec, found.name), length=found.length), options, found.tokens)
 
 
 def course_data() -> None:
     """Print the course's tables: GPT-3's mixture, and published models."""
-    from orrery.accounting import data_table
     from orrery.cli.tables import print_table
+    from orrery.planning import data_table
 
     print("GPT-3's mixture, epochs elapsed when training for 300 billion tokens (Brown et al. 2020, Table 2.2)")
     columns = ("corpus", "tokens", "weight", "epochs", "slide", "weight x 300 billion / tokens")
@@ -164,9 +164,9 @@ def recipe_data(path: Path) -> None:
     """Print the table of a recipe's corpora over the steps that it trains."""
     import os
 
-    from orrery.accounting.data_table import mixture_table
     from orrery.cli.tables import print_table
-    from orrery.training.recipes import load_recipe
+    from orrery.planning.data_table import mixture_table
+    from orrery.recipes.read import load_recipe
 
     recipe = load_recipe(path, (), os.environ)
     training = recipe.training.steps * recipe.batches.positions
@@ -178,8 +178,8 @@ def recipe_data(path: Path) -> None:
 
 def _rows(recipe: "Recipe") -> "list[MixtureRow]":
     """Return the recipe's corpora, with their tokens as the recipe gives them, or counted where one is missing."""
-    from orrery.accounting.data_table import MixtureRow
     from orrery.data.sources.text import text_of
+    from orrery.planning.data_table import MixtureRow
 
     parts = text_of(recipe.data, recipe.name).parts
     counted = {} if all(part.tokens for part in parts) else _count(recipe)
@@ -190,7 +190,7 @@ def _count(recipe: "Recipe") -> dict[str, int]:
     """Read the texts and count the training tokens of each, after the split, as the recipe's tokenizer cuts them."""
     from orrery.data.documents import encode
     from orrery.data.sources.text import TextSource, text_of
-    from orrery.training.building import make_tokenizer
+    from orrery.runs.building import make_tokenizer
 
     source = TextSource.read(text_of(recipe.data, recipe.name))
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts())

@@ -8,9 +8,9 @@ from cyclopts import Parameter
 from orrery.cli.numbers import ABOVE_ZERO, COUNT, COUNT_EACH
 
 if TYPE_CHECKING:
-    from orrery.accounting.layouts.layout_plan import LayoutPlan
-    from orrery.accounting.layouts.search import Search
-    from orrery.accounting.layouts.work import Work
+    from orrery.planning.layouts.layout_plan import LayoutPlan
+    from orrery.planning.layouts.search import Search
+    from orrery.planning.layouts.work import Work
 
 _MACHINE = "The kind of device: v100, a100-40gb, a100-80gb, h100, h200, tpu-v3, tpu-v4, or a YAML file of your own."
 _DEVICES = "How many there are; several make a table. The best layout for each is searched."
@@ -63,12 +63,12 @@ def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -
     Raises:
         UsageError: the machine, the layout or the batch cannot be, or nothing fits: what is wrong, and what would fit.
     """
-    from orrery.accounting.layouts.layout import parse_layout
-    from orrery.accounting.layouts.layout_plan import plan_layout, refuse_too_large
-    from orrery.accounting.layouts.search import Search, best, would_fit
-    from orrery.accounting.layouts.tables import DEVICES
-    from orrery.accounting.layouts.training import training_of
-    from orrery.accounting.machines import load_machine
+    from orrery.planning.layouts.layout import parse_layout
+    from orrery.planning.layouts.layout_plan import plan_layout, refuse_too_large
+    from orrery.planning.layouts.search import Search, best, would_fit
+    from orrery.planning.layouts.tables import DEVICES
+    from orrery.planning.layouts.training import training_of
+    from orrery.planning.machines import load_machine
 
     machine = load_machine(options.machine or "h100")
     training = training_of(work, options.batch, next(iter(machine.rates)))
@@ -106,9 +106,9 @@ def _refuse_other_number(found: "LayoutPlan", devices: tuple[int, ...]) -> None:
 
 def print_plan(found: "LayoutPlan", limit: float, tokens: float) -> None:
     """Print a plan: memory, communication, time, what the training takes, and how it is started."""
-    from orrery.accounting.layouts.launch import launch
-    from orrery.accounting.layouts.tables import dollars, memory_rows, time_rows, traffic_rows
     from orrery.cli.tables import print_table
+    from orrery.planning.layouts.launch import launch
+    from orrery.planning.layouts.tables import dollars, memory_rows, time_rows, traffic_rows
 
     print(f"\nlayout {found.layout.text()}: {found.layout.devices:,} devices")
     print("\nbytes of the fullest device")
@@ -129,8 +129,8 @@ def print_plan(found: "LayoutPlan", limit: float, tokens: float) -> None:
 
 def print_scaled(search: "Search", counts: tuple[int, ...], tokens: float) -> None:
     """Print the best plan for each number of devices."""
-    from orrery.accounting.layouts.tables import SCALED_COLUMNS, scaled, scaled_rows
     from orrery.cli.tables import print_table
+    from orrery.planning.layouts.tables import SCALED_COLUMNS, scaled, scaled_rows
 
     found = scaled(search, counts)
     print()
@@ -142,9 +142,9 @@ def print_scaled(search: "Search", counts: tuple[int, ...], tokens: float) -> No
 
 def published_layouts() -> None:
     """Print published runs beside what the model of their machine predicts."""
-    from orrery.accounting.layouts.published import comparisons
-    from orrery.accounting.layouts.tables import PUBLISHED_COLUMNS, published_rows
     from orrery.cli.tables import print_table
+    from orrery.planning.layouts.published import comparisons
+    from orrery.planning.layouts.tables import PUBLISHED_COLUMNS, published_rows
 
     found = comparisons()
     print_table(PUBLISHED_COLUMNS, published_rows(found))

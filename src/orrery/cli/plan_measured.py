@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 from orrery.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from orrery.accounting.measure import Pair
-    from orrery.accounting.plan import Plan
+    from orrery.planning.measure import Pair
+    from orrery.planning.plan import Plan
 
 
 def print_measured(plan: "Plan") -> None:
     """Take steps of a model that fits here, and print what was predicted of them beside it."""
     import torch
 
-    from orrery.accounting.fitting import check_fits
-    from orrery.accounting.measure import calibration, compare
-    from orrery.accounting.whole_step import WholeStep
     from orrery.kernels.processor import this_processor
+    from orrery.planning.fitting import check_fits
+    from orrery.planning.measure import calibration, compare
+    from orrery.planning.whole_step import WholeStep
     from orrery.training.precision import choose_precision
 
     name = str(plan.dtype).removeprefix("torch.")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from orrery.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from orrery.accounting.plan import Plan
+    from orrery.planning.plan import Plan
 
 
 def print_plan(plan: "Plan") -> None:
     """Print a model's parameters by matrix, operations, and memory."""
-    from orrery.accounting.matrices import LECTURE, Convention, total
+    from orrery.planning.matrices import LECTURE, Convention, total
 
     print(f"rehearsing a step of {plan.name}", file=sys.stderr)
     operations = operation_rows(plan)  # before a line is printed: a length may be one that the model has no places for
@@ -94,7 +94,7 @@ def recomputed_rows(plan: "Plan") -> list[tuple[str, int, str]]:
 
 def print_training(operations: float, tokens: float, parameters: int) -> None:
     """Print what a whole training takes, and by the rule of thumb that leaves attention out."""
-    from orrery.accounting.training_compute import petaflop_days, training_flops
+    from orrery.planning.training_compute import petaflop_days, training_flops
 
     print(f"\na training on {tokens:,.0f} tokens")
     rule = training_flops(parameters, tokens)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
-    from orrery.accounting.table import Table
+    from orrery.planning.table import Table
 
 PAGE = "tables.html"
 
@@ -17,8 +17,8 @@ def print_tables(output: Path | None = None, *, overwrite: bool = False) -> None
     Raises:
         UsageError: the folder cannot be written, or holds a page and ``overwrite`` is not given.
     """
-    from orrery.accounting.published.course import page, tables
     from orrery.checkpoints.outputs import OutputFile
+    from orrery.planning.published.course import page, tables
 
     if output is None:
         for number, table in enumerate(tables()):
@@ -48,10 +48,10 @@ def print_budget(flops: float) -> None:
     Raises:
         UsageError: a budget that is not a positive finite number.
     """
-    from orrery.accounting.published.chinchilla import COLUMNS, budget_rows
-    from orrery.accounting.table import plain, scientific
-    from orrery.accounting.training_compute import petaflop_days
     from orrery.cli.tables import print_table
+    from orrery.planning.published.chinchilla import COLUMNS, budget_rows
+    from orrery.planning.table import plain, scientific
+    from orrery.planning.training_compute import petaflop_days
 
     rows = budget_rows(flops)
     print(f"{scientific(flops)} FLOPs, {plain(petaflop_days(flops))} petaflop/s-days: the compute-optimal size")

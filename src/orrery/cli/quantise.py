@@ -9,7 +9,7 @@ from orrery.cli.places import DATA, MODEL
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from orrery.language_model.model import LanguageModel
+    from orrery.exchange.reading.read import Stored
     from orrery.tuning.blocks import StoredBlocks
     from orrery.tuning.quantise import Quantise
 
@@ -45,7 +45,7 @@ def quantise(
         text: A file or folder of text whose perplexity is measured before and after.
         overwrite: Replace a quantised model that is in the folder, which holds nothing else.
     """
-    from orrery.exporting import quantised
+    from orrery.exchange.exporting import quantised
     from orrery.reports.status import waiting
 
     read = None if calibrate is None else _reader(calibrate, bits)
@@ -69,11 +69,12 @@ def quantise(
         print(f"perplexity of {text}: {before:.4f} before, {after:.4f} after, {100 * (after / before - 1):+.3f} %")
 
 
-def _reader(path: Path, bits: int) -> "Callable[[LanguageModel], object]":
+def _reader(path: Path, bits: int) -> "Callable[[Stored], object]":
     """Return what lets a model read the text that its numbers are chosen for."""
     from orrery.data.corpora import read_corpus
     from orrery.errors import UsageError
-    from orrery.tasks.perplexity import evaluate_perplexity
+    from orrery.evaluation.perplexity import evaluate_perplexity
+    from orrery.language_model.model import LanguageModel
 
     if bits != 4:
         raise UsageError(f"--calibrate chooses numbers of 4 bits, and {bits} were asked for", "add --bits 4")
@@ -83,7 +84,12 @@ def _reader(path: Path, bits: int) -> "Callable[[LanguageModel], object]":
         left -= len(texts[-1])
         if not left:
             break
-    return lambda lm: evaluate_perplexity(lm, texts, length=min(lm.context, WINDOW), batch_size=4)
+
+    def reads(stored: "Stored") -> object:
+        lm = LanguageModel(stored)
+        return evaluate_perplexity(lm, texts, length=min(lm.context, WINDOW), batch_size=4)
+
+    return reads
 
 
 def _described(transform: "Quantise | StoredBlocks") -> str:
@@ -98,9 +104,9 @@ def _described(transform: "Quantise | StoredBlocks") -> str:
 
 def _perplexity(model: str, text: Path) -> float:
     from orrery.data.corpora import read_corpus
+    from orrery.evaluation.perplexity import evaluate_perplexity
     from orrery.language_model.load import load
     from orrery.reports.status import waiting
-    from orrery.tasks.perplexity import evaluate_perplexity
 
     texts = [document.text for document in read_corpus(str(text))]
     lm = load(model)

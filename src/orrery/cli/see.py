@@ -50,15 +50,15 @@ def see(
     from orrery.language_model.load import load
 
     if laws is not None:
-        from orrery.views._laws import read_report
+        from orrery.page.views._laws import read_report
 
         read_report(laws)  # before the model is read: a file that is none is told at once
     loaded = partial(load, model, device, dtype)
     if output is None:
         return _serve(loaded, text, target, port, laws)
     file = OutputFile(output, inputs=[model], overwrite=overwrite)
-    from orrery.pages.see import given_of
-    from orrery.pages.see import see as page_of
+    from orrery.page.see import given_of
+    from orrery.page.see import see as page_of
 
     lm = loaded()
     _say_memory(lm, given_of(lm, text, target))
@@ -77,7 +77,7 @@ def _serve(loaded: Callable[[], "LanguageModel"], text: str, target: str | None,
 
     settings = ServerSettings(port=port, laws=laws)
     with listen(settings) as listener:  # before the model is read: a port that is taken is told at once
-        from orrery.pages.see import given_of
+        from orrery.page.see import given_of
         from orrery.serving.served import Served
 
         served = Served(loaded(), settings)
@@ -93,7 +93,7 @@ def _serve(loaded: Callable[[], "LanguageModel"], text: str, target: str | None,
 def _say_memory(lm: "LanguageModel", given: Mapping[str, Any]) -> None:
     """Say what looking into a text takes, before it runs."""
     from orrery.inspection.memory import readable
-    from orrery.views._inside import memory_of
+    from orrery.page.views._inside import memory_of
 
     told = f"looking inside takes up to {readable(memory_of(lm, given).total)} beside the weights"
     print(told, file=sys.stderr, flush=True)  # what a program reads is the address alone

@@ -90,14 +90,14 @@ def _serve(
     """Listen, load, serve."""
     settings.check()
     if settings.laws is not None:
-        from orrery.views._laws import read_report
+        from orrery.page.views._laws import read_report
 
         read_report(settings.laws)
     check_packages()
     from orrery.serving.run import listen, run
 
     with listen(settings) as listener:  # before the model is read: a port that is taken is told at once
-        from orrery.reading.adapters import read_adapters
+        from orrery.exchange.reading.adapters import read_adapters
         from orrery.serving.served import Served
 
         lm = loaded()

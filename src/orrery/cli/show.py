@@ -13,8 +13,8 @@ from orrery.errors import UsageError
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from orrery.accounting.spec_tree import Difference, Node
-    from orrery.reading.architecture import Described
+    from orrery.exchange.reading.architecture import Described
+    from orrery.planning.spec_tree import Difference, Node
 
 
 def show(
@@ -43,7 +43,7 @@ def show(
     if other is None:
         _print_one(model, config, json)
         return
-    from orrery.accounting.spec_tree import differences, tree
+    from orrery.planning.spec_tree import differences, tree
 
     found_first, found_second = _find(model, config), _find(other, None)
     first = tree(found_first.spec, model, found_first.transforms)
@@ -56,7 +56,7 @@ def show(
 
 
 def _print_one(model: str, config: Path | None, json: bool) -> None:
-    from orrery.accounting.spec_tree import lines, tree
+    from orrery.planning.spec_tree import lines, tree
     from orrery.tuning import spec_json
 
     found = _find(model, config)
@@ -74,9 +74,9 @@ def _print_one(model: str, config: Path | None, json: bool) -> None:
 
 def _find(model: str, config: Path | None) -> "Described":
     """Return the architecture that a word or a path means, with its transforms."""
-    from orrery.reading import hub
-    from orrery.reading.architecture import Described, described, is_family, of_family
-    from orrery.reading.read import locate
+    from orrery.exchange.reading import hub
+    from orrery.exchange.reading.architecture import Described, described, is_family, of_family
+    from orrery.exchange.reading.read import locate
 
     if is_family(model) or not (Path(model).exists() or model.startswith(hub.PREFIX)):
         return Described(of_family(model, config))

@@ -46,7 +46,7 @@ def _flag(name: str, value: str, words: Sequence[str]) -> str | None:
     if shown.get(name, "").startswith("--"):
         return f"{shown[name]}{given}"
     if any(_takes_keys(argument) for argument in parser or ()):
-        from orrery.training.config import Recipe
+        from orrery.recipes.config import Recipe
 
         keys = [f"{section}.{name}" for section in _SECTIONS if has_key(Recipe, f"{section}.{name}")]
         return f"--{keys[0]}{given or ' true'}" if keys else None

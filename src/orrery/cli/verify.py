@@ -54,9 +54,9 @@ def verify(
     from orrery.checkpoints.outputs import OutputFile
 
     target = OutputFile(json, overwrite=overwrite) if json is not None else None
+    from orrery.exchange.reading.placement import choose_device
     from orrery.laws.registry import verify as run
     from orrery.laws.workers import MOST, cores
-    from orrery.reading.placement import choose_device
 
     where = str(choose_device(device))
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)

@@ -9,9 +9,9 @@ from typing import Any
 from orrery.data import corpora, generated, sets
 from orrery.data.files import Faults
 from orrery.data.formats import ROWS, SENTENCES, format_of, read_rows
-from orrery.data.pair_columns import find_pair_columns, read_column_pairs
 from orrery.data.readers.columns import are_numbers
 from orrery.data.records import Document, Pair, Sentence
+from orrery.data.rows.pair_columns import find_pair_columns, read_column_pairs
 
 Record = Document | Sentence | Pair
 

@@ -1,0 +1,1 @@
+"""What is measured of a model: perplexity, benchmarks, translations, retrieval, and floors beside them."""

@@ -1,0 +1,1 @@
+"""What a forward computes: the recorder, traces and their checks, attribution, interventions."""

@@ -1,0 +1,1 @@
+"""The model as a user meets it: text in; text, scores and the inside out."""

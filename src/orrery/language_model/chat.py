@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import tokenizer_of
 from orrery.generation.row import Generation
 from orrery.language_model.arguments import strings_of
 from orrery.language_model.generate import continued
 from orrery.language_model.guides import Demands
-from orrery.language_model.stored import tokenizer_of
 from orrery.language_model.texts import limits_of
-from orrery.reading.read import Stored
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of

@@ -10,13 +10,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import DataError, UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import device_of, refuse_no_number, tokenizer_of, vocabulary
 from orrery.generation.generate import padded, too_long
 from orrery.generation.scoring import log_probabilities
-from orrery.language_model.stored import device_of, refuse_no_number, tokenizer_of, vocabulary
 from orrery.language_model.texts import before_text
 from orrery.nn.embeddings import SegmentedEmbedding, check_ids
 from orrery.nn.heads import LanguageModelHead
-from orrery.reading.read import Stored
 
 GAP = "__"
 """What stands for the gap in a text."""

@@ -6,6 +6,16 @@ from typing import Any, Literal
 import torch
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import (
+    device_of,
+    reads_apart,
+    tokenizer_of,
+    vocabulary,
+    wishes,
+    with_key,
+    writer,
+)
 from orrery.generation.contrastive import contrastive_search
 from orrery.generation.drafts import Draft, DraftModel, PromptLookup
 from orrery.generation.generate import generate as write_tokens
@@ -19,18 +29,8 @@ from orrery.inspection.interventions.writing import EditedWriter
 from orrery.language_model.arguments import strings_of
 from orrery.language_model.guides import NO_DEMANDS, Demands
 from orrery.language_model.search import Beams, search
-from orrery.language_model.stored import (
-    device_of,
-    reads_apart,
-    tokenizer_of,
-    vocabulary,
-    wishes,
-    with_key,
-    writer,
-)
 from orrery.language_model.texts import EVERYTHING, Text, Truncate, limits_of, prompt, prompts
 from orrery.nn.embeddings import check_ids
-from orrery.reading.read import Stored
 
 Edits = Interventions | Sequence[Mapping[str, Any] | Intervention]
 NO_EDITS = Interventions()

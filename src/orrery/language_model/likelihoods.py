@@ -10,17 +10,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from orrery.errors import DataError, UsageError
-from orrery.kernels.wide_products import wide_products
-from orrery.language_model.stored import (
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import (
     device_of,
     reads_apart,
     refuse_no_number,
     tokenizer_of,
     vocabulary,
 )
+from orrery.kernels.wide_products import wide_products
 from orrery.language_model.texts import before_text, opening_of
 from orrery.nn.embeddings import check_ids
-from orrery.reading.read import Stored
 
 LOGITS = 1 << 26
 """Rows are computed together whose logits would be no more than these."""

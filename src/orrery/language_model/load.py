@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
+from orrery.exchange.reading.placement import choose_device, describe, place
+from orrery.exchange.reading.read import read
 from orrery.generation.compiled_step import check_kernel, described
 from orrery.language_model.model import LanguageModel
 from orrery.models.default_device import on_cpu_by_default
-from orrery.reading.placement import choose_device, describe, place
-from orrery.reading.read import read
 from orrery.settings import step_kernel
 from orrery.tuning.peft import load_adapter
 

@@ -8,6 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from orrery.exchange import stored
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.saving import stored as save
 from orrery.generation.row import Generation
 from orrery.generation.scoring import Score
 from orrery.generation.search import LengthPenalty
@@ -23,9 +26,7 @@ from orrery.language_model import (
     outputs,
     ranking,
     rewards,
-    save,
     search,
-    stored,
     trace,
     tree,
     vectors,
@@ -45,7 +46,6 @@ from orrery.models.default_device import doors_on_cpu_by_default
 from orrery.models.model import Model
 from orrery.models.pair_scores import PairScores
 from orrery.models.sentence_vectors import Sentences
-from orrery.reading.read import Stored
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate

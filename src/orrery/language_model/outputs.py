@@ -7,11 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.generation.generate import too_long
-from orrery.generation.scoring import Score
-from orrery.generation.scoring import score as score_ids
-from orrery.language_model.arguments import Ids, one_each, rows_of, segments_of
-from orrery.language_model.stored import (
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import (
     device_of,
     reads_apart,
     refuse_no_number,
@@ -19,8 +16,11 @@ from orrery.language_model.stored import (
     tokenizer_of,
     vocabulary,
 )
+from orrery.generation.generate import too_long
+from orrery.generation.scoring import Score
+from orrery.generation.scoring import score as score_ids
+from orrery.language_model.arguments import Ids, one_each, rows_of, segments_of
 from orrery.language_model.texts import Text, before_text, opening_of, read, spell
-from orrery.reading.read import Stored
 
 
 def score(stored: Stored, text: Text) -> Score:

@@ -15,11 +15,11 @@ from torch.nn import functional as F
 from orrery.checkpoints.json_file import read_json
 from orrery.data.png import read_png
 from orrery.errors import DataError, ModelFileError, UsageError
-from orrery.language_model.stored import device_of
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import device_of
 from orrery.nn.inputs import Images
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import traverse
-from orrery.reading.read import Stored
 
 Picture: TypeAlias = Tensor | np.ndarray | Path | str
 """An array, or the path of a PNG file, or its content as ``data:image/png;base64,...``.

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from orrery.data.framing import longest_first
+from orrery.data.batches.framing import longest_first
 from orrery.errors import DataError, OrreryError, UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import device_of, refuse_no_number, tokenizer_of
 from orrery.generation.batched import in_batches
-from orrery.language_model.stored import device_of, refuse_no_number, tokenizer_of
 from orrery.language_model.vectors import prompt_of, too_long
 from orrery.models.pair_scores import PairScores, PairTemplate
-from orrery.reading.read import Stored
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.render import template_of
 from orrery.text.chat.segments import encode_segments

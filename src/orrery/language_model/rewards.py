@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from orrery.data.conversations import Conversation
-from orrery.data.rows import padded
+from orrery.data.batches.padded_rows import padded
+from orrery.data.rows.conversations import Conversation
 from orrery.data.sources.preferences import rendered
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import Stored
 from orrery.generation.batched import in_batches
-from orrery.reading.read import Stored
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate
 

@@ -6,13 +6,13 @@ from itertools import zip_longest
 from typing import Any
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import device_of, tokenizer_of, wishes, writer
 from orrery.generation.batched import in_batches
 from orrery.generation.diverse import diverse_beam_search
 from orrery.generation.row import Limits
 from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search, refuse_with_beams
-from orrery.language_model.stored import device_of, tokenizer_of, wishes, writer
 from orrery.language_model.texts import Text, Truncate, limits_of, line, prompts, spell_answer
-from orrery.reading.read import Stored
 
 USUAL_BEAMS = 4
 

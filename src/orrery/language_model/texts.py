@@ -6,12 +6,12 @@ from typing import Literal
 import torch
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import control_token, ends_of, reads_apart, tokenizer_of, vocabulary, wishes
 from orrery.generation.generate import too_long
 from orrery.generation.row import Limits
 from orrery.language_model.guides import NO_DEMANDS, Demands, Hold, guides_of, held
-from orrery.language_model.stored import control_token, ends_of, reads_apart, tokenizer_of, vocabulary, wishes
 from orrery.nn.embeddings import check_ids
-from orrery.reading.read import Stored
 from orrery.text.tokenizer import Tokenizer
 
 LONGEST_TOKEN = 1024

@@ -8,6 +8,8 @@ from typing import Any, SupportsIndex, TypeAlias
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import check_one_vocabulary, reads_apart, target_vocabulary, tokenizer_of
 from orrery.inspection.call import Call
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
@@ -15,10 +17,8 @@ from orrery.inspection.trace import trace as trace_model
 from orrery.language_model.chat import chat_template
 from orrery.language_model.outputs import inputs, targets
 from orrery.language_model.pictures import Picture, images_of, patch_names
-from orrery.language_model.stored import check_one_vocabulary, reads_apart, target_vocabulary, tokenizer_of
 from orrery.language_model.texts import encode, prompt, spell
 from orrery.nn.inputs import Images
-from orrery.reading.read import Stored
 from orrery.text.chat.messages import Message
 
 Row: TypeAlias = str | Sequence[int] | Picture

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import device_of, tokenizer_of, writer
 from orrery.generation.generate import generate
 from orrery.generation.samplers import sampler
 from orrery.generation.search import LengthPenalty
 from orrery.generation.tree import Node, root, with_answer, with_beams
 from orrery.language_model.generate import sampler_of
-from orrery.language_model.stored import device_of, tokenizer_of, writer
 from orrery.language_model.texts import Text, Truncate, limits_of, prompts, spell
-from orrery.reading.read import Stored
 from orrery.reports.tree import tree_picture
 
 DEEPEST = 100

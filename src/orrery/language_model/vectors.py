@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orrery.errors import DataError, OrreryError, UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import tokenizer_of
 from orrery.generation.batched import in_batches
 from orrery.language_model.outputs import hidden
-from orrery.language_model.stored import tokenizer_of
 from orrery.models.sentence_vectors import Sentences, mean_of_tokens
 from orrery.nn.embeddings import SegmentedEmbedding
-from orrery.reading.read import Stored
 
 Item = str | Sequence[int]
 """A text, or the ids of one as they are read."""

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading.generation_settings import old_keys
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import device_of, reads_apart, tokenizer_of, wishes, writer
 from orrery.generation.beams import HuggingFacePenalty, RefilledBeam
 from orrery.generation.search import beam_search, refuse_with_beams
 from orrery.language_model.generate import continued
-from orrery.language_model.stored import device_of, reads_apart, tokenizer_of, wishes, writer
 from orrery.language_model.texts import limits_of, prompt
-from orrery.reading.generation_settings import old_keys
-from orrery.reading.read import Stored
 
 USUAL = 20
 """Tokens of a row where nothing says how many, as in transformers: of the prompt and the answer together."""

@@ -8,12 +8,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from orrery.checkpoints.rules import to_ours, to_theirs
+from orrery.exchange.reading.weights import weights_of
 from orrery.families import load_family, rules_of
 from orrery.laws.evidence import FLOAT64, Evidence, deviation, within
 from orrery.laws.models import Subject, TargetModel, random_ids, subject, tiny
 from orrery.laws.place import device
 from orrery.nn.spec import from_json, to_json
-from orrery.reading.weights import weights_of
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 

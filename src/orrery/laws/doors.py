@@ -9,11 +9,11 @@ import torch
 from tokenizers import models, pre_tokenizers, processors
 from torch import Tensor, nn
 
+from orrery.exchange.reading.read import Stored
 from orrery.laws.evidence import Evidence, exactly_equal
 from orrery.laws.models import require, spec_of
 from orrery.laws.place import device
 from orrery.nn.inputs import Tokens
-from orrery.reading.read import Stored
 from orrery.text.tokenizer import Tokenizer
 
 CONVENTIONS = ("<s> $A </s>", "$A </s>", "$A")
@@ -122,12 +122,12 @@ def _reads(lm: Any, door: Door, expected: list[int]) -> bool:
 
 
 def _pipeline(lm: Any, task: str, **settings: Any) -> Any:
-    from orrery.pipelines import pipeline
+    from orrery.tasks.pipelines import pipeline
 
     return pipeline(task, lm)(TEXT, **settings)
 
 
 def _perplexity(lm: Any) -> Any:
-    from orrery.tasks.perplexity import evaluate_perplexity
+    from orrery.evaluation.perplexity import evaluate_perplexity
 
     return evaluate_perplexity(lm, [TEXT])

@@ -55,9 +55,9 @@ def check_padding() -> Iterator[Evidence]:
     if not path.is_file():
         raise CannotRunError(f"{path} is not there", "set ORRERY_DATA to the folder of the data sets")
     try:
-        from orrery.data.padding import pad, truncate, word_vocabulary
+        from orrery.data.batches.padding import pad, truncate, word_vocabulary
     except ImportError as error:
-        raise CannotRunError("orrery.data.padding is not there", "it comes with the data") from error
+        raise CannotRunError("orrery.data.batches.padding is not there", "it comes with the data") from error
     example = json.loads(path.read_text())["G11_padding"]
     rows = truncate(example["sentences"], example["block"])
     vocabulary = word_vocabulary(rows)

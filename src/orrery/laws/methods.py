@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orrery.accounting import presets
 from orrery.checkpoints.rules import to_theirs
+from orrery.exchange.reading.weights import fill, weights_of
 from orrery.families import load_family, rules_of
 from orrery.generation.filters import History
 from orrery.generation.samplers import draw, sampler
@@ -30,7 +30,7 @@ from orrery.nn.positions.scheme import Call
 from orrery.nn.residual import Dropout
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.objectives.seq2seq import SequenceToSequence
-from orrery.reading.weights import fill, weights_of
+from orrery.planning import presets
 
 DRAWS = 4000
 LISTED = 4

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from orrery.accounting.data_table import BILLION, GPT3, agrees, gpt3_epochs, rounding_explains
-from orrery.data.mixtures import Shares
+from orrery.data.batches.mixtures import Shares
 from orrery.laws.evidence import Evidence, SlideDiffers, exact, within
+from orrery.planning.data_table import BILLION, GPT3, agrees, gpt3_epochs, rounding_explains
 
 EPOCHS = {
     "Common Crawl (filtered)": 0.439,

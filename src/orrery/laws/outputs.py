@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from orrery.checkpoints.rules import to_ours, to_theirs
+from orrery.exchange.reading.weights import fill, weights_of
 from orrery.families import load_family, rules_of
 from orrery.laws import questions
 from orrery.laws.accumulation import OneOf
@@ -28,7 +29,6 @@ from orrery.nn.cross_entropy import IGNORED
 from orrery.objectives import Objective
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.objectives.seq2seq import SequenceToSequence
-from orrery.reading.weights import fill, weights_of
 
 Answers = list[list[Tensor]]
 Found = Mapping[str, Any]

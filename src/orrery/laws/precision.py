@@ -31,7 +31,7 @@ def check(family: str) -> Iterator[Evidence]:
 
 def offered() -> list[str]:
     """Return the precisions that a recipe can name."""
-    from orrery.training.config import TrainingSettings
+    from orrery.recipes.config import TrainingSettings
 
     return [name for name in get_args(TrainingSettings.model_fields["precision"].annotation) if name != "auto"]
 

@@ -113,7 +113,7 @@ class Source:
 
 def learner(family: str, dropout: float) -> nn.Module:
     """Return a tiny model with fresh weights and the kernel that a training run would give it."""
-    from orrery.training.building import training_kernel
+    from orrery.runs.building import training_kernel
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -143,7 +143,7 @@ def train(family: str, folder: Path, *, fail_at: int | None = None, dropout: flo
 
 def recipe(**training: Any) -> Any:
     """Return the settings of a run; the keywords are keys of ``training``."""
-    from orrery.training.recipes import check_recipe
+    from orrery.recipes.read import check_recipe
 
     usual = {
         "micro_batch": 3,

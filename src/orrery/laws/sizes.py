@@ -3,10 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from orrery.accounting.parameters import parameters
-from orrery.accounting.presets import gpt3, preset
-from orrery.accounting.published.gpt3 import wide_heads
-from orrery.accounting.published.sizes import COUNTED, PRESETS, SIZES, Size
 from orrery.errors import OrreryError
 from orrery.families import names
 from orrery.laws.evidence import Evidence, SlideDiffers, exact
@@ -17,6 +13,10 @@ from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import LayerNorm
 from orrery.nn.residual import Residual
 from orrery.nn.stack import repeat
+from orrery.planning.parameters import parameters
+from orrery.planning.presets import gpt3, preset
+from orrery.planning.published.gpt3 import wide_heads
+from orrery.planning.published.sizes import COUNTED, PRESETS, SIZES, Size
 
 
 def check() -> Iterator[Evidence]:

@@ -22,7 +22,7 @@ class EntityF1(Metric):
     """F1 of entities, each row of a batch a sentence; tokens with the target -100 are no words and are left out.
 
     The names of the head's labels are the tags. What a sentence lost by being cut is not counted (see
-    `orrery.evaluation.entities`).
+    `orrery.scores.entities`).
     """
 
     class Settings(MetricSettings):
@@ -53,7 +53,7 @@ class EntityF1(Metric):
         Raises:
             UsageError: the model has no such head, the head no names, or a name is no tag of the scheme.
         """
-        from orrery.evaluation.entities import spans
+        from orrery.scores.entities import spans
 
         labels = labels_of("entity_f1", spec, self.head)
         names: tuple[str, ...] = tuple(getattr(spec.heads[self.head], "names", ()))
@@ -74,8 +74,8 @@ class EntityF1(Metric):
         import numpy as np
         import torch
 
-        from orrery.evaluation.entities import entity_counts
         from orrery.nn.cross_entropy import IGNORED
+        from orrery.scores.entities import entity_counts
 
         right = field_of("entity_f1", batch, self.field)
         check_labels("entity_f1", right[right != IGNORED], len(self.names))
@@ -89,6 +89,6 @@ class EntityF1(Metric):
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the averaged F1; 0 where no entity is marked."""
-        from orrery.evaluation.precision_recall import f1_of
+        from orrery.scores.precision_recall import f1_of
 
         return f1_of(sums.numpy(), self.average)

@@ -65,6 +65,6 @@ class F1(Metric):
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the averaged F1; 0 where nothing was asked."""
-        from orrery.evaluation.precision_recall import f1_of
+        from orrery.scores.precision_recall import f1_of
 
         return f1_of(sums.numpy(), self.average)

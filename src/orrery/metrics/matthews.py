@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @register
 class Matthews(Metric):
-    """The correlation of the likeliest label with the right one, ``[B]`` (see `orrery.evaluation.classification`)."""
+    """The correlation of the likeliest label with the right one, ``[B]`` (see `orrery.scores.classification`)."""
 
     class Settings(MetricSettings):
         """``head`` gives the logits, ``field`` of a batch is what is right; -100 is not asked."""
@@ -55,6 +55,6 @@ class Matthews(Metric):
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the correlation; 0 where one side never changes."""
-        from orrery.evaluation.classification import matthews_of
+        from orrery.scores.classification import matthews_of
 
         return matthews_of(sums.numpy())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @register
 class Pearson(Metric):
-    """The correlation of a head's one number with the right one, ``[B]`` (see `orrery.evaluation.regression`).
+    """The correlation of a head's one number with the right one, ``[B]`` (see `orrery.scores.regression`).
 
     Where one side is constant it is 0: a metric of a run is a number.
     """
@@ -53,7 +53,7 @@ class Pearson(Metric):
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the correlation."""
-        from orrery.evaluation.regression import pearson_of
+        from orrery.scores.regression import pearson_of
 
         found = pearson_of(sums.numpy())
         return found if found == found else 0.0

@@ -1,0 +1,1 @@
+"""Assemblies of bricks: decoder, encoder, encoder-decoder, recurrences, word vectors."""

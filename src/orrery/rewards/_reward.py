@@ -11,7 +11,7 @@ from orrery.schema.registry import Registry
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
-    from orrery.data.prompts import Answered
+    from orrery.data.rows.prompts import Answered
 
 ANSWERS = ("answer", "target", "output", "completion", "response", "solution", "label")
 """Names of the column with the right answer, the likeliest first."""

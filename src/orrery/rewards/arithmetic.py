@@ -10,7 +10,7 @@ from orrery.rewards import Reward, RewardSettings, register
 from orrery.rewards._reward import ANSWERS
 
 if TYPE_CHECKING:
-    from orrery.data.prompts import Answered
+    from orrery.data.rows.prompts import Answered
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?|-?\.\d+", re.ASCII)
 

@@ -9,7 +9,7 @@ from orrery.rewards import Reward, RewardSettings, register
 from orrery.schema.numbers import AboveZero
 
 if TYPE_CHECKING:
-    from orrery.data.prompts import Answered
+    from orrery.data.rows.prompts import Answered
 
 TESTS = ("test_list", "tests", "test")
 """Names of the column with the tests, the likeliest first."""
@@ -41,8 +41,8 @@ class Code(Reward):
             DataError: a prompt's row has no tests; its place is named.
             MachineError: this machine cannot isolate a program; nothing was run.
         """
-        from orrery.evaluation.programs import code_of
-        from orrery.evaluation.sandbox import Exam, Limits, check_all
+        from orrery.sandbox import Exam, Limits, check_all
+        from orrery.scores.programs import code_of
 
         exams = [Exam(code_of(each.text), self._tests(each)) for each in answers]
         return [float(verdict.passed) for verdict in check_all(exams, Limits(seconds=self.seconds))]

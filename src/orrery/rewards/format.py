@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from orrery.rewards import Reward, RewardSettings, register
 
 if TYPE_CHECKING:
-    from orrery.data.prompts import Answered
+    from orrery.data.rows.prompts import Answered
 
 LONGEST = 10_000
 """Characters of an answer that are matched: some expressions take a time that grows with the power of the length."""

@@ -7,7 +7,7 @@ from orrery.rewards import Reward, RewardSettings, register
 from orrery.schema.numbers import Count, Positive
 
 if TYPE_CHECKING:
-    from orrery.data.prompts import Answered
+    from orrery.data.rows.prompts import Answered
 
 
 @register

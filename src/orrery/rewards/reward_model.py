@@ -11,8 +11,8 @@ from orrery.rewards import Reward, RewardSettings, register
 from orrery.schema.numbers import Positive
 
 if TYPE_CHECKING:
-    from orrery.data.prompts import Answered
-    from orrery.reading.read import Stored
+    from orrery.data.rows.prompts import Answered
+    from orrery.exchange.reading.read import Stored
     from orrery.text.chat.render import ChatTemplate
 
 
@@ -43,7 +43,7 @@ class RewardModel(Reward):
             ModelFileError: there is none.
             UsageError: it has no head of this name with one label, or no tokenizer.
         """
-        from orrery.reading.read import read
+        from orrery.exchange.reading.read import read
 
         found = read(self.model)
         head: Any = found.model.spec.heads.get(self.head)

@@ -1,0 +1,1 @@
+"""A recipe carried out: parts assembled, a run begun or resumed, the finished model written."""

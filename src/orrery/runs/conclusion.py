@@ -3,8 +3,8 @@
 from typing import Any
 
 from orrery.metrics import METRICS
-from orrery.training.config import ExpectSettings, Recipe
-from orrery.training.word_vector_recipe import WordVectorRecipe
+from orrery.recipes.config import ExpectSettings, Recipe
+from orrery.recipes.word_vectors import WordVectorRecipe
 
 
 def conclusion(recipe: Recipe | WordVectorRecipe, records: list[dict[str, Any]]) -> list[str]:

@@ -11,8 +11,8 @@ from orrery.data.corpora import read_corpus
 from orrery.data.formats import SUFFIXES, format_of
 from orrery.data.sources.text import TextSettings, text_of
 from orrery.errors import DataError, UsageError
-from orrery.training.config import Recipe
-from orrery.training.recipes import check_recipe, flatten, overridden
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import check_recipe, flatten, overridden
 
 LEAST = 2_000
 """Bytes below which there is nothing to learn and to hold back."""

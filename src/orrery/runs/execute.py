@@ -7,26 +7,26 @@ from typing import Any
 
 import torch
 
-from orrery.accounting.cache import layers
-from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
 from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.checkpoints.succession import NEW
+from orrery.models.decoding_memory import layers
 from orrery.models.model import ModelSpec
 from orrery.objectives.causal import CausalLanguageModel
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import words_of
 from orrery.reports.measures import measures_page
+from orrery.runs.assemble import assemble
+from orrery.runs.building import Assembled
 from orrery.runs.conclusion import conclusion, epochs
-from orrery.saving.final import sample_writer, writer
+from orrery.runs.final import sample_writer, writer
 from orrery.text.chat.folder import FILE as TEMPLATE
-from orrery.training.assemble import assemble
-from orrery.training.building import Assembled
-from orrery.training.config import Recipe
 from orrery.training.denormals import denormals_as_zero
 from orrery.training.distributed import find_ranks
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, Trainer
+from orrery.training.operations import matmul_parameters, matmul_rate, training_operations_per_token
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
-from orrery.training.recipes import words_of
 from orrery.training.speed import Speed
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from orrery.checkpoints.json_file import read_json
 from orrery.errors import ModelFileError, UsageError
-from orrery.training.config import Recipe
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import check_recipe, flatten, overridden, plain, read_yaml, set_dotted, words_of
 from orrery.training.folder import CONFIG, RUN
-from orrery.training.recipes import check_recipe, flatten, overridden, plain, read_yaml, set_dotted, words_of
 
 FOUND = ("batches", "training", "evaluation", "checkpoints", "logging")
 """Sections that are found from the data and from the steps, where a verb makes the recipe."""

@@ -7,15 +7,15 @@ from typing import Any
 
 from orrery.errors import UsageError
 from orrery.models.default_device import on_cpu_by_default
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import check_recipe, load_recipe, read_yaml
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.execute import execute
 from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, where_begun
 from orrery.runs.run import Run
 from orrery.settings import runs_folder
-from orrery.training.config import Recipe
 from orrery.training.folder import CONFIG
 from orrery.training.progress import Reporter, Silent, find_reporter
-from orrery.training.recipes import check_recipe, load_recipe, read_yaml
 from orrery.training.signals import pass_on
 
 

@@ -1,0 +1,1 @@
+"""Checked settings, and parts found by name."""

@@ -11,8 +11,8 @@ from typing import Any
 from fastapi import FastAPI
 
 from orrery.errors import MachineError
+from orrery.exchange.reading.adapters import read_adapters
 from orrery.language_model.model import LanguageModel
-from orrery.reading.adapters import read_adapters
 from orrery.serving.app import create_app
 from orrery.serving.run import address_of, listen, server_of
 from orrery.serving.served import Served

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from orrery.errors import OrreryError
-from orrery.language_model.stored import reads_apart
-from orrery.reading.generation_settings import Wishes
-from orrery.reading.inventory import Found, inventory
+from orrery.exchange.reading.generation_settings import Wishes
+from orrery.exchange.reading.inventory import Found, inventory
+from orrery.exchange.stored import reads_apart
 from orrery.serving.abilities import CHAT
 from orrery.serving.errors import ApiError
 from orrery.serving.ollama_requests import LATEST

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.language_model.stored import wishes
+from orrery.exchange.stored import wishes
 from orrery.serving.errors import ApiError
 from orrery.serving.served import Served
 

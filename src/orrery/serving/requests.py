@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from orrery.errors import OrreryError
+from orrery.exchange.stored import reads_apart, vocabulary, wishes
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import Sampler
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.guides import DRAWING, Demands
-from orrery.language_model.stored import reads_apart, vocabulary, wishes
 from orrery.language_model.texts import EVERYTHING, LONGEST_TOKEN, encode, limits_of, opening_of, prompt
 from orrery.serving.errors import ApiError, api_error
 from orrery.serving.schema.fields import Drawing

@@ -12,6 +12,8 @@ from fastapi import Depends
 from starlette.requests import Request as HttpRequest
 
 from orrery.errors import OrreryError, UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import writer
 from orrery.generation.engine import Engine
 from orrery.generation.forms_apart import FormsOfVocabularies
 from orrery.generation.grammar import Form
@@ -20,10 +22,8 @@ from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.vocabulary import Vocabulary
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.stored import writer
-from orrery.pages.law_run import LawRun
-from orrery.pages.passes import Passes
-from orrery.reading.read import Stored
+from orrery.page.law_run import LawRun
+from orrery.page.passes import Passes
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
 from orrery.serving.errors import ApiError, busy, closing
 from orrery.serving.kept_responses import KeptResponses

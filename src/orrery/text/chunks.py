@@ -8,7 +8,7 @@ from typing import Any
 
 from tokenizers.pre_tokenizers import PreTokenizer
 
-from orrery.text import bpe, characters
+from orrery.text.algorithms import bpe, characters
 
 CHUNK = 1 << 12
 """Characters of a part, more only where a text has no place to cut: few, so that no thread waits long for another."""

@@ -8,7 +8,7 @@ from typing import Any
 import tokenizers
 
 from orrery.errors import UsageError
-from orrery.text.characters import REPLACEMENT, UNKNOWN
+from orrery.text.algorithms.characters import REPLACEMENT, UNKNOWN
 
 Pieces = list[bytes]
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, SupportsIndex
 
 from orrery.errors import DataError, ModelFileError, UsageError
-from orrery.text import chunks, published
+from orrery.text import chunks
 from orrery.text.engine import Span, engine_of, panics_told
 from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
+from orrery.text.published import vocabularies as published
 from orrery.text.streams import Stream
 from orrery.text.validation import parse_tokenizer
 

@@ -7,7 +7,7 @@ import tokenizers
 from tokenizers import normalizers
 
 from orrery.errors import DataError, UsageError
-from orrery.text import bigrams, bpe, characters, subwords, wordpiece, words
+from orrery.text.algorithms import bigrams, bpe, characters, subwords, wordpiece, words
 from orrery.text.chunks import cut
 from orrery.text.kinds import KINDS, VOCABULARY, Kind
 from orrery.text.tokenizer import Tokenizer, refuse_surrogates

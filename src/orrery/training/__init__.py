@@ -1,0 +1,1 @@
+"""The training loop, its steps and its state: optimizers, schedules, precision, ranks."""

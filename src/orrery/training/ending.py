@@ -9,7 +9,7 @@ from torch import nn
 
 from orrery.checkpoints import disk
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
-from orrery.training.config import Recipe
+from orrery.recipes.config import Recipe
 from orrery.training.evaluate import Validation
 from orrery.training.memory import weight_bytes
 from orrery.training.state import Progress, currently_named, load_model_tensors

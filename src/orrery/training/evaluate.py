@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.seeds import derive_seed
 from orrery.data.sources import BatchSource, HeldBack
 from orrery.metrics import Metric, possible
 from orrery.models.inputs import Inputs

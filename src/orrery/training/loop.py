@@ -12,15 +12,16 @@ from torch import nn
 import orrery
 from orrery.checkpoints import disk
 from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
-from orrery.data.rollouts import Writer
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.rollouts import Writer
+from orrery.data.batches.seeds import derive_seed
 from orrery.data.sources import AnsweredSource, BatchSource
 from orrery.errors import RunError
 from orrery.kernels.processor import this_processor
 from orrery.models.inputs import Inputs
 from orrery.objectives import Objective
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import as_yaml, config_hash, plain, refuse_changes
 from orrery.settings import bound_kernel_caches
-from orrery.training.config import Recipe
 from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Ranks
 from orrery.training.ending import improved, is_over, take_best, told, write_final
@@ -31,7 +32,6 @@ from orrery.training.optimizers import build_optimizer, optimizer_tensors, resto
 from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision
 from orrery.training.progress import Reporter, Silent
 from orrery.training.randomness import restore_rng, rng_state
-from orrery.training.recipes import as_yaml, config_hash, plain, refuse_changes
 from orrery.training.schedules import build_schedule
 from orrery.training.signals import StopSignals
 from orrery.training.speed import Speed

@@ -10,8 +10,8 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from orrery.data.prompts import Answered
-from orrery.data.rollouts import Asked
+from orrery.data.batches.rollouts import Asked
+from orrery.data.rows.prompts import Answered
 from orrery.errors import DataError, RunError, UsageError
 from orrery.generation.compiled_step import check_kernel, described, stepping, why_not
 from orrery.generation.engine import Engine
@@ -88,7 +88,7 @@ class Judge:
 
 @final
 class ModelWriter:
-    """The model of a run as what answers prompts: see `orrery.data.rollouts.Writer`.
+    """The model of a run as what answers prompts: see `orrery.data.batches.rollouts.Writer`.
 
     Every rank writes all answers, so that all have the same batch without a message between them.
     """

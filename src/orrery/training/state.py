@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from orrery.errors import DataError, ModelFileError, RunError
+from orrery.exchange.reading.architecture import CONFIGURATION, FAMILY
 from orrery.nn.spec import from_json, to_json
-from orrery.reading.architecture import CONFIGURATION, FAMILY
 from orrery.tuning import TRANSFORMS
 
 AGAIN = "begin another run, with a lower training.optimizer.rate or a longer training.schedule.warmup; "

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.seeds import derive_seed
 from orrery.errors import UsageError
 from orrery.models.inputs import Batch
 from orrery.objectives import Objective, Term

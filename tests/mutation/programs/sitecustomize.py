@@ -9,7 +9,7 @@ if os.environ.get("ORRERY_TRACED_INTO"):
 
     import coverage
 
-    _TRACED = coverage.Coverage(data_file=None, include=["*/src/orrery/*"], config_file=False)
+    _TRACED = coverage.Coverage(data_file=None, include=["*/src/orrery*/*"], config_file=False)
 
     def _write() -> None:
         _TRACED.stop()

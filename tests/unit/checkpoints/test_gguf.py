@@ -97,7 +97,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch):
 
 
 def test_the_module_itself_needs_no_package():
-    program = "import sys, orrery.exporting.export; assert 'gguf' not in sys.modules"
+    program = "import sys, orrery.exchange.exporting.export; assert 'gguf' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

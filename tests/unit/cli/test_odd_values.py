@@ -6,8 +6,8 @@ import pytest
 
 from orrery.cli.program import VERBS, build, run
 from orrery.errors import DataError, ModelFileError
-from orrery.reading.config_keys import settled
-from orrery.saving.import_model import import_model
+from orrery.exchange.reading.config_keys import settled
+from orrery.exchange.saving.import_model import import_model
 from orrery.training.folder import LOG, RunFolder
 from orrery.tuning._whole_numbers import group_of
 from tiny_models import TOKENIZER, saved

@@ -2,11 +2,11 @@
 
 import pytest
 
-from orrery.accounting.layouts.work import work_of
-from orrery.accounting.presets import preset
 from orrery.cli.plan_layouts import LayoutOptions, layouts
 from orrery.cli.program import run
 from orrery.errors import UsageError
+from orrery.planning.layouts.work import work_of
+from orrery.planning.presets import preset
 
 SMALL = work_of(preset("gpt3-1.3b"), "gpt3-1.3b")
 BATCH = 1_048_576

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from orrery.accounting.plan import Plan
-from orrery.accounting.presets import palm
 from orrery.cli.plan_model import matrix_rows, memory_rows, operation_rows, print_plan, print_training
 from orrery.families import load_family
+from orrery.planning.plan import Plan
+from orrery.planning.presets import palm
 
 
 def planned(family="gpt2", **what):

@@ -8,11 +8,11 @@ from orrery.cli.console import judge
 from orrery.cli.program import VERBS, build, run
 from orrery.cli.suggestions import VERBS_ELSEWHERE, spelled
 from orrery.errors import UsageError
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import check_recipe, from_flags
+from orrery.recipes.word_vectors import WordVectorRecipe
 from orrery.schema.keys import Known, has_key, keys
 from orrery.schema.other_names import OTHER_NAMES, meant, plain
-from orrery.training.config import Recipe
-from orrery.training.recipes import check_recipe, from_flags
-from orrery.training.word_vector_recipe import WordVectorRecipe
 from orrery.tuning.lora import LoRA
 from pages import ROOT
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from orrery.data.batches import (
+from orrery.data.batches.order import Shuffled
+from orrery.data.batches.packing import pack, pieces
+from orrery.data.batches.token_windows import (
     IGNORE,
     CropBatches,
     PackedBatches,
     PaddedBatches,
     SequentialWindows,
 )
-from orrery.data.order import Shuffled
-from orrery.data.packing import pack, pieces
 from orrery.errors import DataError, UsageError
 
 RNG = np.random.default_rng(0)

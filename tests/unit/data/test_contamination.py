@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from orrery.data.contamination import overlap
+from orrery.data.cleaning.contamination import overlap
 from orrery.data.records import Document
 
 LONG = " ".join(f"word{number}" for number in range(20))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.chat_toy import chat_tokenizer
 
-from orrery.data.batches import IGNORE
+from orrery.data.batches.token_windows import IGNORE
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.conversations import ConversationSettings, ConversationSource
 from orrery.errors import DataError

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from orrery.data.conversations import read_conversations, refuse_untaught
+from orrery.data.rows.conversations import read_conversations, refuse_untaught
 from orrery.errors import DataError
 
 ASKED = [{"role": "user", "content": "What is 1 + 1?"}, {"role": "assistant", "content": "2"}]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orrery.data.cleaning.duplicates import ExactDuplicates, Numbered
 from orrery.data.corpora import Document
-from orrery.data.duplicates import ExactDuplicates, Numbered
 from orrery.errors import DataError
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orrery.data.cleaning.filters import QUALITY, REPETITION, Between, Filtered, Matching, parse_rules
+from orrery.data.cleaning.measures import MEASURES, gram_numbers
 from orrery.data.corpora import Document, read_corpus
-from orrery.data.filters import QUALITY, REPETITION, Between, Filtered, Matching, parse_rules
-from orrery.data.measures import MEASURES, gram_numbers
 from orrery.errors import UsageError
 
 FEW_WORDS = st.lists(st.sampled_from(["a", "bb", "ccc", "d"]), max_size=40)
@@ -80,7 +80,7 @@ def test_repeated_grams_equal_a_plain_count(words: list[str], size: int) -> None
     grams = [tuple(words[i : i + size]) for i in range(len(words) - size + 1)]
     counts = Counter(grams)
     covered = {i + place for i, gram in enumerate(grams) if counts[gram] > 1 for place in range(size)}
-    from orrery.data.measures import duplicate_grams, top_gram
+    from orrery.data.cleaning.measures import duplicate_grams, top_gram
 
     assert duplicate_grams(text, size) == sum(len(words[i]) for i in covered) / length
     most = max(counts.values(), default=0)

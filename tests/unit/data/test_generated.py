@@ -23,9 +23,9 @@ from orrery.data.generated.docstring_modules import without_name
 from orrery.data.generated.docstring_summaries import summarised
 from orrery.data.generated.factbook_questions import _table, facts_of, paragraphs, rows_of
 from orrery.data.generated.python_tokens import lines_of
-from orrery.data.labelled import find_columns
-from orrery.data.large_text import Reading, read_texts
 from orrery.data.overview import overview
+from orrery.data.rows.labelled import find_columns
+from orrery.data.shards.large_text import Reading, read_texts
 from orrery.data.sources import SOURCES
 from orrery.errors import DataError
 from orrery.schema.registry import name_of, settings_of

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from orrery.data.labelled import Labelled
-from orrery.data.leaks import shared
+from orrery.data.cleaning.leaks import shared
+from orrery.data.rows.labelled import Labelled
 from orrery.data.sources import SOURCES
 from orrery.data.stratified import divide, folded, ranges
 from orrery.errors import DataError
-from orrery.finetuning.tasks import TASKS
+from orrery.recipes.read import overridden
 from orrery.schema.registry import settings_of
-from orrery.training.recipes import overridden
+from orrery.tasks.finetuning.tasks import TASKS
 
 Rows = list[dict[str, Any]]
 Table = Callable[[], Rows]

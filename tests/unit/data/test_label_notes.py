@@ -2,7 +2,7 @@
 
 import pytest
 
-from orrery.data.label_notes import label_notes, near
+from orrery.data.rows.label_notes import label_notes, near
 
 NEAR = [
     ("Billing", "billing"), ("shiping", "shipping"), ("refund", "refunds"), ("bug-report", "bug report"),

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from orrery.data.labelled import Columns, counted, find_columns, read_labelled
+from orrery.data.rows.labelled import Columns, counted, find_columns, read_labelled
 from orrery.data.sources import BatchRequest
 from orrery.data.sources._rows import divided
 from orrery.data.sources.labelled import LabelledSettings, LabelledSource

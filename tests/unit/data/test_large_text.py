@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.data import large_text
 from orrery.data.codings import foreign_coding
 from orrery.data.corpora import read_corpus
-from orrery.data.large_text import Reading, decoded, read_blocks, read_texts
+from orrery.data.shards import large_text
+from orrery.data.shards.large_text import Reading, decoded, read_blocks, read_texts
 from orrery.errors import DataError
 from orrery.text import chunks
 from orrery.text.train import KINDS, train_tokenizer

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orrery.data.leaks import shared_lines
+from orrery.data.cleaning.leaks import shared_lines
 from orrery.data.records import Document
 from orrery.data.sources.text import TextSettings, TextSource
 

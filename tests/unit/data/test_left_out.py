@@ -8,7 +8,7 @@ import pytest
 
 from orrery.data import corpora
 from orrery.data.corpora import corpus_fingerprint, read_corpus
-from orrery.data.large_text import Reading, read_texts
+from orrery.data.shards.large_text import Reading, read_texts
 from orrery.errors import UsageError
 
 

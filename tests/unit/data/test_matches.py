@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from orrery.data.match_batches import both_as_rows
+from orrery.data.batches.matches import both_as_rows
 from orrery.data.records import Pair
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.matches import MatchSettings, MatchSource, groups

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.chat_toy import chat_tokenizer
 
-from orrery.data.conversations import read_conversations, refuse_untaught
-from orrery.data.rendering import render
+from orrery.data.batches.rendering import render
+from orrery.data.rows.conversations import read_conversations, refuse_untaught
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.conversations import ConversationSettings, ConversationSource
 from orrery.errors import DataError

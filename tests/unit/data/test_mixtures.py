@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.data.batches import IGNORE, CropBatches, PackedBatches, PaddedBatches
-from orrery.data.mixtures import Component, MixtureBatches, Shares, largest_remainder, normalised, stacked
+from orrery.data.batches.mixtures import Component, MixtureBatches, Shares, largest_remainder, normalised, stacked
+from orrery.data.batches.token_windows import IGNORE, CropBatches, PackedBatches, PaddedBatches
 from orrery.errors import UsageError
 
 weights = st.lists(st.floats(0.01, 100, allow_nan=False), min_size=1, max_size=6)

@@ -4,9 +4,8 @@ import random
 import numpy as np
 import pytest
 
-from orrery.data import near_duplicates
-from orrery.data.corpora import Document, read_corpus
-from orrery.data.near_duplicates import (
+from orrery.data.cleaning import near_duplicates
+from orrery.data.cleaning.near_duplicates import (
     Bands,
     MinHash,
     NearDuplicates,
@@ -16,6 +15,7 @@ from orrery.data.near_duplicates import (
     shingles,
     similarity,
 )
+from orrery.data.corpora import Document, read_corpus
 from orrery.errors import UsageError
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from orrery.data.splits import split_tail
 from orrery.errors import DataError
+from orrery.evaluation.floors import compression_floor
 from orrery.models.ngram import ByteNgram, TokenNgram
-from orrery.tasks.floors import compression_floor
 
 RNG = np.random.default_rng(0)
 TRAIN, TEST = RNG.integers(0, 5, 400), RNG.integers(0, 7, 200)

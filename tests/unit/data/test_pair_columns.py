@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from orrery.data.overview import overview
-from orrery.data.pair_columns import KNOWN, find_pair_columns, read_column_pairs, spread
 from orrery.data.records import Pair
+from orrery.data.rows.pair_columns import KNOWN, find_pair_columns, read_column_pairs, spread
 from orrery.data.sources.pairs import PairSettings, PairSource
 from orrery.errors import DataError
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from orrery.data.preference_batches import (
+from orrery.data.batches.preferences import (
     Alone,
     Pair,
     PreferenceBatches,
@@ -15,7 +15,7 @@ from orrery.data.preference_batches import (
     mismatched,
     paired,
 )
-from orrery.data.preferences import Columns, read_preferences
+from orrery.data.rows.preferences import Columns, read_preferences
 from orrery.data.sources import SOURCES
 from orrery.data.sources.preferences import fitted
 from orrery.data.splits import held_back

@@ -9,11 +9,12 @@ import sentencepiece
 import tokenizers
 
 from orrery.cli.console import report as report_error
-from orrery.data import encoding, large_text, prepare, shards
 from orrery.data.corpora import read_corpus
 from orrery.data.documents import encode
-from orrery.data.large_text import Reading
-from orrery.data.shard_index import Index, ShardSet, verify
+from orrery.data.shards import encoding, large_text, prepare
+from orrery.data.shards import file as shards
+from orrery.data.shards.index import Index, ShardSet, verify
+from orrery.data.shards.large_text import Reading
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, MachineError
 from orrery.text import Tokenizer, load_tokenizer

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from orrery.data.questions import read_questions
+from orrery.data.batches.windows import windows_of
+from orrery.data.rows.questions import read_questions
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.questions import QuestionSettings, QuestionSource
-from orrery.data.windows import windows_of
 from orrery.errors import DataError, UsageError
 from orrery.text.special import framed_tokenizer
 from orrery.text.train import train_tokenizer

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from orrery.data.recutting import Recutter, with_dropout
+from orrery.data.batches.recutting import Recutter, with_dropout
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.pairs import PairSettings, PairSource
 from orrery.errors import UsageError

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orrery.data.batches import CropBatches, PaddedBatches, SequentialWindows
+from orrery.data.batches.mixtures import Component, MixtureBatches, normalised
+from orrery.data.batches.padded_rows import PaddedRows, SequentialRows
+from orrery.data.batches.pairs import Ends, SequentialPairs
+from orrery.data.batches.preferences import PreferenceBatches, paired
+from orrery.data.batches.token_windows import CropBatches, PaddedBatches, SequentialWindows
+from orrery.data.batches.windows import windows
+from orrery.data.cleaning.filters import Matching, parse_rules
+from orrery.data.cleaning.near_duplicates import bands_for
 from orrery.data.corpora import read_corpus, read_pairs, read_placed_rows, read_sentences
-from orrery.data.filters import Matching, parse_rules
 from orrery.data.formats import format_of
-from orrery.data.mixtures import Component, MixtureBatches, normalised
-from orrery.data.near_duplicates import bands_for
-from orrery.data.pair_batches import Ends, SequentialPairs
-from orrery.data.preference_batches import PreferenceBatches, paired
-from orrery.data.rows import PaddedRows, SequentialRows
-from orrery.data.windows import windows
 from orrery.errors import DataError, OrreryError, UsageError
 
 MEND, WHOLE = "mend it, or allow a number of bad ones with `skip_bad=N`", "check that the file was written whole"

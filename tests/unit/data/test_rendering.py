@@ -3,9 +3,9 @@
 import pytest
 from tests.chat_toy import chat_tokenizer
 
-from orrery.data.batches import IGNORE
-from orrery.data.conversations import Conversation
-from orrery.data.rendering import ends_with_end, last_reply, render, render_prompt, targets_of
+from orrery.data.batches.rendering import ends_with_end, last_reply, render, render_prompt, targets_of
+from orrery.data.batches.token_windows import IGNORE
+from orrery.data.rows.conversations import Conversation
 from orrery.errors import DataError, OrreryError, UsageError
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.formats import FORMATS, ChatFormat

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from objectives_toy import tokenizer_of
+from orrery.data.batches.sentence_pairs import SentencePairs, sentences
 from orrery.data.records import Document
-from orrery.data.sentence_pairs import SentencePairs, sentences
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.text import PAIRS, TextSource
 from orrery.errors import DataError, UsageError

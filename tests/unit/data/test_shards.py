@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from orrery.data.batches import CropBatches, SequentialWindows
-from orrery.data.shard_index import Index, Plan, ShardRecord, ShardSet, SplitRecord, verify
-from orrery.data.shards import HEADER, Shard, ShardFile
+from orrery.data.batches.token_windows import CropBatches, SequentialWindows
+from orrery.data.shards.file import HEADER, Shard, ShardFile
+from orrery.data.shards.index import Index, Plan, ShardRecord, ShardSet, SplitRecord, verify
 from orrery.errors import DataError
 
 PRINT = "ab" * 32

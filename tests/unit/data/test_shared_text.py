@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from orrery.cli.program import run
-from orrery.data import large_text, prepare, shared_text
-from orrery.data.encoding import Assigned
-from orrery.data.large_text import Block
-from orrery.data.leaks import notes_on_documents
+from orrery.data.cleaning import shared_text
+from orrery.data.cleaning.leaks import notes_on_documents
+from orrery.data.cleaning.shared_text import notes_on_shards
 from orrery.data.records import Document
-from orrery.data.shard_index import Index
-from orrery.data.shared_text import notes_on_shards
+from orrery.data.shards import large_text, prepare
+from orrery.data.shards.encoding import Assigned
+from orrery.data.shards.index import Index
+from orrery.data.shards.large_text import Block
 from orrery.data.sources.shards import ShardSettings, ShardSource
 from orrery.data.splits import held_back, split_tail
 from orrery.text.train import train_tokenizer

@@ -1,7 +1,7 @@
 import json
 
+from orrery.data.batches.padding import pad, truncate, word_vocabulary
 from orrery.data.corpora import Document
-from orrery.data.padding import pad, truncate, word_vocabulary
 from orrery.data.splits import split_documents, split_tail
 
 

@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from orrery.data.batches import IGNORE
+from orrery.data.batches.token_windows import IGNORE
+from orrery.data.batches.words import NONE, pieces_of, tokenise_words
+from orrery.data.rows.tagged import read_tagged
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.tagged import TaggedSettings, TaggedSource, rows_of
-from orrery.data.tagged import read_tagged
-from orrery.data.words import NONE, pieces_of, tokenise_words
 from orrery.errors import DataError
 from orrery.text.kinds import KINDS
 from orrery.text.special import framed_tokenizer

@@ -6,8 +6,8 @@ The oracle of the cut goes row by row; that of an epoch is written down from the
 import numpy as np
 import pytest
 
-from orrery.data.row_batches import SizedBatches, padding_share, row_batches
-from orrery.data.token_batches import TokenBatches, cut
+from orrery.data.batches.by_tokens import TokenBatches, cut
+from orrery.data.batches.choosing_rows import SizedBatches, padding_share, row_batches
 from orrery.errors import UsageError
 
 
@@ -104,7 +104,7 @@ def test_rows_or_tokens():
 
 def test_batches_of_rows_are_those_of_earlier_versions():
     """Shuffled, sorted within a pool by target and source, written down as before the two ways had one interface."""
-    from orrery.data.order import Shuffled
+    from orrery.data.batches.order import Shuffled
 
     rows, size, seed, pool = lengths(7, 61), 5, 11, 64
     numbers = Shuffled(61, seed).items(pool * size, 2 * pool * size)

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.parity.compare import compare
+from orrery.exchange.saving.save import save_model
 from orrery.families import current_names, load_family
 from orrery.language_model.load import load
-from orrery.parity.compare import compare
-from orrery.saving.save import save_model
 
 OLD_SIDE = {"torchscript": False, "pruned_heads": {}, "tf_legacy_loss": False, "max_length": 20, "num_beam_groups": 1}
 

@@ -9,12 +9,12 @@ from scipy.stats import kendalltau
 
 from orrery.data.records import Pair
 from orrery.errors import DataError, UsageError
+from orrery.evaluation.benchmarks import alignment
+from orrery.evaluation.benchmarks.alignment import Walk, evaluate_alignment, kendall, walk
+from orrery.exchange.reading.read import Stored
 from orrery.families import load_family
 from orrery.inspection.alignment import words_of
 from orrery.language_model.model import LanguageModel
-from orrery.reading.read import Stored
-from orrery.tasks import alignment
-from orrery.tasks.alignment import Walk, evaluate_alignment, kendall, walk
 from orrery.text.train import train_tokenizer
 from tiny_models import randomised
 

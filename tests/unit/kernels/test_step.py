@@ -46,7 +46,7 @@ from orrery.nn.masks import RecurrentPast
 from orrery.nn.norms import RMSNorm
 from orrery.nn.positions.tempered import TemperedRotary
 from orrery.nn.residual import Normed, Residual, Scale, Sum
-from orrery.training.config import TrainingSettings
+from orrery.recipes.config import TrainingSettings
 from orrery.training.optimizers import build_optimizer
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise

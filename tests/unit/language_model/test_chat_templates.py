@@ -10,9 +10,9 @@ from chat_toy import chat_tokenizer
 from orrery.cli import serve
 from orrery.cli.program import run
 from orrery.errors import DataError, ModelFileError, UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.saving.save import save_model
 from orrery.language_model.model import LanguageModel
-from orrery.reading.read import read
-from orrery.saving.save import save_model
 from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.render import chat_format
 from orrery.text.tokenizer import Tokenizer

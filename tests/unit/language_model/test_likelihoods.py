@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from orrery.errors import DataError, UsageError
+from orrery.evaluation.perplexity import evaluate_perplexity
+from orrery.exchange.reading.read import Stored
 from orrery.language_model import likelihoods
 from orrery.language_model.likelihoods import Continuation, windows
 from orrery.language_model.model import LanguageModel
-from orrery.reading.read import Stored
-from orrery.tasks.perplexity import evaluate_perplexity
 from tiny_models import TOKENIZER, tiny
 
 CONTEXT = 48

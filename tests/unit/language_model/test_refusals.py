@@ -9,13 +9,13 @@ import tokenizers
 
 import refusals
 from orrery.errors import DataError, ModelFileError, RunError, UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.stored import refuse_no_number
 from orrery.families import load_family
 from orrery.language_model import written
 from orrery.language_model.cloze import _cut
 from orrery.language_model.likelihoods import beginning
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.stored import refuse_no_number
-from orrery.reading.read import Stored
 from orrery.text.special import framed_tokenizer
 from orrery.text.tokenizer import Tokenizer
 from stand_ins import stand_in

@@ -7,10 +7,10 @@ import torch
 import transformers
 
 from orrery.errors import DataError, UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family, model_type
 from orrery.language_model.model import LanguageModel
-from orrery.reading.read import read
-from orrery.saving.save import save_model
 from tiny_models import randomised, saved
 
 logging.getLogger("transformers").setLevel(logging.ERROR)

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading.read import Stored
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
-from orrery.reading.read import Stored
 from orrery.text import load_tokenizer
 from orrery.text.train import train_tokenizer
 from tiny_models import TOKENIZER, randomised, tiny

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from orrery.errors import DataError, UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
 from orrery.nn.embeddings import TokenEmbedding
-from orrery.reading.read import read
-from orrery.saving.save import save_model
 from tiny_models import TOKENIZER, randomised
 
 MARIAN = load_family("marian")

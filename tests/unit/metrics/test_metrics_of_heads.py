@@ -10,12 +10,12 @@ from torch import nn
 
 from orrery.data.sources import HeldBack
 from orrery.errors import DataError, UsageError
-from orrery.evaluation import classification, entities, regression
 from orrery.families import load_family
 from orrery.metrics import METRICS
 from orrery.nn.heads import SequenceHead, TokenHead
+from orrery.recipes.config import EvaluationSettings
 from orrery.schema.registry import settings_of
-from orrery.training.config import EvaluationSettings
+from orrery.scores import classification, entities, regression
 from training_toy import ToySource
 
 NAMES = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from orrery.accounting.parameters import parameters
-from orrery.accounting.presets import preset
-from orrery.accounting.published.sizes import PRESETS
 from orrery.laws.sizes import counted, known
+from orrery.planning.parameters import parameters
+from orrery.planning.presets import preset
+from orrery.planning.published.sizes import PRESETS
 
 
 @pytest.mark.parametrize("size", known(), ids=lambda size: size.name)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import MachineError, ModelFileError, OrreryError
+from orrery.exchange.reading.architecture import own
 from orrery.families import load_family, names
 from orrery.models.limits import check_memory
 from orrery.models.soundness import check_whole
 from orrery.nn.spec import to_json
-from orrery.reading.architecture import own
-from orrery.training.building import read_spec
-from orrery.training.config import ModelSettings
+from orrery.recipes.config import ModelSettings
+from orrery.runs.building import read_spec
 
 TREE = to_json(load_family("gpt2").spec(load_family("gpt2").TINY))
 

@@ -15,11 +15,11 @@ from orrery.language_model.load import load
 from orrery.models.sentence_vectors import POOLINGS
 from orrery.objectives import Objective
 from orrery.objectives.contrastive import TERM, Contrastive, info_nce, together
-from orrery.training.assemble import assemble
-from orrery.training.config import Recipe
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import check_recipe
+from orrery.runs.assemble import assemble
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
-from orrery.training.recipes import check_recipe
 from orrery.training.step import accumulate
 
 

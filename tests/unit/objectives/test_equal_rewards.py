@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from orrery.data.prompts import Answered
+from orrery.data.rows.prompts import Answered
 from orrery.errors import DataError
 from orrery.objectives._group_policy import group_advantages
 from orrery.objectives.ppo import whitened

@@ -75,7 +75,7 @@ def total(objective, model, batch):
 @pytest.mark.parametrize("name", CASES)
 def test_the_loss_is_that_of_transformers(name, tmp_path):
     transformers = pytest.importorskip("transformers")
-    from orrery.saving.save import save_model
+    from orrery.exchange.saving.save import save_model
 
     objective, model, config = built(name)
     save_model(tmp_path, model.float(), "bert", config)

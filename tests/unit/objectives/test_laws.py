@@ -8,8 +8,8 @@ import torch
 
 from objectives_toy import bound, generator, text_rows, tiny, tokenizer_of
 from orrery.checkpoints.tensors import read_tensors
-from orrery.data.batches import PureSource
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.seeds import derive_seed
+from orrery.data.batches.token_windows import PureSource
 from orrery.models.prefix_mask import with_prefix
 from orrery.objectives import OBJECTIVES
 from orrery.training.evaluate import Validation

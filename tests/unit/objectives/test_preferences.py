@@ -10,8 +10,8 @@ from torch import nn
 
 from objectives_toy import bound, split_deviation, tokenizer_of
 from orrery.checkpoints.tensors import read_tensors
-from orrery.data.batches import PureSource
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.seeds import derive_seed
+from orrery.data.batches.token_windows import PureSource
 from orrery.errors import RunError, UsageError
 from orrery.families import answering, load_family
 from orrery.models.initialise import initialise

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from objectives_toy import bound, gradient, split_deviation, tiny, tokenizer_of
-from orrery.data.batches import IGNORE
-from orrery.data.rows import PackedRows, padded
+from orrery.data.batches.padded_rows import PackedRows, padded
+from orrery.data.batches.token_windows import IGNORE
 from orrery.errors import UsageError
 from orrery.laws.accumulation import OneOf, gradients, worst
 from orrery.objectives.causal import CausalLanguageModel

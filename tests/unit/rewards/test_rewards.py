@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from orrery.data.prompts import Answered, Prompt, prompt_ids, read_prompts
+from orrery.data.rows.prompts import Answered, Prompt, prompt_ids, read_prompts
 from orrery.errors import DataError, UsageError
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family, spec_of
 from orrery.language_model.load import load
 from orrery.rewards import REWARDS
 from orrery.rewards.arithmetic import Arithmetic, last_number
 from orrery.rewards.reward_model import RewardModel
-from orrery.saving.save import save_model
 from rollout_toy import sums_tokenizer
 from tiny_models import CONFIGS, TOKENIZER, randomised, saved
 

@@ -14,12 +14,12 @@ import yaml
 import orrery
 from orrery.cli.train.app import train
 from orrery.errors import DataError, OrreryError, UsageError
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import flatten, load_recipe, plain
 from orrery.runs import train as runs_train
+from orrery.runs.assemble import assemble
 from orrery.runs.default_recipe import BEGUN, SIZES, is_text, recipe_for
 from orrery.runs.run import Run
-from orrery.training.assemble import assemble
-from orrery.training.config import Recipe
-from orrery.training.recipes import flatten, load_recipe, plain
 from tiny_models import TEXT, saved
 from training_toy import toy_recipe
 
@@ -164,7 +164,7 @@ def test_a_signal_saves_the_run_and_is_passed_on(tmp_path, monkeypatch):
 
 
 def orrery_yaml(tmp_path):
-    from orrery.training.recipes import as_yaml
+    from orrery.recipes.read import as_yaml
 
     return as_yaml(recipe_for(notes(tmp_path / "notes", 5_000), SHORT))
 

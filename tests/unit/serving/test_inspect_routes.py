@@ -78,7 +78,7 @@ def test_a_served_answer_can_be_looked_into_by_its_id(toy, path, stream):
 
 
 def test_the_check_of_a_replay_sees_other_numbers(toy):
-    from orrery.pages.replay import replay_check
+    from orrery.page.replay import replay_check
 
     passes = toy.served.passes
     inside = passes.open({"text": "the cat sat"})
@@ -142,7 +142,7 @@ def test_what_a_pass_needs_is_said_before_it_runs(toy, monkeypatch):
     id = post(toy, {"text": "the cat sat"}, "/inspect/traces")[1]["id"]
     assert found["bytes"] == toy.served.passes._held[id].memory.total
     assert "MiB" in found["said"]
-    monkeypatch.setattr("orrery.views._inside.MOST", 1 << 20)
+    monkeypatch.setattr("orrery.page.views._inside.MOST", 1 << 20)
     for path in ("/inspect/cost", "/inspect/traces"):
         status, found = post(toy, {"text": "the cat sat on the mat"}, path)
         assert status == 400
@@ -159,7 +159,7 @@ def test_a_pass_that_is_not_open_and_a_view_that_is_none_are_refused(toy):
 
 
 def test_few_passes_are_held(toy, monkeypatch):
-    monkeypatch.setattr("orrery.pages.passes.MOST", 2)
+    monkeypatch.setattr("orrery.page.passes.MOST", 2)
     ids = [post(toy, {"text": f"the cat {n}"}, "/inspect/traces")[1]["id"] for n in range(3)]
     assert get(toy, f"/inspect/traces/{ids[0]}/tokens")[0] == 400
     assert all(get(toy, f"/inspect/traces/{id}/tokens")[0] == 200 for id in ids[1:])

@@ -14,7 +14,7 @@ import orrery.serving.routes.train as route
 from demo_toy import write_ring
 from live_run import RECIPE
 from orrery.language_model.load import load
-from orrery.pages.passes import Passes
+from orrery.page.passes import Passes
 from orrery.serving.background import serving
 from serving_toy import chat_model, post, running
 

@@ -11,7 +11,7 @@ import pytest
 
 from chat_toy import chat_tokenizer
 from orrery.errors import MachineError
-from orrery.saving.save import save_model
+from orrery.exchange.saving.save import save_model
 from orrery.serving import background
 from orrery.serving.run import server_of
 from serving_toy import chat_model, post, running

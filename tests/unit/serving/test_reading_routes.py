@@ -11,11 +11,11 @@ import torch
 
 import orrery
 from http_wire import Wire
+from orrery.exchange.saving.own import save_own
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
 from orrery.nn.heads import Last, Pooler, SequenceHead, TokenHead
-from orrery.saving.own import save_own
-from orrery.saving.save import save_model
 from served_models import chat_folder
 from serving_toy import running
 from tiny_models import TOKENIZER, randomised, saved, tiny

@@ -155,7 +155,7 @@ PANICS = {
     "/v1/completions": ("orrery.serving.requests.prompt", {"prompt": "a"}),
     "/v1/chat/completions": (
         "orrery.text.chat.render.ChatTemplate.render", {"messages": [{"role": "user", "content": "a"}]}),
-    "/inspect/traces": ("orrery.pages.passes.Passes.open", {"text": "a"}),
+    "/inspect/traces": ("orrery.page.passes.Passes.open", {"text": "a"}),
     "/inspect/cost": ("orrery.serving.routes.inspect.memory_of", {"text": "a"}),
     "/tokenize": ("orrery.text.tokenizer.Tokenizer.frame", {"prompt": "a"}),
 }  # fmt: skip

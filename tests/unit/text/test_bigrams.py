@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import UsageError
-from orrery.text import bigrams
+from orrery.text.algorithms import bigrams
 from orrery.text.tokenizer import Tokenizer
 
 TRAINED = [

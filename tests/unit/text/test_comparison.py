@@ -3,11 +3,11 @@
 import pytest
 
 from orrery.errors import DataError, UsageError
+from orrery.text.algorithms.words import of_words
 from orrery.text.comparison import Measures, measure, train_all
-from orrery.text.parallel import shared_words, split, telling, train_systems
 from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import KINDS
-from orrery.text.words import of_words
+from orrery_course.tables.parallel import shared_words, split, telling, train_systems
 
 PAIRS = [
     ("the house of Berlin", "das Haus von Berlin"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import DataError
-from orrery.text.dictionary import align, back_off, hide, learn, restore
+from orrery_course.tables.dictionary import align, back_off, hide, learn, restore
 
 # Brown et al.'s classic: only the second pair tells which word is the house.
 HOUSES = [(["the", "house"], ["das", "Haus"]), (["the", "book"], ["das", "Buch"])]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import DataError, UsageError
-from orrery.text.onehot import one_hot, relevance, similarities
+from orrery_course.tables.onehot import one_hot, relevance, similarities
 
 
 @given(st.lists(st.integers(0, 8), max_size=6), st.integers(0, 5))

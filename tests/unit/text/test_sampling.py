@@ -13,9 +13,9 @@ from tokenizers import Tokenizer as Engine
 from tokenizers import models
 
 from orrery.errors import UsageError
-from orrery.text.dropout import drop
-from orrery.text.lattice import Lattice
-from orrery.text.sampling import bpe_dropout, lattice_of, unigram
+from orrery.text.algorithms.dropout import drop
+from orrery.text.algorithms.lattice import Lattice
+from orrery.text.algorithms.sampling import bpe_dropout, lattice_of, unigram
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.text.train import train_tokenizer
 

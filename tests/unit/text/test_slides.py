@@ -7,14 +7,14 @@ import torch
 from tokenizers import Tokenizer as Engine
 from tokenizers import models, normalizers, pre_tokenizers
 
-from orrery.data.padding import PAD, pad, truncate, word_vocabulary
+from orrery.data.batches.padding import PAD, pad, truncate, word_vocabulary
 from orrery.nn.embeddings import TokenEmbedding
-from orrery.text import bigrams
-from orrery.text.characters import train as train_characters
-from orrery.text.dictionary import align, hide, restore
-from orrery.text.merges import merge_steps
+from orrery.text.algorithms import bigrams
+from orrery.text.algorithms.characters import train as train_characters
+from orrery.text.algorithms.merges import merge_steps
+from orrery.text.algorithms.words import of_words
 from orrery.text.tokenizer import Tokenizer
-from orrery.text.words import of_words
+from orrery_course.tables.dictionary import align, hide, restore
 
 
 @pytest.fixture(scope="module")

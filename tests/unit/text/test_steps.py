@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orrery.text.algorithms.steps import Step, longest_matches
 from orrery.text.stages import Stages, surfaces
-from orrery.text.steps import Step, longest_matches
 from orrery.text.tokenizer import load_tokenizer
 from orrery.text.train import train_tokenizer
 

@@ -8,7 +8,7 @@ import transformers
 
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import load_tokenizer
-from orrery.text.merges import merge_steps
+from orrery.text.algorithms.merges import merge_steps
 from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import train_tokenizer
 

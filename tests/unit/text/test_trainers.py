@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import UsageError
+from orrery.text.algorithms.likelihood import joined, learn, symbols_of
+from orrery.text.algorithms.words import of_words
 from orrery.text.kinds import KINDS
-from orrery.text.likelihood import joined, learn, symbols_of
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.text.train import MOST, train_tokenizer
-from orrery.text.words import of_words
 
 NEW = [("word", None), ("char_bpe", 60), ("wordpiece", 90), ("unigram", 60)]
 TEXTS = ["the cat sat on the mat, the cats sat\n", "naïve café 東京 the mat"]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orrery.text.algorithms.unigram import training
+from orrery.text.algorithms.unigram.paths import Edges, Paths
+from orrery.text.algorithms.unigram.seeds import propose
+from orrery.text.algorithms.unigram.substrings import LONGEST, Words, substrings
+from orrery.text.algorithms.unigram.training import State, bounded, digamma, learn, logarithms, losses, spelled
 from orrery.text.train import train_tokenizer
-from orrery.text.unigram import training
-from orrery.text.unigram.paths import Edges, Paths
-from orrery.text.unigram.seeds import propose
-from orrery.text.unigram.substrings import LONGEST, Words, substrings
-from orrery.text.unigram.training import State, bounded, digamma, learn, logarithms, losses, spelled
 
 COUNTS = st.dictionaries(st.text("abc", min_size=1, max_size=7), st.integers(1, 9), min_size=1, max_size=8)
 MORE = st.sets(st.text("abc", min_size=2, max_size=4), max_size=12)

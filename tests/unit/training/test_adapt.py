@@ -6,9 +6,9 @@ from tests.unit.training.test_begin import recipe, trained
 
 from orrery.cli.program import run as main
 from orrery.errors import UsageError
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
-from orrery.training.assemble import assemble
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
+from orrery.runs.assemble import assemble
 from orrery.tuning.lora import LoRA
 from tiny_models import saved
 
@@ -23,7 +23,7 @@ def base(tmp_path):
 
 def test_the_adapter_alone_learns_and_the_run_ends_with_it(base, tmp_path):
     from orrery.runs.execute import make_parts
-    from orrery.saving.final import writer
+    from orrery.runs.final import writer
     from orrery.training.folder import open_run_folder
     from orrery.training.loop import Trainer
 

@@ -9,16 +9,16 @@ import torch
 
 import orrery
 from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
 from orrery.laws.models import random_ids
 from orrery.models.model import LANGUAGE_MODEL
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
+from orrery.recipes.read import as_yaml, check_recipe
+from orrery.runs.assemble import assemble
 from orrery.runs.execute import make_parts
 from orrery.text.train import train_tokenizer
-from orrery.training.assemble import assemble
 from orrery.training.folder import open_run_folder
 from orrery.training.loop import Trainer
-from orrery.training.recipes import as_yaml, check_recipe
 from tiny_models import TEXT, TOKENIZER, saved
 
 
@@ -96,11 +96,11 @@ def test_frozen_parts_keep_their_bytes_and_the_others_learn(base, tmp_path):
 
 @pytest.mark.parametrize(("family", "kind"), [("bert", "sequence"), ("llama", "sequence"), ("t5", "token")])
 def test_a_new_head_on_an_encoder_a_decoder_and_an_encoder_decoder(tmp_path, family, kind):
+    from orrery.exchange.saving.save import save_model
     from orrery.families import load_family
     from orrery.objectives.causal import CausalLanguageModel
-    from orrery.saving.save import save_model
-    from orrery.training.begin import base_of
-    from orrery.training.building import prepared, read_spec
+    from orrery.runs.begin import base_of
+    from orrery.runs.building import prepared, read_spec
 
     rules = load_family(family)
     folder = tmp_path / family

@@ -9,15 +9,15 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from orrery.cli.program import run
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.save import save_model
 from orrery.language_model.load import load
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
+from orrery.recipes.read import as_yaml, check_recipe
+from orrery.runs.assemble import assemble
 from orrery.runs.execute import make_parts
-from orrery.saving.final import writer
-from orrery.saving.save import save_model
+from orrery.runs.final import writer
 from orrery.text.chat.formats import ChatFormat
-from orrery.training.assemble import assemble
-from orrery.training.recipes import as_yaml, check_recipe
 from tiny_models import CONFIGS, TOKENIZER, saved, tiny
 
 CHATS = [

@@ -6,7 +6,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.nn.inputs import Tokens
 from orrery.objectives import Objective, Term
-from orrery.training.assemble import owned
+from orrery.runs.assemble import owned
 from orrery.training.contract import checked_sums, checked_value, finished_batch
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 import programs
+from orrery.recipes.config import Recipe
 from orrery.runs import execute as executing
-from orrery.training.config import Recipe
 from orrery.training.denormals import are_zero, denormals_as_zero
 from orrery.training.progress import Silent
 from stand_ins import stand_in
 
 PROGRAM = """
 import torch
-from orrery.training.config import Recipe
+from orrery.recipes.config import Recipe
 from orrery.training.denormals import denormals_as_zero
 torch.set_num_threads(2)
 with denormals_as_zero():

@@ -3,8 +3,8 @@
 import pytest
 
 from orrery.errors import UsageError
-from orrery.training.assemble import assemble
-from orrery.training.recipes import check_recipe
+from orrery.recipes.read import check_recipe
+from orrery.runs.assemble import assemble
 from tiny_models import TEXT
 
 

@@ -11,12 +11,12 @@ import pytest
 from orrery.checkpoints.store import CheckpointStore
 from orrery.cli.train.app import plan, run
 from orrery.errors import UsageError
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import as_yaml, check_recipe, load_recipe, set_dotted
+from orrery.runs.assemble import assemble
 from orrery.runs.conclusion import conclusion, epochs
 from orrery.runs.execute import execute
-from orrery.training.assemble import assemble
-from orrery.training.config import Recipe
 from orrery.training.progress import Silent
-from orrery.training.recipes import as_yaml, check_recipe, load_recipe, set_dotted
 
 LETTERS = {"abc": "abcabdcab ", "xyz": "xyzzyxzyx "}
 

@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.nn.heads import Last, Mean
-from orrery.reading.read import read
+from orrery.recipes.read import check_recipe
+from orrery.runs.assemble import assemble
 from orrery.runs.execute import make_parts
-from orrery.saving.save import save_model
 from orrery.text.special import framed_tokenizer
-from orrery.training.assemble import assemble
 from orrery.training.folder import open_run_folder
 from orrery.training.loop import Trainer
-from orrery.training.recipes import check_recipe
 from tiny_models import TOKENIZER, randomised
 
 FRAMED = framed_tokenizer(TOKENIZER, "bert")

@@ -11,7 +11,7 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family, names, spec_of
 from orrery.models.meta_device import build_on_meta
 from orrery.nn.linear.block_diagonal import BlockDiagonal
-from orrery.training.config import AdamWSettings, MuonSettings, SgdSettings
+from orrery.recipes.config import AdamWSettings, MuonSettings, SgdSettings
 from orrery.training.optimizers import build_optimizer, restore_optimizer, undecayed
 from orrery.training.state import Learner
 from orrery.tuning import from_json

@@ -5,8 +5,8 @@ import torch
 from safetensors.torch import load_file
 
 from one_verb import run
-from orrery.accounting import flops
 from orrery.cli.train.app import train
+from orrery.training import operations as flops
 from simulated_card import simulated_card
 
 RECIPE = """

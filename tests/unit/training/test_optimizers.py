@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from orrery.data.seeds import derive_seed
+from orrery.data.batches.seeds import derive_seed
 from orrery.errors import ModelFileError
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer

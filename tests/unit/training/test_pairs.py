@@ -11,7 +11,7 @@ import torch
 
 from orrery.checkpoints.store import CheckpointStore
 from orrery.cli.train.app import plan, run
-from orrery.data.pair_batches import pair_batch
+from orrery.data.batches.pairs import pair_batch
 from orrery.data.sources.text import text_of
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
@@ -21,9 +21,9 @@ from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.residual import Dropout
 from orrery.nn.spec import to_json, traverse
 from orrery.objectives._from_source import FromSource
-from orrery.training.assemble import assemble
-from orrery.training.config import Recipe
-from orrery.training.recipes import as_yaml, check_recipe, load_recipe, set_dotted
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import as_yaml, check_recipe, load_recipe, set_dotted
+from orrery.runs.assemble import assemble
 
 WIDTHS: dict[str, dict[str, Any]] = {
     "rnnsearch": {"hidden_size": 12},

@@ -8,14 +8,14 @@ import torch
 import torch.distributed as dist
 
 from orrery.errors import MachineError, UsageError
-from orrery.evaluation.resampled import mean_of
-from orrery.finetuning import seeds as finetuning
-from orrery.finetuning.findings import Findings
+from orrery.recipes.read import check_recipe
+from orrery.scores.resampled import mean_of
+from orrery.tasks.finetuning import seeds as finetuning
+from orrery.tasks.finetuning.findings import Findings
 from orrery.training.distributed import Alone, Group, find_ranks, own_device
 from orrery.training.loop import Outcome
 from orrery.training.processes import environment_number, leads, processes
 from orrery.training.progress import Lines, Silent, find_reporter
-from orrery.training.recipes import check_recipe
 
 TASK = {
     "name": "t",

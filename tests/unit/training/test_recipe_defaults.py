@@ -9,14 +9,14 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from orrery.data.sources import SOURCES
-from orrery.ladder import settings  # noqa: F401 - its section is read
 from orrery.metrics import METRICS
 from orrery.models.heads import HEADS
 from orrery.objectives import OBJECTIVES
+from orrery.recipes import config  # noqa: F401 - their sections are read
 from orrery.rewards import REWARDS
 from orrery.schema.section import Section
-from orrery.stages import recipe  # noqa: F401 - its sections are read
-from orrery.training import config, word_vector_recipe  # noqa: F401 - their sections are read
+from orrery.studies.ladder import settings  # noqa: F401 - its section is read
+from orrery.studies.stages import recipe  # noqa: F401 - its sections are read
 
 TABLE = Path(__file__).parents[2] / "data" / "recipe_defaults.json"
 
@@ -30,7 +30,9 @@ def sections(base=Section):
         # Settings of pipelines and views and files of machines are no part of a recipe; they are there where another
         # test asked for one.
         part = section.__module__.startswith("orrery.")
-        if part and not section.__module__.startswith(("orrery.pipelines.", "orrery.views.", "orrery.accounting.")):
+        if part and not section.__module__.startswith(
+            ("orrery.tasks.pipelines.", "orrery.page.views.", "orrery.planning.")
+        ):
             yield section
         yield from sections(section)
 

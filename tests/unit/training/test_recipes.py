@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from orrery.errors import UsageError
-from orrery.training.recipes import as_yaml, config_hash, load_recipe, plain, refuse_changes
+from orrery.recipes.read import as_yaml, config_hash, load_recipe, plain, refuse_changes
 from training_toy import toy_recipe
 
 
@@ -92,7 +92,7 @@ def test_resume_names_the_changed_key_and_lets_the_watching_change() -> None:
 
 
 def test_configuration_does_not_import_torch() -> None:
-    code = "import sys, orrery.training.recipes; sys.exit('torch' in sys.modules)"
+    code = "import sys, orrery.recipes.read; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

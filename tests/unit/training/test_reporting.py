@@ -10,15 +10,15 @@ import pytest
 import torch
 from rich.console import Console
 
+from orrery.recipes.read import check_as, check_recipe, config_hash, plain
+from orrery.recipes.word_vectors import WordVectorRecipe
+from orrery.runs.word_vectors import settings_of
 from orrery.training import distributed
 from orrery.training.distributed import Group
 from orrery.training.folder import open_run_folder, surroundings
 from orrery.training.loop import Trainer
 from orrery.training.progress import Bar
-from orrery.training.recipes import check_as, check_recipe, config_hash, plain
 from orrery.training.signals import StopSignals
-from orrery.training.word_vector_recipe import WordVectorRecipe
-from orrery.training.word_vectors import settings_of
 from training_toy import toy_parts, toy_recipe
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from orrery.data.rollouts import Rollouts
+from orrery.data.batches.rollouts import Rollouts
 from orrery.errors import DataError, RunError, UsageError
+from orrery.recipes.read import check_recipe
 from orrery.rewards import Reward
-from orrery.training.recipes import check_recipe
 from orrery.training.rollouts import Judge, refuse_lost_tokens, step_pieces
 from rollout_toy import HOW, judge, moved, prompts, world
 

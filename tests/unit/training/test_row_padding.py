@@ -6,8 +6,8 @@ import pytest
 from tokenizers import Tokenizer as Library
 from tokenizers.models import WordLevel
 
+from orrery.runs.padding import with_padding
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
-from orrery.training.padding import with_padding
 
 WORDS = ("</s>", "<unk>", "<pad>", "<s>", "cat")
 

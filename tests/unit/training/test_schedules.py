@@ -1,6 +1,6 @@
 import pytest
 
-from orrery.training.config import Recipe
+from orrery.recipes.config import Recipe
 from orrery.training.schedules import build_schedule
 from training_toy import toy_recipe
 

@@ -6,11 +6,11 @@ import pytest
 
 from orrery.checkpoints.store import CheckpointStore
 from orrery.cli.train.app import run
-from orrery.data.prepare import prepare
+from orrery.data.shards.prepare import prepare
 from orrery.errors import DataError, UsageError
+from orrery.recipes.read import as_yaml, check_recipe, load_recipe
+from orrery.runs.assemble import assemble, validation
 from orrery.text.train import train_tokenizer
-from orrery.training.assemble import assemble, validation
-from orrery.training.recipes import as_yaml, check_recipe, load_recipe
 
 TEXT = "".join(f"line {number * 37 % 101} of a text that teaches little.\n" for number in range(200))
 

@@ -10,15 +10,15 @@ import pytest
 from battery import world
 from orrery.data.sources.text import SplitSettings, TextSettings, TextSource
 from orrery.errors import DataError, MachineError, ModelFileError, OrreryError, RunError, UsageError
+from orrery.recipes.config import TokenizerSettings
+from orrery.recipes.read import check_as, check_recipe, set_dotted
+from orrery.recipes.word_vectors import WordVectorRecipe
+from orrery.runs.building import make_tokenizer
 from orrery.runs.conclusion import conclusion
-from orrery.training.building import make_tokenizer
-from orrery.training.config import TokenizerSettings
+from orrery.runs.word_vectors import train_word_vectors
 from orrery.training.folder import RunFolder
 from orrery.training.precision import find_device
 from orrery.training.progress import Silent
-from orrery.training.recipes import check_as, check_recipe, set_dotted
-from orrery.training.word_vector_recipe import WordVectorRecipe
-from orrery.training.word_vectors import train_word_vectors
 from training_toy import toy_recipe
 
 

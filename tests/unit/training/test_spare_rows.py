@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
-from orrery.saving.save import save_model
-from orrery.training.assemble import assemble
-from orrery.training.growing import vocabulary_tensors
+from orrery.runs.assemble import assemble
+from orrery.runs.growing import vocabulary_tensors
 from tiny_models import TOKENIZER, randomised
 from unit.training.test_chat_runs import recipe
 
@@ -89,7 +89,7 @@ def test_a_tokenizer_without_new_tokens_leaves_spare_rows_as_they_are(tmp_path):
     values = settings.model_dump(mode="json", by_alias=True)
     for key in ("data", "objective", "batches"):
         values.pop(key)
-    from orrery.training.recipes import check_recipe
+    from orrery.recipes.read import check_recipe
 
     made = assemble(check_recipe({**values, "data": plain, "batches": {"length": 16, "size": 2}}, "a test"))
     before, after = tables(read(folder).model), tables(made.parts.model)

@@ -3,9 +3,9 @@
 import pytest
 
 from orrery.errors import DataError, UsageError
-from orrery.training.building import make_tokenizer
-from orrery.training.config import TokenizerSettings
-from orrery.training.recipes import check_recipe
+from orrery.recipes.config import TokenizerSettings
+from orrery.recipes.read import check_recipe
+from orrery.runs.building import make_tokenizer
 
 FILMS, NOVELS = "a stirring film\na dull film\n" * 30, "it was a bright morning in may\n" * 30
 

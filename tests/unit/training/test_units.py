@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from orrery.errors import DataError
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.finetuning.recipe import Request, recipe_for
 from orrery.language_model.load import load
 from orrery.nn.heads import InUnits
-from orrery.pipelines import pipeline
+from orrery.runs.assemble import assemble
 from orrery.runs.execute import execute
-from orrery.saving.save import save_model
+from orrery.tasks.finetuning.recipe import Request, recipe_for
+from orrery.tasks.pipelines import pipeline
 from orrery.text.special import framed_tokenizer
-from orrery.training.assemble import assemble
 from orrery.training.progress import Silent
 from orrery.training.units import in_own_units, unit_of
 from tiny_models import ENCODERS, TOKENIZER, randomised

@@ -10,15 +10,15 @@ import orrery
 from orrery import tuning
 from orrery.cli.program import run as main
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.own import save_own
 from orrery.generation.generate import generate
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.inspection.trace import trace
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
-from orrery.saving.own import save_own
-from orrery.training.begin import base_of
-from orrery.training.config import ModelSettings
+from orrery.recipes.config import ModelSettings
+from orrery.runs.begin import base_of
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise
 from tiny_models import ALL, TOKENIZER, saved, tiny

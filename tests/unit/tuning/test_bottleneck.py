@@ -6,14 +6,14 @@ from torch.nn import functional as F
 
 from orrery import tuning
 from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.own import save_own
 from orrery.families import load_family
 from orrery.generation.generate import generate
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
-from orrery.saving.own import save_own
 from orrery.tuning.bottleneck import Bottleneck, BottleneckNetwork
 from orrery.tuning.lora import LoRA
 from tiny_models import ALL, TOKENIZER, randomised, tiny

@@ -9,13 +9,13 @@ from torch.nn import functional as F
 
 from orrery import tuning
 from orrery.errors import UsageError
+from orrery.exchange.reading.read import read
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.own import save_own
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.attention.stored_pattern import stored_pattern
-from orrery.reading.read import read
-from orrery.reading.weights import weights_of
-from orrery.saving.own import save_own
-from orrery.saving.save import save_model
 from orrery.tuning.prefix import Prefix
 from tiny_models import ALL, TOKENIZER, randomised, tiny
 

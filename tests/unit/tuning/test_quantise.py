@@ -10,10 +10,10 @@ from torch.nn import functional as F
 
 from orrery import tuning
 from orrery.errors import UsageError
-from orrery.exporting.export import export_hf
+from orrery.exchange.exporting.export import export_hf
+from orrery.exchange.reading.read import Stored, read
+from orrery.exchange.saving.own import save_own
 from orrery.kernels.compiled import has_openmp
-from orrery.reading.read import Stored, read
-from orrery.saving.own import save_own
 from orrery.tuning import _stored
 from orrery.tuning._registry import from_json
 from orrery.tuning._whole_numbers import group_of, rounded, written_out

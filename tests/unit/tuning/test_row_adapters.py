@@ -7,6 +7,10 @@ import pytest
 import torch
 
 from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading.adapters import read_adapters, read_pairs
+from orrery.exchange.reading.read import Stored, read
+from orrery.exchange.saving.own import save_own
+from orrery.exchange.saving.save import save_model
 from orrery.generation.compiled_step import stepping
 from orrery.generation.engine import Engine
 from orrery.generation.generate import generate
@@ -14,10 +18,6 @@ from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import GREEDY, sampler
 from orrery.laws.evidence import deviation
-from orrery.reading.adapters import read_adapters, read_pairs
-from orrery.reading.read import Stored, read
-from orrery.saving.own import save_own
-from orrery.saving.save import save_model
 from orrery.tuning import RowAdapters, lora_pairs, merge
 from orrery.tuning.lora import LoRA
 from orrery.tuning.peft import save_adapter

@@ -12,13 +12,13 @@ from torch import nn
 from orrery import tuning
 from orrery.checkpoints.tensors import read_tensors
 from orrery.errors import ModelFileError, UsageError
-from orrery.exporting.export import export_gguf, export_hf
+from orrery.exchange.exporting.export import export_gguf, export_hf
+from orrery.exchange.reading.read import Stored, read
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.own import save_own
+from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.language_model.load import load
-from orrery.reading.read import Stored, read
-from orrery.reading.weights import weights_of
-from orrery.saving.own import save_own
-from orrery.saving.save import save_model
 from orrery.tuning import Transform
 from orrery.tuning._registry import KINDS
 from orrery.tuning.lora import LoRA

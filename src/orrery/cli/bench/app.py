@@ -29,7 +29,7 @@ def limits(*, threads: Threads = None, json: JsonFile = None, overwrite: bool = 
     overwrite
         Replace the file.
     """
-    from orrery.bench.machine import measure_machine, rows_of
+    from orrery.studies.bench.machine import measure_machine, rows_of
 
     target = _output(json, overwrite)
     _take_threads(threads)
@@ -96,17 +96,17 @@ def generate(
     overwrite
         Replace these files.
     """
-    from orrery.bench.rounds import Case
-    from orrery.bench.shapes import check_model
-    from orrery.bench.subjects import check_peers
+    from orrery.studies.bench.rounds import Case
+    from orrery.studies.bench.shapes import check_model
+    from orrery.studies.bench.subjects import check_peers
 
     check_model(model)
     check_peers(peer)
     numbers, drawn = _output(json, overwrite), _output(page, overwrite)
     _take_threads(threads)
-    from orrery.bench import report
-    from orrery.bench.generating import bench_generate
-    from orrery.bench.machine import measure_machine
+    from orrery.studies.bench import report
+    from orrery.studies.bench.generating import bench_generate
+    from orrery.studies.bench.machine import measure_machine
 
     cases = [Case(rows, prompt, new) for rows in batch] + ([Case(1, prefill, 1)] if prefill else [])
     found = bench_generate(model, dtype, cases, peer, type, rounds, measure_machine, _say)

@@ -14,7 +14,7 @@ from orrery.errors import UsageError
 
 if TYPE_CHECKING:
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.data.filters import Filtered, Rule
+    from orrery.data.cleaning.filters import Filtered, Rule
     from orrery.data.records import Document
 
 PATIENCE, PAUSE = 2.0, 10.0
@@ -68,9 +68,9 @@ def clean(
     """
     from orrery.checkpoints.outputs import OutputFile, refuse_same
     from orrery.cli.progress import watched
-    from orrery.data.columns_that_count import plain
+    from orrery.data.cleaning.filters import Filtered
     from orrery.data.corpora import read_corpus
-    from orrery.data.filters import Filtered
+    from orrery.data.rows.columns_that_count import plain
 
     rules = _rules(exact, near, filters, drop_matching)
     target = OutputFile(output, inputs=[source], overwrite=overwrite)
@@ -107,8 +107,8 @@ def _told_apart(documents: "Iterable[Document]", column: str, others: Sequence[s
     Raises:
         DataError: a column that is named is not there.
     """
-    from orrery.data.columns_that_count import counted_columns, meaning
     from orrery.data.readers.columns import check_columns
+    from orrery.data.rows.columns_that_count import counted_columns, meaning
 
     told: list[str] | None = None
     for document in documents:
@@ -126,9 +126,9 @@ def _told_apart(documents: "Iterable[Document]", column: str, others: Sequence[s
 
 def _rules(exact: bool, near: float | None, filters: str | None, drop_matching: str | None) -> "list[Rule]":
     """Return the rules in order, the cheap ones first."""
-    from orrery.data.duplicates import ExactDuplicates
-    from orrery.data.filters import Matching, parse_rules
-    from orrery.data.near_duplicates import NearDuplicates
+    from orrery.data.cleaning.duplicates import ExactDuplicates
+    from orrery.data.cleaning.filters import Matching, parse_rules
+    from orrery.data.cleaning.near_duplicates import NearDuplicates
 
     rules: list[Rule] = []
     if exact:

@@ -15,7 +15,7 @@ from orrery.cli.places import RUN_OR_PATH
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from orrery.data.prepare import Progress
+    from orrery.data.shards.prepare import Progress
 
 PATIENCE = 2.0
 """Seconds before anything is shown."""
@@ -61,10 +61,10 @@ def prepare(
     """
     from orrery.checkpoints.lock import NAME as LOCK
     from orrery.checkpoints.outputs import OutputFolder
-    from orrery.data.large_text import Reading
-    from orrery.data.prepare import prepare
-    from orrery.data.shard_index import NAME, Index
-    from orrery.data.shared_text import notes_on_shards
+    from orrery.data.cleaning.shared_text import notes_on_shards
+    from orrery.data.shards.index import NAME, Index
+    from orrery.data.shards.large_text import Reading
+    from orrery.data.shards.prepare import prepare
     from orrery.errors import UsageError
     from orrery.text import load_tokenizer
 
@@ -98,7 +98,7 @@ def verify(folder: Path, /) -> None:
     folder
         A folder that `orrery data prepare` wrote.
     """
-    from orrery.data.shard_index import verify
+    from orrery.data.shards.index import verify
 
     print(f"{folder}: {verify(folder):,} tokens, every shard as it was written")
 

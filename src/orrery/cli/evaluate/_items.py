@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from orrery.checkpoints.outputs import OutputFile
+    from orrery.evaluation.evaluated import Done, Evaluated
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.evaluated import Done, Evaluated
 
 _FIRST = "Only the first so many items, of each group where there are groups."
 _BATCH = "Rows computed at once."
@@ -70,7 +70,7 @@ def carry_out(
         found = evaluate(lm, line.now)
         overlap = None
         if training is not None:
-            from orrery.data.contamination import overlap as find
+            from orrery.data.cleaning.contamination import overlap as find
 
             overlap = find(found.items, training, lambda count: line.now(f"{count:,} training documents read"))
     _print(found, trust)
@@ -125,6 +125,6 @@ def _write(file: "OutputFile", facts: dict[str, Any]) -> None:
 
 def limits_of(seconds: float, memory: int) -> Any:
     """Return the limits of the sandbox from the flags of a command line."""
-    from orrery.evaluation.sandbox.verdict import MIB, Limits
+    from orrery.sandbox.verdict import MIB, Limits
 
     return Limits(**{**asdict(Limits()), "seconds": seconds, "memory": memory * MIB})

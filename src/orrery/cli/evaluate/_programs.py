@@ -13,7 +13,7 @@ from orrery.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orrery.tasks.programs import Task
+    from orrery.evaluation.benchmarks.programs import Task
 
 _K = "The k of pass@k, with commas between."
 _DRAWN = "Programs drawn for each problem, at least as many as the greatest k."
@@ -53,8 +53,8 @@ def run_programs(
         MachineError: this machine cannot isolate generated code; no model is loaded for it.
         UsageError: a k that is no whole number from 1.
     """
-    from orrery.evaluation.sandbox import isolation
-    from orrery.tasks.programs import Drawing, evaluate_programs
+    from orrery.evaluation.benchmarks.programs import Drawing, evaluate_programs
+    from orrery.sandbox import isolation
 
     ks = [_whole(part) for part in how.k.split(",")]
     isolation()

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from orrery.cli.numbers import COUNT, SEED
 
 if TYPE_CHECKING:
-    from orrery.evaluation.resampled import Resampled
+    from orrery.scores.resampled import Resampled
 
 _CONFIDENCE = "Print the 95 % interval of each score, from examples drawn anew."
 _SAMPLES = "How often examples are drawn anew, or outputs swapped."
@@ -35,7 +35,7 @@ def print_scores(scores: "Sequence[Resampled]", others: "Sequence[Resampled] | N
     Raises:
         DataError: there is only one example, of which nothing can be drawn anew.
     """
-    from orrery.evaluation.resampling import interval, paired_bootstrap, paired_randomisation
+    from orrery.scores.resampling import interval, paired_bootstrap, paired_randomisation
 
     how = (trust.samples, trust.seed)
     for place, score in enumerate(scores):

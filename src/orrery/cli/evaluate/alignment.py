@@ -33,9 +33,9 @@ def alignment(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
+    from orrery.evaluation.benchmarks.alignment import evaluate_alignment
     from orrery.language_model.load import load
     from orrery.reports.status import waiting
-    from orrery.tasks.alignment import evaluate_alignment
 
     pairs = named_pairs(source, target, named)
     lm = load(model, device, dtype)

@@ -35,7 +35,7 @@ def answers(
         against: The answers of a second system, for paired tests.
         trust: How far the scores can be trusted.
     """
-    from orrery.evaluation.answers import answer_f1, exact_match
+    from orrery.scores.answers import answer_f1, exact_match
 
     file, right_file = two_files(predicted, gold, "answers")
     cells = read_cells(right_file, gold_column)

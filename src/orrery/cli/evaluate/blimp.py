@@ -33,7 +33,7 @@ def blimp(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.blimp import evaluate_blimp, read_blimp
+    from orrery.evaluation.benchmarks.blimp import evaluate_blimp, read_blimp
 
     names = [name.strip() for name in paradigms.split(",") if name.strip()]
     questions, phenomena = read_blimp(file, items.first, names)

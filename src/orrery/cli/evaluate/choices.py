@@ -23,7 +23,7 @@ def choices(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.choices import evaluate_choices, read_questions
+    from orrery.evaluation.benchmarks.choices import evaluate_choices, read_questions
 
     questions = read_questions(data, items.first)
     carry_out(

@@ -38,7 +38,7 @@ def gsm8k(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.gsm8k import evaluate_gsm8k, read_problems
+    from orrery.evaluation.benchmarks.gsm8k import evaluate_gsm8k, read_problems
 
     if examples is not None and not shots:
         raise UsageError("--examples with --shots 0: no example is shown", "--shots 5, or leave out --examples")

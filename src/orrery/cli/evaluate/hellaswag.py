@@ -22,8 +22,8 @@ def hellaswag(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.choices import evaluate_choices
-    from orrery.tasks.hellaswag import read_hellaswag
+    from orrery.evaluation.benchmarks.choices import evaluate_choices
+    from orrery.evaluation.benchmarks.hellaswag import read_hellaswag
 
     questions = read_hellaswag(data, items.first)
     carry_out(

@@ -32,7 +32,7 @@ def humaneval(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.programs import read_humaneval
+    from orrery.evaluation.benchmarks.programs import read_humaneval
 
     tasks = read_humaneval(file, items.first)
     run_programs(model, [file], tasks, programs, items, trust, task="humaneval", template="prompt", shots=0)

@@ -14,7 +14,7 @@ from orrery.errors import DataError
 
 if TYPE_CHECKING:
     from orrery.cli.evaluate._cells import Cell
-    from orrery.evaluation.resampled import Additive
+    from orrery.scores.resampled import Additive
 
 Labels = list[str] | list[frozenset[str]]
 
@@ -39,7 +39,7 @@ def labels(
         against: The labels of a second system, for paired tests.
         trust: How far the scores can be trusted.
     """
-    from orrery.evaluation.classification import by_label
+    from orrery.scores.classification import by_label
 
     files = [*two_files(predicted, gold, "labels"), *([] if against is None else [against])]
     cells = [read_cells(file, column) for file in files]
@@ -59,8 +59,8 @@ def labels(
 
 
 def _scores(predicted: Labels, gold: Labels, known: list[str]) -> "list[Additive]":
-    from orrery.evaluation.classification import accuracy, f1, matthews
-    from orrery.evaluation.precision_recall import AVERAGES
+    from orrery.scores.classification import accuracy, f1, matthews
+    from orrery.scores.precision_recall import AVERAGES
 
     several = isinstance(gold[0], frozenset)
     scores = [accuracy(predicted, gold), *(f1(predicted, gold, average, known) for average in AVERAGES)]
@@ -68,7 +68,7 @@ def _scores(predicted: Labels, gold: Labels, known: list[str]) -> "list[Additive
 
 
 def _print_mcnemar(ours: "Additive", theirs: "Additive") -> None:
-    from orrery.evaluation.mcnemar import mcnemar
+    from orrery.scores.mcnemar import mcnemar
 
     right = [[bool(share) for share in score.sums[:, 0]] for score in (ours, theirs)]
     print(mcnemar(*right))

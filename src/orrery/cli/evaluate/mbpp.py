@@ -38,7 +38,7 @@ def mbpp(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.programs import read_mbpp, with_examples
+    from orrery.evaluation.benchmarks.programs import read_mbpp, with_examples
 
     if bool(shots) != (examples is not None):
         raise UsageError("give --shots and --examples, or neither", "--shots 3 --examples FILE")

@@ -16,8 +16,8 @@ from orrery.cli.numbers import COUNT_OR_NONE
 from orrery.cli.places import MODEL
 
 if TYPE_CHECKING:
+    from orrery.evaluation.evaluated import Done, Evaluated
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.evaluated import Done, Evaluated
 
 
 def mmlu(
@@ -43,8 +43,8 @@ def mmlu(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.choices import evaluate_choices
-    from orrery.tasks.mmlu import chosen, prompted, read_items
+    from orrery.evaluation.benchmarks.choices import evaluate_choices
+    from orrery.evaluation.benchmarks.mmlu import chosen, prompted, read_items
 
     names = [name.strip() for name in subjects.split(",") if name.strip()]
     asked = chosen(read_items(data, split), names, items.first)

@@ -34,7 +34,7 @@ def numbers(
         against: The numbers of a second system, for paired tests.
         trust: How far the scores can be trusted.
     """
-    from orrery.evaluation.regression import absolute_error, pearson, spearman, squared_error
+    from orrery.scores.regression import absolute_error, pearson, spearman, squared_error
 
     files = [*two_files(predicted, gold, "numbers"), *([] if against is None else [against])]
     cells = [read_cells(file, column) for file in files]

@@ -39,9 +39,9 @@ def perplexity(
     if (file is None) == (named is None):
         raise UsageError("give either --file or --set, not both and not neither", "--set tiny-shakespeare")
     from orrery.data.corpora import read_corpus
+    from orrery.evaluation.perplexity import evaluate_perplexity
     from orrery.language_model.load import load
     from orrery.reports.status import waiting
-    from orrery.tasks.perplexity import evaluate_perplexity
 
     texts = [document.text for document in read_corpus(named or str(file))]
     lm = load(model, device, dtype)

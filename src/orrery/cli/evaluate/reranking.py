@@ -11,8 +11,8 @@ from orrery.cli.evaluate._trust import PLAIN, Trust
 from orrery.cli.places import DATA, MODEL
 
 if TYPE_CHECKING:
+    from orrery.evaluation.evaluated import Done, Evaluated
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.evaluated import Done, Evaluated
 
 
 def reranking(
@@ -31,7 +31,7 @@ def reranking(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.reranking import evaluate_reranking, read_candidates
+    from orrery.evaluation.benchmarks.reranking import evaluate_reranking, read_candidates
 
     queries = read_candidates(data)[: items.first]
 

@@ -12,8 +12,8 @@ from orrery.cli.evaluate._trust import PLAIN, Trust
 from orrery.cli.places import DATA, MODEL
 
 if TYPE_CHECKING:
+    from orrery.evaluation.evaluated import Done, Evaluated
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.evaluated import Done, Evaluated
 
 
 def retrieval(
@@ -40,8 +40,8 @@ def retrieval(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.data.retrieval_sets import first_queries, read_retrieval
-    from orrery.tasks.retrieval import evaluate_retrieval
+    from orrery.data.rows.retrieval_sets import first_queries, read_retrieval
+    from orrery.evaluation.benchmarks.retrieval import evaluate_retrieval
 
     given = first_queries(read_retrieval(data, split), items.first)
 

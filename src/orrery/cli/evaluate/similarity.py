@@ -12,8 +12,8 @@ from orrery.cli.evaluate._trust import PLAIN, Trust
 from orrery.cli.places import DATA, MODEL
 
 if TYPE_CHECKING:
+    from orrery.evaluation.evaluated import Done, Evaluated
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.evaluated import Done, Evaluated
 
 
 def similarity(
@@ -38,7 +38,7 @@ def similarity(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.tasks.similarity import evaluate_similarity, read_judged
+    from orrery.evaluation.benchmarks.similarity import evaluate_similarity, read_judged
 
     pairs = read_judged(data, (first_text, second_text, score))[: items.first]
 

@@ -13,7 +13,7 @@ from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
-    from orrery.evaluation.entities import Scheme
+    from orrery.scores.entities import Scheme
 
 
 def tags(
@@ -34,8 +34,8 @@ def tags(
         against: The tags of a second system, for paired tests.
         trust: How far the scores can be trusted.
     """
-    from orrery.evaluation.entities import by_type, entity_f1
-    from orrery.evaluation.precision_recall import AVERAGES
+    from orrery.scores.entities import by_type, entity_f1
+    from orrery.scores.precision_recall import AVERAGES
 
     files = [*two_files(predicted, gold, "tags"), *([] if against is None else [against])]
     sides = [_read(file, scheme) for file in files]
@@ -54,7 +54,7 @@ def _read(file: Path, scheme: "Scheme") -> list[Cell]:
     """Return the sentences of a file. Raises `DataError` with the line of a tag that the scheme does not have."""
     from orrery.data.files import Faults
     from orrery.data.formats import read_sentences
-    from orrery.evaluation.entities import spans
+    from orrery.scores.entities import spans
 
     found = []
     for sentence in read_sentences(file, Faults()):

@@ -16,7 +16,7 @@ from orrery.cli.numbers import ONE_OR_MORE
 from orrery.errors import MachineError, UsageError
 
 if TYPE_CHECKING:
-    from orrery.evaluation.resampled import Additive
+    from orrery.scores.resampled import Additive
 
 Metric = Literal["bleu", "chrf", "ter", "rouge"]
 METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter", "rouge")
@@ -73,8 +73,8 @@ def text(
 
 def _scores(ours: list[str], theirs: list[list[str]], how: dict[str, dict[str, Any]]) -> "list[Additive]":
     """Return the scores of one system's texts; ``how`` has the metrics and their settings."""
-    from orrery.evaluation.rouge import corpus_rouge
-    from orrery.evaluation.translation import bleu, chrf, ter
+    from orrery.scores.rouge import corpus_rouge
+    from orrery.scores.translation import bleu, chrf, ter
 
     known = {"bleu": bleu, "chrf": chrf, "ter": ter}
     found = [known[metric](ours, *theirs, **settings) for metric, settings in how.items() if metric in known]

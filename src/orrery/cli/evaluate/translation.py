@@ -51,11 +51,11 @@ def translation(
     """
     from orrery.checkpoints.outputs import OutputFile
     from orrery.cli.translate import counting, one_line
-    from orrery.evaluation.resampling import refuse_one
+    from orrery.evaluation.benchmarks.translation import evaluate_translation
     from orrery.language_model.load import load
     from orrery.language_model.search import beams_for
     from orrery.reports.status import waiting
-    from orrery.tasks.translation import evaluate_translation
+    from orrery.scores.resampling import refuse_one
 
     inputs = [model, source, target]
     answers = OutputFile(output, inputs=inputs, overwrite=overwrite) if output is not None else None

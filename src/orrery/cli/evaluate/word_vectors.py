@@ -16,6 +16,6 @@ def word_vectors(model: Annotated[str, MODEL], /) -> None:
         model: A word2vec file, a run of word vectors, or a model, whose table of tokens is measured.
     """
     from orrery.cli.neighbours import print_measures
-    from orrery.reading.word_vectors import read_word_vectors
+    from orrery.exchange.reading.word_vectors import read_word_vectors
 
     print_measures(read_word_vectors(model, lambda line: print(line, file=sys.stderr)))

@@ -63,7 +63,7 @@ def train(
     """
     from orrery.checkpoints.outputs import OutputFolder
     from orrery.cli.progress import watched
-    from orrery.data.large_text import Reading, read_texts
+    from orrery.data.shards.large_text import Reading, read_texts
     from orrery.text.special import train_framed
     from orrery.text.tokenizer import FILES
 

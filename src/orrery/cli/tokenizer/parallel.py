@@ -8,7 +8,7 @@ from orrery.cli.tables import print_table
 from orrery.reports.status import waiting
 
 if TYPE_CHECKING:
-    from orrery.text.parallel import Pair
+    from orrery_course.tables.parallel import Pair
 
 COLUMNS = ("system", "side", "ids", "tokens", "bytes a token", "tokens a word", "unknown", "share")
 
@@ -19,7 +19,7 @@ def compare_parallel(
     """Train the systems of the table on two line-aligned files, print and return what they do to held-back lines."""
     from orrery.cli.tokenizer.compare import measures_row
     from orrery.data.corpora import read_pairs
-    from orrery.text import parallel
+    from orrery_course.tables import parallel
 
     with waiting() as line:
         line.now(f"reading {source} and {target}")

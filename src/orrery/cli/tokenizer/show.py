@@ -69,7 +69,7 @@ def _print_tokens(tokenizer: "Tokenizer", text: str) -> None:
 
 def _steps_of(tokenizer: "Tokenizer", best: int) -> Callable[[str], None]:
     """Return what prints the steps of one word; a tokenizer of whole words or characters has none."""
-    from orrery.text.sampling import lattice_of
+    from orrery.text.algorithms.sampling import lattice_of
 
     kind = tokenizer.definition["model"]["type"]
     if kind == "Unigram":
@@ -82,14 +82,14 @@ def _steps_of(tokenizer: "Tokenizer", best: int) -> Callable[[str], None]:
 
 
 def _merges(tokenizer: "Tokenizer", word: str) -> list[tuple[str, str]]:
-    from orrery.text.merges import merge_steps
+    from orrery.text.algorithms.merges import merge_steps
 
     steps = merge_steps(tokenizer.definition, word)
     return [(str(step), " ".join(map(visible, symbols))) for step, symbols in enumerate(steps)]
 
 
 def _matches(tokenizer: "Tokenizer", word: str) -> list[tuple[str, str]]:
-    from orrery.text.steps import longest_matches
+    from orrery.text.algorithms.steps import longest_matches
 
     rows = []
     for step, (piece, refused) in enumerate(longest_matches(tokenizer.definition, word), 1):

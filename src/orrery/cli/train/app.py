@@ -12,16 +12,16 @@ from orrery.cli.places import check_places
 from orrery.cli.train import stages as train_stages
 from orrery.cli.train import word_vectors as train_word_vectors
 from orrery.cli.train.asked import Asked
+from orrery.recipes.read import as_yaml, load_recipe
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, where_begun
-from orrery.stages.recipe import has_stages
+from orrery.studies.stages.recipe import has_stages
 from orrery.training.folder import CONFIG
 from orrery.training.processes import leads
-from orrery.training.recipes import as_yaml, load_recipe
 
 if TYPE_CHECKING:
-    from orrery.training.building import Assembled
-    from orrery.training.config import Recipe
+    from orrery.recipes.config import Recipe
+    from orrery.runs.building import Assembled
 
 BASE = "model.from"
 OTHERS = (
@@ -101,7 +101,7 @@ def _trained(recipe: "Recipe", asked: Asked) -> int:
     folder = asked.folder(recipe.name)
     check_places(recipe)
     if asked.dry_run:
-        from orrery.training.assemble import assemble
+        from orrery.runs.assemble import assemble
 
         print(plan(recipe, assemble(recipe), folder))
         return 0
@@ -121,9 +121,9 @@ def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:
     """Return what a run would do, line by line: parameters, tokens, operations, memory, arithmetic and folder."""
     import torch
 
-    from orrery.accounting.run_cost import run_cost
-    from orrery.accounting.training_compute import PETAFLOP_DAY
     from orrery.kernels.processor import this_processor
+    from orrery.planning.run_cost import run_cost
+    from orrery.planning.training_compute import PETAFLOP_DAY
     from orrery.training.precision import choose_precision, find_device
 
     settings, batches = recipe.training, recipe.batches

@@ -5,12 +5,12 @@ import os
 import yaml
 
 from orrery.cli.train.asked import Asked
-from orrery.stages.recipe import load_staged
+from orrery.studies.stages.recipe import load_staged
 
 
 def train(asked: Asked) -> int:
     """Carry out what the flags of ``orrery train`` ask of a recipe of stages; return the exit code."""
-    from orrery.stages.plan import plan
+    from orrery.studies.stages.plan import plan
 
     staged = load_staged(asked.config, asked.overrides, os.environ)
     folder = asked.folder(staged.name)
@@ -20,7 +20,7 @@ def train(asked: Asked) -> int:
     if asked.dry_run:
         print(plan(staged, folder))
         return 0
-    from orrery.stages.run import run_stages
+    from orrery.studies.stages.run import run_stages
     from orrery.training.progress import find_reporter
 
     def say(line: str) -> None:

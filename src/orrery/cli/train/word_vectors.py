@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from orrery.cli.train.asked import Asked
 from orrery.errors import UsageError
+from orrery.recipes.read import as_yaml, load_as, read_yaml, words_of
 from orrery.training.processes import processes
-from orrery.training.recipes import as_yaml, load_as, read_yaml, words_of
 
 if TYPE_CHECKING:
-    from orrery.training.word_vector_recipe import WordVectorRecipe
+    from orrery.recipes.word_vectors import WordVectorRecipe
 
 
 def makes_word_vectors(config: Path) -> bool:
@@ -20,7 +20,7 @@ def makes_word_vectors(config: Path) -> bool:
 
 def train(asked: Asked) -> int:
     """Carry out what the flags of ``orrery train`` ask of a recipe of word vectors."""
-    from orrery.training.word_vector_recipe import WordVectorRecipe
+    from orrery.recipes.word_vectors import WordVectorRecipe
 
     if asked.resume:
         message = "word vectors have no checkpoints to continue from: a training takes minutes"
@@ -41,9 +41,9 @@ def train(asked: Asked) -> int:
 def run(recipe: "WordVectorRecipe", folder: Path, *, overwrite: bool, config: Path) -> None:
     """Train into the folder, and say where the vectors lie."""
     from orrery.runs.conclusion import conclusion
+    from orrery.runs.word_vectors import train_word_vectors
     from orrery.training.folder import open_run_folder
     from orrery.training.progress import find_reporter
-    from orrery.training.word_vectors import train_word_vectors
 
     reporter = find_reporter()
     with open_run_folder(folder, overwrite=overwrite, inputs=[config, *words_of(recipe)]) as opened:
@@ -62,7 +62,7 @@ def plan(recipe: "WordVectorRecipe", folder: Path) -> str:
     """Return what a run would do, line by line: words, tables, memory and folder."""
     from orrery.models.word2vec.vocabulary import Vocabulary
     from orrery.reports.status import waiting
-    from orrery.training.word_vectors import sentences_of
+    from orrery.runs.word_vectors import sentences_of
 
     with waiting() as line:
         line.now(f"counting the words of {recipe.data.train}")

@@ -16,7 +16,7 @@ from orrery.schema.numbers import Count, Several
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
-    from orrery.data.rows import Row
+    from orrery.data.batches.padded_rows import Row
 
 NAME = "rows"
 """What the rows are called in metrics and tables."""
@@ -167,7 +167,7 @@ def examples_of(
     request: BatchRequest, train: "Sequence[Row]", held_back: "Sequence[Row]", notes: Sequence[str]
 ) -> Examples:
     """Return the batches of encoded rows."""
-    from orrery.data.rows import PaddedRows, SequentialRows
+    from orrery.data.batches.padded_rows import PaddedRows, SequentialRows
 
     source = PaddedRows(train, request.size, request.seed, request.tokens)
     windows = SequentialRows(held_back, request.size, request.tokens) if held_back else None
@@ -187,7 +187,7 @@ def examples_in(
         notes: what else is said.
         name: what rows are called in metrics and tables.
     """
-    from orrery.data.row_batches import padding_share
+    from orrery.data.batches.choosing_rows import padding_share
 
     padding = f"padding: {padding_share(source.lengths, source.batches):.1%} of the positions of the first epoch"
     return Examples(

@@ -214,7 +214,7 @@ class Source(ABC):
 
     def remarks(self) -> Sequence[str]:
         """Say before training what is odd about the data: what stands on both sides."""
-        from orrery.data.leaks import shared
+        from orrery.data.cleaning.leaks import shared
 
         return shared(*self.sides()).notes()
 

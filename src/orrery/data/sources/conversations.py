@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.data.conversation_notes import said_of, told_of_repeated
-from orrery.data.conversations import Conversation, Shape, read_conversations, refuse_untaught
+from orrery.data.rows.conversation_notes import said_of, told_of_repeated
+from orrery.data.rows.conversations import Conversation, Shape, read_conversations, refuse_untaught
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
 from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, examples_of, fingerprint_of
 from orrery.errors import DataError
@@ -13,7 +13,7 @@ from orrery.text.chat.messages import text_of
 from orrery.text.chat.of_run import templates_of_run
 
 if TYPE_CHECKING:
-    from orrery.data.rows import Row
+    from orrery.data.batches.padded_rows import Row
     from orrery.text.chat.segments import Rendered
 
 
@@ -23,7 +23,7 @@ ENDLESS = (
 
 
 class ConversationSettings(RowsSettings):
-    """Which conversations, in a shape that is found by their columns (`orrery.data.conversations`) or named.
+    """Which conversations, in a shape that is found by their columns (`orrery.data.rows.conversations`) or named.
 
     They are rendered with ``template``, one of Orrery's formats or a Jinja file; by default that of the model which
     the run begins from, else chatml. ``system`` is the system message of those that have none. All replies of the
@@ -120,7 +120,7 @@ class ConversationSource(Source):
         self, request: BatchRequest, conversations: Sequence[Conversation], what: str
     ) -> "tuple[list[Row], list[str]]":
         """Return the rows of conversations, and what to say of them."""
-        from orrery.data.rendering import ends_with_end, render, targets_of
+        from orrery.data.batches.rendering import ends_with_end, render, targets_of
 
         template, settings = request.template, self.settings
         found = [(each, render(template, each, settings.replies)) for each in conversations]
@@ -138,7 +138,7 @@ def fit(
     Raises:
         DataError: one does not, and none may be longer; its line is named.
     """
-    from orrery.data.rendering import cut_to
+    from orrery.data.batches.rendering import cut_to
 
     beyond = [(each, rendered) for each, rendered in found if len(rendered.ids) > length]
     if not beyond:
@@ -167,7 +167,7 @@ def packed_examples(
     request: BatchRequest, train: "Sequence[Row]", held_back: "Sequence[Row]", notes: Sequence[str]
 ) -> Examples:
     """Return batches of rows with several conversations each; those held back are measured one a row."""
-    from orrery.data.rows import PackedRows, SequentialRows
+    from orrery.data.batches.padded_rows import PackedRows, SequentialRows
 
     source = PackedRows(train, request.length, request.size, request.seed)
     tokens = sum(len(row["ids"]) for row in train)

@@ -7,15 +7,15 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from orrery.data.documents import unknown_share
-from orrery.data.label_notes import label_notes
-from orrery.data.labelled import Labelled, counted, find_columns, read_labelled, renamed
+from orrery.data.rows.label_notes import label_notes
+from orrery.data.rows.labelled import Labelled, counted, find_columns, read_labelled, renamed
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of, unseen
 from orrery.data.stratified import Classes, ranges
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
-    from orrery.data.rows import Row
+    from orrery.data.batches.padded_rows import Row
 
 
 class LabelledSettings(RowsSettings):
@@ -131,7 +131,7 @@ def classes_of(rows: Sequence[Labelled], every: int) -> Classes:
 
 def encoded(request: BatchRequest, rows: Sequence[Labelled], what: str) -> "tuple[list[Row], list[str]]":
     """Return rows as their fields, and what to say: how many texts were cut."""
-    from orrery.data.framing import cut_note, fitted
+    from orrery.data.batches.framing import cut_note, fitted
 
     tokenizer, numbers = request.required_tokenizer, {name: n for n, name in enumerate(request.labels)}
     firsts = tokenizer.encode_batch([row.text for row in rows])

@@ -5,15 +5,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.documents import unknown_share
-from orrery.data.labelled import PAIRS
-from orrery.data.pair_columns import KNOWN, find_pair_columns, read_column_pairs, spread
 from orrery.data.records import Pair
+from orrery.data.rows.labelled import PAIRS
+from orrery.data.rows.pair_columns import KNOWN, find_pair_columns, read_column_pairs, spread
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
-    from orrery.data.rows import Row
+    from orrery.data.batches.padded_rows import Row
 
 
 class MatchSettings(RowsSettings):
@@ -72,7 +72,7 @@ class MatchSource(Source):
         Raises:
             UsageError: a batch of one pair, which has nothing to tell it from.
         """
-        from orrery.data.match_batches import MatchBatches
+        from orrery.data.batches.matches import MatchBatches
         from orrery.data.sources._rows import examples_of
 
         if request.size < 2:
@@ -94,7 +94,7 @@ class MatchSource(Source):
 
 def encoded(request: BatchRequest, pairs: Sequence[Pair], what: str) -> "tuple[list[Row], list[str]]":
     """Return pairs as rows of fields, and what to say: how many texts were cut."""
-    from orrery.data.framing import cut_note, fitted
+    from orrery.data.batches.framing import cut_note, fitted
 
     tokenizer = request.required_tokenizer
     firsts = tokenizer.encode_batch([pair.source for pair in pairs])

@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from orrery.data.documents import unknown_share
-from orrery.data.pair_columns import find_pair_columns, read_column_pairs, spread
 from orrery.data.records import Document, Pair
+from orrery.data.rows.pair_columns import find_pair_columns, read_column_pairs, spread
 from orrery.data.sets import is_parallel
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import HeldBackSettings, examples_in, nothing, parted
@@ -129,7 +129,7 @@ class PairSource(Source):
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode both sides, leave out what is too long and say so, and make batches."""
-        from orrery.data.pair_batches import Ends, PairBatches, SequentialPairs
+        from orrery.data.batches.pairs import Ends, PairBatches, SequentialPairs
 
         end = request.required_tokenizer.special("end")
         ends = Ends(end if request.start is None else request.start, end)
@@ -152,7 +152,7 @@ class PairSource(Source):
 
     def _redraw(self, request: BatchRequest, pairs: Sequence[Ids], places: Sequence[int]) -> Callable[[int, int], Ids]:
         """Return what cuts a pair anew for a step; one that would not fit into a row then stays as it is."""
-        from orrery.data.recutting import Recutter, with_dropout
+        from orrery.data.batches.recutting import Recutter, with_dropout
 
         tokenizer, length = request.required_tokenizer, request.length
         sampler = with_dropout(tokenizer, self.bpe_dropout, "data.bpe_dropout")
@@ -175,7 +175,7 @@ def cut(
     what: str,
 ) -> tuple[list[tuple[list[int], list[int]]], list[str]]:
     """Return pairs whose sources have at most ``length`` tokens, and what to say."""
-    from orrery.data.framing import cut_note, fitted
+    from orrery.data.batches.framing import cut_note, fitted
 
     long = {n for n, (source, _) in enumerate(encoded) if len(source) > length}
     found = [

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from orrery.data.conversations import Conversation
 from orrery.data.documents import unknown_share
-from orrery.data.preferences import Columns, Preference, read_preferences
+from orrery.data.rows.conversations import Conversation
+from orrery.data.rows.preferences import Columns, Preference, read_preferences
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import RowsSettings, SplitSettings, divided, examples_in, fingerprint_of
 from orrery.errors import DataError
 from orrery.text.chat.messages import text_of as said_in
 
 if TYPE_CHECKING:
-    from orrery.data.preference_batches import Alone, Pair, Side
+    from orrery.data.batches.preferences import Alone, Pair, Side
     from orrery.text.chat.render import ChatTemplate
 
 PAIRS, UNPAIRED = "pairs", "unpaired"
@@ -109,7 +109,7 @@ class PreferenceSource(Source):
         Raises:
             DataError: a conversation is too long or cannot be said in the template, or no row is left.
         """
-        from orrery.data.preference_batches import PreferenceBatches, SequentialPreferences, mismatched, paired
+        from orrery.data.batches.preferences import PreferenceBatches, SequentialPreferences, mismatched, paired
 
         make: Callable[..., Any] = mismatched(request.length) if request.kind == UNPAIRED else paired
         train, notes = self._encoded(request, self.train, "training")
@@ -122,7 +122,7 @@ class PreferenceSource(Source):
 
     def _encoded(self, request: BatchRequest, rows: Sequence[Preference], what: str) -> "tuple[list[Any], list[str]]":
         """Return rows as ids that fit into those of a batch, and what to say."""
-        from orrery.data.preference_batches import Alone, Pair
+        from orrery.data.batches.preferences import Alone, Pair
 
         template, found, cut = request.template, list[Any](), 0
         for row in rows:
@@ -152,7 +152,7 @@ class PreferenceSource(Source):
 
 def sides_of(row: "Pair | Alone") -> "Sequence[Side]":
     """Return the sides of a row."""
-    from orrery.data.preference_batches import Pair
+    from orrery.data.batches.preferences import Pair
 
     return (row.chosen, row.rejected) if isinstance(row, Pair) else (row.side,)
 
@@ -163,8 +163,8 @@ def rendered(template: "ChatTemplate", conversation: Conversation) -> "Side":
     Raises:
         DataError: the template cannot say it, or says nothing of the reply.
     """
-    from orrery.data.preference_batches import Side
-    from orrery.data.rendering import render
+    from orrery.data.batches.preferences import Side
+    from orrery.data.batches.rendering import render
 
     found = render(template, conversation, "last")
     if True not in found.reply:
@@ -179,7 +179,7 @@ def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list
     Raises:
         DataError: one is longer, and that is refused.
     """
-    from orrery.data.preference_batches import Side
+    from orrery.data.batches.preferences import Side
 
     longest, prompt = max(len(side.ids) for side in sides), max(side.start for side in sides)
     if longest <= length:

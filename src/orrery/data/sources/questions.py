@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from orrery.data.documents import unknown_share
-from orrery.data.questions import Question, read_questions
+from orrery.data.rows.questions import Question, read_questions
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of
 from orrery.schema.numbers import Count, Positive
 
 if TYPE_CHECKING:
-    from orrery.data.rows import Row
+    from orrery.data.batches.padded_rows import Row
 
 
 class QuestionSettings(RowsSettings):
@@ -72,7 +72,7 @@ class QuestionSource(Source):
         self, request: BatchRequest, questions: Sequence[Question], what: str
     ) -> "tuple[list[Row], list[str]]":
         """Return the rows of questions, and what to say: how many windows there are, how many lack the answer."""
-        from orrery.data.windows import windows_of
+        from orrery.data.batches.windows import windows_of
 
         tokenizer, settings = request.required_tokenizer, self.settings
         rows: list[Row] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from orrery.data.prompts import Prompt, prompt_ids, read_prompts
+from orrery.data.rows.prompts import Prompt, prompt_ids, read_prompts
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
 from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, fingerprint_of
 from orrery.errors import DataError, UsageError
@@ -15,7 +15,7 @@ from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.of_run import template_of_run, templates_of_run
 
 if TYPE_CHECKING:
-    from orrery.data.rollouts import Asked
+    from orrery.data.batches.rollouts import Asked
     from orrery.text.chat.render import ChatTemplate
     from orrery.text.tokenizer import Tokenizer
 
@@ -111,7 +111,7 @@ class RolloutSource(Source):
             DataError: a prompt leaves no room for its answer.
             UsageError: a rollout is no whole number of prompts.
         """
-        from orrery.data.rollouts import Answers, How, Rollouts
+        from orrery.data.batches.rollouts import Answers, How, Rollouts
 
         settings = self.settings
         rows = request.size * settings.minibatches
@@ -146,7 +146,7 @@ def encoded(
     Raises:
         DataError: a prompt has no tokens, or is so long that prompt and answer pass the length of a row.
     """
-    from orrery.data.rollouts import Asked
+    from orrery.data.batches.rollouts import Asked
 
     ids = prompt_ids(prompts, request.required_tokenizer, template)
     room = request.length - settings.max_new_tokens

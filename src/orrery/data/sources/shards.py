@@ -48,14 +48,14 @@ class ShardSource(Source):
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the text that the shards were made of."""
-        from orrery.data.shard_index import finished
+        from orrery.data.shards.index import finished
 
         return finished(self.folder).source
 
     def remarks(self) -> Sequence[str]:
         """Say what the preparation found on both sides: documents, long lines."""
-        from orrery.data.shard_index import finished
-        from orrery.data.shared_text import notes_on_shards
+        from orrery.data.cleaning.shared_text import notes_on_shards
+        from orrery.data.shards.index import finished
 
         return notes_on_shards(finished(self.folder).shared, AGAIN)
 
@@ -65,8 +65,8 @@ class ShardSource(Source):
         Raises:
             DataError: the folder is unfinished, or another tokenizer made it.
         """
-        from orrery.data.batches import CropBatches
-        from orrery.data.shard_index import ShardSet
+        from orrery.data.batches.token_windows import CropBatches
+        from orrery.data.shards.index import ShardSet
 
         shards = ShardSet.open(self.folder, "train", request.required_tokenizer.fingerprint)
         train = CropBatches(shards, request.length, request.size, request.seed)
@@ -74,8 +74,8 @@ class ShardSource(Source):
 
     def _windows(self, request: BatchRequest) -> HeldBack | None:
         """Return windows over the validation shards, or None where the folder has none."""
-        from orrery.data.batches import SequentialWindows
-        from orrery.data.shard_index import ShardSet, finished
+        from orrery.data.batches.token_windows import SequentialWindows
+        from orrery.data.shards.index import ShardSet, finished
 
         shards = ShardSet.open(self.folder, "validation", request.required_tokenizer.fingerprint)
         if len(shards) < 2:

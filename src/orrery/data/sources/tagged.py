@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.documents import unknown_share
-from orrery.data.label_notes import label_notes
-from orrery.data.labelled import counted
+from orrery.data.rows.label_notes import label_notes
+from orrery.data.rows.labelled import counted
+from orrery.data.rows.tagged import Tagged, read_tagged
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of, unseen
-from orrery.data.tagged import Tagged, read_tagged
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
-    from orrery.data.rows import Row
+    from orrery.data.batches.padded_rows import Row
     from orrery.text.tokenizer import Tokenizer
 
 
@@ -96,7 +96,7 @@ class TaggedSource(Source):
 
 def encoded(request: BatchRequest, sentences: Sequence[Tagged], what: str) -> "tuple[list[Row], list[str]]":
     """Return the rows of sentences, and what to say: how many were cut, and how many words have no token."""
-    from orrery.data.words import NONE, tokenise_words
+    from orrery.data.batches.words import NONE, tokenise_words
 
     tokenizer, numbers = request.required_tokenizer, {name: n for n, name in enumerate(request.labels)}
     rows: list[Row] = []
@@ -115,8 +115,8 @@ def rows_of(
     tokenizer: "Tokenizer", ids: Sequence[int], firsts: Sequence[int], tags: Sequence[int], length: int
 ) -> "list[Row]":
     """Return the rows of one sentence: pieces of at most ``length`` tokens between the special tokens."""
-    from orrery.data.batches import IGNORE
-    from orrery.data.words import NONE, pieces_of
+    from orrery.data.batches.token_windows import IGNORE
+    from orrery.data.batches.words import NONE, pieces_of
 
     marked = tokenizer.around([NONE]).ids
     before, after = marked.index(NONE), len(marked) - marked.index(NONE) - 1

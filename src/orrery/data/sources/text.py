@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
+from orrery.data.batches.seeds import derive_seed
 from orrery.data.documents import Portion, encode, joined, stream, texts, unknown_share
 from orrery.data.records import Document
-from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, UsageError
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from orrery.data.batches import PureSource
-    from orrery.data.mixtures import MixtureBatches
+    from orrery.data.batches.mixtures import MixtureBatches
+    from orrery.data.batches.token_windows import PureSource
 
 
 PAIRS = {"sentence_pairs": "follows", "ordered_pairs": "in_order"}
@@ -171,7 +171,7 @@ class TextSource(Source):
 
     def remarks(self) -> Sequence[str]:
         """Say which documents stand on both sides, and how many long lines do."""
-        from orrery.data.leaks import notes_on_documents
+        from orrery.data.cleaning.leaks import notes_on_documents
 
         return notes_on_documents(joined(self.portions), self.held_back) if self.held_back else ()
 
@@ -193,7 +193,7 @@ class TextSource(Source):
         Raises:
             UsageError: the text is a mixture.
         """
-        from orrery.data.sentence_pairs import SentencePairs, sentences
+        from orrery.data.batches.sentence_pairs import SentencePairs, sentences
 
         if self.mixed:
             raise UsageError(f"batches.kind {request.kind} takes one corpus, no mixture", "name data.train")
@@ -214,7 +214,7 @@ class TextSource(Source):
 
     def _mixture(self, request: BatchRequest, ids: "Sequence[list[NDArray[np.uint32]]]") -> "MixtureBatches":
         """Return batches with rows of each corpus by its weight."""
-        from orrery.data.mixtures import Component, MixtureBatches
+        from orrery.data.batches.mixtures import Component, MixtureBatches
 
         components = [
             # Each corpus in an order of its own: the same seed would shuffle two of one length alike.
@@ -229,7 +229,7 @@ class TextSource(Source):
 
     def _windows(self, request: BatchRequest) -> HeldBack | None:
         """Return windows over the whole held-back text, or None if there is no such text."""
-        from orrery.data.batches import SequentialWindows
+        from orrery.data.batches.token_windows import SequentialWindows
 
         if not self.held_back:
             return None
@@ -241,7 +241,7 @@ class TextSource(Source):
 
 def batches_of(request: BatchRequest, documents: "list[NDArray[np.uint32]]", size: int, seed: int) -> "PureSource":
     """Return the batches of the requested kind."""
-    from orrery.data.batches import CropBatches, PackedBatches, PaddedBatches
+    from orrery.data.batches.token_windows import CropBatches, PackedBatches, PaddedBatches
 
     if request.kind == "packed":
         return PackedBatches(documents, request.length, size, seed)

@@ -11,17 +11,17 @@ from starlette.responses import Response
 from orrery.errors import UsageError
 from orrery.inspection.interventions.interventions import MOST
 from orrery.inspection.memory import readable
-from orrery.pages.page import SCREENS
-from orrery.pages.replay import replay_check
+from orrery.page.page import SCREENS
+from orrery.page.replay import replay_check
+from orrery.page.views._inside import Inside, memory_of
+from orrery.page.views._payload import Payload
+from orrery.page.views._view import Subject
+from orrery.page.views.tokens import session as session_of
 from orrery.serving.abilities import COMPLETIONS
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Inspecting, Served
-from orrery.views._inside import Inside, memory_of
-from orrery.views._payload import Payload
-from orrery.views._view import Subject
-from orrery.views.tokens import session as session_of
 
 router = APIRouter(prefix="/inspect", route_class=StrictRoute, tags=["inspect"], responses=FAILURES)
 

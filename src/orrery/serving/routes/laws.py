@@ -8,12 +8,12 @@ from starlette.responses import Response
 
 from orrery.errors import UsageError
 from orrery.laws.registry import families
+from orrery.page.views._laws import laws_of, matrix, read_report
+from orrery.page.views._run import run_of
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Inspecting, Served
-from orrery.views._laws import laws_of, matrix, read_report
-from orrery.views._run import run_of
 
 router = APIRouter(prefix="/inspect", route_class=StrictRoute, tags=["inspect"], responses=FAILURES)
 

@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response
 
-from orrery.pages.assets import KINDS, assets
-from orrery.pages.page import served_page
+from orrery.page.assets import KINDS, assets
+from orrery.page.page import served_page
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError
 from orrery.serving.served import Serving

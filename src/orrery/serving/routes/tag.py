@@ -6,7 +6,6 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from orrery.pipelines import PIPELINES
 from orrery.serving.abilities import TAG
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
@@ -14,6 +13,7 @@ from orrery.serving.reading import BATCH, SHORTER, Done, over_rows, texts_of
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.reading import TagList, TagRequest
 from orrery.serving.served import Served, Serving
+from orrery.tasks.pipelines import PIPELINES
 
 router = APIRouter(route_class=StrictRoute, tags=["reading"])
 

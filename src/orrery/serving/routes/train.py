@@ -7,12 +7,12 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from orrery.page.views._run import RunSeen, checkpoints, run_of
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson, busy
 from orrery.serving.following import Following
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Inspecting, Served
-from orrery.views._run import RunSeen, checkpoints, run_of
 
 router = APIRouter(prefix="/inspect", route_class=StrictRoute, tags=["inspect"], responses=FAILURES)
 

@@ -1,0 +1,203 @@
+"""Texts with labels: the columns of a table that hold them, and each row as what a classifier learns from."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from orrery.data import generated, sets
+from orrery.data.corpora import read_placed_rows
+from orrery.data.files import Invalid, bad_record, kept
+from orrery.data.readers.columns import check_columns, text_of
+from orrery.data.rows.label_lists import are_hot, hot_names, labels_of, names_of
+from orrery.errors import DataError
+
+PAIRS = (
+    ("text", "text_pair"), ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"),
+    ("question", "sentence"), ("question", "passage"), ("query", "passage"), ("anchor", "positive"),
+)  # fmt: skip
+"""Names of two columns whose texts belong together."""
+
+TEXTS = (
+    "text", "sentence", "content", "review", "comment", "question", "query", "utterance", "message", "tweet", "title",
+    "document", "body", "description", "input",
+)  # fmt: skip
+"""Names of a column with a text, the likeliest first."""
+
+LABELS = (
+    "label", "labels", "category", "class", "intent", "sentiment", "topic", "target", "tag", "tags", "score", "stars",
+    "rating", "gold_label", "emotion", "output",
+)  # fmt: skip
+"""Names of a column with what a text is, the likeliest first."""
+
+Kind = Literal["label", "labels", "number"]
+"""What a row is labelled with: one label, several or none, a number."""
+
+Target = str | tuple[str, ...] | float
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table: the text, the one that belongs to it, and the label, where there are any.
+
+    ``hot`` says that lists of labels have a 0 or 1 for each label there is.
+    """
+
+    text: str
+    pair: str | None
+    label: str | None
+    kind: Kind = "label"
+    hot: bool = False
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(name for name in (self.text, self.pair, self.label) if name is not None)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One row: where it stands, its text, the second text where there is one, and what it is."""
+
+    where: str
+    text: str
+    pair: str | None
+    target: Target | None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text, or both."""
+        return (self.text,) if self.pair is None else (self.text, self.pair)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The same."""
+        return self.parts
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels; none where it has a number."""
+        return (self.target,) if isinstance(self.target, str) else self.target if isinstance(self.target, tuple) else ()
+
+
+def find_columns(source: str | Path, asked: Mapping[str, str | None], *, labelled: bool = True) -> Columns:
+    """Return the columns that hold texts and labels: those asked for, else by their names.
+
+    Args:
+        source: a table, JSON lines, Parquet, or a named set.
+        asked: ``text``, ``pair`` and one of ``label``, ``labels`` and ``number``, each with a column or nothing.
+        labelled: whether there has to be a label.
+
+    Raises:
+        DataError: a column is not there, or cannot be told from the names.
+    """
+    kind: Kind = next((k for k in ("label", "labels", "number") if asked.get(k)), "label")
+    text, pair, label = asked.get("text"), asked.get("pair"), asked.get(kind)
+    name = str(source).partition("/")[0]
+    if name in sets.SETS and not Path(source).exists():
+        text, label = text or sets.SETS[name].column, label or sets.SETS[name].label
+    elif made := generated.find(source):
+        text, label = text or (made.set.text if made.set.label else None), label or made.set.label
+    named = tuple(name for name in (text, pair, label) if name)
+    names = list(_first(source, named))
+    check_columns(str(source), names, named)
+    if text is None and pair is None:
+        text, pair = next((both for both in PAIRS if set(both) <= set(names)), (None, None))
+    label = label or next((known for known in LABELS if known in names and known not in (text, pair)), None)
+    text = text or next((known for known in TEXTS if known in names and known not in (label, pair)), None)
+    rest = [known for known in names if known not in (text, pair, label)]
+    if len(names) == 2 and len(rest) == 1:
+        text, label = text or rest[0], label or rest[0]
+    if text is None or (labelled and label is None):
+        what = "the text" if text is None else "the label"
+        hint = "name it: --data.text COLUMN, --data.label COLUMN (1, 2, ... in a table without a line of names)"
+        raise DataError(f"{source}: no column is known to hold {what} among {', '.join(names)[:200]}", hint)
+    return Columns(text, pair, label, kind)
+
+
+def read_labelled(
+    source: str | Path, columns: Columns, *, separator: str = ",", invalid: Invalid = "error", skip_bad: int = 0
+) -> Iterator[Labelled]:
+    """Yield the rows of a source.
+
+    Raises:
+        DataError: a row without a text or a label, or with a number that is none; its line is named.
+    """
+    how: dict[str, Any] = {"invalid": invalid, "skip_bad": skip_bad}
+    if columns.kind == "labels":
+        columns = replace(columns, hot=are_hot(_lists(source, columns, separator, how)))
+    rows = read_placed_rows(source, columns.wanted, **how)
+    yield from kept(rows, lambda where, row: _labelled(where, row, columns, separator), skip_bad)
+
+
+def _lists(
+    source: str | Path, columns: Columns, separator: str, how: Mapping[str, Any]
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield what stands in the lists of labels; rows that have none are told of where they are read."""
+    column = str(columns.label)
+    for where, row in read_placed_rows(source, columns.wanted, **how):
+        with suppress(DataError):
+            yield where, labels_of(row[column], separator, column, where)
+
+
+def renamed(row: Labelled, names: Mapping[str, str]) -> Labelled:
+    """Return a row whose labels have other names, where some are given."""
+    if isinstance(row.target, str):
+        return replace(row, target=names.get(row.target, row.target))
+    if isinstance(row.target, tuple):
+        return replace(row, target=tuple(names.get(name, name) for name in row.target))
+    return row
+
+
+def counted(targets: Sequence[Target | None]) -> dict[str, int]:
+    """Return how often each label occurs, in the order of their numbers: those of digits by value, others by name."""
+    found: dict[str, int] = {}
+    for target in targets:
+        for name in (target,) if isinstance(target, str) else target if isinstance(target, tuple) else ():
+            found[name] = found.get(name, 0) + 1
+    digits = all(name.isdecimal() for name in found)
+    return {name: found[name] for name in sorted(found, key=(lambda n: (int(n), n)) if digits else None)}
+
+
+def _first(source: str | Path, wanted: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return the first row of a source with all its columns."""
+    numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
+    if numbers:
+        return next((row for _, row in read_placed_rows(source, numbers)), {})
+    row = next((row for _, row in read_placed_rows(source)), None)
+    if row is None:
+        raise DataError(f"{source}: 0 rows", "check that the file was written whole")
+    return row
+
+
+def _labelled(where: str, row: Mapping[str, Any], columns: Columns, separator: str) -> Labelled:
+    texts = [text_of(row, name, where) for name in (columns.text, columns.pair) if name is not None]
+    if empty := [name for name, text in zip(columns.wanted, texts, strict=False) if not text.strip()]:
+        raise bad_record(where, f"column {empty[0]!r} is empty")
+    target = None if columns.label is None else _target(where, row[columns.label], columns, separator)
+    return Labelled(where, texts[0], texts[1] if len(texts) > 1 else None, target)
+
+
+def _target(where: str, value: Any, columns: Columns, separator: str) -> Target:
+    if columns.kind == "labels":
+        parts = labels_of(value, separator, str(columns.label), where)
+        return hot_names(parts) if columns.hot else names_of(parts)
+    if columns.kind == "number":
+        return _number(where, value, columns)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise bad_record(where, f"column {columns.label!r} is {value}, which is no label")
+    if not isinstance(value, str | int | float) or not str(value).strip():
+        raise bad_record(where, f"column {columns.label!r} has no label: {str(value)[:60]!r}")
+    return str(value).strip()
+
+
+def _number(where: str, value: Any, columns: Columns) -> float:
+    try:
+        found = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        raise bad_record(where, f"column {columns.label!r} is no number: {str(value)[:60]!r}") from None
+    if not math.isfinite(found):
+        raise bad_record(where, f"column {columns.label!r} is {value}, and no number to learn")
+    return found

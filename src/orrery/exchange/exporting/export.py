@@ -1,0 +1,221 @@
+"""A model out, as a Hugging Face folder or as GGUF: written aside, read back, compared, only then given its name."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orrery.checkpoints import gguf
+from orrery.checkpoints.outputs import OutputFile, OutputFolder
+from orrery.checkpoints.rules import to_theirs
+from orrery.errors import RunError, UsageError
+from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, Architecture, stated, written_tensors
+from orrery.exchange.reading.read import Stored, read
+from orrery.exchange.reading.weights import refuse_buffers, weights_of
+from orrery.exchange.saving.save import MODEL_FILES
+from orrery.exchange.saving.stored import save
+from orrery.exchange.stored import ends_of, tokenizer_of
+from orrery.families import load_family
+from orrery.models.decoder import Decoder
+from orrery.models.dropout import without_dropout
+from orrery.models.model import Model
+from orrery.nn.spec import to_json
+from orrery.text.chat.folder import DEFAULT
+from orrery.text.gguf.writing import tells_apart_long_words, vocabulary
+from orrery.tuning import describe, refuse_transformed
+
+_KINDS = {torch.bfloat16: "bf16", torch.float16: "f16"}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written and compared.
+
+    Attributes:
+        path: the file or folder.
+        form: of what kind, in words.
+        parameters: how many, tied ones once.
+        size: in bytes.
+        deviation: the largest difference between a weight and what was read back.
+        notes: what a reader of the file may do otherwise.
+    """
+
+    path: Path
+    form: str
+    parameters: int
+    size: int
+    deviation: float
+    notes: tuple[str, ...] = ()
+
+
+def export_hf(stored: Stored, folder: str | Path, *, overwrite: bool = False) -> Exported:
+    """Write the Hugging Face layout, and compare what is read back: weights by bytes, architecture, tokenizer.
+
+    Raises:
+        UsageError: the rule of `outputs` refuses the folder, or the model has no family.
+        MachineError: the disk refuses.
+        RunError: what was read back differs.
+    """
+    folder = Path(folder)
+    tensors = weights_of(stored.model)
+    target = OutputFolder(folder, MODEL_FILES, inputs=[stored.folder], overwrite=overwrite)
+    with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
+        save(stored, fresh)
+        again = read(fresh)
+        compare_bytes(tensors, weights_of(again.model))
+        if without_dropout(again.model.spec) != without_dropout(stored.model.spec):
+            raise differs("the architecture", "")
+        before, after = (None if s.tokenizer is None else s.tokenizer.fingerprint for s in (stored, again))
+        if before != after:
+            raise differs("the tokenizer", "")
+        if again.chat != stored.chat:
+            raise differs("the chat template", "")
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return Exported(folder, f"Hugging Face layout, {stored.family}", _count(tensors), size, 0.0)
+
+
+def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, overwrite: bool = False) -> Exported:
+    """Write a GGUF file, and compare what is read back: every fact, and every weight within what its kind allows.
+
+    Args:
+        stored: the model; its family, settings and tokenizer must be ones that llama.cpp has.
+        path: of the file.
+        kind: of the matrices: f32, f16, bf16, q8_0 or q4_0; by default the model's own, with float64 as f32.
+        overwrite: replace a file that is there.
+
+    Raises:
+        UsageError: the rule of `outputs` refuses the path, or GGUF cannot say this model.
+        ModelFileError: the model has no tokenizer, or numbers that are not finite.
+        MachineError: the package gguf is missing, or the disk refuses.
+        RunError: what was read back differs.
+    """
+    gguf.library()
+    path = Path(path)
+    model = stored.model
+    refuse_transformed(model, "GGUF cannot hold")
+    refuse_buffers(model)
+    describe(model)
+    kind = kind or _KINDS.get(model.dtype, "f32")
+    if kind not in gguf.KINDS:
+        raise UsageError(f"no type {kind!r}", f"use one of {', '.join(gguf.KINDS)}")
+    architecture = _architecture(stored.family)
+    spec: Any = model.spec
+    tensors = _tensors(model, spec, architecture)
+    gguf.check_storable(tensors, kind)
+    facts = _facts(stored, spec, architecture, tensors)
+    target = OutputFile(path, inputs=[stored.folder], overwrite=overwrite)
+    with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
+        gguf.write_gguf(fresh, architecture.name, facts, tensors, kind)
+        worst = _compare(gguf.read_gguf(fresh), facts, tensors, kind)
+    assert stored.tokenizer is not None
+    note = "words of more than 64 characters become other tokens in llama.cpp, which does not cut them"
+    notes = (note,) if tells_apart_long_words(stored.tokenizer) else ()
+    form = f"GGUF, {architecture.name}, {kind}"
+    return Exported(path, form, _count(weights_of(model)), path.stat().st_size, worst, notes)
+
+
+def _count(tensors: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() for tensor in tensors.values())
+
+
+def _architecture(family: str | None) -> Architecture:
+    if family not in ARCHITECTURES:
+        named = "a model without a family" if family is None else f"the family {family!r}"
+        raise UsageError(f"{named} cannot be written to GGUF", f"GGUF takes {', '.join(ARCHITECTURES)}; export to hf")
+    return ARCHITECTURES[family]
+
+
+def _tensors(model: Model, spec: Decoder.Spec, architecture: Architecture) -> dict[str, Tensor]:
+    """Return the tensors of the file.
+
+    Raises:
+        UsageError: one of ours has no place there.
+    """
+    ours = weights_of(model)
+    rules = architecture.rules(spec)
+    placed = {name for rule in rules for _, names in rule.places(ours) for name in names}
+    if homeless := [name for name in ours if name not in placed]:
+        raise UsageError(f"GGUF's {architecture.name} has no place for {homeless[0]}", "export to hf")
+    return {**to_theirs(ours, rules), **written_tensors(spec)}
+
+
+def _facts(stored: Stored, spec: Decoder.Spec, architecture: Architecture, tensors: Collection[str]) -> dict[str, Any]:
+    """Return all facts of the file by full key.
+
+    Raises:
+        UsageError: a reader of the facts would build another model.
+    """
+    facts = architecture.facts(spec)
+    understood = load_family(stored.family).spec(architecture.config(facts, tensors))
+    if difference := _difference(without_dropout(stated(spec)), without_dropout(understood)):
+        raise UsageError(f"GGUF's {architecture.name} cannot say {difference}", "export to hf")
+    return {
+        "general.type": "model",
+        "general.name": stored.name or architecture.name,
+        **{f"{architecture.name}.{key}": value for key, value in facts.items()},
+        **vocabulary(tokenizer_of(stored), facts["vocab_size"], ends_of(stored)),
+        **({"tokenizer.chat_template": stored.chat[DEFAULT]} if DEFAULT in stored.chat else {}),
+    }
+
+
+def _difference(ours: Any, understood: Any) -> str | None:
+    """Return the first setting that two specs differ in, with what a reader would take instead."""
+    left, right = (dict(leaves(to_json(spec))) for spec in (ours, understood))
+    for path in [*left, *right]:
+        if left.get(path) != right.get(path):
+            return f"{path} = {left.get(path)} (a reader takes {right.get(path)})"
+    return None
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a JSON tree with their dotted paths."""
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(item, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value
+
+
+def compare_bytes(ours: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    """Compare every tensor with what was read back.
+
+    Raises:
+        RunError: one differs.
+    """
+    for name, tensor in ours.items():
+        other = found.get(name)
+        if other is None or other.dtype != tensor.dtype or not torch.equal(other, tensor.cpu()):
+            raise differs(f"tensor {name}", "")
+
+
+def _compare(found: gguf.Content, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: str) -> float:
+    """Return the largest deviation of a tensor.
+
+    Raises:
+        RunError: a fact or a tensor is not what was written.
+    """
+    for key, value in facts.items():
+        if found.facts.get(key) != (float(np.float32(value)) if isinstance(value, float) else value):
+            raise differs(f"the fact {key}", f": {found.facts.get(key)!r} for {value!r}")
+    if found.tensors.keys() != tensors.keys():
+        raise differs("the set of tensors", f": {sorted(found.tensors.keys() ^ tensors.keys())[:5]}")
+    worst = 0.0
+    for name, tensor in tensors.items():
+        stored = gguf.kind_of(name, tensor, kind)
+        error, explained = gguf.deviation(tensor, found.tensors[name], stored)
+        if not explained or found.kinds[name] != stored:
+            raise differs(f"tensor {name}", f" by {error:.3g}, more than {stored} explains")
+        worst = max(worst, error)
+    return worst
+
+
+def differs(what: str, how: str) -> RunError:
+    """Return the error of an export that is not what was to be written."""
+    return RunError(
+        f"the export was read back, and {what} differs{how}; nothing was left behind",
+        "the disk or its memory may be failing; if it happens again, report it with 'orrery info'",
+    )

@@ -1,0 +1,80 @@
+"""The other side of a comparison: a folder as transformers reads it, under the names of our traces."""
+
+import importlib.util
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orrery.errors import MachineError, UsageError
+from orrery.exchange.parity.compare import Values
+from orrery.exchange.reading.files import CONFIG, read_json
+from orrery.families import load_family
+from orrery.settings import install
+
+
+@torch.no_grad()
+def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> Values:
+    """Return what enters the first layer, what leaves every layer, and the logits.
+
+    Raises:
+        MachineError: transformers is not installed.
+        UsageError: transformers has no such model.
+    """
+    model = _load(folder, dtype)
+    found: dict[str, Tensor] = {}
+    for side, layers in _stacks(model, two=len(given) == 2):
+        _watch(side, layers, found)
+    names = (model.main_input_name, "decoder_input_ids")
+    out = model(**{name: x.to(dtype) if x.is_floating_point() else x for name, x in zip(names, given, strict=False)})
+    if getattr(out, "logits", None) is not None:
+        found["logits"] = out.logits
+    return found
+
+
+def _load(folder: Path, dtype: torch.dtype) -> Any:
+    """Load with the class that the family names: a folder may not choose code to run."""
+    if importlib.util.find_spec("transformers") is None:
+        raise MachineError("transformers is not installed", install("oracle"))
+    import transformers
+
+    config = read_json(folder / CONFIG)
+    family = load_family(config.get("model_type"))
+    names = [name for name in (config.get("architectures") or []) if isinstance(name, str)]
+    for name in (*names, family.ARCHITECTURE):
+        cls = getattr(transformers, name, None)
+        if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel):
+            transformers.utils.logging.disable_progress_bar()
+            safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
+            # The experts that transformers takes by default are a grouped product of torch, which knows no float64.
+            plain: dict[str, Any] = {"attn_implementation": "eager", "experts_implementation": "eager"}
+            return cls.from_pretrained(folder, dtype=dtype, **plain, **safe).eval()
+    raise UsageError(f"transformers has no {family.ARCHITECTURE}", "compare with a folder that orrery reads")
+
+
+def _stacks(model: nn.Module, *, two: bool) -> Iterator[tuple[str, nn.ModuleList]]:
+    """Yield the outermost lists of layers: one, or that of the encoder and that of the decoder."""
+    lists = {name: module for name, module in model.named_modules() if isinstance(module, nn.ModuleList)}
+    outer = {name: part for name, part in lists.items() if not any(name.startswith(f"{other}.") for other in lists)}
+    if not two:
+        yield "", next(iter(outer.values()))
+        return
+    yield "encoder.", next(part for name, part in outer.items() if "encoder" in name.split("."))
+    yield "", next(part for name, part in outer.items() if "decoder" in name.split("."))
+
+
+def _watch(side: str, layers: nn.ModuleList, found: dict[str, Tensor]) -> None:
+    """Keep what enters the first layer and what leaves each, counted by calls: a shared layer runs several times."""
+
+    def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
+        found.setdefault(f"{side}embedded", args[0] if args else kwargs["hidden_states"])
+
+    def leave(module: nn.Module, args: Any, output: Any) -> None:
+        depth = sum(key.startswith(f"{side}blocks.") for key in found)
+        found[f"{side}blocks.{depth}.resid_post"] = output[0] if isinstance(output, tuple | list) else output
+
+    layers[0].register_forward_pre_hook(enter, with_kwargs=True)
+    for layer in layers:
+        layer.register_forward_hook(leave)

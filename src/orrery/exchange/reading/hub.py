@@ -1,0 +1,191 @@
+"""Models from the Hugging Face hub: ``hf:org/name@revision``, the only form of a path that opens a socket."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orrery.checkpoints.manifest import file_sha256
+from orrery.checkpoints.places import HUB as PREFIX
+from orrery.errors import MachineError, ModelFileError, OrreryError, UsageError
+from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, WEIGHTS, read_index
+
+TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+         "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm",
+         "target.spm", "chat_template.jinja")  # fmt: skip
+"""What is fetched beside safetensors: no Python, no pickle."""
+TEXT_LIMIT = 256_000_000
+PATIENCE = 10.0
+_REFERENCE = re.compile(r"hf:(?P<name>[\w.-]+(/[\w.-]+)?)(@(?P<revision>[\w][\w./-]*))?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A model on the hub: its name, and a branch, a tag or a commit."""
+
+    name: str
+    revision: str
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it means the same files for ever."""
+        return bool(_COMMIT.fullmatch(self.revision))
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.name}@{self.revision}"
+
+
+def parse(text: str) -> Reference:
+    """Return what ``hf:org/name@revision`` means; the revision is ``main`` where none is given.
+
+    Raises:
+        UsageError: it is not of this form.
+    """
+    match = _REFERENCE.fullmatch(text)
+    if match is None or ".." in text:
+        raise UsageError(f"{text!r} is no model on the hub", "write hf:org/name@revision")
+    return Reference(match["name"], match["revision"] or "main")
+
+
+def fetch(text: str, say: Callable[[str], None] = lambda line: None, *, weights: bool = True) -> Path:
+    """Return a folder with the model's files, from the cache where a full commit names them.
+
+    A branch or a tag is first turned into its commit, and every file is of that commit. Only JSON, tokenizers and
+    safetensors are fetched; of each file of weights the sha256 is told, and compared with the hub's.
+
+    Args:
+        text: ``hf:org/name@revision``.
+        say: told the commit, the licence and the digests.
+        weights: whether the weights are needed.
+
+    Raises:
+        UsageError: there is no such model or revision, or it asks for rights.
+        ModelFileError: it has no safetensors, or a file is not what the hub lists.
+        MachineError: the hub cannot be reached.
+    """
+    wanted = parse(text)
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    with _errors(wanted):
+        if wanted.is_pinned and (folder := _cached(wanted, weights)):
+            return folder
+        files, pinned, licence = _listing(wanted)
+        origin = "" if wanted.is_pinned else f" ({wanted.revision} of this day)"
+        say(f"{pinned}{origin}: licence {licence}")
+        return _download(pinned, files, say, weights)
+
+
+def _listing(wanted: Reference) -> tuple[Mapping[str, Any], Reference, str]:
+    """Ask the hub for the files of a revision, its commit and its licence."""
+    from huggingface_hub import HfApi
+
+    api = HfApi(library_name="orrery")
+    found = api.model_info(wanted.name, revision=wanted.revision, files_metadata=True, timeout=PATIENCE)
+    if not found.sha or not _COMMIT.fullmatch(found.sha):
+        raise ModelFileError(f"the hub names no commit for {wanted}", "try again, or give a commit")
+    licence = getattr(found.card_data, "license", None) or "not stated"
+    return {file.rfilename: file for file in found.siblings or []}, Reference(wanted.name, found.sha), str(licence)
+
+
+def _download(pinned: Reference, files: Mapping[str, Any], say: Callable[[str], None], weights: bool) -> Path:
+    """Fetch the texts first and the weights last, so that weights in the cache mean that all is there."""
+    if CONFIG not in files:
+        raise ModelFileError(f"{pinned} has no {CONFIG}", "it is not a model in the layout of transformers")
+    for name in TEXTS:
+        if name in files:
+            if (files[name].size or 0) > TEXT_LIMIT:
+                raise ModelFileError(f"{pinned}: {name} has {files[name].size:,} bytes", "this is no text; leave it")
+            folder = _get(pinned, name).parent
+    if weights:
+        for name in _weights(pinned, files):
+            _verify(pinned, files[name], _get(pinned, name), say)
+    return folder
+
+
+def _weights(pinned: Reference, files: Mapping[str, Any]) -> list[str]:
+    """Return the names of the files that hold the weights."""
+    if WEIGHTS in files:
+        return [WEIGHTS]
+    if INDEX not in files:
+        pickles = [name for name in files if name.endswith((".bin", ".pt", ".pth"))]
+        hint = "fetch it yourself, then: orrery import FOLDER NEW_FOLDER --allow-pickle"
+        raise ModelFileError(
+            f"{pinned} has no safetensors" + (f", only the pickle {pickles[0]}" if pickles else ""),
+            hint if pickles else "look for another model",
+        )
+    shards = sorted(set(read_index(_get(pinned, INDEX)).values()))
+    if missing := [name for name in shards if name not in files]:
+        raise ModelFileError(f"{pinned} lacks {', '.join(missing[:10])}, which its index names", "tell its authors")
+    return shards
+
+
+def _get(pinned: Reference, name: str) -> Path:
+    """Return a file of the cache, after fetching it where it is not there."""
+    import huggingface_hub
+    from huggingface_hub.utils import disable_progress_bars
+
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    return Path(huggingface_hub.hf_hub_download(pinned.name, name, revision=pinned.revision, library_name="orrery"))
+
+
+def _verify(pinned: Reference, listed: Any, path: Path, say: Callable[[str], None]) -> None:
+    """Tell the digest of a file and compare it with the hub's list."""
+    digest = file_sha256(path)
+    expected = listed.lfs.sha256 if listed.lfs else None
+    if expected is not None and digest != expected:
+        raise ModelFileError(
+            f"{path} has the sha256 {digest}, the hub lists {expected}", "delete the file and fetch it again"
+        )
+    say(f"{pinned}: {path.name}, {path.stat().st_size:,} bytes, sha256 {digest}")
+
+
+def _cached(pinned: Reference, weights: bool) -> Path | None:
+    """Return the folder of a commit if everything is in the cache."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(pinned.name, CONFIG, revision=pinned.revision)
+    if not isinstance(found, str):
+        return None
+    folder = Path(found).parent
+    if not weights or (folder / WEIGHTS).is_file():
+        return folder
+    shards = set(read_index(folder / INDEX).values()) if (folder / INDEX).is_file() else set()
+    return folder if shards and all((folder / shard).is_file() for shard in shards) else None
+
+
+@contextmanager
+def _errors(wanted: Reference) -> Iterator[None]:
+    """Turn the hub's errors into ours: what is wrong with the name, what with the rights, what with the line."""
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except OrreryError:
+        raise
+    except errors.GatedRepoError as error:
+        hint = "accept its licence on its page, and set HF_TOKEN or run: hf auth login"
+        raise UsageError(f"{wanted} is given only to those who accept its licence", hint) from error
+    except errors.RevisionNotFoundError as error:
+        raise UsageError(f"{wanted.name} has no revision {wanted.revision!r}", "give a branch or a commit") from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        hint = "check the spelling; for a private one set HF_TOKEN"
+        raise UsageError(f"the hub has no model {wanted.name!r} that you may see", hint) from error
+    except Exception as error:  # the library raises those of its network client too, which change with its version
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise MachineError(f"{wanted} cannot be fetched: {type(error).__name__}: {reason}", _offline(wanted)) from error
+
+
+def _offline(wanted: Reference) -> str:
+    """Return a hint for a machine without the hub: the newest commit in the cache, if there is one."""
+    from huggingface_hub import constants
+
+    snapshots = Path(constants.HF_HUB_CACHE) / f"models--{wanted.name.replace('/', '--')}" / "snapshots"
+    commits = sorted(snapshots.glob("*"), key=lambda path: path.stat().st_mtime)
+    if commits and not wanted.is_pinned:
+        return f"without a network use what is in the cache: {Reference(wanted.name, commits[-1].name)}"
+    return "check the network; a folder on this machine needs none"

@@ -1,0 +1,320 @@
+"""Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orrery.checkpoints import manifest, succession
+from orrery.checkpoints.names import FOLDER as CHECKPOINT
+from orrery.checkpoints.places import WANTED, place_of
+from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
+from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading import hub
+from orrery.exchange.reading.architecture import own, published
+from orrery.exchange.reading.config_keys import settled
+from orrery.exchange.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
+from orrery.exchange.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
+from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
+from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
+from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
+from orrery.exchange.reading.weights import check_fit, fill, from_theirs
+from orrery.families import current_names, load_family, rules_of
+from orrery.families._wrappers import is_value_head
+from orrery.models.limits import check_numbers, check_size
+from orrery.models.meta_device import build_on_meta
+from orrery.models.model import Model, ModelSpec
+from orrery.models.pair_scores import OfVectors, PairScores
+from orrery.models.sentence_vectors import Sentences, SentenceVectors
+from orrery.models.soundness import describes_a_model
+from orrery.text import Tokenizer, load_tokenizer
+from orrery.text.chat.folder import read_templates
+from orrery.text.published.vocabularies import file_in
+from orrery.tuning import Transform
+from orrery.tuning.peft import base_of, is_adapter, load_adapter
+
+CHECKPOINTS, FINAL, RECIPE = "checkpoints", "final", "config.yaml"
+RECIPE_LIMIT = 100_000
+"""Bytes: a recipe has a few thousand, and YAML takes seconds for a million."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a folder holds.
+
+    Attributes:
+        folder: where it was found.
+        model: in eval mode, on the CPU, in the file's dtypes.
+        family: the ``model_type``, where the folder or its run names one.
+        config: the family's configuration.
+        generation: the content of ``generation_config.json``.
+        tokenizer: where there is one.
+        chat: the chat templates by name, ``default`` the one for chats.
+        kernel: how one token after another is written, see ``generation.compiled_step``.
+        passed_over: keys of config.json that change no number.
+        left: tensors of the file that no logits pass through.
+        sentences: how vectors of texts are made, where the folder is one of sentence-transformers.
+        pairs: how pairs of texts are scored, where the model has what it takes.
+        rounded: what another program rounded the matrices by that are unpacked here.
+    """
+
+    folder: Path
+    model: Model
+    family: str | None = None
+    config: Mapping[str, Any] | None = None
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    tokenizer: Tokenizer | None = None
+    chat: Mapping[str, str] = field(default_factory=dict)
+    kernel: str = "auto"
+    passed_over: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    sentences: Sentences | None = None
+    pairs: PairScores | None = None
+    rounded: str | None = None
+
+    @property
+    def behind(self) -> tuple[SentenceVectors, ...]:
+        """The modules that stand behind the model, where its folder has any."""
+        of_pairs = self.pairs.scorer if self.pairs is not None else None
+        found = () if self.sentences is None else (self.sentences.vectors,)
+        return (*found, of_pairs.vectors) if isinstance(of_pairs, OfVectors) else found
+
+    @property
+    def name(self) -> str:
+        """What people call the model: its run, its repository on the hub, or its folder."""
+        return name_of(self.folder)
+
+
+def name_of(folder: Path) -> str:
+    """Return the name of the model in a folder: ``final`` and ``step-000100`` name none, the run around them does.
+
+    It is the name by which the folder was called: a link keeps its own.
+    """
+    folder = Path(os.path.abspath(folder))
+    if folder.suffix == ".gguf":
+        return folder.stem
+    if folder.name == FINAL:
+        return folder.parent.name
+    if folder.parent.name == CHECKPOINTS:
+        return f"{folder.parent.parent.name}-{folder.name}"
+    if folder.parent.name == "snapshots":  # the hub's cache: models--ORGANISATION--NAME/snapshots/COMMIT
+        return folder.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return folder.name
+
+
+def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Stored:
+    """Read the model at a path.
+
+    Args:
+        path: a run (its final model, else its best checkpoint, else its newest), by its path or its name, a checkpoint,
+            a Hugging Face folder, a GGUF file, ``hf:org/name@revision``, or an adapter of peft's, whose base is read
+            first.
+        say: told which of a run's models was taken, or the commit of a model on the hub.
+
+    Raises:
+        UsageError: the hub has no such model.
+        MachineError: the hub cannot be reached.
+        ModelFileError: there is no model, or its files are damaged or do not fit each other.
+    """
+    path = place_of(path)
+    if is_adapter(path):
+        stored = read(base_of(path), say)
+        load_adapter(stored, path)
+        return stored
+    folder = locate(path, say)
+    stored = _read_gguf(folder, say) if folder.is_file() else _read_folder(folder)
+    if stored.rounded is not None:
+        say(f"{folder}: matrices rounded by {stored.rounded} are unpacked")
+    _check_tokenizer(stored, say)
+    stored.model.eval()
+    return stored
+
+
+def _read_gguf(path: Path, say: Callable[[str], None]) -> Stored:
+    """Read a model in llama.cpp's format."""
+    found = read_gguf(path)
+    if found.unpacked:
+        say(f"{path}: matrices in {' and '.join(found.unpacked)} are unpacked to float32")
+    found.model.eval()
+    return Stored(path, found.model, found.family, found.config, found.generation, found.tokenizer, found.chat)
+
+
+def _read_folder(folder: Path) -> Stored:
+    """Read a checkpoint or a Hugging Face folder, with what stands behind the model in one of sentence-transformers."""
+    if (folder / SPEC).is_file():
+        stored = _read_checkpoint(folder)
+    else:
+        stored = replace(read_published(transformer_in(folder) or folder), folder=folder)
+    return replace(stored, sentences=makes_vectors(folder), pairs=read_pair_scores(folder, stored))
+
+
+def makes_vectors(folder: Path) -> Sentences | None:
+    """Return how a folder of sentence-transformers makes vectors of texts; None for others and for cross-encoders.
+
+    Raises:
+        ModelFileError: a file of its is damaged, or a module is not built.
+    """
+    return read_sentences(folder) if (folder / MODULES).is_file() and not is_cross_encoder(folder) else None
+
+
+def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:
+    """Refuse a tokenizer of another model: its ids have no row in this one's table.
+
+    Added tokens beyond the table are told of only: published models have them, for padding, and a text that holds
+    one is refused when it comes.
+    """
+    size, tokenizer = stored.model.spec.vocabulary, stored.tokenizer
+    if size is None or tokenizer is None or tokenizer.size <= size:
+        return
+    added = {token["id"] for token in tokenizer.definition.get("added_tokens") or ()}
+    beyond = set(range(size, tokenizer.size))
+    if not beyond <= added:
+        raise ModelFileError(
+            f"{stored.folder}: the tokenizer has {tokenizer.size:,} ids, the model {size:,}",
+            "put the tokenizer there that the model was trained with",
+        )
+    say(f"{stored.folder}: {len(beyond)} added tokens of the tokenizer have no row in the model")
+
+
+def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Path:
+    """Return the folder with the weights that a path means, or the GGUF file."""
+    if str(path).startswith(hub.PREFIX):
+        return hub.fetch(str(path), say)
+    folder = Path(place_of(path))
+    if is_gguf(folder):
+        return folder
+    if not folder.is_dir():
+        raise ModelFileError(f"{folder} is a file, not a folder", WANTED)
+    succession.finish(folder)
+    if _has_model(folder):
+        return folder
+    if _has_model(folder / FINAL):
+        say(f"{folder}: the final model")
+        return folder / FINAL
+    store = CheckpointStore(folder / CHECKPOINTS if (folder / CHECKPOINTS).is_dir() else folder)
+    best, steps = store.best(), store.steps()
+    if not steps:
+        raise ModelFileError(f"{folder} has neither config.json nor checkpoints", _one_of_several(folder))
+    step, kind = (best, "best") if best in steps else (steps[0], "newest")
+    say(f"{folder}: the {kind} checkpoint, step {step}")
+    return store.path(step)
+
+
+def _one_of_several(folder: Path) -> str:
+    """Return a hint that names the first run of a folder with the runs of several seeds."""
+    runs = [run for run in sorted(folder.glob("*/")) if _has_model(run) or _has_model(run / FINAL)]
+    if runs:
+        return f"it holds runs, such as {runs[0]}: name one of them"
+    return WANTED
+
+
+def _has_model(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (CONFIG, SPEC, MODULES))
+
+
+def read_published(folder: Path, weights: Weights | None = None, ignored: Collection[str] = ()) -> Stored:
+    """Read a Hugging Face folder, with other weights than its own where they are given.
+
+    Keys of its config.json that change no number are left out of the configuration, and those in ``ignored`` too.
+
+    Raises:
+        ModelFileError: files are missing or damaged or do not fit each other.
+    """
+    whole = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
+    check_numbers(whole, folder / CONFIG)
+    config, passed_over = settled(whole, folder / CONFIG, ignored)
+    family = config.get("model_type")
+    spec = published(config, folder / CONFIG)
+    kept = {key: value for key, value in whole.items() if key not in ignored}
+    files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
+    with describes_a_model(folder / CONFIG):
+        check_size(spec, files.elements, folder / CONFIG)
+    model = built(spec, folder / CONFIG)
+    rules = load_family(family)
+    for check, tensors in ((check_fit, files.empty()), (fill, files)):
+        theirs = current_names(rules, config, tensors)
+        check(model, from_theirs(model, theirs, rules_of(rules, config)))
+    found = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
+    passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
+    rounded = files.method if isinstance(files, RoundedWeights) else None
+    return replace(found, passed_over=tuple(passed_over), left=tuple(filter(is_value_head, files)), rounded=rounded)
+
+
+def built(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
+    """Return the model without memory, with what was done to it done again."""
+    with describes_a_model(path):
+        model = build_on_meta(spec)
+    try:
+        for transform in transforms:
+            model = transform.apply(model)
+    except UsageError as error:
+        message = f"{path}: the transforms do not fit the architecture: {error.message}"
+        raise ModelFileError(message, "get the file again from its source") from error
+    return model
+
+
+def _read_checkpoint(folder: Path) -> Stored:
+    """Read weights under our own names, and what the run around them says of the family.
+
+    Every byte is compared with the manifest, without which a checkpoint's folder is not accepted; the final model of
+    an architecture outside the families had none in earlier versions.
+    """
+    if CHECKPOINT.fullmatch(folder.name) or (folder / manifest.NAME).is_file():
+        manifest.check_folder(folder, needed=(MODEL, SPEC))
+    described = own(folder / SPEC)
+    model = built(described.spec, folder / SPEC, described.transforms)
+    weights = open_weights(folder, model.current_name)
+    check_fit(model, weights.empty())
+    fill(model, weights)
+    run = folder.parent if folder.name == FINAL else folder.parent.parent
+    recipe = recipe_of(run).get("model") or {}
+    # A recipe may leave the vocabulary and the start of targets to the tokenizer; the model knows what they were.
+    known = {"vocab_size": size} if (size := model.spec.vocabulary) else {}
+    known |= {} if model.first_token is None else {"decoder_start_token_id": model.first_token}
+    config = {**known, **described.config, **(recipe.get("config") or {})}
+    places = (folder, run, run / FINAL)
+    chat = next(filter(None, map(read_templates, places)), {})
+    family = recipe.get("family") or described.family
+    return Stored(folder, model, family, config, _generation(folder), _tokenizer(*places), chat)
+
+
+def _generation(folder: Path) -> dict[str, Any]:
+    """Return the content of ``generation_config.json``, where there is one."""
+    path = folder / GENERATION
+    return _checked_ends(read_json(path) if path.is_file() else {}, path)
+
+
+def _checked_ends(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return a file's content, whose end tokens must be numbers: no token would equal a word, and no text end."""
+    ends = content.get("eos_token_id")
+    if ends is not None and not all(type(id) is int for id in (ends if isinstance(ends, list) else [ends])):
+        message = f"{path}: eos_token_id = {str(ends)[:60]!r} is no token number"
+        raise ModelFileError(message, "give a number or a list of them")
+    return content
+
+
+def _tokenizer(*folders: Path) -> Tokenizer | None:
+    """Return the first tokenizer in these folders."""
+    for folder in folders:
+        if file_in(folder) is not None:
+            return load_tokenizer(folder)
+    return None
+
+
+def recipe_of(run: Path) -> dict[str, Any]:
+    """Return the resolved recipe of a run; a checkpoint may have left its run."""
+    path = run / RECIPE
+    if not path.is_file():
+        return {}
+    if path.stat().st_size > RECIPE_LIMIT:
+        raise ModelFileError(
+            f"{path} has more than {RECIPE_LIMIT:,} bytes", "a run writes this file itself; restore it"
+        )
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
+        raise ModelFileError(f"{path} is not YAML: {error}", "a run writes this file itself; restore it") from error
+    return content if isinstance(content, dict) else {}

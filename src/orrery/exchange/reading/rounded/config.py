@@ -1,0 +1,80 @@
+"""Which program rounded the weights of a folder, from its configuration."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.exchange.reading.rounded.eight_bits import Bits8, Fp8
+from orrery.exchange.reading.rounded.four_bits import Bits4, Mxfp4
+from orrery.exchange.reading.rounded.method import Method
+from orrery.exchange.reading.rounded.whole_numbers import Awq, CompressedTensors, Gptq
+
+KEY = "quantization_config"
+
+
+def method_of(config: Mapping[str, Any], path: Path) -> Method | None:
+    """Return how the weights of a folder were rounded, from its configuration; None where they were not.
+
+    Raises:
+        ModelFileError: by a program, or in a form, that is not read; it is named.
+    """
+    said = config.get(KEY)
+    if said is None:
+        return None
+    found = _known(said) if isinstance(said, Mapping) else None
+    if found is None:
+        raise ModelFileError(
+            f"{path}: the weights were quantised by {named(said)} ({KEY}), and Orrery reads no such file",
+            "take the folder that they were made from, or a GGUF of the same model; orrery export quantises afterwards",
+        )
+    return found
+
+
+def _known(said: Mapping[str, Any]) -> Method | None:
+    method, bits, group = said.get("quant_method"), said.get("bits"), said.get("group_size", 128)
+    whole = isinstance(bits, int) and isinstance(group, int)
+    form = said.get("checkpoint_format", "gptq")
+    if method == "gptq" and whole and bits in (2, 3, 4, 8) and form in ("gptq", "gptq_v2"):
+        return None if said.get("is_marlin_format") else Gptq(bits, group, 1 if form == "gptq" else 0)
+    if method == "awq" and whole and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
+        return Awq(group)
+    if method == "bitsandbytes":
+        return Bits4() if said.get("load_in_4bit") else Bits8()
+    if method == "fp8":
+        return Fp8("fp8", (".weight_scale_inv",), _block(said.get("weight_block_size")))
+    if method == "fbgemm_fp8":
+        return Fp8("fbgemm_fp8", (".weight_scale",), None)
+    if method == "mxfp4":
+        return Mxfp4()
+    return CompressedTensors() if method == "compressed-tensors" and _plain_form(said) else None
+
+
+def _plain_form(said: Mapping[str, Any]) -> bool:
+    """Say whether all groups of a compressed-tensors folder are in forms that are read: no sparse or turned ones."""
+    groups = said.get("config_groups")
+    forms = [said.get("format")]
+    if isinstance(groups, Mapping):
+        forms += [group.get("format") for group in groups.values() if isinstance(group, Mapping)]
+    known = (None, "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision")
+    sparse = said.get("sparsity_config")
+    return (
+        all(form in known for form in forms)
+        and not said.get("transform_config")
+        and (not sparse or (isinstance(sparse, Mapping) and sparse.get("format") in (None, "dense")))
+    )
+
+
+def _block(given: Any) -> tuple[int, int] | None:
+    if isinstance(given, list) and len(given) == 2 and all(isinstance(size, int) and size > 0 for size in given):
+        return given[0], given[1]
+    return None
+
+
+def named(said: Any) -> str:
+    """Return what a configuration says of how weights were rounded: ``gptq to 4 bits``."""
+    method = said.get("quant_method") if isinstance(said, Mapping) else None
+    bits = next((said[key] for key in ("bits", "w_bit", "nbits") if key in said), None) if method else None
+    if method == "bitsandbytes":
+        bits = 4 if said.get("load_in_4bit") else 8
+    return f"{str(method)[:40] if method else 'an unnamed method'}{f' to {str(bits)[:9]} bits' if bits else ''}"

@@ -1,0 +1,171 @@
+"""Whole numbers in words of 32 bits, with scales and zeros for groups of inputs: GPTQ, AWQ and compressed-tensors."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Integer, UInt8
+from torch import Tensor
+
+from orrery.exchange.reading.rounded.method import (
+    Method,
+    Parts,
+    fields,
+    group_of,
+    numbers_in,
+    same,
+    scaled,
+    spread,
+    two,
+)
+
+
+@dataclass(frozen=True)
+class Gptq(Method):
+    """``W[o, i] = s[g(i), o] (q[i, o] - z[g(i), o])``, whole numbers in words of 32 bits along the inputs.
+
+    The first version of the format stores the zeros less one. Frantar et al. 2022, section 3.
+
+    Attributes:
+        bits: of a whole number.
+        group: inputs that share a scale; all where it is not positive.
+        less: what the stored zeros lack.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = (".qweight",)
+    ends: ClassVar[tuple[str, ...]] = (".qzeros", ".scales", ".g_idx")
+    bits: int
+    group: int
+    less: int
+
+    def __str__(self) -> str:
+        return f"gptq to {self.bits} bits"
+
+    def shape(self, parts: Parts) -> tuple[int, ...]:
+        """Return outputs and inputs."""
+        words, outputs = two(parts.shape(".qweight"))
+        return outputs, numbers_in(words, parts.dtype(".qweight"), self.bits)
+
+    def dtype(self, parts: Parts) -> torch.dtype:
+        """Return that of the scales."""
+        return parts.dtype(".scales")
+
+    def unpack(self, parts: Parts) -> Float[Tensor, "out in"]:
+        """Return the matrix."""
+        outputs, inputs = self.shape(parts)
+        scale_NE, whole_ED = parts[".scales"], fields(parts[".qweight"].mT, self.bits)
+        zero_NE = (fields(parts[".qzeros"], self.bits) + self.less) & (2**self.bits - 1)
+        same("zeros", zero_NE.shape, scale_NE.shape)
+        same("outputs", zero_NE.shape[-1:], (outputs,))
+        group_D = group_of(inputs, len(scale_NE), self.group, parts.if_there(".g_idx"))
+        return scaled(whole_ED, zero_NE.mT[:, group_D], scale_NE.mT[:, group_D])
+
+
+@dataclass(frozen=True)
+class Awq(Method):
+    """``W[o, i] = s[g(i), o] (q[i, o] - z[g(i), o])``, eight outputs to a word, the even ones first.
+
+    Lin et al. 2023; the layout that its program calls GEMM.
+
+    Attributes:
+        group: inputs that share a scale; all where it is not positive.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = (".qweight",)
+    ends: ClassVar[tuple[str, ...]] = (".qzeros", ".scales")
+    group: int
+
+    def __str__(self) -> str:
+        return "awq to 4 bits"
+
+    def shape(self, parts: Parts) -> tuple[int, ...]:
+        """Return outputs and inputs."""
+        inputs, words = two(parts.shape(".qweight"))
+        return numbers_in(words, parts.dtype(".qweight"), 4), inputs
+
+    def dtype(self, parts: Parts) -> torch.dtype:
+        """Return that of the scales."""
+        return parts.dtype(".scales")
+
+    def unpack(self, parts: Parts) -> Float[Tensor, "out in"]:
+        """Return the matrix."""
+        inputs, scale_NE = self.shape(parts)[1], parts[".scales"]
+        whole_DE, zero_NE = self._numbers(parts[".qweight"]), self._numbers(parts[".qzeros"])
+        same("zeros", zero_NE.shape, scale_NE.shape)
+        same("outputs", zero_NE.shape[-1:], whole_DE.shape[-1:])
+        group_D = group_of(inputs, len(scale_NE), self.group)
+        return scaled(whole_DE, zero_NE[group_D], scale_NE[group_D]).mT.contiguous()
+
+    def _numbers(self, packed: Integer[Tensor, "r words"]) -> UInt8[Tensor, "r numbers"]:
+        return fields(packed, 4).unflatten(-1, (-1, 8))[..., [0, 4, 1, 5, 2, 6, 3, 7]].flatten(-2)
+
+
+class CompressedTensors(Method):
+    """``W = s (q - z)``, q whole numbers or numbers of eight bits with an exponent, s for a group of inputs or a row.
+
+    Whole numbers of up to eight bits may lie in words of 32, raised by half their range.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = (".weight_packed", ".weight_scale")
+    ends: ClassVar[tuple[str, ...]] = (".weight", ".weight_shape", ".weight_zero_point", ".weight_g_idx")
+    silent: ClassVar[tuple[str, ...]] = (".input_scale", ".input_zero_point", ".k_scale", ".v_scale", ".q_scale")
+
+    def __str__(self) -> str:
+        return "compressed-tensors"
+
+    def shape(self, parts: Parts) -> tuple[int, ...]:
+        """Return outputs and inputs."""
+        if ".weight_packed" not in parts:
+            return parts.shape(".weight")
+        if parts.shape(".weight_shape") != (2,) or parts.dtype(".weight_shape").is_floating_point:
+            raise ValueError("weight_shape is the shape of no matrix")
+        outputs, inputs = parts[".weight_shape"].tolist()
+        same("outputs", parts.shape(".weight_packed")[:1], (outputs,))
+        self._bits(parts, inputs)
+        return outputs, inputs
+
+    def dtype(self, parts: Parts) -> torch.dtype:
+        """Return that of the scales."""
+        return parts.dtype(".weight_scale")
+
+    def unpack(self, parts: Parts) -> Float[Tensor, "out in"]:
+        """Return the matrix."""
+        outputs, inputs = two(self.shape(parts))
+        scale = parts[".weight_scale"]
+        numbers = self._numbers(parts, inputs)
+        if scale.numel() == 1 or scale.dim() < 2:
+            scale = scale.reshape(-1, 1).expand(outputs, 1)
+        zero = self._zeros(parts, scale)
+        if len(scale) != outputs:  # blocks of rows and columns
+            block = (-(-outputs // len(scale)), -(-inputs // scale.shape[1]))
+            return scaled(numbers, spread(zero, (outputs, inputs), block), spread(scale, (outputs, inputs), block))
+        size = -(-inputs // scale.shape[1])
+        group_D = group_of(inputs, scale.shape[1], size, parts.if_there(".weight_g_idx"))
+        return scaled(numbers, zero[:, group_D], scale[:, group_D])
+
+    def _numbers(self, parts: Parts, inputs: int) -> Tensor:
+        if ".weight_packed" not in parts:
+            found = parts[".weight"]
+            if found.dtype not in (torch.int8, torch.float8_e4m3fn):
+                raise ValueError(f"numbers of {found.dtype} are not of eight bits")
+            return found
+        bits = self._bits(parts, inputs)
+        return fields(parts[".weight_packed"], bits)[:, :inputs].short() - 2 ** (bits - 1)
+
+    def _zeros(self, parts: Parts, scale: Float[Tensor, "r c"]) -> Float[Tensor, "r c"]:
+        if ".weight_zero_point" not in parts:
+            return torch.zeros(scale.shape)
+        zero = parts[".weight_zero_point"]
+        if zero.dtype == torch.int32 and ".weight_packed" in parts:
+            bits = self._bits(parts, self.shape(parts)[1])
+            zero = fields(zero.mT, bits).mT[: len(scale)].short() - 2 ** (bits - 1)
+        zero = zero.reshape(-1, 1).expand(scale.shape) if zero.dim() < 2 or zero.numel() == 1 else zero
+        same("zeros", zero.shape, scale.shape)
+        return zero.float()
+
+    def _bits(self, parts: Parts, inputs: int) -> int:
+        words = parts.shape(".weight_packed")[-1]
+        for bits in range(1, 9):
+            if -(-inputs * bits // 32) == words and parts.dtype(".weight_packed") == torch.int32:
+                return bits
+        raise ValueError(f"{words} words hold no {inputs} whole numbers of one to eight bits")

@@ -1,0 +1,196 @@
+"""Importing: a published folder in any file format that weights come in, written anew as safetensors and compared."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import Tensor
+
+from orrery.checkpoints.outputs import OutputFolder
+from orrery.checkpoints.tensors import TensorFile
+from orrery.errors import ModelFileError, RunError, UsageError
+from orrery.exchange.reading.cross_encoder_folder import read_pair_scores
+from orrery.exchange.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
+from orrery.exchange.reading.gguf_model import is_gguf
+from orrery.exchange.reading.read import Stored, makes_vectors, read, read_published
+from orrery.exchange.reading.sentence_folder import transformer_in
+from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.save import MODEL_FILES, save_model
+from orrery.families import load_family, other_heads
+from orrery.models.pair_scores import PairScores
+from orrery.models.sentence_vectors import Sentences
+from orrery.tuning import merge
+
+PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
+    "chat_template.jinja",
+)  # fmt: skip
+IMPORTED = tuple(dict.fromkeys((*MODEL_FILES, *TOKENIZER_FILES)))
+"""What an import may leave in its folder."""
+_PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "SYSTEMROOT", "TMPDIR")
+"""What the process that opens a pickle sees of the environment: no keys."""
+
+
+def import_model(
+    source: Path,
+    out: Path,
+    *,
+    allow_pickle: bool = False,
+    overwrite: bool = False,
+    ignore_keys: Sequence[str] = (),
+    say: Callable[[str], None] = lambda line: None,
+) -> Stored:
+    """Write a model anew as safetensors, read it back, and compare every tensor.
+
+    Args:
+        source: a Hugging Face folder, one file of weights inside one, or a GGUF file.
+        out: the new folder, which gets its name only when all in it was read back equal.
+        overwrite: replace an import that is there.
+        ignore_keys: keys of config.json that are left out, though the reference reads them.
+        allow_pickle: whether weights may come from a pickle, which another process opens.
+        say: told what is done.
+
+    Raises:
+        UsageError: the rule of `outputs` refuses ``out``.
+        ModelFileError: the files are damaged, or a pickle that is not allowed, or holds more than tensors.
+        RunError: what was written is not what was read.
+    """
+    folder = source.parent if source.is_file() else source
+    target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
+    if is_gguf(source):
+        return _from_gguf(source, out, target, ignore_keys, say)
+    given, sentences = folder, None if source.is_file() else makes_vectors(folder)
+    if not source.is_file():
+        source = folder = transformer_in(folder) or folder
+    with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
+        weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
+        stored = read_published(folder, weights, ignore_keys)
+        beside = other_heads(load_family(stored.family), stored.config or {}, weights)
+        _write(fresh, stored, beside, sentences, read_pair_scores(given, stored))
+        _copy_tokenizer(folder, fresh)
+        _compare(stored, beside, fresh, out)
+    say(f"{out}: {len(weights_of(stored.model)) + len(beside):,} tensors, read back equal bit for bit")
+    if beside:
+        say(f"kept beside the model, for heads that config.json does not name: {', '.join(sorted(beside))}")
+    return stored
+
+
+def _from_gguf(
+    source: Path, out: Path, target: OutputFolder, ignore_keys: Sequence[str], say: Callable[[str], None]
+) -> Stored:
+    """Write the model of a GGUF file as a Hugging Face folder; numbers in blocks are unpacked, into float32."""
+    if ignore_keys:
+        raise UsageError("a GGUF file has no config.json, of which keys could be left out", "leave --ignore-keys away")
+    stored = read(source, say)
+    rounded = bool(stored.model.transforms)
+    merge(stored.model)
+    with target.aside() as fresh:
+        _write(fresh, stored)
+        _compare(stored, {}, fresh, out)
+    say(f"{out}: {len(weights_of(stored.model)):,} tensors, read back equal bit for bit")
+    if rounded:
+        say("they were rounded when the file was made: what stands here are the same numbers in float32")
+    return stored
+
+
+def _write(
+    fresh: Path,
+    stored: Stored,
+    beside: Mapping[str, Tensor] | None = None,
+    sentences: Sentences | None = None,
+    pairs: PairScores | None = None,
+) -> None:
+    """Write a model as a Hugging Face folder."""
+    assert stored.family is not None
+    assert stored.config is not None
+    save_model(
+        fresh,
+        stored.model,
+        stored.family,
+        stored.config,
+        stored.tokenizer,
+        generation=stored.generation or None,
+        chat=stored.chat,
+        beside=beside,
+        sentences=sentences,
+        pairs=pairs,
+    )
+
+
+def _weights(
+    source: Path, folder: Path, out: Path, scratch: Path, allow_pickle: bool, say: Callable[[str], None]
+) -> Weights:
+    """Return the weights, from safetensors where there are any."""
+    if source.is_file() and source.suffix == ".safetensors":
+        return Weights([TensorFile(source)])
+    if not source.is_file() and ((folder / WEIGHTS).is_file() or (folder / INDEX).is_file()):
+        return open_weights(folder)
+    files = [source] if source.is_file() else _pickles(folder)
+    if not allow_pickle:
+        raise ModelFileError(
+            f"{files[0]} is a pickle, which can run any code",
+            f"if you trust its source: orrery import {source} {out} --allow-pickle",
+        )
+    if missing := [path.name for path in files if not path.is_file()]:
+        raise ModelFileError(f"{folder} lacks {', '.join(missing[:10])}", "get them from the source of the others")
+    converted = []
+    for number, path in enumerate(files):
+        say(f"{path}: converting a pickle in a process without network")
+        converted.append(_convert(path, scratch / f"{number}.safetensors"))
+    return Weights(converted)
+
+
+def _pickles(folder: Path) -> list[Path]:
+    """Return the files that make up the weights."""
+    if (folder / PICKLE).is_file():
+        return [folder / PICKLE]
+    if (folder / PICKLE_INDEX).is_file():
+        return [folder / shard for shard in sorted(set(read_index(folder / PICKLE_INDEX, ".bin").values()))]
+    found = pickles_in(folder) if folder.is_dir() else []
+    if len(found) != 1:
+        which = ", ".join(path.name for path in found)
+        raise ModelFileError(
+            f"{folder}: the weights could be each of {which}" if found else f"{folder} holds no file of weights",
+            f"name the one file of weights ({', '.join((WEIGHTS, PICKLE, *PICKLES))}) with its path",
+        )
+    return found
+
+
+def _convert(source: Path, target: Path) -> TensorFile:
+    """Let another process turn a pickle into safetensors."""
+    # -P: a folder of a stranger must not become a place to import from.
+    command = [sys.executable, "-P", "-m", "orrery.exchange.reading.unpickle", str(source), str(target)]
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    patience = 120 + source.stat().st_size / 10e6
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=patience, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise ModelFileError(f"{source} took more than {patience:.0f} s", "get safetensors of the model") from error
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"])[-1]
+        raise ModelFileError(f"{source} was not converted: {reason}", "get the safetensors files of the same model")
+    return TensorFile(target)
+
+
+def _copy_tokenizer(folder: Path, out: Path) -> None:
+    """Copy the tokenizer's own files, which say more than ours (chat templates, slow tokenizers)."""
+    for name in TOKENIZER_FILES:
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, out / name)
+
+
+def _compare(stored: Stored, beside: Mapping[str, Tensor], fresh: Path, out: Path) -> None:
+    """Read back what was written, before it gets its name."""
+    file = open_weights(fresh)
+    before = {**beside, **weights_of(stored.model)}
+    after = {**{name: file[name] for name in beside}, **weights_of(read(fresh).model)}
+    wrong = [n for n, tensor in before.items() if tensor.dtype != after[n].dtype or not torch.equal(tensor, after[n])]
+    if wrong:
+        raise RunError(f"{out}: {wrong[0]} came back with other numbers", "nothing was written; report the model")

@@ -1,0 +1,108 @@
+"""What sentence-transformers reads beside a model: the list of modules, and a folder for each step behind the model."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from orrery.checkpoints.tensors import write_tensors
+from orrery.exchange.reading.files import WEIGHTS
+from orrery.exchange.reading.sentence_folder import FLAGS, MODULES, OF_TRANSFORMERS, SETTINGS
+from orrery.models.sentence_vectors import Dense, Normalised, Sentences, SentenceVectors
+
+_CLASSES = {Dense: "Dense", nn.LayerNorm: "LayerNorm", Normalised: "Normalize"}
+_PACKAGE = "sentence_transformers.models"
+_MOST = 10
+FOLDERS = tuple(f"{place}_{kind}" for place in range(1, _MOST) for kind in ("Pooling", *_CLASSES.values()))
+"""What the folders of the steps may be called."""
+FILES = (MODULES, SETTINGS, OF_TRANSFORMERS[0], *FOLDERS)
+
+
+def write_sentences(folder: Path, sentences: Sentences, width: int) -> None:
+    """Write how vectors of texts are made, so that sentence-transformers makes the same.
+
+    Args:
+        folder: of the model, whose own files are there.
+        sentences: how they are made.
+        width: of the model's final stream.
+    """
+    written = steps_written(folder, sentences.vectors, width, pools_prompt=sentences.pools_prompt)
+    rows = {"max_seq_length": sentences.length, "do_lower_case": sentences.lowercase}
+    write_json(folder / OF_TRANSFORMERS[0], rows)
+    said = {
+        "prompts": dict(sentences.prompts),
+        "default_prompt_name": sentences.prompt,
+        "similarity_fn_name": sentences.similarity or "cosine",
+    }
+    write_json(folder / SETTINGS, said)
+    write_modules(folder, written)
+
+
+def steps_written(
+    folder: Path,
+    vectors: SentenceVectors,
+    width: int,
+    *,
+    pools_prompt: bool = True,
+    last: Mapping[str, Any] | None = None,
+) -> list[tuple[str, str]]:
+    """Write a folder for each step behind the model, and return their names with those of their classes.
+
+    Args:
+        folder: of the model.
+        vectors: the steps.
+        width: of the model's final stream.
+        pools_prompt: whether the tokens of the prompt are pooled too.
+        last: what the configuration of the last step says besides.
+    """
+    steps, named = list(_steps(vectors, width, pools_prompt)), []
+    for place, (kind, config, module) in enumerate(steps, 1):
+        name = f"{place}_{kind}"
+        named.append((name, kind))
+        (folder / name).mkdir(exist_ok=True)
+        if config is not None:
+            write_json(folder / name / "config.json", {**config, **((last or {}) if place == len(steps) else {})})
+        if module is not None:
+            start = "norm." if kind == "LayerNorm" else ""
+            tensors = {f"{start}{key}": tensor.detach() for key, tensor in module.named_parameters()}
+            write_tensors(folder / name / WEIGHTS, tensors, {"format": "pt"})
+    return named
+
+
+def write_modules(folder: Path, behind: Sequence[tuple[str, str]], package: str = _PACKAGE) -> None:
+    """Write the list of modules: the model, and what stands behind it, as folders with their classes."""
+    modules = [
+        {"idx": place, "name": str(place), "path": path, "type": f"{package if path else _PACKAGE}.{kind}"}
+        for place, (path, kind) in enumerate([("", "Transformer"), *behind])
+    ]
+    write_json(folder / MODULES, modules)
+
+
+def _steps(
+    vectors: SentenceVectors, width: int, pools_prompt: bool
+) -> Iterator[tuple[str, dict[str, Any] | None, nn.Module | None]]:
+    """Yield each step's class, its configuration and what holds its tensors."""
+    modes = vectors.pooling.modes
+    flags = {key: mode in modes for key, mode in FLAGS.items()}
+    yield "Pooling", {"word_embedding_dimension": width, **flags, "include_prompt": pools_prompt}, None
+    for step in vectors.steps:
+        if isinstance(step, Dense):
+            config = {
+                "in_features": step.linear.in_features,
+                "out_features": step.linear.out_features,
+                "bias": step.linear.bias is not None,
+                "activation_function": step.activation,
+                **({"use_residual": True} if step.adds else {}),
+            }
+            yield "Dense", config, step
+        elif isinstance(step, nn.LayerNorm):
+            yield "LayerNorm", {"dimension": step.normalized_shape[0]}, step
+        elif isinstance(step, Normalised):
+            yield "Normalize", None, None
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a file of settings."""
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,145 @@
+"""The page as a server gives it, and as one file that needs nothing but a browser."""
+
+import base64
+import gzip
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+from orrery.checkpoints.disk import write_text
+from orrery.language_model.model import LanguageModel
+from orrery.page.assets import asset_url, assets, inlined_modules, policy_hash, served_modules
+from orrery.page.views._inside import Inside
+from orrery.page.views._payload import Payload, to_json
+from orrery.page.views._view import Subject, fitting, shown
+from orrery.page.views.tokens import session
+from orrery.tuning import matrices_kept
+
+LARGEST = 32 << 20
+"""Bytes of a saved page."""
+MOST = 1 << 30
+"""Bytes of matrices that are unpacked once for all views, while a page is made."""
+_BEGIN = 'import "#see/main.js";'
+
+
+def served_page() -> tuple[str, str]:
+    """Return the page of a server, and the content policy with which it is sent: nothing from elsewhere loads."""
+    modules = served_modules()
+    head = f'<link rel="stylesheet" href="{asset_url("style.css")}">\n<script type="importmap">{modules}</script>'
+    page = _filled(head, f'<script type="module">{_BEGIN}</script>')
+    scripts = f"script-src 'self' {policy_hash(modules)} {policy_hash(_BEGIN)}"
+    policy = f"default-src 'self'; {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"
+    return page, f"{policy}; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+
+@final
+@dataclass(frozen=True)
+class Page:
+    """One pass of a model as a page: shown by a notebook, or saved.
+
+    Attributes:
+        subject: the pass; where it has edits, the page holds it without them too.
+        edits: more lists of edits, whose passes the page holds.
+    """
+
+    subject: Subject
+    edits: Sequence[Sequence[Mapping[str, Any]]] = ()
+
+    def html(self) -> str:
+        """Return the page; the numbers of all views are in it, compressed."""
+        policy = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:"
+        style = assets()["style.css"].decode()
+        head = (
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
+            f'<script type="importmap">{inlined_modules()}</script>'
+        )
+        with matrices_kept(MOST):
+            held = to_json(self._held()).replace("<", "\\u003c")
+        return _filled(
+            head,
+            f'<script type="application/json" id="held">{held}</script>\n<script type="module">{_BEGIN}</script>',
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page into a file and return its path."""
+        path = Path(path)
+        write_text(path, self.html())
+        return path
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame that can reach nothing around it, as notebooks show it."""
+        return (
+            '<iframe sandbox="allow-scripts allow-downloads" style="width:100%;height:48rem;border:0" '
+            f'srcdoc="{html.escape(self.html())}"></iframe>'
+        )
+
+    def _held(self) -> Mapping[str, Any]:
+        """Return what the page needs: its model, and the pass without and with its edits, and their differences."""
+        lm, seen = self.subject.lm, self.subject.seen
+        clean = self.subject if not seen.edits.edits else replace(self.subject, inside=Inside(lm, seen.given))
+        lists = [*([seen.edits.plain()] if seen.edits.edits else []), *self.edits]
+        edited = [replace(self.subject, inside=Inside(lm, seen.given, list(edits), seen.sources)) for edits in lists]
+        screens = {view.screen for view in fitting(self.subject)} | {"trust"}
+        return {
+            "session": {
+                **session(self.subject),
+                **_named(lm),
+                "screens": [name for name in SCREENS if name in screens],
+            },
+            "begin": seen.edits.plain(),
+            "model": _payloads(replace(self.subject, inside=None)),
+            "runs": [_run(clean), *(_run(one, clean) for one in edited)],
+        }
+
+
+def _run(subject: Subject, clean: Subject | None = None) -> Mapping[str, Any]:
+    """Return a pass with what its views show, and how that differs from what they show of the clean one."""
+    payloads = _payloads(subject)
+    for view in fitting(subject) if clean is not None else []:
+        for asked in view.saved(subject) if view.compares else []:
+            given = asked.model_dump(exclude_none=True)
+            found = shown(view.kind, subject, given, clean)
+            payloads[address(view.kind, {**given, DIFFERENCE: clean.seen.id if clean else ""})] = _packed(found)
+    told = {**shown("tokens", subject, {}).facts, **_named(subject.lm)}
+    return {"edits": told["edits"], "pass": told, "payloads": payloads}
+
+
+def _named(lm: LanguageModel) -> Mapping[str, str]:
+    """Return how a file says to load the model: by its name, since it may be read on another machine."""
+    return {"load": f"orrery.load({lm._stored.name!r})"}
+
+
+def _payloads(subject: Subject) -> dict[str, str]:
+    """Return what the views of a pass show, or those of the model alone where there is none."""
+    alone = replace(subject, inside=None)
+    payloads: dict[str, str] = {}
+    for view in fitting(subject):
+        if subject.inside is not None and view.fits(alone):
+            continue  # the page asks the model for it
+        for asked in view.saved(subject):
+            given = asked.model_dump(exclude_none=True)
+            payloads[address(view.kind, given)] = _packed(shown(view.kind, subject, given))
+    return payloads
+
+
+DIFFERENCE = "difference"
+"""What names, among the settings of a view, the pass that is subtracted."""
+SCREENS = ("chat", "inside", "decode", "model", "train", "trust")
+
+
+def address(view: str, asked: Mapping[str, Any]) -> str:
+    """Return the name of what is asked of a view, as ``source.js`` writes it."""
+    from urllib.parse import urlencode
+
+    query = urlencode(sorted((name, str(value)) for name, value in asked.items()))
+    return f"{view}?{query}" if query else view
+
+
+def _packed(payload: Payload) -> str:
+    return base64.b64encode(gzip.compress(payload.to_bytes(), mtime=0)).decode()
+
+
+def _filled(head: str, body: str) -> str:
+    return assets()["index.html"].decode().replace("<!-- head -->", head).replace("<!-- body -->", body)

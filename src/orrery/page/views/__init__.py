@@ -1,0 +1,14 @@
+"""Views: each is what one picture of the page shows, as numbers with the checks that they satisfy."""
+
+from typing import TYPE_CHECKING
+
+from orrery.schema.lazy import lazily
+
+if TYPE_CHECKING:
+    from orrery.page.views._payload import Payload
+    from orrery.page.views._view import Subject, View, find, names, register
+
+__all__ = ["Payload", "Subject", "View", "find", "names", "register"]
+
+
+__getattr__ = lazily(__name__, {"_payload": ["Payload"], "_view": ["Subject", "View", "find", "names", "register"]})

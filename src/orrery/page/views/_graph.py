@@ -1,0 +1,229 @@
+"""An architecture as nodes and edges, from its tree of parts: what stands where in the figure of a paper."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orrery.planning.spec_tree import Node
+
+MAIN, READER = "main", "reader"
+"""The columns of the figure: what answers, and what reads the source beside it."""
+EMPTY = ("Identity", "NoSkip")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A node of the graph.
+
+    Attributes:
+        id: its name in the edges.
+        column: ``main`` or ``reader``.
+        slot: what it is there: ``input``, ``embed``, ``position``, ``enter``, ``pre``, ``branch``, ``post``, ``add``,
+            ``out``, ``final``, ``head``, ``other``.
+        role: the sublayer that it belongs to, such as ``cross``; empty outside of blocks.
+        kind: its class.
+        what: the class with its settings.
+        settings: its numbers and names.
+        parameters: of one copy, all that is below included.
+        group: the number of the group of equal blocks; none outside of blocks.
+        lane: which of several parallel branches, and how many there are.
+        key: of the tensor that it gives, as a trace names it; empty where none is recorded.
+    """
+
+    id: str
+    column: str
+    slot: str
+    role: str = ""
+    kind: str = ""
+    what: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    parameters: int = 0
+    group: int | None = None
+    lane: tuple[int, int] = (0, 1)
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """From one node to another: along the ``flow``, past a branch (``skip``), or from the source (``memory``)."""
+
+    first: str
+    second: str
+    kind: str = "flow"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Equal blocks, one after the other or at the depths that are named."""
+
+    column: str
+    copies: int
+    depth: str
+    parameters: int
+
+
+@dataclass
+class Graph:
+    """Nodes in the order of computation, column by column, with edges and groups."""
+
+    parts: list[Part] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+
+    def add(self, node: Node | None, column: str, slot: str, **more: Any) -> Part:
+        """Add a node for a part of the tree, or one without a part, such as a sum."""
+        known = {} if node is None else {"kind": node.kind, "what": node.what, "settings": dict(node.settings)}
+        count = 0 if node is None else (node.parameters or 0)
+        part = Part(str(len(self.parts)), column, slot, parameters=count, **{**known, **more})
+        self.parts.append(part)
+        return part
+
+    def link(self, first: Part | None, second: Part, kind: str = "flow") -> Part:
+        """Connect two nodes, and return the second."""
+        if first is not None:
+            self.edges.append(Edge(first.id, second.id, kind))
+        return second
+
+    @property
+    def parameters(self) -> int:
+        """The numbers of all nodes, those of a block as often as it stands there with weights of its own."""
+        copies = [group.copies for group in self.groups]
+        return sum(part.parameters * (1 if part.group is None else copies[part.group]) for part in self.parts)
+
+
+def graph_of(root: Node) -> Graph:
+    """Return the graph of an assembly."""
+    graph = Graph()
+    reader = _child(root, "reader")
+    end = None if reader is None else _column(graph, reader, READER, "encoder.")
+    projection = _child(root, "projection")
+    if end is not None and projection is not None and projection.kind not in EMPTY:
+        end = graph.link(end, graph.add(projection, READER, "other", role="projection"))
+    _column(graph, root, MAIN, "", end)
+    for node in root.children:
+        if node.name.startswith("transform "):
+            graph.add(node, MAIN, "other", role=node.name)
+    return graph
+
+
+def attentions(root: Node) -> Iterator[Node]:
+    """Yield every part that has heads, at whatever depth."""
+    if "heads" in root.settings and "mask" in root.settings:
+        yield root
+    for child in root.children:
+        yield from attentions(child)
+
+
+def _column(graph: Graph, root: Node, column: str, prefix: str, memory: Part | None = None) -> Part:
+    """Add what stands in one column, from its input to its heads; return what gives its last stream."""
+    stack = next((found for name in ("decoder", "stack") if (found := _child(root, name))), None)
+    embed = _child(root, "target") or _child(root, "embed")
+    last = graph.link(graph.add(None, column, "input"), graph.add(embed, column, "embed", key=f"{prefix}looked_up"))
+    inner = stack or root
+    for slot in ("enter", "start"):
+        if slot == "start":
+            last = _positions(graph, inner, column, prefix, last)
+        if (filled := _filled(inner, slot)) is not None:
+            key = f"{prefix}embedded" if slot == "start" else f"{prefix}looked_up"
+            last = graph.link(last, graph.add(filled, column, "enter", role=slot, key=key))
+    for child in inner.children:
+        if child.kind == "Block":
+            last = _block(graph, child, column, prefix, last, memory)
+        elif child.name == "recurrence":
+            last = graph.link(last, graph.add(child, column, "branch", role="recurrence"))
+    if (final := _filled(inner, "final")) is not None:
+        last = graph.link(last, graph.add(final, column, "final", key=f"{prefix}final"))
+    for child in root.children:
+        if child.name == "head" or child.name.startswith("heads."):
+            key = "logits" if child.name == "head" else ""
+            graph.link(last, graph.add(child, column, "head", role=child.name.partition(".")[2], key=key))
+    return last
+
+
+def _positions(graph: Graph, stack: Node, column: str, prefix: str, last: Part) -> Part:
+    """Add the positions; one that an attention names acts between its queries and keys, beside the flow."""
+    used = {node.settings.get("position") for node in attentions(stack)}
+    for node in stack.children:
+        kind, _, name = node.name.partition(".")
+        if kind == "positions" and name in used:
+            graph.add(node, column, "position", role=name)
+        elif kind == "positions":
+            last = graph.link(last, graph.add(node, column, "position", role="added", key=f"{prefix}positioned"))
+    return last
+
+
+def _block(graph: Graph, block: Node, column: str, prefix: str, last: Part, memory: Part | None) -> Part:
+    depth = block.settings.get("depth", "0")
+    number = len(graph.groups)
+    graph.groups.append(Group(column, block.copies, depth, block.parameters or 0))
+    first = re.match(r"\d+", depth)
+    place = f"{prefix}blocks.{first[0] if first else 0}"
+    for residual in block.children:
+        last = _residual(graph, residual, f"{place}.", last, memory, {"column": column, "group": number})
+    return last
+
+
+def _residual(
+    graph: Graph, residual: Node, place: str, last: Part, memory: Part | None, where: Mapping[str, Any]
+) -> Part:
+    """Add ``out(skip(x) + post(branch(pre(x))))``."""
+    role, before = residual.name, last
+
+    def put(node: Node | None, slot: str, key: str = "", lane: tuple[int, int] = (0, 1), name: str = role) -> Part:
+        return graph.add(node, slot=slot, role=name, lane=lane, key=key and f"{place}{name}.{key}", **where)
+
+    if (pre := _filled(residual, "pre")) is not None:
+        last = graph.link(last, put(pre, "pre"))
+    ends: list[Part] = []
+    branch = _child(residual, "branch")
+    assert branch is not None
+    lanes = branch.children if branch.kind == "Sum" else [branch]
+    for number, node in enumerate(lanes):
+        lane = (number, len(lanes))
+        name, start, behind = (node.name if branch.kind == "Sum" else role), last, None
+        if node.kind == "Normed":
+            behind = _filled(node, "post")
+            norm, inner = _child(node, "norm"), _child(node, "branch")
+            start = graph.link(start, put(norm, "pre", lane=lane, name=name))
+            node = inner or node
+        found = graph.link(start, put(node, "branch", "added", lane, name))
+        if memory is not None and _reads_memory(node, role):
+            graph.link(memory, found, "memory")
+        if behind is not None:
+            found = graph.link(found, put(behind, "post", lane=lane, name=name))
+        ends.append(found)
+    if (post := _filled(residual, "post")) is not None:
+        after = put(post, "post")
+        ends = [graph.link(end, after) for end in ends][:1]
+    skip = _child(residual, "skip")
+    if skip is None or skip.kind != "NoSkip" or len(ends) > 1:
+        total = put(None, "add", "resid")
+        for end in ends:
+            graph.link(end, total)
+        if skip is None or skip.kind != "NoSkip":
+            graph.link(before, total, "skip")
+        ends = [total]
+    last = ends[0]
+    return last if (out := _filled(residual, "out")) is None else graph.link(last, put(out, "out", "resid"))
+
+
+def _reads_memory(node: Node, role: str) -> bool:
+    source = _child(node, "source")
+    return role == "cross" if source is None else source.kind == "CrossSource"
+
+
+def _filled(node: Node, name: str) -> Node | None:
+    found = _child(node, name)
+    return None if found is None or found.kind in EMPTY else found
+
+
+def _child(node: Node, name: str) -> Node | None:
+    return next((child for child in node.children if child.name == name), None)
+
+
+def plain(node: Node) -> dict[str, Any]:
+    """Return a tree as JSON, without the parts that are as usual."""
+    children: Sequence[Node] = [child for child in node.children if not child.usual]
+    told = {"name": node.name, "what": node.what, "weight": node.weight}
+    return {**told, "children": [plain(child) for child in children]}

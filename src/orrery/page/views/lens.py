@@ -1,0 +1,74 @@
+"""The logit lens: what the model would say after each block, at every position."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from orrery.errors import UsageError
+from orrery.inspection.attribution.vocabulary import vocabulary_head
+from orrery.page.views._inside import Inside
+from orrery.page.views._payload import Payload
+from orrery.page.views._view import Subject, View, register
+from orrery.schema.section import Section
+
+MOST = 5
+"""Tokens that are named at each place."""
+
+
+class LensSettings(Section):
+    """Nothing can be asked."""
+
+
+@register
+class LensView(View):
+    """``log softmax(head(final(x_l)))`` for the stream before the first block and after every one."""
+
+    kind: ClassVar[str] = "lens"
+    order: ClassVar[int] = 70
+    compares: ClassVar[bool] = True
+    apart: ClassVar[tuple[str, ...]] = ("log_probability",)
+    Settings: ClassVar[type[Section]] = LensSettings
+
+    def fits(self, subject: Subject) -> bool:
+        """Say whether the model scores a vocabulary."""
+        return subject.inside is not None and has_vocabulary(subject.inside)
+
+    def payload(self, subject: Subject, asked: Any) -> Payload:
+        """Return the likeliest tokens of each layer and position, and how likely the token that follows is."""
+        inside = subject.seen
+        found = inside.keeping("embedded", "blocks.*.resid_post").lens(MOST)
+        ids = found.id_NBLK[:, 0]
+        facts = {"names": list(found.names), "spelled": spelled(inside, ids), "targets": found.target_BL[0].tolist()}
+        tensors = {
+            "id": ids.int(),
+            "log_probability": found.log_probability_NBLK[:, 0].float(),
+            "best": found.log_probability_NBLK[:, 0, :, 0].float(),
+            "target": found.target_log_probability_NBL[:, 0].float(),
+            "rank": found.target_rank_NBL[:, 0].int(),
+            "entropy": found.entropy_NBL[:, 0].float(),
+        }
+        return Payload(facts, tensors, [found.check])
+
+
+def has_vocabulary(inside: Inside) -> bool:
+    """Say whether the model scores a vocabulary."""
+    try:
+        vocabulary_head(inside.lm.model)
+    except UsageError:
+        return False
+    return True
+
+
+def likeliest(inside: Inside, position: int) -> int:
+    """Return the likeliest token behind a position."""
+    return int(inside.first.logits[0, position].argmax())
+
+
+def spelled(inside: Inside, ids: Tensor | Sequence[int]) -> dict[str, str]:
+    """Return how each of these tokens reads, by its id."""
+    tokenizer = inside.lm._stored.tokenizer
+    known = 0 if tokenizer is None else tokenizer.size
+    unique = torch.as_tensor(ids).unique().tolist()
+    return {str(id): inside.spell(id) if 0 <= id < known else f"[{id}]" for id in unique}

@@ -1,0 +1,55 @@
+"""A layout as the settings of ``torchrun``: nodes, processes of each, and the degrees that the processes share."""
+
+from dataclasses import dataclass
+
+from orrery.planning.layouts.layout import Layout, divisors
+from orrery.planning.layouts.training import Training
+from orrery.planning.machines import Machine
+
+PORT = 29_500
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a run is started: one process a device.
+
+    Attributes:
+        nodes: machines with a set of devices.
+        processes: of each node.
+        layout: the degrees.
+        micro_batches: of each replica in a step.
+    """
+
+    nodes: int
+    processes: int
+    layout: Layout
+    micro_batches: int
+
+    def command(self, recipe: str = "RECIPE") -> str:
+        """Return the line to run on every node, with the degrees as a recipe's keys."""
+        group = ["torchrun", f"--nnodes {self.nodes}", f"--nproc-per-node {self.processes}"]
+        if self.nodes > 1:
+            group += ["--rdzv-backend c10d", f"--rdzv-endpoint HOST:{PORT}"]
+        keys = [f"--parallel.{name} {value}" for name, value in self.degrees().items()]
+        return " ".join([*group, "-m orrery train", recipe, *keys])
+
+    def degrees(self) -> dict[str, int | str]:
+        """Return the settings that are not as usual, by their key."""
+        usual, found = Layout(), self.layout
+        names = ("data", "fsdp", "tensor", "pipeline", "context", "expert", "micro", "interleave")
+        settings: dict[str, int | str] = {name: getattr(found, name) for name in names}
+        settings = {name: value for name, value in settings.items() if value != getattr(usual, name)}
+        if found.fsdp > 1:
+            settings["zero"] = found.zero
+        if found.recompute != usual.recompute:
+            settings["recompute"] = found.recompute.name
+        return settings
+
+
+def launch(layout: Layout, training: Training, machine: Machine) -> Launch:
+    """Return how a layout is started: full nodes where its devices are a multiple of a node's.
+
+    Else each node has the largest share of a node's devices that divides them.
+    """
+    processes = max(n for n in divisors(layout.devices) if n <= machine.node)
+    return Launch(layout.devices // processes, processes, layout, layout.micro_batches(training))

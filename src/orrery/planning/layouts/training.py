@@ -1,0 +1,86 @@
+"""What is trained, apart from the model: the batch, the bytes of each number, and how attention is computed."""
+
+from dataclasses import dataclass
+
+from orrery.errors import UsageError
+from orrery.planning.layouts.work import Work
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How attention is computed.
+
+    Attributes:
+        score_bytes: that it keeps of each score for the backward pass.
+        keys: the share of all keys that it multiplies by.
+        backward: operations of its backward pass, by those forward.
+    """
+
+    score_bytes: int | float
+    keys: int | float
+    backward: int | float
+
+
+FLASH = Kernel(score_bytes=0, keys=0.5, backward=2.5)
+"""No score is kept, what the causal mask hides is not computed, and scores are made anew backward (Dao 2023)."""
+EAGER = Kernel(score_bytes=5, keys=1, backward=2)
+"""Softmax, its dropout mask and what comes out of it are kept (Korthikanti et al. 2022, section 4.1)."""
+EAGER_WITHOUT_DROPOUT = Kernel(score_bytes=2, keys=1, backward=2)
+"""The softmax alone is kept."""
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Bytes of one number of each kind; 16 for a parameter, as Rajbhandari et al. 2020 count.
+
+    Attributes:
+        weight: as the products read it.
+        gradient: as it is added up and sent.
+        optimizer: of Adam with its copy of the weight in fp32: 4 and twice 4.
+        activation: between the layers.
+    """
+
+    weight: int | float = 2
+    gradient: int | float = 2
+    optimizer: int | float = 12
+    activation: int | float = 2
+
+
+@dataclass(frozen=True)
+class Training:
+    """One step of a training.
+
+    Attributes:
+        sequences: of the global batch.
+        length: tokens of each.
+        number_format: in which the products are computed.
+        bytes: of the numbers that are kept and sent.
+        kernel: how attention is computed.
+        dropout: bytes that an element keeps for its mask: 1, or 0 without dropout.
+    """
+
+    sequences: int
+    length: int
+    number_format: str = "bf16"
+    bytes: Bytes = Bytes()
+    kernel: Kernel = FLASH
+    dropout: int | float = 0
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the global batch."""
+        return self.sequences * self.length
+
+
+def training_of(work: Work, tokens: int, number_format: str = "bf16") -> Training:
+    """Return the training with a batch of so many tokens, in sequences of the model's length.
+
+    The batch is rounded to whole sequences.
+
+    Raises:
+        UsageError: it has not one sequence.
+    """
+    if tokens < work.length:
+        message = f"a batch of {tokens:,} tokens holds no sequence of {work.name}, which has {work.length:,}"
+        raise UsageError(message, f"give {work.length:,} tokens or more")
+    return Training(round(tokens / work.length), work.length, number_format)

@@ -1,0 +1,76 @@
+"""All tables of the course, in the order in which they are printed, and their page."""
+
+import re
+from collections.abc import Iterator
+
+from orrery.planning.data_table import gpt3_table
+from orrery.planning.published import (
+    chinchilla,
+    complexity,
+    energy,
+    gpt3,
+    gpt3_compute,
+    model_sizes,
+    training_runs,
+)
+from orrery.planning.table import Table
+from orrery.reports.page import document, figure, markup_table, section, visible
+
+
+def tables() -> Iterator[Table]:
+    """Yield every table, from what models are to what they cost."""
+    yield model_sizes.model_sizes_table()
+    yield training_runs.models_table()
+    yield model_sizes.gpt_table()
+    yield gpt3.sizes_table()
+    yield gpt3.matrices_table()
+    yield complexity.attention_block_table()
+    yield complexity.layers_table()
+    yield complexity.crossover_table()
+    yield mixture_table()
+    yield gpt3_compute.compute_table()
+    yield gpt3_compute.case_study_table()
+    yield training_runs.runs_table()
+    yield from (chinchilla.sizes_table(approach) for approach in chinchilla.APPROACHES)
+    yield chinchilla.approaches_table()
+    yield energy.energy_table()
+    yield energy.brain_table()
+
+
+def mixture_table() -> Table:
+    """Return GPT-3's mixture of corpora (G10)."""
+    return Table(
+        "gpt3-mixture",
+        "GPT-3's mixture, epochs elapsed when training for 300 billion tokens",
+        "Brown et al. 2020, Table 2.2; deck S3",
+        ("corpus", "tokens", "weight", "epochs", "slide", "weight x 300 billion / tokens"),
+        gpt3_table(),
+    )
+
+
+def page() -> str:
+    """Return one offline page with all tables and their figures; the same bytes every time."""
+    found = list(tables())
+    lead = "What the course prints and what papers print, recomputed. Where a number does not follow, both are shown."
+    header = f'<header>\n<h1>Orrery: the tables of the course</h1>\n<p class="lead">{visible(lead)}</p>\n</header>'
+    links = "".join(f'<li><a href="#{visible(one.name)}">{visible(one.title)}</a></li>' for one in found)
+    parts = [header, section("Contents", f"<ul>{links}</ul>"), *map(part, found)]
+    return document("Orrery: the tables of the course", "\n".join(parts))
+
+
+def part(table: Table) -> str:
+    """Return the section of a table: its figure, its rows, its notes and its source."""
+    notes = "".join(f"<li>{visible(note)}</li>" for note in table.notes)
+    rows = markup_table(table.columns, ([cell(text) for text in row] for row in table.rows))
+    parts = [
+        figure(table.figure, table.caption) if table.figure else "",
+        figure(rows, f"Source: {table.source}."),
+        f"<ul>{notes}</ul>" if notes else "",
+    ]
+    return section(table.title, "\n".join(filter(None, parts)), table.name)
+
+
+def cell(text: str) -> str:
+    """Return a cell: numbers stay on one line, and no word is broken; a table that is too wide can be scrolled."""
+    style = "white-space:nowrap" if re.fullmatch(r"[-+\d.,e %]+", text) else "overflow-wrap:normal"
+    return f'<span style="{style}">{visible(text)}</span>'

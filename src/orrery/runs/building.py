@@ -1,0 +1,265 @@
+"""From a recipe's model and tokenizer settings to a tokenizer, a spec that fits it, and a model with fresh weights."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from orrery.checkpoints.json_file import read_json
+from orrery.data.batches.seeds import derive_seed
+from orrery.data.corpora import read_corpus
+from orrery.errors import DataError, UsageError
+from orrery.families import initial_stds, load_family, spec_of
+from orrery.models.dropout import pattern_dropout, with_dropout
+from orrery.models.heads import HeadSettings
+from orrery.models.initialise import STD, initialise
+from orrery.models.kernel_choice import default_kernel, keeps_pattern
+from orrery.models.limits import check_memory, check_numbers
+from orrery.models.model import Model, ModelSpec
+from orrery.models.prefix_mask import with_prefix
+from orrery.models.soundness import check_whole, describes_a_model
+from orrery.models.word2vec.files import read_vectors
+from orrery.models.word_embeddings import initialise_embeddings
+from orrery.nn.attention.kernels import Kernel
+from orrery.nn.attention.stored_pattern import stored_pattern
+from orrery.nn.inputs import Tokens
+from orrery.nn.spec import from_json
+from orrery.objectives import Objective
+from orrery.recipes.config import ModelSettings, Recipe, TokenizerSettings
+from orrery.runs.adapt import adapt, adapter_of
+from orrery.runs.begin import Base, freeze, take_weights, with_heads
+from orrery.runs.growing import growth_note, new_rows, refuse_frozen
+from orrery.schema.registry import name_of
+from orrery.text.chat.of_run import control_tokens, control_tokens_of
+from orrery.text.special import train_framed, with_control
+from orrery.text.tokenizer import Tokenizer, load_tokenizer
+from orrery.training.loop import Parts
+from orrery.training.precision import find_device
+from orrery.training.units import keep_answers
+
+DEVIATION = ("initializer_range", "init_std")
+"""What ``config.json`` calls the standard deviation of new matrices."""
+Found = TypeVar("Found", bound=ModelSpec)
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What a recipe became.
+
+    ``config`` is the family's configuration with what the tokenizer decides filled in; there is no tokenizer where the
+    data need none; ``corpus_tokens`` counts the tokens of each corpus that are learned in an epoch, ``batch_tokens``
+    those of a batch, on average at most; ``family`` is the published layout that can hold the model, if one can;
+    ``chat`` are the chat templates that it has, by name.
+    """
+
+    parts: Parts
+    spec: ModelSpec
+    tokenizer: Tokenizer | None
+    corpus_tokens: Mapping[str, int]
+    config: Mapping[str, Any]
+    batch_tokens: int
+    base: Base | None = None
+    family: str | None = None
+    chat: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def required_tokenizer(self) -> Tokenizer:
+        """The tokenizer of a run on text.
+
+        Raises:
+            UsageError: the run is on something else.
+        """
+        if self.tokenizer is None:
+            raise UsageError("the run has no tokenizer", "name one: tokenizer.file, or tokenizer.kind to train one")
+        return self.tokenizer
+
+    @property
+    def train_tokens(self) -> int:
+        """The number of training tokens, of all corpora together."""
+        return sum(self.corpus_tokens.values())
+
+
+def make_tokenizer(
+    settings: TokenizerSettings | None,
+    texts: Iterable[str],
+    base: Base | None = None,
+    chat: Mapping[str, str] | None = None,
+) -> Tokenizer:
+    """Load the tokenizer from its file, or train it on training texts alone or what ``train`` names.
+
+    Without settings it is the base's. One that lacks a control token of ``chat``, the run's templates, gets it.
+
+    Raises:
+        DataError: the texts cannot fill the vocabulary that the recipe asks for.
+        UsageError: neither the recipe nor the base names one.
+    """
+    if settings is None:
+        if base is None or base.stored.tokenizer is None:
+            where = "the recipe names no tokenizer" if base is None else f"{base.stored.folder} has no tokenizer"
+            raise UsageError(where, "name one: tokenizer.file, or tokenizer.kind to train one")
+        return with_control(base.stored.tokenizer, control_tokens(chat or {}))
+    if settings.file is not None:
+        return with_control(load_tokenizer(settings.file), control_tokens(chat or {}))
+    assert settings.kind is not None
+    control = [*control_tokens(chat or {}), *([] if settings.chat is None else control_tokens_of(settings.chat))]
+    if settings.train is not None:
+        texts = _texts(settings.train)
+    trained = train_framed(
+        settings.kind, texts, settings.vocabulary, settings.frame, lowercase=settings.lowercase, control=control
+    )
+    if settings.vocabulary is not None and trained.size < settings.vocabulary:
+        raise DataError(
+            f"{settings.train or 'the training text'} gives a {settings.kind} tokenizer {trained.size:,} ids, "
+            f"and tokenizer.vocabulary asks for {settings.vocabulary:,}",
+            f"lower tokenizer.vocabulary to {trained.size}, leave it out, or give more text",
+        )
+    return trained
+
+
+def _texts(named: str) -> Iterator[str]:
+    """Yield the texts of a file or a named set; what holds none is refused by its name."""
+    found = False
+    for document in read_corpus(named):
+        found = found or bool(document.text.strip())
+        yield document.text
+    if not found:
+        raise DataError(f"tokenizer.train: {named} is empty or only whitespace", "name a file or a set with text")
+
+
+def family_config(settings: ModelSettings, base: Base | None = None, **known: Any) -> dict[str, Any]:
+    """Return the family's configuration: the base's, or what the tokenizer decides unless the recipe says otherwise."""
+    return {**known, **settings.config} if base is None else dict(base.stored.config or {})
+
+
+def read_spec(
+    settings: ModelSettings,
+    config: Mapping[str, Any],
+    base: Base | None = None,
+    heads: Mapping[str, HeadSettings] | None = None,
+    *,
+    renamed: bool = False,
+) -> Any:
+    """Return the spec of the recipe's family, file or base, with its heads and dropout, once it can be built.
+
+    ``heads`` are new ones, by default the recipe's; ``renamed`` says that ``config`` names another class than the base.
+
+    Raises:
+        ModelFileError: it describes no model, or one far beyond any other.
+        MachineError: it is too large for this machine.
+        UsageError: a new head has the name of another.
+    """
+    heads = settings.heads if heads is None else heads
+    if base is not None:
+        spec = spec_of(load_family(base.stored.family), config) if renamed else base.stored.model.spec
+        found = with_heads(spec, heads)
+        found = found if settings.dropout is None else with_dropout(found, settings.dropout)
+        found = found if settings.mask is None else with_prefix(found)
+        check_memory(found, 2, str(base.stored.folder))
+        return found
+    source = str(settings.spec or f"the family {settings.family} with this model.config")
+    content = config if settings.spec is None else read_json(settings.spec)
+    with describes_a_model(source):
+        check_numbers(content, source)
+        found = check_whole(from_json(content) if settings.spec else spec_of(load_family(settings.family), content))
+        found = with_heads(found if settings.dropout is None else with_dropout(found, settings.dropout), heads)
+        found = found if settings.mask is None else with_prefix(found)
+        check_memory(found, 2, source)
+    return found
+
+
+def fitting(found: Found, vocabulary: int, length: int, *, begun: bool = False) -> Found:
+    """Return a spec; refuse one too small for the tokenizer or for the batches; ``begun``: of a model that exists."""
+    tokens = [read.vocabulary for read in found.inputs.values() if isinstance(read, Tokens)]
+    if len(tokens) < len(found.inputs):
+        raise UsageError("the model reads images, the recipe's data are text", "name a family that reads tokens")
+    smallest = min(tokens)
+    if smallest < vocabulary:
+        message = f"the model has a vocabulary of {smallest:,}, the tokenizer {vocabulary:,} ids"
+        hint = "leave model.config.vocab_size out, or give at least the tokenizer's number"
+        raise UsageError(message, "leave the section tokenizer out: the model brings its own" if begun else hint)
+    if found.context < length:
+        message = f"batches.length is {length:,}, the model's context {found.context:,}"
+        raise UsageError(message, "lower batches.length or give the model a longer context")
+    return found
+
+
+def prepared(
+    model: Model,
+    recipe: Recipe,
+    objective: Objective,
+    tokenizer: Tokenizer | None,
+    base: Base | None = None,
+    anew: Sequence[str] = (),
+    heads: Sequence[str] = (),
+    config: Mapping[str, Any] | None = None,
+) -> tuple[Model, list[str]]:
+    """Give a model the weights that it begins with and the kernel to train it with, and say what was done.
+
+    Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base but those whose
+    names begin with one of ``anew``, and what its files hold for a new class of ``config``; then an adapter, beside
+    which ``heads`` learn.
+    """
+    seed = derive_seed(recipe.seed, "weights")
+    initialise(model, len(model.stack.blocks), seed, deviation(recipe.model), family_stds(recipe.model))
+    if recipe.model.embeddings is not None:
+        if tokenizer is None:
+            raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
+        initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
+    rows = new_rows(base, tokenizer)
+    notes: list[str] = []
+    if base is not None:
+        notes += take_weights(model, base, anew, config, *((rows.names, rows.take) if rows is not None else ()))
+        keep_answers(model, base.stored.model.spec, anew)
+    notes += freeze(model, recipe.model.freeze)
+    notes += adapt(model, adapter_of(recipe.model, heads), derive_seed(recipe.seed, "adapter"))
+    if base is not None and tokenizer is not None and rows is not None:
+        refuse_frozen(model, base, rows)
+        notes += growth_note(base, tokenizer)
+    kind, trained = name_of(recipe.objective_class), objective.heads(model.spec)
+    notes += [
+        f"head {name}: new, and the objective {kind} does not train it"
+        for name in recipe.model.heads
+        if name not in trained
+    ]
+    device = find_device(recipe.training.device)
+    model.kernel = training_kernel(model.spec, device)
+    return model, notes
+
+
+def deviation(settings: ModelSettings) -> float:
+    """Return the standard deviation of new matrices: ``model.config.initializer_range``, or BART's and OPT's word.
+
+    Raises:
+        UsageError: it is no number above 0.
+    """
+    key = next((key for key in DEVIATION if key in settings.config), DEVIATION[0])
+    return _above_zero(settings, key, STD)
+
+
+def family_stds(settings: ModelSettings) -> Mapping[str, float]:
+    """Return the deviations of the matrices that the family draws otherwise; none where the recipe gives one for all.
+
+    Raises:
+        UsageError: ``model.config.initializer_factor`` is no number above 0.
+    """
+    if settings.family is None or any(key in settings.config for key in DEVIATION):
+        return {}
+    _above_zero(settings, "initializer_factor", 1.0)
+    return initial_stds(load_family(settings.family), settings.config)
+
+
+def _above_zero(settings: ModelSettings, key: str, usual: float) -> float:
+    found = settings.config.get(key, usual)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
+        hint = f"give a number above 0, such as {usual}; narrower models learn faster with more"
+        raise UsageError(f"model.config.{key} is {found!r}", hint)
+    return float(found)
+
+
+def training_kernel(spec: ModelSpec, device: str) -> Kernel:
+    """Return the attention kernel for a training run: a function of the architecture and the device alone.
+
+    On a processor, patterns of up to 1,024 tokens are kept rather than recomputed in the backward pass.
+    """
+    short = spec.context <= 1024
+    kept = device == "cpu" and short and pattern_dropout(spec) == 0 and keeps_pattern(spec)
+    return stored_pattern if kept else default_kernel(spec)

@@ -1,0 +1,16 @@
+"""Generated Python code, run apart from the user's machine: no network, no files of theirs, limits on everything."""
+
+from typing import TYPE_CHECKING
+
+from orrery.schema.lazy import lazily
+
+if TYPE_CHECKING:
+    from orrery.sandbox.run import check, check_all, isolation
+    from orrery.sandbox.verdict import Exam, Limits, Outcome, Verdict
+
+__all__ = ["Exam", "Limits", "Outcome", "Verdict", "check", "check_all", "isolation"]
+
+
+__getattr__ = lazily(
+    __name__, {"run": ("check", "check_all", "isolation"), "verdict": ("Exam", "Limits", "Outcome", "Verdict")}
+)

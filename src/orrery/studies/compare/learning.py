@@ -1,0 +1,183 @@
+"""What each model of a comparison goes through: counting, or a training that fits its time; and being measured."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from orrery.evaluation.floors import joined as joined_ids
+from orrery.evaluation.floors import model_bits_per_byte
+from orrery.models.ngram import TokenNgram
+from orrery.recipes.config import Recipe
+from orrery.recipes.read import check_recipe, load_recipe, plain, set_dotted
+from orrery.runs.assemble import assemble
+from orrery.runs.building import Assembled
+from orrery.runs.final import writer
+from orrery.studies.compare.budgets import Budget
+from orrery.studies.compare.findings import Entry, points
+from orrery.studies.compare.models import COUNTS
+from orrery.studies.compare.plan import Job, changed
+from orrery.studies.compare.texts import Texts
+from orrery.training.folder import CONFIG, RunFolder, open_run_folder
+from orrery.training.loop import Trainer
+from orrery.training.precision import find_device
+from orrery.training.progress import Reporter, Silent
+from orrery.training.signals import pass_on
+
+ORDERS = range(2, 8)
+TRIAL_STEPS, TRIAL_SECONDS, EVALUATIONS, LINES = 8, 20.0, 15, 60
+WARMUP = 0.05
+"""The part of a training that the rate rises in where neither a sweep nor a recipe says so."""
+Say = Callable[[str], None]
+Watch = Callable[[], Reporter]
+
+
+def count(texts: Texts, say: Say) -> Entry:
+    """Count n-grams, of the order that predicts the end of the training text best from what is before it."""
+    say(f"{COUNTS}: counting")
+    began = time.perf_counter()
+    vocabulary = texts.tokenizer.size
+    tail = joined_ids(texts.choosing_ids())
+    # The last tokens of every document are what is chosen on, as in a sweep: the counts have not seen them.
+    head = joined_ids(texts.head_ids())
+    tried = TokenNgram(ORDERS[-1], vocabulary).fit(head)
+    order = min(ORDERS, key=lambda length: tried.shortened(length).nats(tail))
+    ids = joined_ids(texts.train_ids)
+    model = TokenNgram(order, vocabulary).fit(ids)
+    seconds = time.perf_counter() - began
+    nats = -np.log(model.probabilities(joined_ids(texts.held_back_ids))[1:]).sum()
+    bits = float(nats) / math.log(2) / texts.size
+    return Entry(
+        name=COUNTS,
+        description=f"counts of 1 to {order} tokens, interpolated (Witten-Bell); the order was chosen on training text",
+        parameters=model.grams,
+        bytes=model.bytes,
+        tokens=len(ids) - 1,
+        seconds=seconds,
+        bits_per_byte=bits,
+        perplexity=texts.perplexity(bits),
+    )
+
+
+def learn(job: Job, recipe: Recipe, texts: Texts, folder: Path, say: Say, watch: Watch) -> Entry | int:
+    """Train and measure one model; return the number of the signal that stopped it, if one did."""
+    with open_run_folder(folder, resume=True) as opened:
+        recipe = settled(recipe, folder)
+        assembly = assemble(recipe, texts.source)
+        parameters = sum(parameter.numel() for parameter in assembly.parts.model.parameters())
+        assert job.budget is not None
+        say(
+            f"{job.name}: {job.budget.label}, seed {job.seed}: {parameters:,} parameters, {recipe.training.steps:,} "
+            f"steps, rate {recipe.training.optimizer.rate:.3g} ({job.rate_from})"
+        )
+        parts = replace(assembly.parts, finish=writer(recipe, assembly))
+        stopped = train(parts, recipe, opened, watch())
+        return stopped or measure(job, recipe, assembly, texts, opened)
+
+
+def settled(recipe: Recipe, folder: Path) -> Recipe:
+    """Return the recipe of a training that was begun before, whose steps are settled; else the one given."""
+    return load_recipe(folder / CONFIG) if (folder / CONFIG).exists() else recipe
+
+
+def train(parts: Any, recipe: Recipe, opened: RunFolder, reporter: Reporter) -> int | None:
+    """Train to the end; return the number of the signal that stopped it, if one did."""
+    try:
+        trainer = Trainer(parts, recipe, opened, reporter=reporter)
+        trainer.run()
+    finally:
+        reporter.close()
+    return trainer.signals.received
+
+
+def steps_in(budget: Budget, recipe: Recipe, tokens_per_second: float) -> int:
+    """Return how many steps a budget is at a speed.
+
+    Steps are settled before the training so that the rate can fall to its end just when the time is over.
+    """
+    return budget.steps or max(1, int(budget.seconds * tokens_per_second / recipe.batches.positions))
+
+
+def measured_speed(recipe: Recipe, texts: Texts, seconds: float) -> float:
+    """Return a contender's tokens of training a second, from a short training that is thrown away.
+
+    It takes about ``seconds``, but at least a few steps.
+    """
+    first = speed(recipe, texts, TRIAL_STEPS)
+    steps = int(min(seconds, TRIAL_SECONDS) * first / recipe.batches.positions)
+    return speed(recipe, texts, steps) if steps > TRIAL_STEPS else first
+
+
+def speed(recipe: Recipe, texts: Texts, steps: int) -> float:
+    """Return the tokens per second of a short run of the training loop itself, without the first two steps."""
+    trial = changed(recipe, training__steps=steps, training__schedule={"kind": "constant"}, logging__every=1)
+    assembly = assemble(trial, texts.source)
+    with TemporaryDirectory() as place, open_run_folder(Path(place) / "trial") as opened:
+        pass_on(train(replace(assembly.parts, validation=None), trial, opened, Silent()))
+        steady = [1 / record["tokens_per_second"] for record in opened.records()[2:]]
+    return len(steady) / sum(steady)
+
+
+def scheduled(recipe: Recipe, steps: int, rate: float | None = None, warmup: float | None = None) -> Recipe:
+    """Return the recipe for so many steps: evaluated, logged and saved at even distances.
+
+    ``warmup`` is the part of them that the rate rises in; without one it is the recipe's, or `WARMUP`.
+    """
+    values = plain(recipe)
+    set_dotted(values, "training.steps", steps)
+    schedule = values["training"]["schedule"]
+    if warmup is None:
+        schedule["warmup"] = min(schedule["warmup"] or part(WARMUP, steps), max(1, steps // 2))
+    else:
+        schedule["warmup"] = part(warmup, steps)
+    if "decay" in schedule:
+        schedule["decay"] = min(schedule["decay"], steps - schedule["warmup"])
+    if rate is not None:
+        set_dotted(values, "training.optimizer.rate", rate)
+    set_dotted(values, "evaluation.every", max(1, steps // EVALUATIONS))
+    set_dotted(values, "logging.every", max(1, steps // LINES))
+    set_dotted(values, "checkpoints.every", max(1, steps // 5))
+    return check_recipe(values, recipe.name)
+
+
+def part(share: float, steps: int) -> int:
+    """Return a part of the steps; at least one unless it is none of them."""
+    return max(1, round(share * steps)) if share else 0
+
+
+def measure(job: Job, recipe: Recipe, assembly: Assembled, texts: Texts, folder: RunFolder) -> Entry:
+    """Return what a trained model reached on the whole text held back."""
+    model, curve = assembly.parts.model.eval(), points(folder.records())
+    device = find_device(recipe.training.device)
+    bits = model_bits_per_byte(model, texts.held_back_ids, recipe.batches.length, texts.size, device)
+    parameters = list(model.parameters())
+    config = ", ".join(f"{key} {value}" for key, value in recipe.model.config.items())
+    tokens, seconds = time_and_tokens(folder.records())
+    return Entry(
+        name=job.name,
+        description=f"{recipe.model.family or 'a spec'}: {config}",
+        parameters=sum(parameter.numel() for parameter in parameters),
+        bytes=sum(parameter.nbytes for parameter in parameters),
+        tokens=tokens,
+        seconds=seconds,
+        bits_per_byte=bits,
+        perplexity=texts.perplexity(bits),
+        steps=recipe.training.steps,
+        curve=curve,
+        budget=None if job.budget is None else job.budget.amount,
+        seed=job.seed,
+        recipe=job.rate_from,
+        rate=recipe.training.optimizer.rate,
+        warmup=recipe.training.schedule.warmup,
+    )
+
+
+def time_and_tokens(records: Sequence[dict[str, Any]]) -> tuple[int, float]:
+    """Return the tokens and the seconds of a training, evaluations not counted."""
+    last = points([{**record, "val/bpb": 0.0} for record in records])[-1]
+    return last.tokens, last.seconds

@@ -1,0 +1,143 @@
+"""A comparison: models learn the same text one after the other, each with the same budgets, and are measured alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orrery.recipes.config import Recipe
+from orrery.studies.compare.findings import BESIDE, SWEPT, Comparison, Entry, SweepResult
+from orrery.studies.compare.folder import TOKENIZER, held_folder
+from orrery.studies.compare.learning import Say, Watch, count, learn, measured_speed, scheduled, steps_in
+from orrery.studies.compare.plan import Job, Plan, changed, jobs, recipes
+from orrery.studies.compare.probes.subject import Subject
+from orrery.studies.compare.probes.table import PROBES
+from orrery.studies.compare.store import RESULT, begin, earlier, leave, note
+from orrery.studies.compare.texts import Texts, read
+from orrery.studies.compare.trials import Trials
+
+
+def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Comparison:
+    """Let every model learn and be measured; leave table, figures and page in ``folder`` after each.
+
+    Args:
+        plan: who is compared on what, with which budgets and seeds.
+        folder: a new one, or with ``resume`` that of a comparison of the same settings.
+        say: told a line at each stage.
+        watch: makes what shows a training, once that begins.
+        resume: keep the trials and models that are done, and go on inside the one that is not.
+
+    Raises:
+        UsageError: the plan cannot be carried out, or the folder holds something else.
+        DataError: nothing is held back, or the text has changed.
+    """
+    plan.check()
+    with held_folder(folder, resume, RESULT, "comparison"):
+        before = earlier(folder, plan) if resume else None
+        say(f"reading {plan.base.data.described}")
+        texts = read(plan.base, folder / TOKENIZER)
+        found = Comparison(plan.settings(), texts.facts(plan.base))
+        begin(folder, found, before)
+        contenders = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)
+        work = Work(plan, folder, texts, found, say, watch)
+        found.signal = work.train_all(jobs(plan, contenders))
+        if found.signal is None:
+            work.probe_all([name for name, recipe in contenders.items() if name in plan.models and recipe is not None])
+    return found
+
+
+@dataclass(frozen=True)
+class Work:
+    """A comparison under way: what is done goes into ``found``, and from there to the folder at once."""
+
+    plan: Plan
+    folder: Path
+    texts: Texts
+    found: Comparison
+    say: Say
+    watch: Watch
+
+    def train_all(self, work: Sequence[Job]) -> int | None:
+        """Do every training that is not done; return the number of the signal that stopped it, if one did."""
+        for job in work:
+            if self.found.found(*job.key):
+                self.say(f"{job.name}{told(job)}: done before")
+                continue
+            entry = count(self.texts, self.say) if job.recipe is None else self._trained(job, job.recipe)
+            if isinstance(entry, int):
+                return entry
+            self.found.entries.append(entry)
+            leave(self.folder, self.found)
+            said = f"{entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{off_budget(entry, job)}"
+            self.say(f"{job.name}{told(job)}: {said}")
+        return None
+
+    def _trained(self, job: Job, recipe: Recipe) -> Entry | int:
+        """Settle rate, warm-up and steps of a training, by a sweep first where that is due, and do it."""
+        seeded = changed(recipe, seed=job.seed)
+        if job.rate_from == SWEPT and (stopped := self._sweep(changed(recipe, seed=self.plan.seeds[0]))):
+            return stopped
+        assert job.budget is not None
+        steps = steps_in(job.budget, recipe, self._speed(recipe))
+        ready = scheduled(seeded, steps)
+        if job.rate_from in (SWEPT, BESIDE):
+            best = self.found.sweeps[job.name].best
+            swept = scheduled(seeded, steps, best.rate, best.warmup)
+            if job.rate_from == BESIDE and swept == ready:  # the sweep has chosen what was set by hand
+                return replace(self._twin(job), recipe=BESIDE)
+            ready = swept if job.rate_from == SWEPT else ready
+        return learn(job, ready, self.texts, self.folder / job.place, self.say, self.watch)
+
+    def _twin(self, job: Job) -> Entry:
+        """Return the training of the same contender, budget and seed at the swept rate, which comes first."""
+        key = replace(job, rate_from=SWEPT).key
+        return next(entry for entry in self.found.entries if entry.key == key)
+
+    def _sweep(self, recipe: Recipe) -> int | None:
+        """Do the trials of a contender that are not done; return the number of the signal that stopped it."""
+        sweep = self.plan.sweep
+        assert sweep is not None
+        result = self.found.sweeps.setdefault(recipe.name, SweepResult())
+        budget = max(self.plan.budgets).part(sweep.share)
+        trials = Trials(recipe, sweep, budget, self._speed(recipe), self.texts, self.folder / recipe.name)
+        return trials.run(result, self.say, self.watch, lambda: note(self.folder, self.found))
+
+    def _speed(self, recipe: Recipe) -> float:
+        """Return the tokens a second that budgets of time become steps by, measured once for each contender."""
+        if self.plan.budgets[0].unit == "steps":
+            return 0.0
+        if recipe.name not in self.found.speeds:
+            self.say(f"{recipe.name}: measuring its speed")
+            seconds = max(self.plan.budgets).seconds / 20
+            self.found.speeds[recipe.name] = measured_speed(recipe, self.texts, seconds)
+            note(self.folder, self.found)
+        return self.found.speeds[recipe.name]
+
+    def probe_all(self, names: Sequence[str]) -> None:
+        """Do every probe of every contender that is not done."""
+        for kind in self.plan.probing.names:
+            done = self.found.probes.setdefault(kind, {})
+            for name in names:
+                if name not in done:
+                    self.say(f"{kind}: {name}")
+                    done[name] = PROBES[kind].run(self._subject(name))
+                    leave(self.folder, self.found)
+
+    def _subject(self, name: str) -> Subject:
+        """Return what a probe is told of a contender; its run is that of the greatest budget and the first seed."""
+        best = Job(name, None, max(self.plan.budgets), self.plan.seeds[0], self.plan.rate_from(name))
+        return Subject(name, self.plan, self.folder / best.place, self.texts.tokenizer.size, self.texts.held_back_ids)
+
+
+def told(job: Job) -> str:
+    """Return the budget and the seed of a training, in brackets."""
+    if job.budget is None:
+        return ""
+    return f" ({job.budget.label}, seed {job.seed}{', hand-set rate' if job.rate_from == BESIDE else ''})"
+
+
+def off_budget(entry: Entry, job: Job) -> str:
+    """Return a warning where a model had a fifth more or less time than its budget: the machine did other things."""
+    seconds = 0.0 if job.budget is None else job.budget.seconds
+    if not seconds or abs(entry.seconds / seconds - 1) < 0.2:
+        return ""
+    return f", not {seconds:g}: the machine's speed changed, so compare by tokens"

@@ -1,0 +1,183 @@
+"""A scaling ladder carried out: the smaller sizes trained, a law fitted, the largest predicted, and then trained."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from orrery.data.documents import Portion
+from orrery.data.sources.text import TextSource
+from orrery.errors import RunError
+from orrery.evaluation.floors import model_bits_per_byte
+from orrery.runs.assemble import assemble
+from orrery.runs.final import writer
+from orrery.studies.compare.folder import TOKENIZER, held_folder
+from orrery.studies.compare.learning import TRIAL_STEPS, Say, Watch, settled, speed, time_and_tokens, train
+from orrery.studies.compare.plan import changed
+from orrery.studies.compare.texts import Ids, Texts, read
+from orrery.studies.ladder.findings import Findings, Run
+from orrery.studies.ladder.forecast import forecasts
+from orrery.studies.ladder.settings import Ladder
+from orrery.studies.ladder.sizes import Size, sizes_of
+from orrery.studies.ladder.store import RESULT, earlier, leave, refuse_moved
+from orrery.studies.ladder.summary import foretold, outcome, planned
+from orrery.training.folder import open_run_folder
+from orrery.training.precision import find_device
+
+TIMED = 100_000
+"""Characters of text that the speed of a size is measured on."""
+
+
+def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Findings:
+    """Train every size; leave what is known in ``folder`` after each, and the prediction before the largest.
+
+    Args:
+        ladder: the recipe and its sizes.
+        folder: a new one, or with ``resume`` that of the same ladder.
+        say: told a line at each stage.
+        watch: makes what shows a training, once that begins.
+        resume: keep the trainings that are done, and go on inside the one that is not.
+
+    Raises:
+        UsageError: the sizes cannot be trained, or the folder holds something else, or a ladder of other settings.
+        DataError: nothing is held back, or the text has changed.
+        RunError: a training came apart.
+    """
+    with held_folder(folder, resume, RESULT, "scaling ladder"):
+        before = earlier(folder, ladder.as_json()) if resume else None
+        say(f"reading {ladder.base.data.described}")
+        texts = read(ladder.base, folder / TOKENIZER)
+        sizes = sizes_of(ladder, texts.tokenizer.size, folder / TOKENIZER)
+        if before is not None:
+            refuse_moved(before, measured_on(ladder, texts), [size.as_json() for size in sizes])
+            found = before
+        else:
+            found = begun(ladder, texts, sizes, say)
+            say(planned(found))
+        leave(folder, found)
+        work = Work(ladder, folder, texts, found, say, watch)
+        found.signal = work.train_all(sizes)
+    return found
+
+
+def rehearse(ladder: Ladder, say: Say) -> Findings:
+    """Return the sizes with the seconds that each would take; a few steps are timed, and nothing is kept."""
+    with TemporaryDirectory() as place:
+        say(f"reading {ladder.base.data.described}")
+        texts = read(ladder.base, Path(place) / TOKENIZER)
+        sizes = sizes_of(ladder, texts.tokenizer.size, Path(place) / TOKENIZER)
+        return begun(ladder, texts, sizes, say)
+
+
+def begun(ladder: Ladder, texts: Texts, sizes: Sequence[Size], say: Say) -> Findings:
+    """Return what is known before the first training."""
+    say(f"timing {len(sizes)} sizes")
+    timed = [{**size.as_json(), "planned_seconds": planned_seconds(size, texts)} for size in sizes]
+    return Findings(ladder.as_json(), measured_on(ladder, texts), timed)
+
+
+def measured_on(ladder: Ladder, texts: Texts) -> dict[str, Any]:
+    """Return the facts of the text, and how much of what is held back is read."""
+    chosen = held_back(texts, ladder.settings.held_back)
+    return {
+        **texts.facts(ladder.base),
+        "measured_tokens": sum(map(len, chosen.ids)),
+        "measured_bytes": chosen.bytes,
+    }
+
+
+def planned_seconds(size: Size, texts: Texts) -> float:
+    """Return the seconds that one training takes, at the speed of a few steps on a little of the text."""
+    few = replace(texts, source=shortened(texts.source))
+    return size.tokens / speed(size.recipe, few, TRIAL_STEPS)
+
+
+def shortened(source: TextSource) -> TextSource:
+    """Return the first documents of a text, which are encoded in no time."""
+    portions = []
+    for portion in source.portions:
+        documents, left = [], TIMED
+        for document in portion.documents:
+            if left > 0:
+                documents.append(document)
+                left -= len(document.text)
+        portions.append(Portion(portion.name, portion.weight, documents))
+    return TextSource(portions, [document for document in source.held_back if document.text][:1], source.mixed)
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """The documents that the loss is measured on, and their bytes."""
+
+    ids: Sequence[Ids]
+    bytes: int
+
+
+def held_back(texts: Texts, tokens: int) -> HeldBack:
+    """Return documents at even distances that have about so many tokens; all of them where they have fewer.
+
+    Where those are short ones, of less than half so many, they lie closer together.
+    """
+    documents = zip(texts.source.held_back, texts.held_back_ids, strict=True)
+    whole = [(document, ids) for document, ids in documents if document.text]
+    widest = max(1, round(texts.held_back_tokens / tokens))
+    parts = (whole[::stride] for stride in range(widest, 0, -1))
+    chosen = next((part for part in parts if 2 * sum(len(ids) for _, ids in part) >= tokens), whole)
+    return HeldBack([ids for _, ids in chosen], sum(len(document.text.encode()) for document, _ in chosen))
+
+
+@dataclass(frozen=True)
+class Work:
+    """A ladder under way: what is done goes into ``found``, and from there to the folder at once."""
+
+    ladder: Ladder
+    folder: Path
+    texts: Texts
+    found: Findings
+    say: Say
+    watch: Watch
+
+    def train_all(self, sizes: Sequence[Size]) -> int | None:
+        """Do every training that is not done; return the number of the signal that stopped it, if one did."""
+        for number, size in enumerate(sizes, start=1):
+            last = number == len(sizes)
+            if last:
+                self.say(foretold(self.found, forecasts(self.found)))
+            for seed in self.ladder.settings.seeds[: 1 if last else None]:
+                label = f"size {number} of {len(sizes)}, {size.parameters:,} parameters, seed {seed}"
+                if self.found.done(size.parameters, seed):
+                    self.say(f"{label}: done before")
+                    continue
+                self.say(f"{label}: {size.steps:,} steps, {size.tokens:,} tokens, rate {size.rate:.3g}")
+                run = self._trained(size, seed)
+                if isinstance(run, int):
+                    return run
+                self.found.runs.append(run)
+                leave(self.folder, self.found)
+                self.say(f"{label}: {run.loss:.4f} nats a token after {run.seconds:.1f} s")
+        self.say(outcome(self.found, forecasts(self.found)))
+        return None
+
+    def _trained(self, size: Size, seed: int) -> Run | int:
+        """Train and measure one model; return the number of the signal that stopped it, if one did."""
+        with open_run_folder(self.folder / f"{size.name}-seed-{seed}", resume=True) as opened:
+            recipe = changed(size.recipe, seed=seed)
+            assembly = assemble(recipe, self.texts.source)
+            parts = replace(assembly.parts, finish=writer(recipe, assembly))
+            # Of a training that was begun: the same, but for where the folder with the tokenizer was then.
+            begun_as = settled(recipe, opened.path)
+            if stopped := train(parts, begun_as, opened, self.watch()):
+                return stopped
+            _, seconds = time_and_tokens(opened.records())
+            return self._measured(assembly.parts.model.eval(), size, seed, seconds)
+
+    def _measured(self, model: Any, size: Size, seed: int, seconds: float) -> Run:
+        chosen = held_back(self.texts, self.ladder.settings.held_back)
+        tokens, length = sum(map(len, chosen.ids)), size.recipe.batches.length
+        bits = model_bits_per_byte(model, chosen.ids, length, tokens, find_device(size.recipe.training.device))
+        if not 0 < bits < math.inf:
+            message = f"{size.parameters:,} parameters, seed {seed}: the loss of the text held back is {bits:g}"
+            raise RunError(message, "give a lower training.optimizer.rate, and another folder with --output")
+        return Run(size.parameters, seed, bits * math.log(2), bits * tokens / chosen.bytes, round(seconds, 3))

@@ -1,0 +1,130 @@
+"""The report of a fine-tuning: one HTML file that needs nothing but a browser."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from orrery.reports.figures import bar_chart, heat_map, line_chart
+from orrery.reports.measures import charts
+from orrery.reports.page import document, figure, rows_table, section, visible
+from orrery.scores.resampling import interval
+from orrery.tasks.finetuning.findings import MANY, Findings
+
+SHOWN, LONGEST = 25, 400
+"""Mistakes that are shown, and characters of each."""
+MOST_LABELS = 80
+"""Labels of a confusion matrix that can be drawn."""
+
+
+def page(title: str, found: Findings, records: Sequence[dict[str, Any]], facts: Sequence[tuple[str, str]]) -> str:
+    """Return the whole page; the same findings give the same bytes."""
+    parts = (
+        summary(title, found),
+        scores(found),
+        charts(records),
+        learning(records),
+        confusion(found),
+        labels(found),
+        calibration(found),
+        mistakes(found),
+        section("The run", rows_table(("", ""), facts)),
+    )
+    return document(f"Orrery: {title}", "\n".join(part for part in parts if part))
+
+
+def summary(title: str, found: Findings) -> str:
+    """Return the heading and the result in two sentences."""
+    main = found.main
+    text = f"{main.name} {main.score:.4f} on {found.examples}."
+    if main.examples >= MANY:
+        bounds = interval(main)
+        text += f" The {100 * bounds.level:g} % interval is {bounds.low:.4f} to {bounds.high:.4f}."
+    if found.floors:
+        name, floor = found.floors[-1]
+        text += f" The best simple method ({name}) reaches {floor.score:.4f}."
+    text += f" {found.under[0].upper()}{found.under[1:]}." if found.under else ""
+    return f'<header>\n<h1>{visible(title)}</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
+
+
+def scores(found: Findings) -> str:
+    """Return all scores with their intervals, what simple methods reach beside them, and how each was computed."""
+    rows = []
+    for score in found.scores:
+        bounds = interval(score) if score.examples >= MANY else None
+        between = "" if bounds is None else f"{bounds.low:.4f} to {bounds.high:.4f}"
+        rows.append((score.name, f"{score.score:.4f}", between))
+    body = rows_table(("score", "value", "95 % interval"), rows)
+    if found.floors:
+        bars = {"this model": found.main.score, **{name: score.score for name, score in found.floors}}
+        chart = bar_chart(bars, title=f"{found.main.name}, beside simple methods", x_label=found.main.name)
+        counted = [(score.name, f"{score.score:.4f}", name) for name, score in (*found.floors, *found.others)]
+        body = figure(chart, f"On the same examples. {found.apart}".strip()) + body
+        body += rows_table(("score", "value", "of a simple method"), counted)
+    signatures = rows_table(("score", "signature"), [(score.name, score.signature) for score in found.scores])
+    return section("Scores", body) + section("How they are computed", signatures)
+
+
+def learning(records: Sequence[dict[str, Any]]) -> str:
+    """Return the losses over the steps."""
+    series = {}
+    for key, name in (("train/loss", "training"), ("val/loss", "held back")):
+        points = [(record["step"], record[key]) for record in records if record.get(key) is not None]
+        if len(points) > 1:
+            series[name] = points
+    if not series:
+        return ""
+    chart = line_chart(series, title="Loss by step", x_label="step", y_label="loss")
+    note = (
+        "Where held back rises while training falls, the model learns its examples by heart. Training has the "
+        "smoothing, the weights of labels and the hidden words that the recipe asks for, held back has none of them."
+    )
+    return section("How it learned", figure(chart, note))
+
+
+def confusion(found: Findings) -> str:
+    """Return the confusion matrix, each row as shares."""
+    if found.confusion is None or len(found.confusion[0]) > MOST_LABELS:
+        return ""
+    names, counts = found.confusion
+    shares = [[count / max(1, sum(row)) for count in row] for row in counts]
+    chart = heat_map(shares, rows=names, columns=names, title="What each label (row) was called (column)", highest=1.0)
+    pairs = [
+        (counts[i][j], names[i], names[j])
+        for i in range(len(names))
+        for j in range(len(names))
+        if i != j and counts[i][j]
+    ]
+    worst = sorted(pairs, key=lambda pair: (-pair[0], pair[1:]))[:SHOWN]
+    table = rows_table(("right", "said", "times"), [(right, said, f"{count:,}") for count, right, said in worst])
+    return section("What is taken for what", figure(chart, "Each row adds up to one.") + table)
+
+
+def labels(found: Findings) -> str:
+    """Return precision, recall and F1 of each label."""
+    if not found.by_label:
+        return ""
+    rows = [(name, f"{p:.3f}", f"{r:.3f}", f"{f:.3f}", f"{count:,}") for name, p, r, f, count in found.by_label]
+    return section("Label by label", rows_table(("label", "precision", "recall", "F1", "examples"), rows))
+
+
+def calibration(found: Findings) -> str:
+    """Return how often the model is right, over how sure it is."""
+    points = [(each.confidence, each.accuracy) for each in found.bins if each.examples]
+    if not points:
+        return ""
+    series = {"this model": points, "as sure as right": [(0.0, 0.0), (1.0, 1.0)]}
+    chart = line_chart(series, title="Right answers by confidence", x_label="confidence", y_label="share that is right")
+    note = "Below the straight line the model is surer than it is right."
+    return section("Does it know what it knows?", figure(chart, note))
+
+
+def mistakes(found: Findings) -> str:
+    """Return the worst mistakes with their texts."""
+    if not found.mistakes:
+        return ""
+    heads: tuple[str, ...] = ("right", "said", "text")
+    rows: list[tuple[str, ...]] = [(each.right, each.said, each.text[:LONGEST]) for each in found.mistakes[:SHOWN]]
+    sure = [each.confidence for each in found.mistakes[:SHOWN]]
+    if any(confidence is not None for confidence in sure):
+        told = ["" if confidence is None else f"{confidence:.3f}" for confidence in sure]
+        heads, rows = ("sure", *heads), [(one, *row) for one, row in zip(told, rows, strict=True)]
+    return section("The worst mistakes", rows_table(heads, rows))

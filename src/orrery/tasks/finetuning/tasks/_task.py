@@ -1,0 +1,128 @@
+"""What a task is: the data that it reads, what it learns from them, and the settings that suit it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from orrery.runs.going_on import FOUND
+from orrery.schema.registry import Registry
+
+if TYPE_CHECKING:
+    from orrery.exchange.reading.read import Stored
+    from orrery.language_model.model import LanguageModel
+    from orrery.recipes.config import Recipe
+    from orrery.scores.resampled import Resampled
+    from orrery.tasks.finetuning.findings import Findings
+
+Done = Callable[[int, int], None]
+"""Told how many examples are answered, and of how many."""
+
+
+class Task(ABC):
+    """A kind of labelled data that a model is fine-tuned on.
+
+    One file each, ``finetuning/tasks/NAME.py``; a program defines its own and makes it known with ``register``.
+
+    Attributes:
+        kind: its name.
+        source: the kind of data.
+        objective: what is learned from them, unless a flag says another of ``objectives``.
+        objectives: all that suit the task; by default the one.
+        columns: the settings of the source that name a column or a layer, by the flag that sets each.
+        batches: the kind of batches.
+        head: the name of the head that is trained; nothing where it is the model's own.
+        longest: tokens of a row unless a flag asks for more: attention costs the square.
+        whole: the share of the rows that the length leaves whole.
+        found_in_recipes: the parts of a recipe that are found from the data and the steps.
+        split_by: how a tenth is held back where there is no file to validate on, a value of ``data.split.by``.
+    """
+
+    kind: ClassVar[str]
+    source: ClassVar[str]
+    objective: ClassVar[str]
+    objectives: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[tuple[str, ...]] = ()
+    batches: ClassVar[str] = "padded"
+    head: ClassVar[str | None] = None
+    longest: ClassVar[int] = 512
+    whole: ClassVar[float] = 0.98
+    found_in_recipes: ClassVar[tuple[str, ...]] = FOUND
+    split_by: ClassVar[str] = "text"
+
+    @classmethod
+    def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
+        """Return the section ``data`` of a recipe; without a file to validate on a tenth of the rows is held back."""
+        held_back = {"split": {"every": 10, "by": cls.split_by}} if val is None else {"val": val}
+        return {"kind": cls.source, "train": train, **held_back, **columns}
+
+    @classmethod
+    def learns(cls, stored: "Stored") -> dict[str, Any]:
+        """Return the settings of the usual objective that the model to begin from decides."""
+        return {}
+
+    @classmethod
+    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
+        """Return the texts of each training row: those that share a row of tokens stand together."""
+        return ((text,) for text in source.texts())
+
+    @classmethod
+    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
+        """Return how many training rows there are, and how many tokens some of them have.
+
+        Args:
+            source: the data, read.
+            stored: the model that the run begins from; it has a tokenizer.
+            most: about so many rows are looked at, evenly spread.
+        """
+        rows = list(cls.texts(source))
+        some = rows[:: max(1, len(rows) // most)]
+        assert stored.tokenizer is not None
+        around = len(stored.tokenizer.around([], []).ids)
+        columns = [[len(ids) for ids in stored.tokenizer.encode_batch(texts)] for texts in zip(*some, strict=True)]
+        return len(rows), [around + sum(counts) for counts in zip(*columns, strict=True)]
+
+    @classmethod
+    def metrics(cls, source: Any) -> list[dict[str, Any]]:
+        """Return what is measured while the model learns, beside what the objective names; the first decides."""
+        return []
+
+    @classmethod
+    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Done | None = None) -> "Findings":
+        """Return what the model of a finished run makes of the examples held back; a task may look at its recipe."""
+        return cls.findings(lm, source, recipe.batches.length, done)
+
+    @classmethod
+    def beside(
+        cls,
+        lm: "LanguageModel",
+        begun: "Callable[[], LanguageModel]",
+        source: Any,
+        length: int,
+        done: Done | None = None,
+    ) -> "Sequence[tuple[str, Resampled]]":
+        """Return scores of the model that the run began from, by what it is called, and of how far it is away: none.
+
+        Args:
+            lm: the fine-tuned model.
+            begun: loads the other.
+            source: the data, read.
+            length: tokens of a row in training.
+            done: told how far it is.
+        """
+        return ()
+
+    @classmethod
+    @abstractmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Done | None = None) -> "Findings":
+        """Return what the model makes of the examples held back; imports what it needs when it is called.
+
+        Args:
+            lm: the fine-tuned model.
+            source: the data, read.
+            length: tokens of a row in training.
+            done: told how far it is.
+        """
+
+
+TASKS: Registry[Task] = Registry("task", "orrery.tasks.finetuning.tasks")
+register = TASKS.register

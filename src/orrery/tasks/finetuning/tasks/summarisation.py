@@ -1,0 +1,63 @@
+"""Summarisation: a shorter text that says what a longer one says."""
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from orrery.tasks.finetuning.tasks import register
+from orrery.tasks.finetuning.tasks._counting import MostSimilar
+from orrery.tasks.finetuning.tasks._writing import WritesFromSource, answers, longest_target, references
+
+if TYPE_CHECKING:
+    from orrery.language_model.model import LanguageModel
+    from orrery.tasks.finetuning.findings import Findings
+
+LOOKED_UP = 20_000
+"""Texts of training among which the most similar one is looked for, evenly spread: of more the words take gigabytes."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
+
+
+@register
+class Summarisation(WritesFromSource):
+    """A shorter text that says what a longer one says."""
+
+    kind: ClassVar[str] = "summarisation"
+    cuts = True
+
+    @classmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+        """Return ROUGE with stemming, of several references the best.
+
+        Floors: the first sentence (lead-1), and the summary of the training text that is nearest by TF-IDF.
+        """
+        from orrery.scores.rouge import corpus_rouge, rouge
+        from orrery.tasks.finetuning.findings import Findings, Mistake
+
+        pairs = source.held_back
+        said, right = answers(lm, pairs, longest_target(lm, source.train), done), references(pairs)
+        scores = corpus_rouge(said, *right, stemmed=True)
+        floors = {name: corpus_rouge(texts, *right, stemmed=True) for name, texts in plain_summaries(source).items()}
+        each = [max(rouge(said[n], one[n], True)["ROUGE-L"].f1 for one in right) for n in range(len(pairs))]
+        worst = sorted(range(len(pairs)), key=each.__getitem__)
+        kinds = ("ROUGE-L", "ROUGE-1", "ROUGE-2")
+        return Findings(
+            scores=[scores[kind] for kind in kinds],
+            examples=f"{len(pairs):,} texts held back",
+            floors=[(name, found["ROUGE-L"]) for name, found in floors.items()],
+            others=[(name, found[kind]) for name, found in floors.items() for kind in kinds[1:]],
+            mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst],
+        )
+
+
+def plain_summaries(source: Any) -> dict[str, list[str]]:
+    """Return what is written without a model for each source held back, by the name of the method."""
+    known = source.train[:: 1 + len(source.train) // LOOKED_UP]
+    nearest = MostSimilar([pair.source for pair in known])
+    return {
+        "the first sentence (lead-1)": [first_sentence(pair.source) for pair in source.held_back],
+        "the nearest text's summary": [known[nearest.find(pair.source)].target for pair in source.held_back],
+    }
+
+
+def first_sentence(text: str) -> str:
+    """Return the text up to the first full stop, question or exclamation mark before a blank, or an empty line."""
+    return _SENTENCE.split(text.strip(), maxsplit=1)[0]

@@ -1,0 +1,106 @@
+"""What the tasks that write share: the settings of writing, and a source of an encoder-decoder in, its answers out."""
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from orrery.errors import UsageError
+from orrery.language_model.model import LanguageModel
+from orrery.models.default_device import on_cpu_by_default
+from orrery.schema.generation import GenerationKeys
+from orrery.schema.numbers import Count, Positive, Seed, Share
+from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
+from orrery.tasks.pipelines._rows import Row, whole
+
+KEYS = (
+    "bad_words_ids", "do_sample", "early_stopping", "forced_bos_token_id", "forced_eos_token_id", "length_penalty",
+    "max_length", "max_new_tokens", "min_length", "min_new_tokens", "min_p", "no_repeat_ngram_size", "num_beams",
+    "num_return_sequences", "repetition_penalty", "suppress_tokens", "temperature", "top_k", "top_p", "eos_token_id",
+)  # fmt: skip
+"""The settings that are keys of a generation_config.json; what is not given is as the model's files say."""
+
+
+class WritingSettings(PipelineSettings, GenerationKeys, ABC):
+    """The keys of a generation_config.json, with the meaning that transformers gives them, and ``seed`` of draws."""
+
+    bad_words_ids: list[list[int]] | None = None
+    early_stopping: bool | Literal["never"] | None = None
+    eos_token_id: int | list[int] | None = None
+    forced_bos_token_id: int | None = None
+    forced_eos_token_id: int | list[int] | None = None
+    max_length: Positive | None = None
+    min_length: Count | None = None
+    min_p: Share | None = None
+    num_return_sequences: Positive | None = None
+    suppress_tokens: list[int] | None = None
+    return_tensors: bool = False
+    prefix: str | None = None
+    seed: Seed = 1337
+
+
+def written(
+    lm: LanguageModel,
+    rows: Sequence[Row],
+    settings: WritingSettings,
+    usual: Mapping[str, Any],
+    of_task: Mapping[str, Any],
+    stop: Sequence[str] = (),
+) -> list[list[list[int]]]:
+    """Return the ids of the answers to each row.
+
+    What is given counts before what config.json says of the task, this before the rest of the model's files, and
+    ``usual`` is what holds where nobody says anything.
+    """
+    said = {**lm.writing, **{key: value for key, value in of_task.items() if key in KEYS}}
+    said |= {key: value for key in KEYS if (value := getattr(settings, key)) is not None}
+    left = {key: value for key, value in usual.items() if key not in said}
+    if "max_length" in said:
+        left.pop("max_new_tokens", None)
+    seeds = [settings.seed + row.number * (settings.num_return_sequences or 1) for row in rows]
+    return lm.write([row.ids for row in rows], {**left, **said}, seeds=seeds, stop=stop)
+
+
+class FromSource(Pipeline, ABC):
+    """A text in, the answers of an encoder-decoder out: ``[{"..._text": ...}]``.
+
+    ``returns`` begins the names of what comes back. Where neither the caller nor the model's files say anything, four
+    beams write at most 256 tokens; ``task_specific_params`` and the ``prefix`` of config.json count.
+    """
+
+    Settings = WritingSettings
+    returns: ClassVar[str]
+    usual: ClassVar[Mapping[str, Any]] = {"max_new_tokens": 256, "num_beams": 4}
+
+    def __init__(self, lm: LanguageModel, task: str, batch_size: int = 1, **settings: Any) -> None:
+        if not lm.model.spec.reads_source:
+            raise UsageError(f"{task} needs an encoder-decoder", "text-generation continues texts with a decoder")
+        super().__init__(lm, task, batch_size, **settings)
+
+    @on_cpu_by_default
+    def __call__(self, inputs: Any, **settings: Any) -> Any:
+        """Return the answers; one to each of a list of texts stands there without a list of its own."""
+        found = super().__call__(inputs, **settings)
+        if isinstance(inputs, list) and all(len(answers) == 1 for answers in found):
+            return [answers[0] for answers in found]
+        return found
+
+    def rows(self, item: Any, settings: WritingSettings) -> Sequence[Row]:
+        """Return the one row of a text, behind the prefix."""
+        said = self.lm.files_say(self.task).get("prefix", "")
+        prefix = said if settings.prefix is None else settings.prefix
+        return [whole(self.lm, prefix + text_of(item, self.task), truncation=settings.truncation)]
+
+    def ask(self, rows: Sequence[Row], settings: WritingSettings) -> Sequence[list[list[int]]]:
+        """Return the ids of the answers to each row."""
+        return written(self.lm, rows, settings, self.usual, self.lm.files_say(self.task))
+
+    def answer(
+        self, item: Any, rows: Sequence[Row], found: Sequence[list[list[int]]], settings: WritingSettings
+    ) -> list[dict[str, Any]]:
+        """Return the answers as texts, or their ids behind the token that they begin with."""
+        if settings.return_tensors:
+            start = [self.lm.model.first_token]
+            return [{f"{self.returns}_token_ids": torch.tensor([*start, *ids])} for ids in found[0]]
+        return [{f"{self.returns}_text": self.lm.tokenizer.decode(ids)} for ids in found[0]]

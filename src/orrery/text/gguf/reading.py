@@ -1,0 +1,232 @@
+"""The tokenizer of a GGUF file: its facts, under llama.cpp's keys, as a tokenizer.json.
+
+Three kinds are read: ``gpt2`` (byte-level BPE), ``llama`` and ``t5`` (SentencePiece, with scores) and ``bert``
+(WordPiece). What cuts a text before the pieces are merged is a rule that the file names, see ``gguf_rules``.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import takewhile
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.text import frames
+from orrery.text.gguf.rules import RULES
+from orrery.text.sentencepiece import export
+from orrery.text.sentencepiece.file import BPE, UNIGRAM
+from orrery.text.sentencepiece.protobuf import written, written_float
+from orrery.text.tokenizer import Tokenizer
+
+PREFIX = "tokenizer.ggml."
+NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+"""Kinds of tokens, with SentencePiece's numbers."""
+WORD = "\u2581"
+"""Begins what begins a word."""
+HINT = "convert the model anew with llama.cpp of today, or take its Hugging Face folder"
+_ROLES = {
+    "bos": "start", "eos": "end", "unknown": "unknown", "padding": "pad", "mask": "mask", "cls": "class",
+    "seperator": "separator",
+}  # fmt: skip
+"""Our role by llama.cpp's key; ``seperator`` is its spelling."""
+_ENDS = ("eos", "eot", "eom")
+_READ = frozenset(
+    {
+        "model", "pre", "tokens", "token_type", "scores", "merges", "add_bos_token", "add_eos_token", "add_sep_token",
+        "add_space_prefix", "remove_extra_whitespaces", "precompiled_charsmap", "token_type_count",
+        *(f"{name}_token_id" for name in (*_ROLES, *_ENDS, "cls", "eog")),
+        # Where else a control token may stand: in the middle of code, before a file; and an older spelling.
+        *(f"{name}_token_id" for name in ("prefix", "suffix", "middle", "eot", "separator")),
+        *(f"fim_{name}_token_id" for name in ("pre", "suf", "mid", "pad", "rep", "sep")),
+    }
+)  # fmt: skip
+
+
+class _Facts:
+    """The facts about a tokenizer, by key without the prefix."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.known = {key.removeprefix(PREFIX): value for key, value in facts.items() if key.startswith(PREFIX)}
+        self.tokens: list[str] = self.listed("tokens", str)
+        kinds = self.listed("token_type", int, [NORMAL] * len(self.tokens))
+        if len(kinds) != len(self.tokens):
+            raise ModelFileError(f"it has {len(self.tokens):,} tokens and {len(kinds):,} kinds of them", HINT)
+        # What fills a table up to a round number has no text.
+        unused = sum(1 for _ in takewhile(lambda kind: kind == UNUSED, reversed(kinds)))
+        self.size = len(kinds) - unused
+        self.tokens, self.kinds = self.tokens[: self.size], kinds[: self.size]
+
+    def listed(self, key: str, kind: type, default: list[Any] | None = None) -> list[Any]:
+        found = self.known.get(key, default)
+        if not isinstance(found, list) or not all(type(item) is kind for item in found):
+            raise ModelFileError(f"{PREFIX}{key} is no list of {'texts' if kind is str else 'numbers'}", HINT)
+        return found
+
+    def flag(self, name: str, default: bool) -> bool:
+        found = self.known.get(name, default)
+        if not isinstance(found, bool):
+            raise ModelFileError(f"{PREFIX}{name} = {str(found)[:40]!r} is neither true nor false", HINT)
+        return found
+
+    def token(self, name: str) -> str | None:
+        """Return the text of a token that the file names by its id; none where it names none."""
+        id = self.id(name)
+        return None if id is None or id >= self.size else self.tokens[id]
+
+    def id(self, name: str) -> int | None:
+        found = self.known.get(f"{name}_token_id")
+        if found is None or found in (-1, 0xFFFFFFFF):
+            return None
+        if type(found) is not int or not found >= 0:
+            raise ModelFileError(f"{PREFIX}{name}_token_id = {str(found)[:40]!r} is no token number", HINT)
+        return found
+
+    def of_kind(self, *kinds: int) -> list[int]:
+        return [id for id, kind in enumerate(self.kinds) if kind in kinds]
+
+
+def tokenizer_of(facts: Mapping[str, Any]) -> Tokenizer | None:
+    """Return the tokenizer of a file with these facts; none where it holds none.
+
+    Raises:
+        ModelFileError: it contradicts itself, or is of a kind that is not read.
+    """
+    kind = facts.get(f"{PREFIX}model")
+    if kind in (None, "none", "no_vocab"):
+        return None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ModelFileError(
+            f"its tokenizer is of the kind {str(kind)[:40]!r}; read are {', '.join(_KINDS)}",
+            "take the Hugging Face folder of the same model",
+        )
+    known = _Facts(facts)
+    definition = _KINDS[kind](known)
+    roles: dict[str, str | None] = {role: known.token(name) for name, role in _ROLES.items()}
+    return Tokenizer(json.dumps(definition, ensure_ascii=False), roles)
+
+
+def ends_of(facts: Mapping[str, Any]) -> list[int]:
+    """Return the ids that end a text, that of the end token first."""
+    known = _Facts(facts)
+    return list(dict.fromkeys(id for name in _ENDS if (id := known.id(name)) is not None))
+
+
+def _added(known: _Facts) -> list[dict[str, Any]]:
+    """Return the added tokens: control tokens, and texts that are taken whole."""
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return [
+        {"id": id, "content": known.tokens[id], **flags, "special": known.kinds[id] != USER}
+        for id in known.of_kind(CONTROL, USER, UNKNOWN)
+    ]
+
+
+def _definition(known: _Facts, **parts: Any) -> dict[str, Any]:
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": _added(known), **parts}
+
+
+def _byte_level(known: _Facts) -> dict[str, Any]:
+    """Return byte-level BPE."""
+    name = known.known.get("pre") or "default"
+    rule = RULES.get(name) if isinstance(name, str) else None
+    if rule is None:
+        raise ModelFileError(
+            f"its texts are cut by the rule {str(name)[:40]!r}, which is not known here",
+            "take the Hugging Face folder of the same model",
+        )
+    merges = [merge.split(" ", 1) for merge in known.listed("merges", str)]
+    added = set(known.of_kind(CONTROL, USER, UNKNOWN))
+    last = max((id for id in range(known.size) if id not in added), default=0)
+    # Control tokens behind the others are no words: a text that spells one is never taken for it.
+    vocabulary = {token: id for id, token in enumerate(known.tokens) if id not in added or id < last}
+    if wrong := next(
+        (pair for pair in merges if len(pair) != 2 or not {*pair, "".join(pair)} <= vocabulary.keys()), None
+    ):
+        raise ModelFileError(f"its merge {' '.join(wrong)[:80]!r} names a piece that is no token", HINT)
+    return _definition(
+        known,
+        normalizer={"type": "NFC"} if rule.composed else None,
+        pre_tokenizer=rule.definition,
+        post_processor=_around(known, rule.starts, ends=False),
+        decoder={"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+        model={
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": rule.whole,
+            "vocab": vocabulary,
+            "merges": merges,
+        },
+    )
+
+
+def _around(known: _Facts, starts: bool, ends: bool) -> frames.Rule | None:
+    """Return what puts the start token before a text and the end token behind it, as the file asks for."""
+    before = known.token("bos") if known.flag("add_bos_token", starts) else None
+    after = known.token("eos") if known.flag("add_eos_token", ends) else None
+    config = {"add_bos_token": bool(before), "add_eos_token": bool(after), "bos_token": before, "eos_token": after}
+    return frames.of_sentencepiece(config, {token: id for id, token in enumerate(known.tokens)}.get)
+
+
+def _scored(known: _Facts, algorithm: int, starts: bool, ends: bool) -> dict[str, Any]:
+    """Return a SentencePiece model as a tokenizer.json."""
+    scores = known.known.get("scores")
+    if not isinstance(scores, list) or len(scores) < known.size:
+        raise ModelFileError(f"it has {known.size:,} tokens and no score for each of them", HINT)
+    pieces = (
+        written(1, written(1, token.encode()) + written_float(2, float(score)) + written(3, kind))
+        for token, score, kind in zip(known.tokens, scores, known.kinds, strict=False)
+    )
+    rules = bytes(number & 255 for number in known.listed("precompiled_charsmap", int, []))
+    normal = written(2, rules) + written(3, int(known.flag("add_space_prefix", True)))
+    normal += written(4, int(known.flag("remove_extra_whitespaces", algorithm == UNIGRAM)))
+    content = b"".join(pieces) + written(2, written(3, algorithm)) + written(3, normal)
+    made: dict[str, Any] = json.loads(export.definition(content))
+    return made | {"post_processor": _around(known, starts, ends)}
+
+
+def _words(known: _Facts) -> dict[str, Any]:
+    """Return BERT's WordPiece; in the file a piece that begins a word is marked, not one that goes on."""
+
+    def spelt(token: str, kind: int) -> str:
+        if kind in (CONTROL, UNKNOWN):
+            return token
+        return token.removeprefix(WORD) if token.startswith(WORD) else f"##{token}"
+
+    texts = [spelt(token, kind) for token, kind in zip(known.tokens, known.kinds, strict=True)]
+    unknown = known.token("unknown") or "[UNK]"
+    vocabulary = {text: id for id, text in enumerate(texts)}
+    if unknown not in vocabulary:
+        raise ModelFileError(f"no token of its list is {unknown!r}, the piece for unknown words", HINT)
+    known.tokens = texts
+    return _definition(
+        known,
+        normalizer={
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        },
+        pre_tokenizer={"type": "BertPreTokenizer"},
+        post_processor=frames.of_bert(vocabulary.get),
+        decoder={"type": "WordPiece", "prefix": "##", "cleanup": True},
+        model={
+            "type": "WordPiece",
+            "unk_token": unknown,
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": vocabulary,
+        },
+    )
+
+
+_KINDS: dict[str, Callable[[_Facts], dict[str, Any]]] = {
+    "gpt2": _byte_level,
+    "llama": lambda known: _scored(known, BPE, starts=True, ends=False),
+    "t5": lambda known: _scored(known, UNIGRAM, starts=False, ends=True),
+    "bert": _words,
+}
+"""By llama.cpp's name of a kind of tokenizer."""

@@ -1,0 +1,230 @@
+"""Vocabularies as they were published before tokenizer.json: GPT-2, BERT, SentencePiece."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from orrery.errors import ModelFileError
+from orrery.text import frames
+from orrery.text.pieces import byte_alphabet
+from orrery.text.published.renumbered import NUMBERINGS, renumbered
+from orrery.text.sentencepiece import export
+
+HINT = "the file is damaged or of another kind: take it from its origin again"
+GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
+CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+LONGEST_WORD = 100
+CONFIG = "tokenizer_config.json"
+USUAL_SENTINELS, MOST_SENTINELS = 125, 10_000
+"""Of ByT5: those where nothing is said, and the most that a file may ask for."""
+_OF_ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+_LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
+"""Classes whose files are GPT-2's, and have control tokens beside its one."""
+
+
+def find(folder: Path) -> Path | None:
+    """Return the published vocabulary in a folder, if there is one."""
+    named = [folder / name for name in (*GPT2_MERGES, "vocab.txt")]
+    found = next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
+    return found if found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
+
+
+def _has_bytes_alone(config: Path) -> bool:
+    """Say whether a folder's tokenizer has no vocabulary because it has bytes (ByT5)."""
+    return frames.class_of(_config(config)) == "ByT5"
+
+
+def file_in(folder: Path) -> Path | None:
+    """Return the file that a folder's tokenizer is read from: its tokenizer.json, else a published vocabulary."""
+    file = folder / "tokenizer.json"
+    return file if file.is_file() else find(folder)
+
+
+def reader(file: Path) -> Callable[[Path], str] | None:
+    """Return what makes a tokenizer.json of a file, by its name; None for a tokenizer.json itself."""
+    if file.name in GPT2_MERGES or file.name in GPT2_MERGES.values():
+        return gpt2
+    if file.suffix == ".model":
+        return _sentencepiece
+    return {"vocab.txt": bert, CONFIG: byt5}.get(file.name)
+
+
+def byt5(file: Path) -> str:
+    """Return the tokenizer.json of ByT5, given its tokenizer_config.json: a token a byte, behind three of its own.
+
+    Paper: Xue et al. 2022, section 3.1. The sentinels stand behind the bytes.
+    """
+    letters = sorted(byte_alphabet().items(), key=lambda pair: pair[1])
+    pieces = ["<pad>", "</s>", "<unk>", *(letter for letter, _ in letters)]
+    engine = Tokenizer(models.BPE({piece: id for id, piece in enumerate(pieces)}, []))
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    engine.decoder = decoders.ByteLevel()
+    engine.add_special_tokens([AddedToken(name, normalized=False) for name in pieces[:3]])
+    sentinels = _config(file).get("extra_ids")
+    count = sentinels if type(sentinels) is int and 0 <= sentinels <= MOST_SENTINELS else USUAL_SENTINELS
+    if "added_tokens_decoder" not in _config(file):
+        engine.add_special_tokens([AddedToken(f"<extra_id_{n}>", normalized=False) for n in range(count)])
+    _add(engine, file)
+    single = ("A", "</s>")
+    return _framed(engine, frames.of_slots(single, (*single, "B", "</s>"), engine.token_to_id))
+
+
+def gpt2(file: Path) -> str:
+    """Return the tokenizer.json of GPT-2's two files, given either. Paper: Radford et al. 2019, section 2.2.
+
+    Raises `ModelFileError` where one is missing, or they contradict each other.
+    """
+    names = next(pair for pair in GPT2_MERGES.items() if file.name in pair)
+    vocabulary_file, merges_file = (file.with_name(name) for name in names)
+    for part in (vocabulary_file, merges_file):
+        if not part.is_file():
+            raise ModelFileError(f"{part.name} is missing beside it", f"put {' and '.join(names)} into one folder")
+    ids = _ids(vocabulary_file)
+    engine = Tokenizer(models.BPE(ids, _merges(merges_file, ids)))
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.ByteLevel()
+    stated = str(_config(vocabulary_file).get("tokenizer_class") or "Roberta")
+    others = stated.startswith(_LIKE_ROBERTA)
+    control = [name for name in ("<|endoftext|>", *(_OF_ROBERTA if others else ())) if name in ids]
+    engine.add_special_tokens([AddedToken(name, normalized=False) for name in control])
+    _add(engine, vocabulary_file)
+    return _framed(engine, frames.of_roberta(engine.token_to_id))
+
+
+def bert(file: Path) -> str:
+    """Return the tokenizer.json of a WordPiece list, one piece a line. Paper: Devlin et al. 2019.
+
+    It lowers case and drops accents as ``do_lower_case`` of the tokenizer_config.json beside it says; without that,
+    where no piece has a capital letter. Raises `ModelFileError` for an empty, doubled or missing piece.
+    """
+    pieces = _lines(file)
+    ids = {piece: id for id, piece in enumerate(pieces)}
+    for id, piece in enumerate(pieces):
+        if not piece or ids[piece] != id:
+            raise ModelFileError(f"line {id + 1} is {f'{piece!r}, which comes again' if piece else 'empty'}", HINT)
+    if "[UNK]" not in ids:
+        raise ModelFileError("no line is [UNK], the piece for unknown words", HINT)
+    lower = _lower_case(file, pieces)
+    engine = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
+    engine.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    engine.decoder = decoders.WordPiece()
+    engine.add_special_tokens([AddedToken(name, normalized=False) for name in CONTROL if name in ids])
+    _add(engine, file)
+    return _framed(engine, frames.of_bert(engine.token_to_id))
+
+
+def _sentencepiece(file: Path) -> str:
+    """Return the tokenizer.json of a SentencePiece model, with what the family of a configuration beside it adds."""
+    made, config = json.loads(export.definition(file.read_bytes())), _config(file)
+    if numbering := NUMBERINGS.get(frames.class_of(config)):
+        return json.dumps(renumbered(made, numbering, config), ensure_ascii=False)
+    ids = {token["content"]: token["id"] for token in made["added_tokens"]}
+    made["post_processor"] = frames.of_sentencepiece(config, ids.get)
+    return json.dumps(made, ensure_ascii=False)
+
+
+def _add(engine: Tokenizer, file: Path) -> None:
+    """Add the tokens that the files beside a vocabulary name, in the order of their ids.
+
+    Raises:
+        ModelFileError: one has an id that is not the next.
+    """
+    config = _config(file)
+    named = {**config, **_beside(file, "special_tokens_map.json")} if "added_tokens_decoder" not in config else config
+    listed: dict[str, int] = {}
+    special: dict[str, bool] = {}
+    try:
+        for id, token in (config.get("added_tokens_decoder") or {}).items():
+            listed[token["content"]], special[token["content"]] = int(id), bool(token.get("special"))
+        for content, id in _beside(file, "added_tokens.json").items():
+            listed.setdefault(content, int(id))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError("the added tokens beside it are no tokens with their ids", HINT) from error
+    for key, value in named.items():
+        several = value if isinstance(value, list) else [value]
+        if key.endswith("_token") or key in ("additional_special_tokens", "extra_special_tokens"):
+            contents = [one.get("content") if isinstance(one, dict) else one for one in several]
+            special |= {content: True for content in contents if isinstance(content, str)}
+    unlisted = [content for content in special if content not in listed and engine.token_to_id(content) is not None]
+    for content in (*sorted(listed, key=listed.__getitem__), *unlisted):
+        is_special = special.get(content, False)
+        engine.add_tokens([AddedToken(content, normalized=not is_special, special=is_special)])
+        found = engine.token_to_id(content)
+        if listed.get(content, found) != found:
+            raise ModelFileError(f"the added token {content!r} has the id {listed[content]}, the next is {found}", HINT)
+
+
+def _framed(engine: Tokenizer, rule: frames.Rule | None) -> str:
+    return json.dumps({**json.loads(engine.to_str()), "post_processor": rule}, ensure_ascii=False)
+
+
+def _config(file: Path) -> dict[str, Any]:
+    """Return the tokenizer_config.json beside a file; empty where there is none."""
+    return _beside(file, CONFIG)
+
+
+def _beside(file: Path, name: str) -> dict[str, Any]:
+    """Return the JSON object of a file beside another; empty where there is none."""
+    beside = file.with_name(name)
+    try:
+        config = json.loads(_read(beside)) if beside.is_file() else {}
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{beside.name} beside it is not JSON: {error}", "export it again") from None
+    return config if isinstance(config, dict) else {}
+
+
+def _lower_case(file: Path, pieces: list[str]) -> bool:
+    stated = _config(file).get("do_lower_case")
+    if isinstance(stated, bool):
+        return stated
+    return all(piece == piece.lower() for piece in pieces if not (piece.startswith("[") and piece.endswith("]")))
+
+
+def _ids(file: Path) -> dict[str, int]:
+    """Read a JSON object from piece to id, each once."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+            raise ModelFileError(f"{file.name} has the piece {twice!r} twice", HINT)
+        return found
+
+    try:
+        ids = json.loads(_read(file), object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{file.name} is not JSON: {error}", HINT) from None
+    if not isinstance(ids, dict) or not all(type(id) is int and id >= 0 for id in ids.values()):
+        raise ModelFileError(f"{file.name} is no object from pieces to ids", HINT)
+    if len(set(ids.values())) < len(ids):
+        raise ModelFileError(f"{file.name} gives two pieces one id", HINT)
+    return ids
+
+
+def _merges(file: Path, ids: dict[str, int]) -> list[tuple[str, str]]:
+    """Read one pair a line; each half and what they make has to be in the vocabulary."""
+    merges: list[tuple[str, str]] = []
+    for number, line in enumerate(_lines(file), 1):
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        left, _, right = line.partition(" ")
+        missing = [piece for piece in (left, right, left + right) if piece not in ids]
+        if missing:
+            raise ModelFileError(f"{file.name} line {number}: {missing[0]!r} is not in the vocabulary", HINT)
+        merges.append((left, right))
+    return merges
+
+
+def _lines(file: Path) -> list[str]:
+    """Return the lines; only a line feed ends one, since pieces hold other line ends."""
+    lines = _read(file).split("\n")
+    return [line.removesuffix("\r") for line in (lines[:-1] if not lines[-1] else lines)]
+
+
+def _read(file: Path) -> str:
+    # Without translation of line ends.
+    return file.read_bytes().decode()

@@ -1,0 +1,78 @@
+"""Which documents the loss of a ladder is measured on."""
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from orrery.data.documents import Portion
+from orrery.data.records import Document
+from orrery.data.sources.text import TextSource
+from orrery.errors import RunError
+from orrery.recipes.config import Recipe
+from orrery.studies.compare.texts import Texts
+from orrery.studies.ladder import run as ladder
+from orrery.studies.ladder.findings import Findings
+from orrery.studies.ladder.run import Work, held_back, shortened
+from orrery.studies.ladder.settings import Ladder
+from orrery.studies.ladder.sizes import Size
+from orrery.training.progress import Silent
+from stand_ins import stand_in
+from tiny_models import TOKENIZER
+
+
+def texts(*lengths: int) -> Texts:
+    """Return held-back documents of so many characters, a token each, and one that ends them."""
+    documents = [Document(str(number), "e" * length) for number, length in enumerate(lengths)]
+    source = TextSource([Portion("all", 1.0, [Document("train", "e")])], documents)
+    ids = [np.zeros(length + 1, np.uint32) for length in lengths]
+    return Texts(source, TOKENIZER, [], ids, source)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "asked", "chosen"),
+    [
+        ([9] * 8, 20, [10, 10]),  # every fourth
+        ([9] * 8, 1_000_000, [10] * 8),
+        ([0, 9, 9, 0, 9], 1, [10]),  # an empty one says nothing
+        ([1, 999, 1, 999], 1_000, [2, 1_000, 2, 1_000]),  # every second alone would be four tokens
+    ],
+)
+def test_documents_at_even_distances_have_about_as_many_tokens_as_asked(lengths, asked, chosen):
+    found = held_back(texts(*lengths), asked)
+    assert [len(ids) for ids in found.ids] == chosen
+    assert found.bytes == sum(length - 1 for length in chosen)
+
+
+def test_the_speed_is_measured_with_a_document_that_has_text():
+    assert [document.name for document in shortened(texts(0, 9, 9).source).held_back] == ["1"]
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What a training of a size is measured with, where its model needs so many bits a token."""
+
+    def measure(bits):
+        settings = SimpleNamespace(batches=SimpleNamespace(length=7), training=SimpleNamespace(device="cpu"))
+        asked = stand_in(Ladder, settings=SimpleNamespace(held_back=20))
+        work = Work(asked, Path(), texts(*[9] * 8), stand_in(Findings), print, lambda *said: Silent())
+        monkeypatch.setattr(ladder, "model_bits_per_byte", lambda model, ids, length, tokens, device: bits)
+        return work._measured(None, Size(stand_in(Recipe, **vars(settings)), 640, 1e9), 3, 1.23456)
+
+    return measure
+
+
+def test_bits_a_byte_are_those_of_the_tokens_over_the_bytes_of_the_same_documents(measured):
+    found = measured(2.5)
+    assert found.loss == pytest.approx(2.5 * math.log(2))
+    assert found.bits_per_byte == pytest.approx(2.5 * 20 / 18)  # twenty tokens, of which two end documents
+    assert (found.parameters, found.seed, found.seconds) == (640, 3, 1.235)
+
+
+@pytest.mark.parametrize("bits", [math.inf, math.nan, 0.0])
+def test_a_loss_that_is_no_number_ends_the_ladder(measured, bits):
+    with pytest.raises(RunError, match=f"640 parameters, seed 3: the loss of the text held back is {bits:g}") as error:
+        measured(bits)
+    assert error.value.hint == "give a lower training.optimizer.rate, and another folder with --output"

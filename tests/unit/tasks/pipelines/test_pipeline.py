@@ -1,0 +1,184 @@
+"""What all tasks share: they are found by name, read lists and generators, and say which input is wrong."""
+
+import io
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+import orrery
+from orrery.data.batches.framing import longest_first
+from orrery.data.batches.windows import windows
+from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading.read import Stored
+from orrery.exchange.saving.own import save_own
+from orrery.language_model.model import LanguageModel
+from orrery.models.decoder import Decoder
+from orrery.nn.heads import Last, Pooler, SequenceHead
+from orrery.tasks.pipelines import PIPELINES, Pipeline, PipelineSettings, Row, register
+from orrery.tasks.pipelines._spans import best_spans, ends_of
+from tiny_models import TOKENIZER, randomised, saved, tiny
+
+TASKS = [
+    "feature_extraction", "fill_mask", "question_answering", "summarization", "text2text_generation",
+    "text_classification", "text_generation", "token_classification", "translation", "zero_shot_classification",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    """Return the folder of a decoder with a head for classes, in our own layout: no published one can hold it."""
+    base = tiny("llama", torch.float32).spec
+    head = SequenceHead.Spec(labels=3, pooler=Pooler.Spec(pool=Last()), names=("bad", "fine", "good"))
+    spec = Decoder.Spec(
+        width=base.width, context=base.context, embed=base.embed, stack=base.stack, head=base.head, heads={"mood": head}
+    )
+    folder = tmp_path_factory.mktemp("classifier")
+    save_own(folder, randomised(spec.build().eval()), TOKENIZER)
+    return folder
+
+
+def test_names_and_aliases(tmp_path):
+    assert PIPELINES.names() == TASKS
+    lm = orrery.load(saved(tmp_path / "llama", "llama"), "cpu", say=str)
+    assert orrery.pipeline("feature-extraction", lm).kind == orrery.pipeline("feature_extraction", lm).kind
+    with pytest.raises(UsageError, match="no pipeline for 'no-such-task'") as found:
+        orrery.pipeline("no-such-task", lm)
+    assert "sentiment-analysis" in found.value.hint
+    with pytest.raises(UsageError, match="belong to a folder"):
+        orrery.pipeline("text-generation", lm, device="cpu")
+    with pytest.raises(ModelFileError):
+        orrery.pipeline("ner", tmp_path / "missing")
+    rnn = orrery.load(saved(tmp_path / "rnn", "rnnsearch"), "cpu", say=str)
+    pairs = orrery.pipeline("translation_en_to_de", rnn, max_new_tokens=3)
+    assert pairs.kind == "translation"
+    assert [list(one) for one in pairs(["the cat", "a log"])] == [["translation_text"]] * 2
+    assert len(orrery.pipeline("feature-extraction", rnn)("the cat")[0]) == len(rnn.tokenizer.encode("the cat"))
+
+
+def test_a_decoder_with_a_head_for_classes_pools_its_last_token(classifier):
+    pipe = orrery.pipeline("text-classification", classifier, device="cpu", top_k=None)
+    model, tokenizer = pipe.lm.model, pipe.lm.tokenizer
+    texts = ["the cat", "the dog sat on the log", "äöü 日本"]
+    for size in (1, 3):
+        for text, found in zip(texts, pipe(texts, batch_size=size), strict=True):
+            with torch.no_grad():
+                stream = model.hidden(torch.tensor([tokenizer.encode(text)]))[0, -1]
+                expected = model.heads["mood"].labels(stream).softmax(-1).tolist()
+            by_name = {one["label"]: one["score"] for one in found}
+            assert [by_name[name] for name in ("bad", "fine", "good")] == pytest.approx(expected, abs=1e-6)
+    assert pipe(texts, head="mood") == pipe(texts)
+    with pytest.raises(UsageError, match="no head 'token'"):
+        orrery.pipeline("ner", classifier)("the cat")
+
+
+def test_generators_are_read_as_they_are_asked(classifier):
+    pipe = orrery.pipeline("text-classification", classifier, device="cpu", batch_size=2)
+    read = []
+
+    def texts():
+        for text in ("the cat", "a dog", "a log", "a mat"):
+            read.append(text)
+            yield text
+
+    answers = pipe(texts())
+    assert read == []
+    first = next(answers)
+    assert len(read) == 2
+    assert [first, *answers] == pipe(["the cat", "a dog", "a log", "a mat"])
+    with pytest.raises(UsageError, match="input 3: "):
+        list(pipe(iter(["a", "b", 3])))
+
+
+def test_progress_is_told_and_shown_on_a_terminal_alone(classifier, monkeypatch, capsys):
+    pipe = orrery.pipeline("text-classification", classifier, device="cpu", batch_size=2)
+    told = []
+    pipe(["the cat"] * 5, done=lambda count, total: told.append((count, total)))
+    assert told == [(2, 5), (4, 5), (5, 5)]
+    monkeypatch.setattr("orrery.reports.status.PATIENCE", 0.0)
+    pipe(["the cat"] * 5)
+    assert capsys.readouterr().err == ""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    slow = pipe.ask
+    monkeypatch.setattr(pipe, "ask", lambda *words: (__import__("time").sleep(0.3), slow(*words))[1])
+    pipe(["the cat"] * 5)
+    assert "text-classification" in terminal.getvalue()
+
+
+def test_a_task_of_a_program(classifier):
+    class Length(Pipeline):
+        """Tokens of a text."""
+
+        kind = "length"
+        Settings = PipelineSettings
+
+        def rows(self, item, settings):
+            ids = self.lm.tokenizer.encode(item)
+            return [Row(ids, [0] * len(ids), [0] * len(ids))]
+
+        def ask(self, rows, settings):
+            return [len(row.ids) for row in rows]
+
+        def answer(self, item, rows, found, settings):
+            return found[0]
+
+    register(Length)
+    try:
+        pipe = orrery.pipeline("length", classifier, device="cpu")
+        assert pipe(["the cat", ""]) == [len(TOKENIZER.encode("the cat")), 0]
+        with pytest.raises(UsageError, match="top_k"):
+            pipe("a", top_k=3)
+    finally:
+        PIPELINES._parts.pop("length")
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 7, 8, 20])
+@pytest.mark.parametrize(("size", "overlap"), [(8, 0), (8, 3), (4, 3), (1, 0)])
+def test_windows_hold_every_token_and_share_so_many(tokens, size, overlap):
+    found = list(windows(tokens, size, overlap))
+    assert {n for start, end in found for n in range(start, end)} == set(range(tokens))
+    assert all(end - start <= size for start, end in found)
+    assert all(a[1] - b[0] == overlap for a, b in pairwise(found))
+    with pytest.raises(UsageError):
+        list(windows(tokens, size, size))
+
+
+def test_the_longer_text_is_cut_first():
+    for first in range(12):
+        for second in range(12):
+            for room in range(1, 14):
+                kept = longest_first(first, second, room)
+                assert sum(kept) == min(first + second, room)
+                assert kept[0] <= first
+                assert kept[1] <= second
+
+
+def test_spans_are_the_best_of_all_that_may_be():
+    rng = torch.Generator().manual_seed(0)
+    logits = torch.randn(9, 2, generator=rng, dtype=torch.float64).numpy() * 3
+    allowed = torch.tensor([1, 0, 0, 1, 1, 1, 1, 1, 0]).bool().numpy()
+    start, end = ends_of(logits, allowed)
+    assert start[~allowed].max() == 0
+    spans = [(start[i] * end[j], i, j) for i in range(9) for j in range(i, min(i + 3, 9)) if allowed[i] and allowed[j]]
+    found = best_spans(start, end, allowed, 5, 3)
+    assert [(one.start, one.end) for one in found] == [(i, j) for _, i, j in sorted(spans, reverse=True)[:5]]
+
+
+@pytest.mark.parametrize(("tokens", "asked", "kept"), [(3, 8, 3), (40, 8, 40), (41, 8, 40), (90, 8, 40), (90, 47, 1)])
+def test_a_text_too_long_loses_its_beginning_where_the_answer_is_given_room(tokens, asked, kept):
+    lm = LanguageModel(Stored(Path("tiny"), tiny("gpt2"), tokenizer=TOKENIZER))
+    assert lm.context == 48
+    ask = orrery.pipeline("text-generation", lm)
+    settings = ask.chosen({"handle_long_generation": "hole", "max_new_tokens": asked})
+    text = "abcdefghij" * 9
+    ids = TOKENIZER.encode(text)[:tokens]
+    (row,) = ask.rows(TOKENIZER.decode(ids), settings)
+    assert row.ids == ids[-kept:]
+    assert len(row.ids) == len(row.segments) == len(row.texts) == kept
+    with pytest.raises(UsageError, match="an answer of 48 tokens leaves no room in the context of 48") as error:
+        ask.rows(text, ask.chosen({"handle_long_generation": "hole", "max_new_tokens": 48}))
+    assert error.value.hint == "lower max_new_tokens"
