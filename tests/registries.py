@@ -8,11 +8,10 @@ from orrery.schema.registry import Registry
 REGISTRIES = {
     "orrery.data.generated._set": "GENERATED",
     "orrery.data.sources._source": "SOURCES",
-    "orrery.tasks.finetuning.tasks._task": "TASKS",
+    "orrery.tasks._task": "TASKS",
     "orrery.metrics._metric": "METRICS",
     "orrery.models.heads._head": "HEADS",
     "orrery.objectives._objective": "OBJECTIVES",
-    "orrery.tasks.pipelines._pipeline": "PIPELINES",
     "orrery.rewards._reward": "REWARDS",
     "orrery.tuning._registry": "KINDS",
     "orrery.page.views._view": "_REGISTRY",

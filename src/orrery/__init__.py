@@ -14,7 +14,7 @@ _ATTRIBUTES = {
     "average": "orrery.exchange.exporting.average",
     "finetune": "orrery.tasks.finetuning.finetune",
     "load": "orrery.language_model.load",
-    "pipeline": "orrery.tasks.pipelines",
+    "pipeline": "orrery.tasks",
     "plan": "orrery.planning.plan",
     "see": "orrery.page.see",
     "train": "orrery.runs.train",

@@ -51,7 +51,7 @@ MANY = {
     "data/rows/prompts.py": ["train", "ppo", "grpo"],
     "objectives/_policy.py": ["train", "ppo", "grpo"],
     "tasks/finetuning/seeds.py": ["finetune"],
-    "tasks/finetuning/tasks/_pairs.py": ["dpo", "reward"],
+    "tasks/finetuning/_pairs.py": ["dpo", "reward"],
     "studies/compare/plan.py": ["compare"],
     "studies/compare/probes/table.py": ["compare"],
     "studies/compare/folder.py": ["compare", "ladder"],

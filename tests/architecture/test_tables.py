@@ -14,7 +14,7 @@ from orrery.objectives import OBJECTIVES
 from orrery.planning.presets import PRESETS
 from orrery.rewards import REWARDS
 from orrery.schema.registry import settings_of
-from orrery.tasks.finetuning.tasks import TASKS
+from orrery.tasks._task import learned
 from orrery.text.kinds import CHATS, FRAMES, KINDS
 from orrery_course.labs import questions
 from pages import ROOT, module, text_of
@@ -61,7 +61,7 @@ LISTS = {
     "metrics": (METRICS.names, text_of("scores")),
     "objectives": (OBJECTIVES.names, text_of("training")),
     "named sets": (lambda: [*sets.SETS, *generated.names()], text_of("data")),
-    "tasks of finetune": (lambda: set(TASKS.names()) - OTHER_VERBS, text_of("finetuning").replace("-", "_")),
+    "tasks of finetune": (lambda: set(learned()) - OTHER_VERBS, text_of("finetuning").replace("-", "_")),
 }
 
 
@@ -86,7 +86,7 @@ ALONE = [
     [
         ("chat.py", CHATS), ("tokenizer/chat.py", CHATS),
         ("ppo.py", ALONE), ("grpo.py", ALONE), ("distil.py", ALONE),
-        ("finetune.py", set(TASKS.names()) - OTHER_VERBS),
+        ("finetune.py", set(learned()) - OTHER_VERBS),
         ("export.py", get_args(export.__annotations__["format"])),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -13,7 +13,7 @@ from orrery.errors import UsageError
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.language_model.load import load
-from orrery.tasks.finetuning.tasks import TASKS
+from orrery.tasks._task import learned
 from orrery.text.special import framed_tokenizer
 from programs import ORRERY, PIPE, Program
 from tiny_models import TOKENIZER, randomised
@@ -146,7 +146,7 @@ def test_settings_of_writing_that_cannot_go_together(tmp_path, said, told, capsy
 
 def test_the_tasks_are_all_that_can_be_named(base, tmp_path, capsys):
     own_verbs = ("sft", "reward", "dpo", "ppo", "grpo", "rloo")
-    assert TASKS.names() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN, *own_verbs))
+    assert learned() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN, *own_verbs))
     assert run(["finetune", "recipe", "--from", base, "--train", rows(tmp_path, "classification")]) == 2
     assert "there is no task called 'recipe'; known: classification, dpo, embedding, grpo" in capsys.readouterr().err
 

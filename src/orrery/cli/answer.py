@@ -42,7 +42,7 @@ def answer(
     """
     given = _given(question, context, reading)
     from orrery.language_model.load import load
-    from orrery.tasks.pipelines.question_answering import QuestionAnswering
+    from orrery.tasks.question_answering import QuestionAnswering
 
     pipe = QuestionAnswering(
         load(model, device, dtype, say=lambda line: None),

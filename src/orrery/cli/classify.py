@@ -43,7 +43,7 @@ def classify(
     if multi_label and labels is None:
         raise UsageError("--multi-label counts with --labels alone", "name the labels")
     given = read(texts, reading, None if pair is None else (reading.column, pair))
-    from orrery.tasks.pipelines import pipeline
+    from orrery.tasks import pipeline
 
     task = "text-classification" if labels is None else "zero-shot-classification"
     pipe = pipeline(task, model, device=device, dtype=dtype, batch_size=reading.batch_size, truncation=truncation)

@@ -54,9 +54,9 @@ def distil(
     from orrery.language_model.load import load
     from orrery.reports.status import waiting
     from orrery.runs.assemble import judge
+    from orrery.tasks.finetuning._answering import template_for
     from orrery.tasks.finetuning.answering_recipe import reward_settings
     from orrery.tasks.finetuning.answers_as_data import best_answers
-    from orrery.tasks.finetuning.tasks._answering import template_for
 
     target = OutputFile(output, inputs=[model, prompts], overwrite=overwrite)
     judged = judge([reward_settings(each) for each in reward])

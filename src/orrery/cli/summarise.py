@@ -38,7 +38,7 @@ def summarise(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     given = read(texts, reading)
-    from orrery.tasks.pipelines import pipeline
+    from orrery.tasks import pipeline
 
     pipe = pipeline(
         "summarization",

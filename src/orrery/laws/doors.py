@@ -122,7 +122,7 @@ def _reads(lm: Any, door: Door, expected: list[int]) -> bool:
 
 
 def _pipeline(lm: Any, task: str, **settings: Any) -> Any:
-    from orrery.tasks.pipelines import pipeline
+    from orrery.tasks import pipeline
 
     return pipeline(task, lm)(TEXT, **settings)
 

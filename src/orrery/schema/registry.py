@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -61,10 +61,14 @@ class Registry(Generic[Part]):
         if name not in self._parts and name in self._shipped:
             importlib.import_module(f"{self.package}.{name}")
         if name not in self._parts:
-            message = f"there is no {self.what} called {str(name)[:100]!r}; known: {', '.join(self.names())}"
-            own = f"a program makes its own known with {self.package}.register"
-            raise UsageError(message, f"{did_you_mean(name, self.names())}{own}")
+            raise self.unknown(name, self.names())
         return self._parts[name]
+
+    def unknown(self, name: str, known: Sequence[str]) -> UsageError:
+        """Return the refusal of a name that no part has, with those that could have been meant."""
+        message = f"there is no {self.what} called {str(name)[:100]!r}; known: {', '.join(known)}"
+        own = f"a program makes its own known with {self.package}.register"
+        return UsageError(message, f"{did_you_mean(name, known)}{own}")
 
     def class_of(self, settings: Section) -> type[Part]:
         """Return the part that settings belong to."""

@@ -15,7 +15,7 @@ from orrery.data.stratified import divide, folded, ranges
 from orrery.errors import DataError
 from orrery.recipes.read import overridden
 from orrery.schema.registry import settings_of
-from orrery.tasks.finetuning.tasks import TASKS
+from orrery.tasks import TASKS
 
 Rows = list[dict[str, Any]]
 Table = Callable[[], Rows]

@@ -30,9 +30,7 @@ def sections(base=Section):
         # Settings of pipelines and views and files of machines are no part of a recipe; they are there where another
         # test asked for one.
         part = section.__module__.startswith("orrery.")
-        if part and not section.__module__.startswith(
-            ("orrery.tasks.pipelines.", "orrery.page.views.", "orrery.planning.")
-        ):
+        if part and not section.__module__.startswith(("orrery.tasks.", "orrery.page.views.", "orrery.planning.")):
             yield section
         yield from sections(section)
 

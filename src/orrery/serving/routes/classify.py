@@ -13,7 +13,7 @@ from orrery.serving.reading import BATCH, Done, over_rows
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.reading import ClassifyRequest, ClassList
 from orrery.serving.served import Served, Serving
-from orrery.tasks.pipelines import PIPELINES
+from orrery.tasks import pipeline
 
 router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
@@ -32,14 +32,14 @@ async def classify(asked: ClassifyRequest, served: Serving, http: HttpRequest) -
 
 
 def _classes(served: Served, asked: ClassifyRequest, done: Done) -> list[list[dict[str, Any]]]:
-    pipe = PIPELINES.find("text_classification")(served.lm, "text-classification", BATCH)
+    pipe = pipeline("text-classification", served.lm, batch_size=BATCH)
     found: list[list[dict[str, Any]]] = pipe(asked.items, done=done, top_k=asked.top_k, truncation=asked.truncation)
     return found
 
 
 def _entailed(served: Served, asked: ClassifyRequest, done: Done) -> list[list[dict[str, Any]]]:
     """Return how well each of the labels that were named fits each text."""
-    pipe = PIPELINES.find("zero_shot_classification")(served.lm, "zero-shot-classification", BATCH)
+    pipe = pipeline("zero-shot-classification", served.lm, batch_size=BATCH)
     settings: dict[str, Any] = {"candidate_labels": asked.candidate_labels, "multi_label": asked.multi_label}
     found = pipe(asked.items, done=done, truncation=asked.truncation, **settings)
     pairs = [zip(one["labels"], one["scores"], strict=True) for one in found]

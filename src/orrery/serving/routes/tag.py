@@ -13,7 +13,7 @@ from orrery.serving.reading import BATCH, SHORTER, Done, over_rows, texts_of
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.reading import TagList, TagRequest
 from orrery.serving.served import Served, Serving
-from orrery.tasks.pipelines import PIPELINES
+from orrery.tasks import pipeline
 
 router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
@@ -42,7 +42,7 @@ def _entities(served: Served, asked: TagRequest, done: Done) -> list[Any]:
         "stride": asked.stride,
         "truncation": asked.truncation,
     }
-    pipe = PIPELINES.find("token_classification")(served.lm, "token-classification", BATCH, **settings)
+    pipe = pipeline("token-classification", served.lm, batch_size=BATCH, **settings)
     found = pipe(texts_of(asked.input), done=done)
     return [[{key: _plain(value) for key, value in entity.items()} for entity in entities] for entities in found]
 

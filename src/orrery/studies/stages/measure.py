@@ -18,9 +18,9 @@ from orrery.nn.heads import Headless
 from orrery.scores.resampled import Additive, Resampled, mean_of
 from orrery.studies.stages.recipe import ReportSettings, Staged
 from orrery.studies.stages.talks import Answer, Talk, answer_of, talks, user_turns, written
-from orrery.tasks.finetuning.tasks._pairs import divergence
-from orrery.tasks.finetuning.tasks._replies import before_last_reply, fitting, measured, template_of
-from orrery.tasks.finetuning.tasks.dpo import with_chat
+from orrery.tasks.dpo import with_chat
+from orrery.tasks.finetuning._pairs import divergence
+from orrery.tasks.finetuning._replies import before_last_reply, fitting, measured, template_of
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel

@@ -1,1 +1,1 @@
-"""A model and labelled data in, a model that answers out: tasks, recipes found from the data, scores, reports."""
+"""How tasks learn: recipes found from the data, floors, scores, findings, reports."""

@@ -15,8 +15,8 @@ from orrery.recipes.read import check_recipe, flatten, overridden
 from orrery.rewards import REWARDS, RewardSettings
 from orrery.runs.begin import base_of
 from orrery.schema.registry import settings_of
+from orrery.tasks._task import to_learn
 from orrery.tasks.finetuning.recipe import named_after
-from orrery.tasks.finetuning.tasks import TASKS
 
 RATE, MOST_RATE = 1e-5, 3e-4
 """For a model as wide as GPT-2's smallest; a narrower one learns in larger steps."""
@@ -55,7 +55,7 @@ def answering_recipe(
         DataError: the prompts cannot be read.
         ModelFileError: there is no model.
     """
-    task = TASKS.find(kind)
+    task = to_learn(kind)
     base = base_of(ModelSettings.model_validate({"from": model}))
     assert base is not None
     if base.stored.tokenizer is None:

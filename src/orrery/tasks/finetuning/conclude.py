@@ -14,10 +14,9 @@ from orrery.data.sources import Source
 from orrery.language_model.load import load
 from orrery.recipes.config import Recipe
 from orrery.reports.status import Waiting, waiting
+from orrery.tasks._task import Done, Learned
 from orrery.tasks.finetuning.findings import Findings
 from orrery.tasks.finetuning.page import page
-from orrery.tasks.finetuning.tasks import Task
-from orrery.tasks.finetuning.tasks._task import Done
 from orrery.training.folder import RunFolder
 from orrery.tuning import numbers_of
 
@@ -27,7 +26,7 @@ PARTS = {"row": "row", "text": "row (by its text)", "prompt": "first prompt"}
 
 
 def conclude(
-    task: type[Task], recipe: Recipe, folder: Path, say: Callable[[str], None], trained: float | None = None
+    task: type[Learned], recipe: Recipe, folder: Path, say: Callable[[str], None], trained: float | None = None
 ) -> Findings:
     """Score the model of a finished run on the examples held back, and write the report beside it.
 

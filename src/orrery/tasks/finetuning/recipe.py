@@ -16,7 +16,7 @@ from orrery.recipes.config import ModelSettings, Recipe
 from orrery.recipes.read import check_as, check_recipe, flatten, load_recipe, overridden
 from orrery.runs.begin import Base, base_of
 from orrery.schema.registry import settings_of
-from orrery.tasks.finetuning.tasks import TASKS, Task
+from orrery.tasks._task import Learned, to_learn
 from orrery.text.published import vocabularies as published
 
 Mode = Literal["full", "frozen", "partial"]
@@ -73,7 +73,7 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
     """
     if asked.file is not None:
         return _read(asked, asked.file, overrides, environment)
-    task = TASKS.find(asked.task.replace("-", "_"))
+    task = to_learn(asked.task)
     if asked.model is None or asked.train is None:
         raise UsageError(f"{asked.task}: from which model, with which data?", "give --from MODEL --train FILE")
     base = base_of(ModelSettings.model_validate({"from": asked.model}))
@@ -112,7 +112,7 @@ def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Map
         raise UsageError(
             f"{file} names no task, so nothing is known to score", "write task: and its name, or orrery train"
         )
-    task = TASKS.find(recipe.task.replace("-", "_"))
+    task = to_learn(recipe.task)
     found = (recipe.data.kind, getattr(recipe.objective, "kind", ""))
     if found[0] != task.source or found[1] not in (task.objective, *task.objectives):
         message = f"{file}: the task {task.kind} has data of kind {task.source} and the objective {task.objective}"
@@ -121,7 +121,7 @@ def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Map
 
 
 def _read_as_asked(
-    task: type[Task],
+    task: type[Learned],
     data: dict[str, Any],
     train: str,
     overrides: Sequence[str],
@@ -141,7 +141,7 @@ def _read_as_asked(
         return source.read(check_as(settings_of(source), said, train))
 
 
-def measured(task: type[Task], source: Any, stored: Stored) -> tuple[int, int]:
+def measured(task: type[Learned], source: Any, stored: Stored) -> tuple[int, int]:
     """Return the number of training rows, and the length that leaves nearly all of them whole."""
     rows, found = task.lengths(source, stored, MEASURED)
     lengths = sorted(found)
@@ -149,7 +149,7 @@ def measured(task: type[Task], source: Any, stored: Stored) -> tuple[int, int]:
     return rows, min(stored.model.spec.context, task.longest, 8 * math.ceil(longest / 8))
 
 
-def model_section(asked: Request, base: Base, task: type[Task]) -> dict[str, Any]:
+def model_section(asked: Request, base: Base, task: type[Learned]) -> dict[str, Any]:
     """Return the section ``model`` of the recipe.
 
     Raises:
@@ -188,7 +188,7 @@ def frozen(asked: Request, base: Base) -> list[str]:
 
 def _training(
     asked: Request,
-    task: type[Task],
+    task: type[Learned],
     sizes: tuple[int, int, int],
     chosen: Mapping[str, Any],
     metrics: Sequence[Mapping[str, Any]],
@@ -215,7 +215,7 @@ def _training(
     }
 
 
-def _batches(asked: Request, task: type[Task]) -> str:
+def _batches(asked: Request, task: type[Learned]) -> str:
     """Return the kind of batches: the task's, or the first that an objective asked for can read."""
     if asked.objective is None:
         return task.batches

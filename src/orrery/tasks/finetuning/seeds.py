@@ -10,9 +10,9 @@ from orrery.errors import UsageError
 from orrery.recipes.config import Recipe
 from orrery.runs.execute import execute
 from orrery.runs.going_on import as_begun
+from orrery.tasks._task import to_learn
 from orrery.tasks.finetuning.conclude import conclude
 from orrery.tasks.finetuning.findings import Findings, Several
-from orrery.tasks.finetuning.tasks import TASKS
 from orrery.training.processes import leads
 from orrery.training.progress import Reporter
 
@@ -72,7 +72,7 @@ def with_seeds(
     Raises:
         UsageError: there is nothing held back to score on.
     """
-    kind = TASKS.find((recipe.task or "").replace("-", "_"))
+    kind = to_learn(recipe.task or "")
     if not recipe.data.holds_back:
         raise UsageError("nothing is held back to score the model on", "give --val FILE, or leave data.split in")
     say = say if leads() else (lambda line: None)

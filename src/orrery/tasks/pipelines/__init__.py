@@ -1,4 +1,4 @@
-"""Tasks in the idiom of ``transformers.pipeline``, a file each; `register` makes known what a program defines."""
+"""How tasks answer, in the idiom of ``transformers.pipeline``: settings, rows, heads, spans, entities, writing."""
 
 from typing import TYPE_CHECKING
 
@@ -6,17 +6,13 @@ from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.tasks.pipelines._make import pipeline
-    from orrery.tasks.pipelines._pipeline import PIPELINES, Pipeline, PipelineSettings, register
+    from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, register
     from orrery.tasks.pipelines._rows import Row
 
-__all__ = ["PIPELINES", "Pipeline", "PipelineSettings", "Row", "pipeline", "register"]
+__all__ = ["Pipeline", "PipelineSettings", "Row", "pipeline", "register"]
 
 
 __getattr__ = lazily(
     __name__,
-    {
-        "_make": ["pipeline"],
-        "_pipeline": ["PIPELINES", "Pipeline", "PipelineSettings", "register"],
-        "_rows": ["Row"],
-    },
+    {"_make": ["pipeline"], "_pipeline": ["Pipeline", "PipelineSettings", "register"], "_rows": ["Row"]},
 )

@@ -1,17 +1,15 @@
 """``orrery.pipeline``: a task by name, over a folder or a model that is loaded."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from orrery.errors import UsageError
 from orrery.language_model.load import load
 from orrery.language_model.model import LanguageModel
-from orrery.tasks.pipelines._pipeline import PIPELINES, Pipeline
-
-ALIASES = {"sentiment_analysis": "text_classification", "ner": "token_classification"}
-"""Other names of tasks, as transformers has them."""
+from orrery.tasks._task import TASKS, Learned, Task
+from orrery.tasks.pipelines._pipeline import Pipeline
 
 _TRANSLATION = re.compile(r"translation_\w+_to_\w+")
 
@@ -32,7 +30,8 @@ def pipeline(
         task: ``text-classification`` (``sentiment-analysis``), ``token-classification`` (``ner``),
             ``question-answering``, ``fill-mask``, ``feature-extraction``, ``zero-shot-classification``,
             ``text-generation``, ``text2text-generation``, ``summarization``, ``translation``
-            (``translation_en_to_de``), or the name of one that a program has registered.
+            (``translation_en_to_de``), what ``orrery.finetune`` calls one of these (``classification``, ``tagging``),
+            or the name of one that a program has registered.
         model: a model that is loaded, or what ``orrery.load`` takes.
         device: where a folder is loaded to: ``auto``, ``cpu``, ``cuda``, ``cuda:1``; a number is a GPU, -1 the CPU.
         dtype: what its weights become, as in ``orrery.load``.
@@ -43,16 +42,36 @@ def pipeline(
     Raises:
         UsageError: no such task, a model that it cannot use, or a setting that it lacks.
     """
-    name = task.replace("-", "_")
-    name = "translation" if _TRANSLATION.fullmatch(name) else ALIASES.get(name, name)
-    if name not in PIPELINES.names():
-        known = ", ".join(sorted(found.replace("_", "-") for found in (*PIPELINES.names(), *ALIASES)))
-        raise UsageError(f"there is no pipeline for {str(task)[:100]!r}", f"known: {known}, translation_xx_to_yy")
+    kind, name = to_ask(task)
     if isinstance(model, LanguageModel):
         if (device, dtype) != ("auto", "auto"):
             raise UsageError("device and dtype belong to a folder that is loaded", "give them to orrery.load")
-        return PIPELINES.find(name)(model, task, batch_size, **settings)
-    return PIPELINES.find(name)(load(model, _device(device), dtype, say), task, batch_size, **settings)
+        return kind(model, name, batch_size, **settings)
+    return kind(load(model, _device(device), dtype, say), name, batch_size, **settings)
+
+
+def to_ask(task: str) -> tuple[type[Pipeline], str]:
+    """Return what answers a task of a name, and what messages call it: as it was asked for, or as transformers does.
+
+    Raises:
+        UsageError: no task of this name answers.
+    """
+    name = task.replace("-", "_")
+    name = "translation" if _TRANSLATION.fullmatch(name) else name
+    found = next((each for each in _tasks(name) if name in (each.kind, *each.names)), None)
+    if isinstance(found, type) and issubclass(found, Learned) and found.asked_as:
+        return to_ask(found.asked_as)
+    if found is None or not issubclass(found, Pipeline):
+        names = {each for one in _tasks() if issubclass(one, Pipeline) for each in (one.kind, *one.names)}
+        known = ", ".join(sorted(each.replace("_", "-") for each in names))
+        raise UsageError(f"there is no pipeline for {str(task)[:100]!r}", f"known: {known}, translation_xx_to_yy")
+    return found, found.names[0].replace("_", "-") if name == found.kind and found.names else task
+
+
+def _tasks(first: str = "") -> Iterator[type[Task]]:
+    """Yield the tasks, and first of all one that is called by its kind: the others need not be imported then."""
+    names = TASKS.names()
+    yield from (TASKS.find(name) for name in sorted(names, key=lambda name: name != first))
 
 
 def _device(device: str | int) -> str:

@@ -16,8 +16,9 @@ from orrery.generation.batched import in_batches
 from orrery.language_model.model import LanguageModel
 from orrery.models.default_device import on_cpu_by_default
 from orrery.reports.status import waiting
-from orrery.schema.registry import Registry
 from orrery.schema.section import Section
+from orrery.tasks._task import Task
+from orrery.tasks._task import register as register
 from orrery.tasks.pipelines._rows import Row
 
 Done = Callable[[int, int], None]
@@ -34,18 +35,15 @@ class PipelineSettings(Section, ABC):
     truncation: bool = False
 
 
-class Pipeline(ABC):
-    """A task over one model. One text, a list of texts, or a generator of texts in; an answer for each out.
+class Pipeline(Task, ABC):
+    """A task that is asked of one model: a text, a list of texts or a generator of texts in, an answer for each out.
 
-    One file each, ``pipelines/NAME.py``; a program defines its own and makes it known with ``register``. Rows of all
-    texts are computed ``batch_size`` at once, those of like length together, which changes no answer.
+    Rows of all texts are computed ``batch_size`` at once, those of like length together, which changes no answer.
 
     Attributes:
-        kind: its name, with underscores where users may write hyphens.
         Settings: what it can be told.
     """
 
-    kind: ClassVar[str]
     Settings: ClassVar[type[PipelineSettings]] = PipelineSettings
 
     def __init__(self, lm: LanguageModel, task: str, batch_size: int = 1, **settings: Any) -> None:
@@ -173,10 +171,6 @@ def _shown(task: str) -> Iterator[Done]:
     with waiting() as line:
         line.now(task)
         yield lambda count, total: line.now(f"{task}: {count:,} of {total:,}")
-
-
-PIPELINES: Registry[Pipeline] = Registry("pipeline", "orrery.tasks.pipelines")
-register = PIPELINES.register
 
 
 def text_of(item: Any, task: str) -> str:

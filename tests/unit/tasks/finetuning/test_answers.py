@@ -16,13 +16,14 @@ from orrery.data.rows.tagged import Tagged
 from orrery.errors import UsageError
 from orrery.exchange.saving.save import save_model
 from orrery.language_model.load import load
+from orrery.tasks import TASKS
+from orrery.tasks.dpo import DirectPreferences, with_chat
+from orrery.tasks.finetuning import _answering, _pairs
+from orrery.tasks.finetuning._replies import fitting, template_of
 from orrery.tasks.finetuning.answering_recipe import reward_section, reward_settings
 from orrery.tasks.finetuning.answers_as_data import best_answers
-from orrery.tasks.finetuning.tasks import TASKS, _answering, _pairs
-from orrery.tasks.finetuning.tasks._replies import fitting, template_of
-from orrery.tasks.finetuning.tasks.dpo import DirectPreferences, with_chat
-from orrery.tasks.finetuning.tasks.sft import SupervisedFineTuning
-from orrery.tasks.finetuning.tasks.tagging import mistakes
+from orrery.tasks.sft import SupervisedFineTuning
+from orrery.tasks.tagging import mistakes
 from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.of_run import control_tokens_of
 from orrery.text.special import with_control

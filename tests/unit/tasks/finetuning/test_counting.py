@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from orrery.tasks.finetuning.tasks._counting import (
+from orrery.tasks.finetuning._counting import (
     MostFrequentTag,
     MostSimilar,
     NaiveBayes,

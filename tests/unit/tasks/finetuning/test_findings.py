@@ -7,7 +7,7 @@ import pytest
 from orrery.scores.classification import accuracy
 from orrery.tasks.finetuning.findings import Findings, Mistake, Several
 from orrery.tasks.finetuning.page import LONGEST, SHOWN, page
-from orrery.tasks.finetuning.tasks.tagging import are_entities
+from orrery.tasks.tagging import are_entities
 
 
 def findings(**more):

@@ -10,10 +10,10 @@ from orrery.exchange.reading.read import read
 from orrery.exchange.saving.own import save_own
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
+from orrery.tasks import TASKS
 from orrery.tasks.finetuning.answering_recipe import answering_recipe
 from orrery.tasks.finetuning.recipe import Request, recipe_for
 from orrery.tasks.finetuning.seeds import with_seeds
-from orrery.tasks.finetuning.tasks import TASKS
 from orrery.text.special import framed_tokenizer
 from tiny_models import TOKENIZER, randomised, saved
 

@@ -11,10 +11,10 @@ from orrery.data.sources.preferences import PreferenceSettings, PreferenceSource
 from orrery.errors import UsageError
 from orrery.exchange.saving.save import save_model
 from orrery.language_model.model import LanguageModel
+from orrery.tasks.dpo import DirectPreferences
+from orrery.tasks.finetuning._separation import separation
 from orrery.tasks.finetuning.findings import Findings
-from orrery.tasks.finetuning.tasks._separation import separation
-from orrery.tasks.finetuning.tasks.dpo import DirectPreferences
-from orrery.tasks.finetuning.tasks.reward import RewardModelling
+from orrery.tasks.reward import RewardModelling
 from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.of_run import control_tokens_of
 from orrery.text.special import with_control

@@ -9,7 +9,7 @@ from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.language_model.load import load
 from orrery.language_model.model import LanguageModel
-from orrery.tasks.finetuning.tasks.tagging import predicted, usual
+from orrery.tasks.tagging import predicted, usual
 from orrery.text.tokenizer import Tokenizer
 from tiny_models import ENCODERS, randomised
 

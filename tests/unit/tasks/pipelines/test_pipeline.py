@@ -17,14 +17,16 @@ from orrery.exchange.saving.own import save_own
 from orrery.language_model.model import LanguageModel
 from orrery.models.decoder import Decoder
 from orrery.nn.heads import Last, Pooler, SequenceHead
-from orrery.tasks.pipelines import PIPELINES, Pipeline, PipelineSettings, Row, register
+from orrery.tasks import TASKS, Pipeline, PipelineSettings, Row, register
+from orrery.tasks.pipelines._make import to_ask
 from orrery.tasks.pipelines._spans import best_spans, ends_of
 from tiny_models import TOKENIZER, randomised, saved, tiny
 
-TASKS = [
-    "feature_extraction", "fill_mask", "question_answering", "summarization", "text2text_generation",
-    "text_classification", "text_generation", "token_classification", "translation", "zero_shot_classification",
-]  # fmt: skip
+NAMES = (
+    "feature-extraction", "fill-mask", "ner", "question-answering", "sentiment-analysis", "summarization",
+    "text2text-generation", "text-classification", "text-generation", "token-classification", "translation",
+    "zero-shot-classification",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def classifier(tmp_path_factory):
 
 
 def test_names_and_aliases(tmp_path):
-    assert PIPELINES.names() == TASKS
+    assert [to_ask(name)[1] for name in NAMES] == [*NAMES]
     lm = orrery.load(saved(tmp_path / "llama", "llama"), "cpu", say=str)
     assert orrery.pipeline("feature-extraction", lm).kind == orrery.pipeline("feature_extraction", lm).kind
     with pytest.raises(UsageError, match="no pipeline for 'no-such-task'") as found:
@@ -56,6 +58,15 @@ def test_names_and_aliases(tmp_path):
     assert pairs.kind == "translation"
     assert [list(one) for one in pairs(["the cat", "a log"])] == [["translation_text"]] * 2
     assert len(orrery.pipeline("feature-extraction", rnn)("the cat")[0]) == len(rnn.tokenizer.encode("the cat"))
+
+
+def test_every_name_is_of_one_task_and_none_of_a_program_may_take_it():
+    tasks = [TASKS.find(name) for name in TASKS.names()]
+    names = [name for task in tasks for name in (task.kind, *task.names)]
+    assert len(names) == len(set(names))
+    for own in ({"kind": "ner"}, {"kind": "made_up", "names": ("text_classification",)}):
+        with pytest.raises(UsageError, match="is taken: it is a name of the task"):
+            register(type("Own", (Pipeline,), own))
 
 
 def test_a_decoder_with_a_head_for_classes_pools_its_last_token(classifier):
@@ -133,7 +144,7 @@ def test_a_task_of_a_program(classifier):
         with pytest.raises(UsageError, match="top_k"):
             pipe("a", top_k=3)
     finally:
-        PIPELINES._parts.pop("length")
+        TASKS._parts.pop("length")
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 7, 8, 20])

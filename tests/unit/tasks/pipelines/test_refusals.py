@@ -11,9 +11,9 @@ from orrery.errors import DataError, UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.families import load_family, spec_of
 from orrery.language_model.model import LanguageModel
+from orrery.tasks.classification import Classification, TextClassificationSettings
 from orrery.tasks.pipelines._rows import ask, room_of, vocabulary
-from orrery.tasks.pipelines.text_classification import TextClassification, TextClassificationSettings
-from orrery.tasks.pipelines.zero_shot_classification import _entailment, _hypothesis
+from orrery.tasks.zero_shot_classification import _entailment, _hypothesis
 from orrery.text.special import framed_tokenizer
 from tiny_models import TOKENIZER, randomised
 
@@ -57,7 +57,7 @@ REFUSED = {
         "its heads: sequence",
     ),
     "no labels": (
-        lambda m: TextClassification._function(None, WITHOUT_LABELS, TextClassificationSettings()),
+        lambda m: Classification._function(None, WITHOUT_LABELS, TextClassificationSettings()),
         UsageError, "this head has no labels", "choose another with head=",
     ),
     "an answer of one end": (

@@ -1,11 +1,12 @@
-"""What a task is: the data that it reads, what it learns from them, and the settings that suit it."""
+"""What a task is: what a model learns it from, how the model answers, and how its answers are scored."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from orrery.errors import UsageError
 from orrery.runs.going_on import FOUND
-from orrery.schema.registry import Registry
+from orrery.schema.registry import Registry, name_of
 
 if TYPE_CHECKING:
     from orrery.exchange.reading.read import Stored
@@ -19,12 +20,25 @@ Done = Callable[[int, int], None]
 
 
 class Task(ABC):
-    """A kind of labelled data that a model is fine-tuned on.
+    """What a model can be asked of texts, or be taught: one file each, ``tasks/NAME.py``.
 
-    One file each, ``finetuning/tasks/NAME.py``; a program defines its own and makes it known with ``register``.
+    A task that can be fine-tuned on is ``Learned``, one that answers is a ``Pipeline``, and most are both. A program
+    defines its own and makes it known with ``register``: ``orrery.finetune``, ``orrery.pipeline``, the command line and
+    the server then know it.
 
     Attributes:
-        kind: its name.
+        kind: its name, with underscores where users may write hyphens.
+        names: what ``orrery.pipeline`` calls it beside its kind, the name in transformers first.
+    """
+
+    kind: ClassVar[str]
+    names: ClassVar[tuple[str, ...]] = ()
+
+
+class Learned(Task, ABC):
+    """A task that a model is fine-tuned on: the labelled data, what is learned from them, and the scores at the end.
+
+    Attributes:
         source: the kind of data.
         objective: what is learned from them, unless a flag says another of ``objectives``.
         objectives: all that suit the task; by default the one.
@@ -35,9 +49,9 @@ class Task(ABC):
         whole: the share of the rows that the length leaves whole.
         found_in_recipes: the parts of a recipe that are found from the data and the steps.
         split_by: how a tenth is held back where there is no file to validate on, a value of ``data.split.by``.
+        asked_as: the task as which a model is asked that has learned this one, where it is another.
     """
 
-    kind: ClassVar[str]
     source: ClassVar[str]
     objective: ClassVar[str]
     objectives: ClassVar[tuple[str, ...]] = ()
@@ -48,6 +62,7 @@ class Task(ABC):
     whole: ClassVar[float] = 0.98
     found_in_recipes: ClassVar[tuple[str, ...]] = FOUND
     split_by: ClassVar[str] = "text"
+    asked_as: ClassVar[str] = ""
 
     @classmethod
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
@@ -124,5 +139,37 @@ class Task(ABC):
         """
 
 
-TASKS: Registry[Task] = Registry("task", "orrery.tasks.finetuning.tasks")
-register = TASKS.register
+TASKS: Registry[Task] = Registry("task", "orrery.tasks")
+Kind = TypeVar("Kind", bound=type[Task])
+
+
+def register(task: Kind) -> Kind:
+    """Make a task known under its kind and its names, and return it, so that this may stand before a class.
+
+    Raises:
+        UsageError: it has no kind, or one of its names is another task's.
+    """
+    own = {name_of(task), *task.names}
+    if not task.__module__.startswith(f"{TASKS.package}."):  # the package's own are told apart by a test
+        for other in (TASKS.find(name) for name in TASKS.names() if name != name_of(task)):
+            if taken := sorted(own & {other.kind, *other.names}):
+                raise UsageError(f"{taken[0]} is taken: it is a name of the task {other.kind}", "choose another kind")
+    TASKS.register(task)
+    return task
+
+
+def to_learn(name: str) -> type[Learned]:
+    """Return the task to fine-tune on that has a name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    kind = name.replace("-", "_")
+    if kind in TASKS.names() and issubclass(found := TASKS.find(kind), Learned):
+        return found
+    raise TASKS.unknown(kind, learned())
+
+
+def learned() -> list[str]:
+    """Return the names of the tasks that a model can be fine-tuned on, in alphabetical order."""
+    return [name for name in TASKS.names() if issubclass(TASKS.find(name), Learned)]

@@ -1,14 +1,12 @@
 """The task of the verb ``rloo``: a policy that answers prompts, taught by the objective of that name."""
 
-from typing import ClassVar
-
-from orrery.tasks.finetuning.tasks import register
-from orrery.tasks.finetuning.tasks._answering import Answering
+from orrery.tasks._task import register
+from orrery.tasks.finetuning._answering import Answering
 
 
 @register
 class Rloo(Answering):
     """Answers to prompts, judged by the rewards of the recipe."""
 
-    kind: ClassVar[str] = "rloo"
+    kind = "rloo"
     objective = "rloo"

@@ -1,8 +1,8 @@
-"""The part of a context that answers a question: ``{"score", "start", "end", "answer"}``."""
+"""The part of a text that answers a question: ``{"score", "start", "end", "answer"}``."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,10 +11,15 @@ from orrery.errors import UsageError
 from orrery.models.default_device import on_cpu_by_default
 from orrery.nn.heads import TokenHead
 from orrery.schema.numbers import Count, Positive
+from orrery.tasks._task import Learned, register
 from orrery.tasks.pipelines._heads import Scores, head_of, wide
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, field_of, refuse_other_fields, register
+from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, field_of, refuse_other_fields
 from orrery.tasks.pipelines._rows import Row, ask, room_of, row
 from orrery.tasks.pipelines._spans import FoundSpan, best_spans, ends_of
+
+if TYPE_CHECKING:
+    from orrery.language_model.model import LanguageModel
+    from orrery.tasks.finetuning.findings import Findings
 
 USUAL_LENGTH, USUAL_STRIDE = 384, 128
 """Tokens of a window and tokens that two windows share, where nothing is said."""
@@ -55,15 +60,62 @@ class _Context:
 
 
 @register
-class QuestionAnswering(Pipeline):
-    """``p(start) p(end)`` over the tokens of the context, the best of all windows (Rajpurkar et al. 2016).
+class QuestionAnswering(Learned, Pipeline):
+    """The part of a text that answers a question, found by where it begins and where it ends.
 
-    Each window has its own softmax, as in transformers 4; equal answers of two places or windows add their scores.
-    The first token stands for "no answer" and is never part of one. Transformers 5 has no such task any more.
+    The answer has the greatest ``p(start) p(end)`` over the tokens of the context, the best of all windows (Rajpurkar
+    et al. 2016). Each window has its own softmax, as in transformers 4; equal answers of two places or windows add
+    their scores. The first token stands for "no answer" and is never part of one. Transformers 5 has no such task any
+    more.
     """
 
     kind = "question_answering"
+    source = "questions"
+    objective = "question_answering"
+    head = "span"
     Settings = QuestionAnsweringSettings
+
+    @classmethod
+    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
+        """Return each question with its text."""
+        return ((row.question, row.context) for row in source.train)
+
+    @classmethod
+    def metrics(cls, source: Any) -> list[dict[str, Any]]:
+        """Return how often both ends of an answer are right."""
+        return [{"kind": "span_exact", "head": cls.head}]
+
+    @classmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+        """Return exact matches and F1 over words, and the worst mistakes."""
+        from orrery.scores import answers
+        from orrery.tasks import pipeline
+        from orrery.tasks.finetuning.findings import Findings, Mistake
+
+        rows, settings = source.held_back, source.settings
+        ask = pipeline("question-answering", lm, batch_size=16)
+        gold = [[answer.text for answer in row.answers] or [""] for row in rows]
+        found = ask(
+            [{"question": row.question, "context": row.context} for row in rows],
+            max_seq_len=length,
+            doc_stride=min(settings.stride, length // 2),
+            max_question_len=settings.question_length,
+            max_answer_len=64,
+            handle_impossible_answer=any(answer == [""] for answer in gold),
+            align_to_words=False,
+            done=done,
+        )
+        found = found if isinstance(found, list) else [found]
+        said = [each["answer"] for each in found]
+        wrong = [n for n in range(len(rows)) if not any(answers.exact(said[n], right) for right in gold[n])]
+        wrong.sort(key=lambda n: -found[n]["score"])
+        return Findings(
+            scores=(answers.exact_match(said, gold), answers.answer_f1(said, gold)),
+            examples=f"{len(rows):,} questions held back",
+            mistakes=[
+                Mistake(f"{rows[n].question}\n{rows[n].context}", gold[n][0], said[n], found[n]["score"]) for n in wrong
+            ],
+        )
 
     def __call__(self, inputs: Any = None, *, question: Any = None, context: Any = None, **settings: Any) -> Any:
         """Return the answers to ``{"question", "context"}``, to a list of such, or to questions on contexts."""

@@ -1,10 +1,10 @@
 """Regression: a number for a text or for two."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import Task, register
-from orrery.tasks.finetuning.tasks.classification import BATCH, Classification, inputs
+from orrery.tasks._task import Learned, register
+from orrery.tasks.classification import BATCH, Classification, inputs
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 @register
-class Regression(Task):
+class Regression(Learned):
     """A number for each text, or for each pair of texts."""
 
-    kind: ClassVar[str] = "regression"
+    kind = "regression"
     source = "labelled"
     objective = "regression"
+    asked_as = "classification"
     columns = ("text", "pair", "number")
     head = "sequence"
 
@@ -35,8 +36,8 @@ class Regression(Task):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return correlations and errors; the floor is the mean of the training rows."""
         from orrery.scores import regression
+        from orrery.tasks import pipeline
         from orrery.tasks.finetuning.findings import Findings, Mistake
-        from orrery.tasks.pipelines import pipeline
 
         rows = source.held_back
         answers = pipeline("text-classification", lm, batch_size=BATCH)(inputs(rows), truncation=True, done=done)

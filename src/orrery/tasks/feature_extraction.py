@@ -8,7 +8,8 @@ from torch import Tensor
 
 from orrery.language_model.model import LanguageModel
 from orrery.models.model import HIDDEN
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, register, text_of
+from orrery.tasks._task import register
+from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
 from orrery.tasks.pipelines._rows import Row, ask, padded, whole
 
 

@@ -4,13 +4,13 @@ from abc import ABC
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import Task
+from orrery.tasks._task import Learned
 
 if TYPE_CHECKING:
     from orrery.exchange.reading.read import Stored
 
 
-class OnPreferences(Task, ABC):
+class OnPreferences(Learned, ABC):
     """A task that learns from chosen and rejected replies."""
 
     source = "preferences"
@@ -30,6 +30,6 @@ class OnPreferences(Task, ABC):
     @classmethod
     def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
         """Return how many rows there are, and how many ids the longer side of some has."""
-        from orrery.tasks.finetuning.tasks._pairs import lengths
+        from orrery.tasks.finetuning._pairs import lengths
 
         return lengths(source, stored, most)

@@ -1,10 +1,10 @@
 """Direct preference optimisation: replies that were chosen become likelier than those that were rejected."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import register
-from orrery.tasks.finetuning.tasks._preferred import OnPreferences
+from orrery.tasks._task import register
+from orrery.tasks.finetuning._preferred import OnPreferences
 
 if TYPE_CHECKING:
     from orrery.data.batches.preferences import Side
@@ -22,8 +22,9 @@ BEGUN = "the model it began from"
 class DirectPreferences(OnPreferences):
     """Replies as people prefer them, learnt from pairs, or from replies that are good or bad each by itself (KTO)."""
 
-    kind: ClassVar[str] = "dpo"
+    kind = "dpo"
     objective = "dpo"
+    asked_as = "text_generation"
     objectives = ("dpo", "dpo_norm", "ipo", "kto", "orpo", "simpo")
     longest = 1024
     whole = 1.0
@@ -32,9 +33,9 @@ class DirectPreferences(OnPreferences):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return how often the chosen reply is the likelier, and how a judge of words finds what the model answers."""
         from orrery.scores.resampled import mean_of
+        from orrery.tasks.finetuning._pairs import counted, floors, judge_of, reply_of, rows_of
+        from orrery.tasks.finetuning._replies import template_of
         from orrery.tasks.finetuning.findings import Findings, Mistake
-        from orrery.tasks.finetuning.tasks._pairs import counted, floors, judge_of, reply_of, rows_of
-        from orrery.tasks.finetuning.tasks._replies import template_of
 
         held_back = rows_of(lm, source, length)
         rows = [row for row, _ in held_back]
@@ -75,8 +76,8 @@ class DirectPreferences(OnPreferences):
         Nothing where that one has other tokens, as a base has that knew no conversations.
         """
         from orrery.scores.resampled import mean_of
-        from orrery.tasks.finetuning.tasks._pairs import answered, divergence, judge_of, prompts_of, reply_nats, rows_of
-        from orrery.tasks.finetuning.tasks._separation import told_apart
+        from orrery.tasks.finetuning._pairs import answered, divergence, judge_of, prompts_of, reply_nats, rows_of
+        from orrery.tasks.finetuning._separation import told_apart
 
         other = with_chat(begun(), lm)
         if other.tokenizer.fingerprint != lm.tokenizer.fingerprint:
@@ -109,8 +110,8 @@ def likelier(
 
     Replies to different prompts, of different lengths, are compared by the mean over their tokens.
     """
-    from orrery.tasks.finetuning.tasks._pairs import reply_nats
-    from orrery.tasks.finetuning.tasks._separation import told_apart
+    from orrery.tasks.finetuning._pairs import reply_nats
+    from orrery.tasks.finetuning._separation import told_apart
 
     rows, sides = [row for row, _ in held_back], [side for _, own in held_back for side in own]
     nats = reply_nats(lm, sides, done)
@@ -122,7 +123,7 @@ def likelier(
 
 def answers(lm: "LanguageModel", rows: Sequence[Any], done: Any = None) -> tuple[list[Any], list[list[int]]]:
     """Return some rows, and what the model answers their prompts with, of at most 3/2 of the tokens of a reply."""
-    from orrery.tasks.finetuning.tasks._pairs import answered, prompts_of, reply_of
+    from orrery.tasks.finetuning._pairs import answered, prompts_of, reply_of
 
     some = [rows[place] for place in range(0, len(rows), max(1, -(-len(rows) // ANSWERED)))]
     longest = max(len(lm.tokenizer.encode(reply_of(side))) for row in some for side, _ in row.sides)

@@ -1,10 +1,10 @@
 """Classification with any number of labels for a text."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import Task, register
-from orrery.tasks.finetuning.tasks.classification import Classification, probabilities
+from orrery.tasks._task import Learned, register
+from orrery.tasks.classification import Classification, probabilities
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 @register
-class MultiLabel(Task):
+class MultiLabel(Learned):
     """Any number of labels for each text: a list, or names between commas."""
 
-    kind: ClassVar[str] = "multi_label"
+    kind = "multi_label"
     source = "labelled"
     objective = "multi_label"
+    asked_as = "classification"
     columns = ("text", "pair", "labels")
     head = "sequence"
 

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import Task, register
+from orrery.tasks._task import Learned, register
 
 if TYPE_CHECKING:
     from orrery.data.rows.conversations import Conversation
@@ -17,12 +17,13 @@ ANSWERED = 100
 
 
 @register
-class SupervisedFineTuning(Task):
+class SupervisedFineTuning(Learned):
     """An assistant's replies, each from what was said before it."""
 
-    kind: ClassVar[str] = "sft"
+    kind = "sft"
     source = "conversations"
     objective = "sft"
+    asked_as = "text_generation"
     longest = 1024
     whole = 1.0
     split_by = "prompt"
@@ -54,8 +55,8 @@ class SupervisedFineTuning(Task):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return the perplexity of replies, the share of their tokens that are right, and how answers end."""
         from orrery.scores.resampled import Additive, mean_of
+        from orrery.tasks.finetuning._replies import answers, fitting, measured, name_of, template_of
         from orrery.tasks.finetuning.findings import Findings, Mistake
-        from orrery.tasks.finetuning.tasks._replies import answers, fitting, measured, name_of, template_of
 
         kept = fitting(lm, source.held_back, source.settings.replies, length)
         sums = measured(lm, [rendered for _, rendered in kept])

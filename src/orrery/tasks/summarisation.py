@@ -1,11 +1,12 @@
-"""Summarisation: a shorter text that says what a longer one says."""
+"""A shorter text that says what a longer one says: ``[{"summary_text": ...}]``."""
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import register
-from orrery.tasks.finetuning.tasks._counting import MostSimilar
-from orrery.tasks.finetuning.tasks._writing import WritesFromSource, answers, longest_target, references
+from orrery.tasks._task import register
+from orrery.tasks.finetuning._counting import MostSimilar
+from orrery.tasks.finetuning._writing import WritesFromSource, answers, longest_target, references
+from orrery.tasks.pipelines._writing import FromSource
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -17,11 +18,16 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 
 
 @register
-class Summarisation(WritesFromSource):
-    """A shorter text that says what a longer one says."""
+class Summarisation(WritesFromSource, FromSource):
+    """A shorter text that says what a longer one says, which an encoder-decoder writes.
 
-    kind: ClassVar[str] = "summarisation"
+    Transformers 5 has no such task any more; the answers are those of transformers 4.
+    """
+
+    kind = "summarisation"
+    names = ("summarization",)
     cuts = True
+    returns = "summary"
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":

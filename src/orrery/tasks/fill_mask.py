@@ -10,8 +10,9 @@ from orrery.errors import DataError, UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.nn.heads import LanguageModelHead
 from orrery.schema.numbers import Positive
+from orrery.tasks._task import register
 from orrery.tasks.pipelines._heads import Scores, head_of, softmax, wide
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, register, text_of
+from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
 from orrery.tasks.pipelines._rows import Row, ask, room_of, row, too_long
 
 

@@ -1,9 +1,9 @@
 """Reward modelling: a number for a conversation, larger where its last reply was preferred."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import register
-from orrery.tasks.finetuning.tasks._preferred import OnPreferences
+from orrery.tasks._task import register
+from orrery.tasks.finetuning._preferred import OnPreferences
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class RewardModelling(OnPreferences):
     """A number for each conversation, by which replies can be ranked or a policy rewarded."""
 
-    kind: ClassVar[str] = "reward"
+    kind = "reward"
     objective = "reward"
     head = "sequence"
 
@@ -23,8 +23,8 @@ class RewardModelling(OnPreferences):
         """Return how often the chosen side has the larger reward; the floors are a reply's length and its words."""
         from orrery.language_model.rewards import rewards_of_ids
         from orrery.scores.resampled import mean_of
+        from orrery.tasks.finetuning._pairs import counted, floors, judge_of, pairs_of, reply_of
         from orrery.tasks.finetuning.findings import Findings, Mistake
-        from orrery.tasks.finetuning.tasks._pairs import counted, floors, judge_of, pairs_of, reply_of
 
         pairs = pairs_of(lm, source, length)
         rows = [row for row, _ in pairs]

@@ -7,8 +7,9 @@ import numpy as np
 
 from orrery.errors import UsageError
 from orrery.nn.heads import SequenceHead
+from orrery.tasks._task import register
 from orrery.tasks.pipelines._heads import Scores, head_of, names_of, softmax, wide
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, register, text_of
+from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
 from orrery.tasks.pipelines._rows import Row, ask, room_of, row, too_long
 
 

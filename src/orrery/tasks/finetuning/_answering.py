@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.errors import UsageError
 from orrery.runs.going_on import FOUND_FOR_ANSWERS
-from orrery.tasks.finetuning.tasks import Task
+from orrery.tasks._task import Learned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ AT_ONCE = 64
 """Prompts that are answered together."""
 
 
-class Answering(Task, ABC):
+class Answering(Learned, ABC):
     """A policy that answers prompts."""
 
     source: ClassVar[str] = "rollouts"
@@ -33,6 +33,7 @@ class Answering(Task, ABC):
     whole: ClassVar[float] = 1.0
     found_in_recipes: ClassVar[tuple[str, ...]] = FOUND_FOR_ANSWERS
     split_by: ClassVar[str] = "prompt"
+    asked_as: ClassVar[str] = "text_generation"
 
     @classmethod
     def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
@@ -128,7 +129,7 @@ def template_for(lm: "LanguageModel", choice: str | None) -> "ChatTemplate | Non
     """
     from orrery.data.sources.rollouts import PLAIN
     from orrery.errors import ModelFileError
-    from orrery.tasks.finetuning.tasks._replies import template_of as chat_of
+    from orrery.tasks.finetuning._replies import template_of as chat_of
 
     if choice == PLAIN:
         return None

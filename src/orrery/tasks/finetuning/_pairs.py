@@ -13,16 +13,16 @@ from orrery.data.sources.preferences import fitted, rendered
 from orrery.errors import UsageError
 from orrery.generation.batched import in_batches
 from orrery.scores.resampled import Additive, Resampled
-from orrery.tasks.finetuning.tasks._counting import NaiveBayes
-from orrery.tasks.finetuning.tasks._replies import BATCH, before_last_reply, template_of
-from orrery.tasks.finetuning.tasks._separation import told_apart
+from orrery.tasks.finetuning._counting import NaiveBayes
+from orrery.tasks.finetuning._replies import BATCH, before_last_reply, template_of
+from orrery.tasks.finetuning._separation import told_apart
 from orrery.text.chat.messages import text_of
 
 if TYPE_CHECKING:
     from orrery.data.batches.preferences import Side
     from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.tasks._task import Done
+    from orrery.tasks._task import Done
 
 GOOD, BAD = "chosen", "rejected"
 

@@ -1,9 +1,9 @@
 """Embedding: vectors of texts, near each other where texts belong together."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import Task, register
+from orrery.tasks._task import Learned, register
 
 if TYPE_CHECKING:
     import torch
@@ -17,10 +17,10 @@ BATCH = 64
 
 
 @register
-class Embedding(Task):
+class Embedding(Learned):
     """Vectors of texts that lie near each other where two texts belong together: retrieval, similarity."""
 
-    kind: ClassVar[str] = "embedding"
+    kind = "embedding"
     source = "matches"
     objective = "contrastive"
     columns = ("text", "pair")
@@ -41,8 +41,8 @@ class Embedding(Task):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return how often a text finds its own partner among all that are held back; the floor is shared words."""
         from orrery.scores.retrieval import recall_at, reciprocal_rank
+        from orrery.tasks.finetuning._counting import features
         from orrery.tasks.finetuning.findings import Findings, Mistake
-        from orrery.tasks.finetuning.tasks._counting import features
 
         pairs = source.held_back
         partners = list(dict.fromkeys(pair.target for pair in pairs))

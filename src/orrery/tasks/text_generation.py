@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.tasks.pipelines._pipeline import Pipeline, register, text_of
+from orrery.tasks._task import register
+from orrery.tasks.pipelines._pipeline import Pipeline, text_of
 from orrery.tasks.pipelines._rows import Row, row, whole
 from orrery.tasks.pipelines._writing import WritingSettings, written
 

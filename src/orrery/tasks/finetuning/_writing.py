@@ -4,7 +4,7 @@ from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.tasks.finetuning.tasks import Task
+from orrery.tasks._task import Learned
 
 if TYPE_CHECKING:
     from orrery.data.records import Pair
@@ -14,7 +14,7 @@ BATCH = 32
 """Sources answered at once."""
 
 
-class WritesFromSource(Task, ABC):
+class WritesFromSource(Learned, ABC):
     """A text that is written from another one: an encoder-decoder learns it from pairs."""
 
     source = "pairs"
@@ -41,7 +41,7 @@ def answers(lm: "LanguageModel", pairs: "Sequence[Pair]", longest: int, done: An
 
     Four beams and ``longest`` tokens are what holds where the model's generation_config.json says nothing.
     """
-    from orrery.tasks.pipelines import pipeline
+    from orrery.tasks import pipeline
 
     ask = pipeline("text2text-generation", lm, batch_size=BATCH)
     limit = {} if "max_new_tokens" in lm.writing else {"max_new_tokens": longest}

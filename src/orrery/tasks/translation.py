@@ -1,9 +1,10 @@
-"""Translation: a sentence in another language."""
+"""A sentence in another language: ``[{"translation_text": ...}]``."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from orrery.tasks.finetuning.tasks import register
-from orrery.tasks.finetuning.tasks._writing import WritesFromSource, answers, longest_target, references
+from orrery.tasks._task import register
+from orrery.tasks.finetuning._writing import WritesFromSource, answers, longest_target, references
+from orrery.tasks.pipelines._writing import FromSource
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -11,10 +12,15 @@ if TYPE_CHECKING:
 
 
 @register
-class Translation(WritesFromSource):
-    """A sentence in another language, or in another form of the same."""
+class Translation(WritesFromSource, FromSource):
+    """A sentence in another language, or in another form of the same, which an encoder-decoder writes.
 
-    kind: ClassVar[str] = "translation"
+    Transformers 5 has no such task any more; the answers are those of transformers 4. ``translation_en_to_de`` takes
+    what config.json says of this pair (``task_specific_params``), as T5 has it.
+    """
+
+    kind = "translation"
+    returns = "translation"
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":

@@ -1,6 +1,6 @@
 """What an encoder-decoder writes for a text: ``[{"generated_text": ...}]``."""
 
-from orrery.tasks.pipelines._pipeline import register
+from orrery.tasks._task import register
 from orrery.tasks.pipelines._writing import FromSource
 
 

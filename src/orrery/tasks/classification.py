@@ -1,0 +1,176 @@
+"""One label of several for a text or for two: ``[{"label": ..., "score": ...}]``."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from orrery.errors import UsageError
+from orrery.nn.heads import SequenceHead
+from orrery.schema.numbers import Positive
+from orrery.tasks._task import Learned, register
+from orrery.tasks.pipelines._heads import Scores, head_of, names_of, sigmoid, softmax, wide
+from orrery.tasks.pipelines._pipeline import (
+    Pipeline,
+    PipelineSettings,
+    field_of,
+    refuse_other_fields,
+    text_of,
+)
+from orrery.tasks.pipelines._rows import Row, ask, whole
+
+if TYPE_CHECKING:
+    from orrery.data.rows.labelled import Labelled
+    from orrery.language_model.model import LanguageModel
+    from orrery.tasks.finetuning.findings import Findings
+
+BATCH = 32
+"""Texts answered at once."""
+
+
+FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda logits: logits}
+"""What makes scores of logits."""
+
+
+class TextClassificationSettings(PipelineSettings):
+    """``top_k`` labels a text, all where it is null; ``function_to_apply`` beside what the head's problem asks for."""
+
+    top_k: Positive | Literal[""] | None = ""
+    function_to_apply: Literal["softmax", "sigmoid", "none", "default"] | None = None
+
+
+@register
+class Classification(Learned, Pipeline):
+    """One label of several for each text, or for each pair of texts.
+
+    It learns a head over the row. The answer is ``softmax(z)`` of one label among several, ``sigmoid(z)`` of
+    independent ones or of one alone, ``z`` of a number: which it is, the head's ``problem`` says, and the number of its
+    labels where it says nothing. A pair of texts is ``{"text": ..., "text_pair": ...}``. As in transformers one text
+    has a list for its answer, a list of texts one label each, and ``top_k`` makes each answer a list.
+    """
+
+    kind = "classification"
+    names = ("text_classification", "sentiment_analysis")
+    source = "labelled"
+    objective = "classification"
+    columns = ("text", "pair", "label")
+    head = "sequence"
+    Settings = TextClassificationSettings
+
+    @classmethod
+    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
+        """Return the text of each row, or its two."""
+        return ((row.text,) if row.pair is None else (row.text, row.pair) for row in source.train)
+
+    @classmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+        """Return accuracy, F1 and calibration, the confusions and the worst mistakes; floors by counting words."""
+        from orrery.scores import calibration, classification
+        from orrery.tasks.finetuning.findings import Findings, label_names
+
+        rows, names = source.held_back, label_names(lm, "sequence")
+        found = probabilities(lm, rows, names, done)
+        gold = [str(row.target) for row in rows]
+        said = [names[max(range(len(names)), key=each.__getitem__)] for each in found]
+        numbers = [names.index(label) for label in gold]
+        labels, counts = classification.confusion(said, gold)
+        return Findings(
+            scores=(
+                classification.accuracy(said, gold),
+                classification.f1(said, gold, "macro"),
+                classification.matthews(said, gold),
+                calibration.calibration_error(found, numbers),
+                calibration.negative_log_likelihood(found, numbers),
+            ),
+            examples=f"{len(rows):,} texts held back",
+            floors=floors(source.train, rows, gold),
+            confusion=([str(label) for label in labels], counts.tolist()),
+            bins=calibration.reliability(found, numbers),
+            mistakes=mistakes(rows, gold, said, found),
+            by_label=[
+                (str(each.label), each.precision, each.recall, each.f1, int(each.support))
+                for each in classification.by_label(said, gold)
+            ],
+        )
+
+    def __call__(self, inputs: Any, **settings: Any) -> Any:
+        """Return the labels; see ``Pipeline``."""
+        found = super().__call__(inputs, **settings)
+        return [found] if isinstance(inputs, str) and "top_k" not in settings else found
+
+    def rows(self, item: Any, settings: TextClassificationSettings) -> Sequence[Row]:
+        """Return the one row of a text or of a pair."""
+        if not isinstance(item, Mapping):
+            return [whole(self.lm, text_of(item, self.task), truncation=settings.truncation)]
+        refuse_other_fields(item, ("text", "text_pair"), self.task)
+        pair = field_of(item, "text_pair", self.task) if item.get("text_pair") is not None else None
+        return [whole(self.lm, field_of(item, "text", self.task), pair, truncation=settings.truncation)]
+
+    def ask(self, rows: Sequence[Row], settings: TextClassificationSettings) -> Sequence[Scores]:
+        """Return the logits of each row."""
+        name, _ = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
+        return list(wide(ask(self.lm, rows, name)[0]))
+
+    def answer(
+        self, item: Any, rows: Sequence[Row], found: Sequence[Scores], settings: TextClassificationSettings
+    ) -> Any:
+        """Return the best label, or as many as ``top_k`` asks for."""
+        _, spec = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
+        scores = FUNCTIONS[self._function(spec, settings)](found[0])
+        names = names_of(spec)
+        order = sorted(range(len(names)), key=lambda number: -float(scores[number]))
+        labels = [{"label": names[number], "score": float(scores[number])} for number in order]
+        return labels[0] if settings.top_k == "" else labels[: settings.top_k]
+
+    def _function(self, spec: Any, settings: TextClassificationSettings) -> str:
+        """Return which function makes the scores."""
+        if settings.function_to_apply not in (None, "default"):
+            return str(settings.function_to_apply)
+        if spec.problem == "regression":
+            return "none"
+        if spec.labels < 1:
+            raise UsageError("this head has no labels", "choose another with head=")
+        return "sigmoid" if spec.problem == "multi_label_classification" or spec.labels == 1 else "softmax"
+
+
+def inputs(rows: "Sequence[Labelled]") -> list[Any]:
+    """Return rows as the pipeline takes them."""
+    return [row.text if row.pair is None else {"text": row.text, "text_pair": row.pair} for row in rows]
+
+
+def probabilities(
+    lm: "LanguageModel", rows: "Sequence[Labelled]", names: Sequence[str], done: Any = None
+) -> list[list[float]]:
+    """Return what the model gives each label, in the order of ``names``."""
+    from orrery.tasks import pipeline
+
+    ask = pipeline("text-classification", lm, batch_size=BATCH)
+    answers = ask(inputs(rows), top_k=None, truncation=True, done=done)
+    tables = [{each["label"]: each["score"] for each in answer} for answer in answers]
+    return [[table[name] for name in names] for table in tables]
+
+
+def floors(train: "Sequence[Labelled]", rows: "Sequence[Labelled]", gold: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return the accuracy of the most frequent label and of words counted."""
+    from orrery.scores.classification import accuracy
+    from orrery.tasks.finetuning._counting import NaiveBayes, most_frequent
+
+    labels = [str(row.target) for row in train]
+    counting = NaiveBayes([_joined(row) for row in train], labels)
+    return [
+        ("the most frequent label", accuracy([most_frequent(labels)] * len(gold), gold)),
+        ("naive Bayes over words and pairs of words", accuracy([counting.predict(_joined(row)) for row in rows], gold)),
+    ]
+
+
+def mistakes(
+    rows: "Sequence[Labelled]", gold: Sequence[str], said: Sequence[str], found: Sequence[Sequence[float]]
+) -> list[Any]:
+    """Return the texts that were called something else, the surest first."""
+    from orrery.tasks.finetuning.findings import Mistake
+
+    wrong = [n for n in range(len(rows)) if said[n] != gold[n]]
+    wrong.sort(key=lambda n: -max(found[n]))
+    return [Mistake(_joined(rows[n]), gold[n], said[n], max(found[n])) for n in wrong]
+
+
+def _joined(row: "Labelled") -> str:
+    return row.text if row.pair is None else f"{row.text}\n{row.pair}"
