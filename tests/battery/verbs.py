@@ -80,6 +80,7 @@ BASES: dict[str, list[str]] = {
     "verify": ["--family=no-such-family"],
     "info": [],
     "completion": ["bash"],
+    "with": ["parts.py", "info"],
     "serve": ["no-such-model", "--port=0"],
     "bench generate": ["no-such-model"],
     "compare": ["--text=text.txt", "--models=ngram", "--steps=1", "--parameters=20000", "--tokenizer.vocabulary=280"],

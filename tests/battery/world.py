@@ -115,6 +115,7 @@ def write_texts(folder: Path) -> None:
     pair = {"prompt": "the cat?", "chosen": "sat", "rejected": "the log"}
     (folder / "preferred.jsonl").write_text((json.dumps(pair) + "\n") * 4)
     (folder / "plain.jinja").write_text("{% for message in messages %}{{ message['content'] }}\n{% endfor %}")
+    (folder / "parts.py").write_text('"""Parts of one\'s own: none."""\n')
     (folder / "stdin").write_text("hello\nthe cat\n")
     (folder / "binary").write_bytes(bytes(range(256)) * 40)
     (folder / "empty").write_bytes(b"")

@@ -11,6 +11,7 @@ from sphinx.application import Sphinx
 
 import orrery
 from orrery.cli.program import run
+from orrery.tasks import TASKS
 from pages import DOCS, ROOT, module, text_of
 from tiny_models import saved
 
@@ -126,6 +127,8 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
     elif page == "interventions":
         _check_interventions(names, printed)
     elif page == "own-parts":
+        TASKS._parts.pop(sys.modules.pop("spotting").Spotting.kind)  # other tests know the package's own tasks alone
+        assert re.search(r"yes \d.\d{4}  Rome is the capital of Italy .\nno  \d.\d{4}  People in Oslo", printed)
         assert [record["val/exact"] > 0.9 for record in names["run"].records()[-1:]] == [True]
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
         assert re.search(r"kind must be one of causal, .*\bcount_error, .*denoising", printed)

@@ -1,26 +1,36 @@
 """The verbs: where each lives, what people do with it, and what it says of itself."""
 
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from orrery.errors import UsageError
 
 _ROOT = Path(__file__).parents[2]
 
 
 class Verb(NamedTuple):
-    """Where a verb lives, as ``module:function`` or ``module:app``, its group, and its page of the documentation."""
+    """Where a verb lives, as ``module:function`` or ``module:app``, its group, and its page of the documentation.
+
+    ``about`` is what it says of itself, where that does not stand in its source.
+    """
 
     target: str
     group: str
     page: str
+    about: str = ""
 
 
+OWN = "Tasks of your own"
+"""The group of the verbs that a program's tasks have."""
 _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Begin": {
         "demo": ("demo:demo", "quickstart"),
         "info": ("info:info", "quickstart"),
         "completion": ("completion:completion", "quickstart"),
+        "with": ("with_parts:with_parts", "own-parts"),
     },
     "Train": {
         "train": ("train.app:train", "training"),
@@ -84,9 +94,29 @@ VERBS = {
 }
 
 
+def verbs() -> dict[str, Verb]:
+    """Return the verbs of the package, and those of the tasks that this program has registered."""
+    if "orrery.tasks._task" not in sys.modules:  # whoever registers a task has imported it
+        return VERBS
+    from orrery.tasks import TASKS
+
+    found = dict(VERBS)
+    for task in TASKS.own():
+        about = " ".join((task.__doc__ or task.kind).partition("\n\n")[0].split())
+        if task.verb in VERBS:
+            message = f"the verb {task.verb} of the task {task.kind} is one of Orrery's own"
+            raise UsageError(message, "give the task another verb")
+        if task.verb:
+            found[task.verb] = Verb(f"orrery.cli.own_task:{task.kind}", OWN, "own-parts", about)
+    return found
+
+
 def summary(name: str) -> str:
     """Return the first sentence of a verb's page of help, from its source: none is imported for the list of all."""
-    module, _, attribute = VERBS[name].target.partition(":")
+    verb = verbs()[name]
+    if verb.about:
+        return verb.about
+    module, _, attribute = verb.target.partition(":")
     return _first_sentence(_ROOT.joinpath(*module.split(".")).with_suffix(".py"), attribute)
 
 

@@ -52,6 +52,10 @@ class Registry(Generic[Part]):
         """Return all names, in alphabetical order."""
         return sorted({*self._shipped, *self._parts})
 
+    def own(self) -> list[type[Part]]:
+        """Return the parts that a program has registered, in the order of their names."""
+        return [self._parts[name] for name in sorted(self._parts.keys() - self._shipped)]
+
     def find(self, name: str) -> type[Part]:
         """Return the part of a name.
 

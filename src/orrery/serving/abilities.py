@@ -6,6 +6,7 @@ from orrery.errors import OrreryError
 from orrery.language_model.model import LanguageModel
 from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.serving.errors import ApiError
+from orrery.tasks import TASKS, Pipeline
 
 COMPLETIONS, CHAT, TRANSLATE = "/v1/completions", "/v1/chat/completions", "/v1/translate"
 RESPONSES = "/v1/responses"
@@ -29,7 +30,8 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         CLASSIFY: any(isinstance(head, SequenceHead.Spec) for head in spec.heads.values()),
         TAG: any(isinstance(head, TokenHead.Spec) and name != "span" for name, head in spec.heads.items()),
     }
-    return tuple(path for path, able in can.items() if able)
+    own = (task.route for task in TASKS.own() if issubclass(task, Pipeline) and task.fits(lm))
+    return (*(path for path, able in can.items() if able), *own)
 
 
 def missing(path: str, able: Sequence[str]) -> ApiError:

@@ -29,10 +29,14 @@ class Task(ABC):
     Attributes:
         kind: its name, with underscores where users may write hyphens.
         names: what ``orrery.pipeline`` calls it beside its kind, the name in transformers first.
+        verb: the verb of the command line that asks a model; of a program's task by default its kind.
+        route: the path under which the server answers; of a program's task by default ``/v1/tasks/KIND``.
     """
 
     kind: ClassVar[str]
     names: ClassVar[tuple[str, ...]] = ()
+    verb: ClassVar[str] = ""
+    route: ClassVar[str] = ""
 
 
 class Learned(Task, ABC):
@@ -154,6 +158,11 @@ def register(task: Kind) -> Kind:
         for other in (TASKS.find(name) for name in TASKS.names() if name != name_of(task)):
             if taken := sorted(own & {other.kind, *other.names}):
                 raise UsageError(f"{taken[0]} is taken: it is a name of the task {other.kind}", "choose another kind")
+        from orrery.tasks.pipelines._pipeline import Pipeline
+
+        if issubclass(task, Pipeline):
+            name = name_of(task).replace("_", "-")
+            task.verb, task.route = task.verb or name, task.route or f"/v1/tasks/{name}"
     TASKS.register(task)
     return task
 

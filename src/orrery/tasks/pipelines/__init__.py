@@ -5,14 +5,23 @@ from typing import TYPE_CHECKING
 from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
+    from orrery.tasks.pipelines._heads import head_of, names_of, sigmoid, softmax, wide
     from orrery.tasks.pipelines._make import pipeline
     from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, register
-    from orrery.tasks.pipelines._rows import Row
+    from orrery.tasks.pipelines._rows import Row, ask, whole
 
-__all__ = ["Pipeline", "PipelineSettings", "Row", "pipeline", "register"]
+__all__ = [
+    "Pipeline", "PipelineSettings", "Row", "ask", "head_of", "names_of", "pipeline", "register", "sigmoid", "softmax",
+    "whole", "wide",
+]  # fmt: skip
 
 
 __getattr__ = lazily(
     __name__,
-    {"_make": ["pipeline"], "_pipeline": ["Pipeline", "PipelineSettings", "register"], "_rows": ["Row"]},
+    {
+        "_heads": ["head_of", "names_of", "sigmoid", "softmax", "wide"],
+        "_make": ["pipeline"],
+        "_pipeline": ["Pipeline", "PipelineSettings", "register"],
+        "_rows": ["Row", "ask", "whole"],
+    },
 )

@@ -1,5 +1,6 @@
 """What a task is: texts into rows of ids, a model over a batch of rows, and its answer as plain Python."""
 
+import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from itertools import chain, islice
 from typing import Any, ClassVar
 
 import torch
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from orrery.errors import DataError, UsageError
 from orrery.generation.batched import in_batches
@@ -31,8 +32,8 @@ class PipelineSettings(Section, ABC):
     ``head`` names one of the model's heads; ``truncation`` cuts what is longer than the model's context.
     """
 
-    head: str | None = None
-    truncation: bool = False
+    head: str | None = Field(None, description="The head of the model that answers, by its name.")
+    truncation: bool = Field(False, description="Cut texts that are longer than the context.")
 
 
 class Pipeline(Task, ABC):
@@ -42,9 +43,13 @@ class Pipeline(Task, ABC):
 
     Attributes:
         Settings: what it can be told.
+        fields: what an input consists of: a text, or several texts by these names.
+        said: what its answer is called beside the input, in lines of JSON and over HTTP.
     """
 
     Settings: ClassVar[type[PipelineSettings]] = PipelineSettings
+    fields: ClassVar[tuple[str, ...]] = ("text",)
+    said: ClassVar[str] = "answer"
 
     def __init__(self, lm: LanguageModel, task: str, batch_size: int = 1, **settings: Any) -> None:
         self.lm, self.task, self.batch_size = lm, task, batch_size
@@ -67,6 +72,15 @@ class Pipeline(Task, ABC):
     @abstractmethod
     def answer(self, item: Any, rows: Sequence[Row], found: Sequence[Any], settings: Any) -> Any:
         """Return the answer for one text, given what the model says of its rows."""
+
+    @classmethod
+    def fits(cls, lm: LanguageModel) -> bool:
+        """Say whether a model can be asked this: whether it has the head, and writes where it must."""
+        return True
+
+    def lines(self, item: Any, answer: Any) -> Iterable[str]:
+        """Return how the command line shows an answer."""
+        yield answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
     def is_many(self, inputs: Any) -> bool:
         """Say whether what is given is a list of inputs, and no single one."""

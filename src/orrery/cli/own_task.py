@@ -1,0 +1,92 @@
+"""The verbs of tasks that a program has registered, each made from what its task says of itself."""
+
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature, cleandoc
+from typing import TYPE_CHECKING, Annotated, Any
+
+import cyclopts
+
+from orrery.cli.places import MODEL
+from orrery.cli.texts import NO_TEXT, READING, Given, Reading, one_line, print_json, read, run
+from orrery.errors import UsageError
+
+if TYPE_CHECKING:
+    from orrery.tasks import Pipeline
+
+_MODEL = "A run, a checkpoint or a folder of a model that answers this."
+_DEVICE = "auto, cpu or cuda."
+_DTYPE = "auto, stored, float32, bfloat16, float16 or float64."
+
+
+def __getattr__(kind: str) -> Callable[..., None]:
+    """Return the verb of a task: what ``orrery.cli.own_task:KIND`` names."""
+    from orrery.tasks import TASKS, Pipeline
+
+    task = TASKS.find(kind) if kind.isidentifier() and kind in TASKS.names() else None
+    if task is None or not issubclass(task, Pipeline):
+        raise AttributeError(f"module {__name__!r} has no attribute {kind!r}")
+    return verb_of(task)
+
+
+def verb_of(task: "type[Pipeline]") -> Callable[..., None]:
+    """Return the function of a task's verb: texts or rows in, answers out, its settings as flags."""
+
+    def carry_out(
+        model: str,
+        /,
+        *texts: str,
+        reading: Reading = READING,
+        device: str = "auto",
+        dtype: str = "auto",
+        **settings: Any,
+    ) -> None:
+        if texts and len(task.fields) > 1:
+            raise UsageError(f"{task.kind} reads {' and '.join(task.fields)}", "give --file FILE with these columns")
+        given = read(texts, reading, task.fields if len(task.fields) > 1 else None)
+        from orrery.tasks import pipeline
+
+        pipe = pipeline(task.kind, model, device=device, dtype=dtype, batch_size=reading.batch_size, **settings)
+        one_text = len(task.fields) == 1
+        print_answers(pipe, given, [one.fields[reading.column] if one_text else one.fields for one in given], reading)
+
+    carry_out.__doc__ = cleandoc(task.__doc__ or "")
+    carry_out.__name__ = task.kind
+    signature = Signature(parameters(task))
+    vars(carry_out)["__signature__"] = signature
+    carry_out.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
+    return carry_out
+
+
+def parameters(task: "type[Pipeline]") -> list[Parameter]:
+    """Return what the verb of a task takes: a model, texts, where they come from, and the task's settings."""
+    said = {"device": ("auto", str, _DEVICE), "dtype": ("auto", str, _DTYPE)}
+    said |= {
+        name: (field.get_default(call_default_factory=True), field.rebuild_annotation(), field.description or "")
+        for name, field in task.Settings.model_fields.items()
+    }
+    texts = Annotated[str, cyclopts.Parameter(help="Texts; without any, those of --file or of standard input.")]
+    places = [
+        Parameter(
+            "model", Parameter.POSITIONAL_ONLY, annotation=Annotated[str, MODEL, cyclopts.Parameter(help=_MODEL)]
+        ),
+        Parameter("texts", Parameter.VAR_POSITIONAL, annotation=texts),
+        Parameter("reading", Parameter.KEYWORD_ONLY, default=READING, annotation=Reading),
+    ]
+    flags = [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, cyclopts.Parameter(help=text)]
+        )
+        for name, (default, kind, text) in said.items()
+    ]
+    return places + flags
+
+
+def print_answers(pipe: "Pipeline", given: Sequence[Given], inputs: list[Any], reading: Reading) -> None:
+    """Ask a pipeline, and print its answers as lines or as JSON; what has no text has no answer."""
+    found = run(lambda items, names: pipe(items, names=names), given, inputs)
+    for one, item, answer in zip(given, inputs, found, strict=True):
+        if reading.json:
+            print_json({**one.fields, pipe.said: answer})
+            continue
+        for line in [NO_TEXT] if one.blank else pipe.lines(item, answer):
+            print(one_line(line))

@@ -1,0 +1,71 @@
+"""The routes of tasks that a program has registered, each made from what its task says of itself."""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field, create_model
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from orrery.serving.body import StrictRoute
+from orrery.serving.errors import AsciiJson
+from orrery.serving.reading import BATCH, over_rows
+from orrery.serving.schema.errors import FAILURES
+from orrery.serving.schema.fields import Body, Text
+from orrery.serving.schema.reading import MOST_INPUTS, Given, Texts
+from orrery.serving.served import Serving
+from orrery.tasks import TASKS, Pipeline, pipeline
+
+
+class AnswerList(BaseModel):
+    """The answers of a task: of each input its index, and the answer by the name that the task gives it."""
+
+    object: str
+    data: list[dict[str, Any]]
+    model: str
+
+
+def router() -> APIRouter:
+    """Return the routes of the tasks that this program has registered."""
+    found = APIRouter(route_class=StrictRoute, tags=["tasks"])
+    for task in TASKS.own():
+        if issubclass(task, Pipeline):
+            how: dict[str, Any] = {"name": task.kind, "description": task.__doc__, "responses": FAILURES}
+            found.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
+    return found
+
+
+def endpoint(task: type[Pipeline]) -> Callable[..., Coroutine[Any, Any, Response]]:
+    """Return what answers requests of a task."""
+
+    async def answer(asked: Any, served: Serving, http: HttpRequest) -> Response:
+        served.check_model(asked.model)
+        served.require(task.route)
+        settings = {name: getattr(asked, name) for name in asked.model_fields_set & task.Settings.model_fields.keys()}
+        several = asked.input if isinstance(asked.input, list) else [asked.input]
+        items = [one if isinstance(one, str) else one.model_dump() for one in several]
+        found = await over_rows(
+            served,
+            http.receive,
+            lambda done: pipeline(task.kind, served.lm, batch_size=BATCH, **settings)(items, done=done),
+        )
+        data = [{"index": index, task.said: one} for index, one in enumerate(found)]
+        return AsciiJson({"object": "list", "data": data, "model": served.name})
+
+    answer.__annotations__["asked"] = request_of(task)
+    return answer
+
+
+def request_of(task: type[Pipeline]) -> type[Body]:
+    """Return the body of a task's requests: a text or several, or objects of several texts, and its settings."""
+    given: Any = Texts
+    if len(task.fields) > 1:
+        texts: Any = {name: (Given, ...) for name in task.fields}
+        one = create_model(f"{task.__name__}Input", **texts)
+        given = one | Annotated[list[one], Field(min_length=1, max_length=MOST_INPUTS)]  # type: ignore[valid-type]
+    settings: Any = {name: (field.rebuild_annotation(), field) for name, field in task.Settings.model_fields.items()}
+    return create_model(
+        f"{task.__name__}Request", __base__=Body, __doc__=task.__doc__, model=(Text | None, None), input=(given, ...),
+        **settings,
+    )  # fmt: skip
