@@ -7,7 +7,7 @@ import pytest
 
 import orrery
 from orrery.cli.program import run
-from orrery.tasks import TASKS
+from orrery.tasks import NO_TEXT, TASKS
 from pages import ROOT
 from serving_toy import post, running
 from tiny_models import saved
@@ -83,6 +83,61 @@ def test_its_pages_of_help(capsys):
     assert "--sure" in capsys.readouterr().out
     assert run(["with", str(FILE)]) == 0
     assert capsys.readouterr().out == listed
+
+
+BOTH = '''
+"""A task over two texts."""
+from orrery.tasks import Pipeline, PipelineSettings, register
+from orrery.tasks.pipelines import whole
+
+
+class BothSettings(PipelineSettings):
+    """What stands between them."""
+
+    between: str
+
+
+@register
+class Both(Pipeline):
+    """Say two texts."""
+
+    kind, verb, route, fields, Settings = "both", "pair-up", "/v1/both", ("one", "two"), BothSettings
+
+    def rows(self, item, settings):
+        return [whole(self.lm, item["one"], truncation=False)]
+
+    def ask(self, rows, settings):
+        return [self.lm.tokenizer.decode(row.ids) for row in rows]
+
+    def answer(self, item, rows, found, settings):
+        return settings.between.join([found[0], item["two"]])
+'''
+
+
+def test_a_task_over_two_texts_that_names_its_verb_and_its_route(tmp_path, capsys):
+    model, file, data = saved(tmp_path / "llama", "llama"), tmp_path / "two_texts.py", tmp_path / "rows.jsonl"
+    file.write_text(BOTH)
+    data.write_text('{"one": "the cat", "two": "a dog"}\n{"one": "", "two": "a dog"}\n')
+    own = ["with", str(file), "pair-up", str(model)]
+    try:
+        assert run([*own, "--file", str(data), "--between=+"]) == 0, capsys.readouterr().err
+        assert capsys.readouterr().out.splitlines() == ["the cat+a dog", NO_TEXT]
+        assert run([*own, "--file", str(data), "--between=+", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out.splitlines()[0]) == {
+            "one": "the cat", "two": "a dog", "answer": "the cat+a dog"
+        }  # fmt: skip
+        assert run([*own, "a text", "--between=+"]) == 2
+        assert run([*own, "--file", str(data)]) == 2
+        with running(model, "float32") as toy:
+            row = {"one": "the cat", "two": "a dog"}
+            for given in (row, [row]):
+                status, found = post(toy, {"input": given, "between": "+"}, "/v1/both")
+                assert (status, found["data"]) == (200, [{"index": 0, "answer": "the cat+a dog"}])
+            assert post(toy, {"input": row}, "/v1/both")[0] == 400
+            assert post(toy, {"input": {"one": "a"}, "between": "+"}, "/v1/both")[0] == 400
+    finally:
+        TASKS._parts.pop("both")
+        sys.modules.pop("two_texts")
 
 
 OWN = "from orrery.tasks import Pipeline, register\nregister(type('Own', (Pipeline,), {'kind': '%s'}))"

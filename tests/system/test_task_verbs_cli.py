@@ -10,8 +10,8 @@ from tests.parity.pipelines import LABELS, folder, named
 
 import orrery
 from orrery.cli.program import run
-from orrery.cli.texts import NO_TEXT
 from orrery.errors import DataError
+from orrery.tasks import NO_TEXT
 
 TEXTS = ["The cat sat near London.", "Ada wrote", "Öl in 日本 🙂"]
 

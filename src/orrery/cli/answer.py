@@ -4,9 +4,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.asking import ask
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.places import MODEL
-from orrery.cli.texts import NO_TEXT, READING, Given, Reading, one_line, print_json, read, run
+from orrery.cli.texts import READING, Given, Reading, read
 from orrery.errors import UsageError
 
 _COLUMNS = ("question", "context")
@@ -41,29 +42,19 @@ def answer(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     given = _given(question, context, reading)
-    from orrery.language_model.load import load
-    from orrery.tasks.question_answering import QuestionAnswering
-
-    pipe = QuestionAnswering(
-        load(model, device, dtype, say=lambda line: None),
+    ask(
         "question-answering",
-        reading.batch_size,
+        model,
+        device,
+        dtype,
+        given,
+        [one.fields for one in given],
+        reading,
         top_k=top_k,
         max_answer_len=max_answer_len,
         doc_stride=doc_stride,
         handle_impossible_answer=impossible,
     )
-    inputs = [one.fields for one in given]
-    found = run(pipe.several, given, inputs)
-    for one, answers in zip(given, found, strict=True):
-        listed = answers if isinstance(answers, list) else [] if one.blank else [answers]
-        if reading.json:
-            print_json({**one.fields, "answers": listed})
-        elif not listed:
-            print(NO_TEXT if one.blank else "no answer")
-        else:
-            for each in listed:
-                print(f"{each['score']:.4f}  {each['start']}-{each['end']}  {one_line(each['answer'])}")
 
 
 def _given(question: str | None, context: str | None, reading: Reading) -> list[Given]:

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any
 
+from orrery.cli.asking import ask
 from orrery.cli.numbers import COUNT
 from orrery.cli.places import MODEL
-from orrery.cli.texts import NO_TEXT, READING, Reading, one_line, print_json, read, run
+from orrery.cli.texts import READING, Reading, read
 
 
 def classify(
@@ -43,27 +44,12 @@ def classify(
     if multi_label and labels is None:
         raise UsageError("--multi-label counts with --labels alone", "name the labels")
     given = read(texts, reading, None if pair is None else (reading.column, pair))
-    from orrery.tasks import pipeline
-
-    task = "text-classification" if labels is None else "zero-shot-classification"
-    pipe = pipeline(task, model, device=device, dtype=dtype, batch_size=reading.batch_size, truncation=truncation)
-    own: dict[str, Any] = {"top_k": top_k}
-    if labels is not None:
-        own = {"candidate_labels": labels, "multi_label": multi_label}
-    inputs: list[Any] = [one.fields[reading.column] for one in given]
+    inputs: list[Any] | None = None
     if pair is not None:
         inputs = [{"text": one.fields[reading.column], "text_pair": one.fields[pair]} for one in given]
-    found = run(lambda items, names: pipe(items, names=names, **own), given, inputs)
-    for one, answer in zip(given, found, strict=True):
-        scored = [] if answer is None else answer if labels is None else _scored(answer)[:top_k]
-        if reading.json:
-            print_json({**one.fields, "labels": scored})
-        else:
-            shown = "  ".join(f"{one_line(label['label'])} {label['score']:.4f}" for label in scored) or NO_TEXT
-            print(f"{shown}  {one_line(one.fields[reading.column])}")
-
-
-def _scored(answer: Any) -> list[dict[str, Any]]:
-    """Return the labels of entailment as those of classes are given."""
-    pairs = zip(answer["labels"], answer["scores"], strict=True)
-    return [{"label": label, "score": score} for label, score in pairs]
+    own: dict[str, Any] = {"top_k": top_k, "truncation": truncation}
+    if labels is None:
+        ask("classification", model, device, dtype, given, inputs, reading, **own)
+    else:
+        own |= {"candidate_labels": labels, "multi_label": multi_label}
+        ask("zero-shot-classification", model, device, dtype, given, inputs, reading, **own)

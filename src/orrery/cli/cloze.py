@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.places import MODEL
 from orrery.cli.tables import print_table
-from orrery.cli.texts import NO_TEXT, READING, Reading, print_json, read
+from orrery.cli.texts import READING, Reading, print_json, read
 from orrery.errors import DataError, OrreryError, UsageError
+from orrery.tasks import NO_TEXT
 
 if TYPE_CHECKING:
     from orrery.language_model.cloze import Filled

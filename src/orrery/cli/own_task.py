@@ -1,13 +1,14 @@
 """The verbs of tasks that a program has registered, each made from what its task says of itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Annotated, Any
 
 import cyclopts
 
+from orrery.cli.asking import ask
 from orrery.cli.places import MODEL
-from orrery.cli.texts import NO_TEXT, READING, Given, Reading, one_line, print_json, read, run
+from orrery.cli.texts import READING, Reading, read
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,11 +44,8 @@ def verb_of(task: "type[Pipeline]") -> Callable[..., None]:
         if texts and len(task.fields) > 1:
             raise UsageError(f"{task.kind} reads {' and '.join(task.fields)}", "give --file FILE with these columns")
         given = read(texts, reading, task.fields if len(task.fields) > 1 else None)
-        from orrery.tasks import pipeline
-
-        pipe = pipeline(task.kind, model, device=device, dtype=dtype, batch_size=reading.batch_size, **settings)
-        one_text = len(task.fields) == 1
-        print_answers(pipe, given, [one.fields[reading.column] if one_text else one.fields for one in given], reading)
+        inputs = [one.fields for one in given] if len(task.fields) > 1 else None
+        ask(task.kind, model, device, dtype, given, inputs, reading, **settings)
 
     carry_out.__doc__ = cleandoc(task.__doc__ or "")
     carry_out.__name__ = task.kind
@@ -59,9 +57,13 @@ def verb_of(task: "type[Pipeline]") -> Callable[..., None]:
 
 def parameters(task: "type[Pipeline]") -> list[Parameter]:
     """Return what the verb of a task takes: a model, texts, where they come from, and the task's settings."""
-    said = {"device": ("auto", str, _DEVICE), "dtype": ("auto", str, _DTYPE)}
+    said: dict[str, tuple[Any, Any, str]] = {"device": ("auto", str, _DEVICE), "dtype": ("auto", str, _DTYPE)}
     said |= {
-        name: (field.get_default(call_default_factory=True), field.rebuild_annotation(), field.description or "")
+        name: (
+            Parameter.empty if field.is_required() else field.get_default(call_default_factory=True),
+            field.rebuild_annotation(),
+            field.description or "",
+        )
         for name, field in task.Settings.model_fields.items()
     }
     texts = Annotated[str, cyclopts.Parameter(help="Texts; without any, those of --file or of standard input.")]
@@ -79,14 +81,3 @@ def parameters(task: "type[Pipeline]") -> list[Parameter]:
         for name, (default, kind, text) in said.items()
     ]
     return places + flags
-
-
-def print_answers(pipe: "Pipeline", given: Sequence[Given], inputs: list[Any], reading: Reading) -> None:
-    """Ask a pipeline, and print its answers as lines or as JSON; what has no text has no answer."""
-    found = run(lambda items, names: pipe(items, names=names), given, inputs)
-    for one, item, answer in zip(given, inputs, found, strict=True):
-        if reading.json:
-            print_json({**one.fields, pipe.said: answer})
-            continue
-        for line in [NO_TEXT] if one.blank else pipe.lines(item, answer):
-            print(one_line(line))

@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
+from orrery.cli.asking import print_answers
 from orrery.cli.numbers import COUNT, NUMBER
 from orrery.cli.places import MODEL
-from orrery.cli.texts import NO_TEXT, READING, Reading, one_line, print_json, read, run
+from orrery.cli.texts import READING, Reading, read
 
 
 def summarise(
@@ -53,10 +54,4 @@ def summarise(
         no_repeat_ngram_size=no_repeat_ngram_size,
         truncation=truncation,
     )
-    found = run(lambda items, names: pipe(items, names=names), given, [one.fields[reading.column] for one in given])
-    for one, answer in zip(given, found, strict=True):
-        summary = "" if answer is None else answer["summary_text"]
-        if reading.json:
-            print_json({**one.fields, "summary": summary})
-        else:
-            print(one_line(summary) if answer is not None else NO_TEXT)
+    print_answers(pipe, given, [one.fields[reading.column] for one in given], reading)

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
+from orrery.cli.asking import ask
 from orrery.cli.numbers import COUNT_OR_NONE
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Reading, one_line, print_json, read, run
+from orrery.cli.texts import READING, Reading, read
 
 
 def tag(
@@ -34,30 +35,16 @@ def tag(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    given = read(texts, reading)
-    from orrery.tasks import pipeline
-
-    pipe = pipeline(
-        "token-classification",
+    ask(
+        "tagging",
         model,
-        device=device,
-        dtype=dtype,
-        batch_size=reading.batch_size,
+        device,
+        dtype,
+        read(texts, reading),
+        None,
+        reading,
         aggregation_strategy=group,
         stride=stride,
         truncation=truncation,
         ignore_labels=() if everything else ("O",),
     )
-    found = run(lambda items, names: pipe(items, names=names), given, [one.fields[reading.column] for one in given])
-    for one, answer in zip(given, found, strict=True):
-        entities = answer or []
-        if reading.json:
-            print_json({**one.fields, "entities": entities})
-            continue
-        text = one.fields[reading.column]
-        if len(given) > 1:
-            print(f"# {one_line(text)}")
-        for entity in entities:
-            label = entity.get("entity_group", entity.get("entity"))
-            words = one_line(text[entity["start"] : entity["end"]])
-            print(f"{one_line(label)}  {entity['score']:.4f}  {entity['start']}-{entity['end']}  {words}")

@@ -40,8 +40,6 @@ class Reading:
     json: Annotated[bool, Parameter(help="Print a JSON object a line.", negative="")] = False
 
 
-NO_TEXT = "(no text)"
-"""In the place of an answer to a row that has nothing to be answered."""
 READING = Reading()
 """What is done unless told otherwise."""
 

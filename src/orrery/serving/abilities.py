@@ -4,15 +4,18 @@ from collections.abc import Sequence
 
 from orrery.errors import OrreryError
 from orrery.language_model.model import LanguageModel
-from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.serving.errors import ApiError
 from orrery.tasks import TASKS, Pipeline
+from orrery.tasks.classification import Classification
+from orrery.tasks.embedding import Embedding
+from orrery.tasks.tagging import Tagging
+from orrery.tasks.translation import Translation
 
-COMPLETIONS, CHAT, TRANSLATE = "/v1/completions", "/v1/chat/completions", "/v1/translate"
-RESPONSES = "/v1/responses"
+COMPLETIONS, CHAT, RESPONSES = "/v1/completions", "/v1/chat/completions", "/v1/responses"
 WRITING = (COMPLETIONS, CHAT, RESPONSES)
 """The routes that an adapter answers."""
-EMBEDDINGS, CLASSIFY, TAG, RERANK = "/v1/embeddings", "/v1/classify", "/v1/tag", "/v1/rerank"
+TRANSLATE, EMBEDDINGS, CLASSIFY, TAG = (task.route for task in (Translation, Embedding, Classification, Tagging))
+RERANK = "/v1/rerank"
 
 
 def abilities(lm: LanguageModel) -> tuple[str, ...]:
@@ -24,11 +27,11 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         COMPLETIONS: spec.writes,
         CHAT: (chats := spec.writes and _chats(lm)),
         RESPONSES: chats,
-        TRANSLATE: spec.reads_source,
+        TRANSLATE: Translation.fits(lm),
         EMBEDDINGS: True,
         RERANK: lm.ranks,
-        CLASSIFY: any(isinstance(head, SequenceHead.Spec) for head in spec.heads.values()),
-        TAG: any(isinstance(head, TokenHead.Spec) and name != "span" for name, head in spec.heads.items()),
+        CLASSIFY: Classification.fits(lm),
+        TAG: Tagging.fits(lm),
     }
     own = (task.route for task in TASKS.own() if issubclass(task, Pipeline) and task.fits(lm))
     return (*(path for path, able in can.items() if able), *own)

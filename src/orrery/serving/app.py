@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import orrery
-from orrery.serving import errors, own_tasks, routes
+from orrery.serving import errors, routes, tasks
 from orrery.serving.limits import Limits
 from orrery.serving.served import Served
 from orrery.serving.settings import ServerSettings
@@ -37,7 +37,7 @@ def routers() -> Iterator[APIRouter]:
     """Yield the router of each module of ``routes``, in the order of their names, and that of a program's own tasks."""
     for module in sorted(found.name for found in pkgutil.iter_modules(routes.__path__)):
         yield importlib.import_module(f"{routes.__name__}.{module}").router
-    yield own_tasks.router()
+    yield tasks.router()
 
 
 def _schema(app: FastAPI) -> dict[str, Any]:

@@ -9,8 +9,12 @@ if TYPE_CHECKING:
     from orrery.tasks.finetuning.findings import Findings, Mistake
     from orrery.tasks.pipelines import Pipeline, PipelineSettings, Row, pipeline
 
+NO_TEXT = "(no text)"
+"""In the place of an answer to an input that has nothing to be answered."""
+
 __all__ = [
-    "TASKS", "Findings", "Learned", "Mistake", "Pipeline", "PipelineSettings", "Row", "Task", "pipeline", "register",
+    "NO_TEXT", "TASKS", "Findings", "Learned", "Mistake", "Pipeline", "PipelineSettings", "Row", "Task", "pipeline",
+    "register",
 ]  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 """One label of several for a text or for two: ``[{"label": ..., "score": ...}]``."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.errors import UsageError
 from orrery.nn.heads import SequenceHead
 from orrery.schema.numbers import Positive
+from orrery.tasks import NO_TEXT
 from orrery.tasks._task import Learned, register
 from orrery.tasks.pipelines._heads import Scores, head_of, names_of, sigmoid, softmax, wide
 from orrery.tasks.pipelines._pipeline import (
@@ -49,6 +50,9 @@ class Classification(Learned, Pipeline):
 
     kind = "classification"
     names = ("text_classification", "sentiment_analysis")
+    verb = "classify"
+    route = "/v1/classify"
+    said = "labels"
     source = "labelled"
     objective = "classification"
     columns = ("text", "pair", "label")
@@ -120,6 +124,19 @@ class Classification(Learned, Pipeline):
         labels = [{"label": names[number], "score": float(scores[number])} for number in order]
         return labels[0] if settings.top_k == "" else labels[: settings.top_k]
 
+    @classmethod
+    def fits(cls, lm: "LanguageModel") -> bool:
+        """Say whether the model has a head for rows."""
+        return any(isinstance(head, SequenceHead.Spec) for head in lm.model.spec.heads.values())
+
+    def told(self, answer: Any) -> list[dict[str, Any]]:
+        """Return the labels."""
+        return answer or []
+
+    def lines(self, item: Any, answer: Any) -> Iterator[str]:
+        """Return a line with the labels, their probabilities, and the text."""
+        yield labelled(item, self.told(answer))
+
     def _function(self, spec: Any, settings: TextClassificationSettings) -> str:
         """Return which function makes the scores."""
         if settings.function_to_apply not in (None, "default"):
@@ -129,6 +146,12 @@ class Classification(Learned, Pipeline):
         if spec.labels < 1:
             raise UsageError("this head has no labels", "choose another with head=")
         return "sigmoid" if spec.problem == "multi_label_classification" or spec.labels == 1 else "softmax"
+
+
+def labelled(item: Any, labels: Sequence[Mapping[str, Any]]) -> str:
+    """Return the line of a text and its labels."""
+    shown = "  ".join(f"{label['label']} {label['score']:.4f}" for label in labels) or NO_TEXT
+    return f"{shown}  {item['text'] if isinstance(item, Mapping) else item}"
 
 
 def inputs(rows: "Sequence[Labelled]") -> list[Any]:

@@ -21,6 +21,8 @@ class Embedding(Learned):
     """Vectors of texts that lie near each other where two texts belong together: retrieval, similarity."""
 
     kind = "embedding"
+    verb = "embed"
+    route = "/v1/embeddings"
     source = "matches"
     objective = "contrastive"
     columns = ("text", "pair")

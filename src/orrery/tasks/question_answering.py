@@ -8,9 +8,9 @@ import numpy as np
 
 from orrery.data.batches.windows import windows
 from orrery.errors import UsageError
-from orrery.models.default_device import on_cpu_by_default
 from orrery.nn.heads import TokenHead
 from orrery.schema.numbers import Count, Positive
+from orrery.tasks import NO_TEXT
 from orrery.tasks._task import Learned, register
 from orrery.tasks.pipelines._heads import Scores, head_of, wide
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, field_of, refuse_other_fields
@@ -70,6 +70,9 @@ class QuestionAnswering(Learned, Pipeline):
     """
 
     kind = "question_answering"
+    verb = "answer"
+    fields = ("question", "context")
+    said = "answers"
     source = "questions"
     objective = "question_answering"
     head = "span"
@@ -126,11 +129,6 @@ class QuestionAnswering(Learned, Pipeline):
         single = isinstance(inputs, list) and len(inputs) == 1
         return super().__call__(inputs[0] if single else inputs, **settings)
 
-    @on_cpu_by_default
-    def several(self, examples: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[Any]:
-        """Return the answers to each of several questions, as a list however many there are."""
-        return self.answers(examples, self.chosen({}), self.batch_size, names=names)
-
     def rows(self, item: Any, settings: QuestionAnsweringSettings) -> Sequence[Row]:
         """Return a row for each window over the context."""
         question, context = self._texts(item)
@@ -181,6 +179,17 @@ class QuestionAnswering(Learned, Pipeline):
             listed.append({"score": empty, "start": 0, "end": 0, "answer": ""})
         listed = sorted(listed, key=lambda one: -one["score"])[: settings.top_k]
         return listed[0] if len(listed) == 1 else listed
+
+    def told(self, answer: Any) -> list[dict[str, Any]]:
+        """Return the answers as a list."""
+        return answer if isinstance(answer, list) else [] if answer is None else [answer]
+
+    def lines(self, item: Any, answer: Any) -> Iterator[str]:
+        """Return a line an answer: probability, place and words."""
+        if not self.told(answer):
+            yield NO_TEXT if answer is None else "no answer"
+        for each in self.told(answer):
+            yield f"{each['score']:.4f}  {each['start']}-{each['end']}  {each['answer']}"
 
     def _spans(self, row: Row, logits: Scores, settings: QuestionAnsweringSettings) -> tuple[list[FoundSpan], float]:
         """Return the best spans of a row, and the probability that it holds no answer."""

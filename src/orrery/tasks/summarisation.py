@@ -1,8 +1,10 @@
 """A shorter text that says what a longer one says: ``[{"summary_text": ...}]``."""
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from orrery.tasks import NO_TEXT
 from orrery.tasks._task import register
 from orrery.tasks.finetuning._counting import MostSimilar
 from orrery.tasks.finetuning._writing import WritesFromSource, answers, longest_target, references
@@ -26,6 +28,8 @@ class Summarisation(WritesFromSource, FromSource):
 
     kind = "summarisation"
     names = ("summarization",)
+    verb = "summarise"
+    said = "summary"
     cuts = True
     returns = "summary"
 
@@ -52,6 +56,14 @@ class Summarisation(WritesFromSource, FromSource):
             others=[(name, found[kind]) for name, found in floors.items() for kind in kinds[1:]],
             mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst],
         )
+
+    def told(self, answer: Any) -> str:
+        """Return the summary."""
+        return "" if answer is None else str(answer[0]["summary_text"])
+
+    def lines(self, item: Any, answer: Any) -> Iterator[str]:
+        """Return the summary."""
+        yield NO_TEXT if answer is None else self.told(answer)
 
 
 def plain_summaries(source: Any) -> dict[str, list[str]]:

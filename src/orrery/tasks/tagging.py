@@ -1,6 +1,6 @@
 """A label for each word, and the entities they make: ``[{"entity", "score", "index", "word", "start", "end"}]``."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,10 @@ class Tagging(Learned, Pipeline):
 
     kind = "tagging"
     names = ("token_classification", "ner")
+    verb = "tag"
+    route = "/v1/tag"
+    said = "entities"
+    titled = True
     source = "tagged"
     objective = "tagging"
     columns = ("layer", "words", "tags")
@@ -140,6 +144,21 @@ class Tagging(Learned, Pipeline):
             if entity.get("entity", entity.get("entity_group")) not in settings.ignore_labels
         ]
         return without_overlaps(entities) if len(rows) > 1 else entities
+
+    @classmethod
+    def fits(cls, lm: "LanguageModel") -> bool:
+        """Say whether the model has a head for tags; that of the ends of answers is none."""
+        return any(isinstance(head, TokenHead.Spec) and name != "span" for name, head in lm.model.spec.heads.items())
+
+    def told(self, answer: Any) -> list[Entity]:
+        """Return the tokens or entities."""
+        return answer or []
+
+    def lines(self, item: Any, answer: Any) -> Iterator[str]:
+        """Return a line an entity: label, probability, place and words."""
+        for entity in self.told(answer):
+            label, start, end = entity.get("entity_group", entity.get("entity")), entity["start"], entity["end"]
+            yield f"{label}  {entity['score']:.4f}  {start}-{end}  {item[start:end]}"
 
     def _spans(self, item: Any, settings: TokenClassificationSettings) -> list[Span]:
         """Return the ids of a text with their places; the words of one that is split are cut each for itself."""

@@ -20,6 +20,8 @@ class Translation(WritesFromSource, FromSource):
     """
 
     kind = "translation"
+    verb = "translate"
+    route = "/v1/translate"
     returns = "translation"
 
     @classmethod

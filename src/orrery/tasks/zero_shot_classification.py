@@ -1,24 +1,30 @@
 """Which of the labels that a caller names fit a text, by a model of entailment."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from orrery.errors import UsageError
 from orrery.nn.heads import SequenceHead
+from orrery.schema.numbers import Positive
 from orrery.tasks._task import register
+from orrery.tasks.classification import labelled
 from orrery.tasks.pipelines._heads import Scores, head_of, names_of, softmax, wide
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
 from orrery.tasks.pipelines._rows import Row, ask, room_of, row, too_long
 
 
 class ZeroShotClassificationSettings(PipelineSettings):
-    """The labels, a list or a text with commas; the sentence that each becomes; whether several may be true."""
+    """The labels, a list or a text with commas; the sentence that each becomes; whether several may be true.
+
+    ``top_k`` labels are told, all where it is null.
+    """
 
     candidate_labels: list[str] | str | None = None
     hypothesis_template: str = "This example is {}."
     multi_label: bool = False
+    top_k: Positive | None = None
 
 
 @register
@@ -31,6 +37,7 @@ class ZeroShotClassification(Pipeline):
     """
 
     kind = "zero_shot_classification"
+    said = "labels"
     Settings = ZeroShotClassificationSettings
 
     def __call__(self, inputs: Any, candidate_labels: list[str] | str | None = None, **settings: Any) -> Any:
@@ -67,12 +74,21 @@ class ZeroShotClassification(Pipeline):
             scores = softmax(logits[:, [contradicts, entails]])[:, 1]
         else:
             scores = softmax(logits[:, entails])
-        order = [int(n) for n in reversed(scores.argsort())]
+        order = [int(n) for n in reversed(scores.argsort())][: settings.top_k]
         return {
             "sequence": item,
             "labels": [labels[n] for n in order],
             "scores": [float(scores[n]) for n in order],
         }
+
+    def told(self, answer: Any) -> list[dict[str, Any]]:
+        """Return the labels as those of classes are given."""
+        pairs = [] if answer is None else zip(answer["labels"], answer["scores"], strict=True)
+        return [{"label": label, "score": score} for label, score in pairs]
+
+    def lines(self, item: Any, answer: Any) -> Iterator[str]:
+        """Return a line with the labels, their probabilities, and the text."""
+        yield labelled(item, self.told(answer))
 
 
 def labels_of(settings: ZeroShotClassificationSettings) -> list[str]:

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from orrery.serving.errors import ApiError
 from orrery.serving.schema.fields import MOST_TOKENS, Body, Flag, Number, Text, TokenId
 
 MOST_INPUTS, MOST_LABELS = 2_048, 256
@@ -43,10 +44,6 @@ class Pair(BaseModel):
     text: Given
     text_pair: Given
 
-    def item(self) -> dict[str, Any]:
-        """Return the two as the pipeline of classes reads them."""
-        return {"text": self.text, "text_pair": self.text_pair}
-
 
 class ClassifyRequest(Body):
     """Texts, or pairs of texts, to be given labels."""
@@ -62,11 +59,11 @@ class ClassifyRequest(Body):
     multi_label: Flag = Field(False, description="With candidate_labels: several may be true of a text.")
     truncation: Flag = Field(False, description="Cut texts that are longer than the context.")
 
-    @property
-    def items(self) -> list[Any]:
-        """The texts and pairs as the pipeline reads them."""
-        given = self.input if isinstance(self.input, list) else [self.input]
-        return [one.item() if isinstance(one, Pair) else one for one in given]
+    @model_validator(mode="after")
+    def _check_multi_label(self) -> "ClassifyRequest":
+        if self.multi_label and self.candidate_labels is None:
+            raise ApiError(400, "multi_label counts with candidate_labels alone", param="multi_label")
+        return self
 
 
 class TagRequest(Body):
@@ -82,6 +79,12 @@ class TagRequest(Body):
         None, description="Read texts that are longer than the context in windows that share so many tokens."
     )
     truncation: Flag = Field(False, description="Cut texts that are longer than the context.")
+
+    @model_validator(mode="after")
+    def _check_stride(self) -> "TagRequest":
+        if self.stride is not None and self.aggregation_strategy == "none":
+            raise ApiError(400, "windows with stride need entities: choose an aggregation_strategy", param="stride")
+        return self
 
 
 class TranslateRequest(Body):

@@ -18,6 +18,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.models.default_device import on_cpu_by_default
 from orrery.reports.status import waiting
 from orrery.schema.section import Section
+from orrery.tasks import NO_TEXT
 from orrery.tasks._task import Task
 from orrery.tasks._task import register as register
 from orrery.tasks.pipelines._rows import Row
@@ -45,11 +46,13 @@ class Pipeline(Task, ABC):
         Settings: what it can be told.
         fields: what an input consists of: a text, or several texts by these names.
         said: what its answer is called beside the input, in lines of JSON and over HTTP.
+        titled: whether the command line shows each of several inputs before its answer.
     """
 
     Settings: ClassVar[type[PipelineSettings]] = PipelineSettings
     fields: ClassVar[tuple[str, ...]] = ("text",)
     said: ClassVar[str] = "answer"
+    titled: ClassVar[bool] = False
 
     def __init__(self, lm: LanguageModel, task: str, batch_size: int = 1, **settings: Any) -> None:
         self.lm, self.task, self.batch_size = lm, task, batch_size
@@ -78,9 +81,16 @@ class Pipeline(Task, ABC):
         """Say whether a model can be asked this: whether it has the head, and writes where it must."""
         return True
 
+    def told(self, answer: Any) -> Any:
+        """Return what is told of an answer in JSON; ``None`` is the answer to an input without a text."""
+        return answer
+
     def lines(self, item: Any, answer: Any) -> Iterable[str]:
-        """Return how the command line shows an answer."""
-        yield answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        """Return how the command line shows an answer; ``None`` is that to an input without a text."""
+        if answer is None:
+            yield NO_TEXT
+        else:
+            yield answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
     def is_many(self, inputs: Any) -> bool:
         """Say whether what is given is a list of inputs, and no single one."""
@@ -115,6 +125,11 @@ class Pipeline(Task, ABC):
         if not self.is_many(inputs):
             return self.answers([inputs], chosen, size, done, names=[""])[0]
         return self.answers(list(inputs), chosen, size, done, names=names)
+
+    @on_cpu_by_default
+    def several(self, items: Sequence[Any], names: Sequence[str] | None = None, done: Done | None = None) -> list[Any]:
+        """Return the answers to several inputs, as a list however many there are; arguments as above."""
+        return self.answers(items, self.chosen({}), self.batch_size, done, names=names)
 
     def chosen(self, settings: Mapping[str, Any]) -> Any:
         """Return the settings of a call, checked.

@@ -74,7 +74,7 @@ class FromSource(Pipeline, ABC):
     usual: ClassVar[Mapping[str, Any]] = {"max_new_tokens": 256, "num_beams": 4}
 
     def __init__(self, lm: LanguageModel, task: str, batch_size: int = 1, **settings: Any) -> None:
-        if not lm.model.spec.reads_source:
+        if not self.fits(lm):
             raise UsageError(f"{task} needs an encoder-decoder", "text-generation continues texts with a decoder")
         super().__init__(lm, task, batch_size, **settings)
 
@@ -85,6 +85,11 @@ class FromSource(Pipeline, ABC):
         if isinstance(inputs, list) and all(len(answers) == 1 for answers in found):
             return [answers[0] for answers in found]
         return found
+
+    @classmethod
+    def fits(cls, lm: LanguageModel) -> bool:
+        """Say whether the model writes what it reads in another form."""
+        return lm.model.spec.reads_source
 
     def rows(self, item: Any, settings: WritingSettings) -> Sequence[Row]:
         """Return the one row of a text, behind the prefix."""

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import orrery
+from orrery.cli.verbs import VERBS
 from orrery.data.batches.framing import longest_first
 from orrery.data.batches.windows import windows
 from orrery.errors import ModelFileError, UsageError
@@ -17,6 +18,7 @@ from orrery.exchange.saving.own import save_own
 from orrery.language_model.model import LanguageModel
 from orrery.models.decoder import Decoder
 from orrery.nn.heads import Last, Pooler, SequenceHead
+from orrery.serving.app import routers
 from orrery.tasks import TASKS, Pipeline, PipelineSettings, Row, register
 from orrery.tasks.pipelines._make import to_ask
 from orrery.tasks.pipelines._spans import best_spans, ends_of
@@ -64,6 +66,9 @@ def test_every_name_is_of_one_task_and_none_of_a_program_may_take_it():
     tasks = [TASKS.find(name) for name in TASKS.names()]
     names = [name for task in tasks for name in (task.kind, *task.names)]
     assert len(names) == len(set(names))
+    paths = {route.path for router in routers() for route in router.routes}
+    assert {task.verb for task in tasks} - {""} <= VERBS.keys()
+    assert {task.route for task in tasks} - {""} <= paths
     for own in ({"kind": "ner"}, {"kind": "made_up", "names": ("text_classification",)}):
         with pytest.raises(UsageError, match="is taken: it is a name of the task"):
             register(type("Own", (Pipeline,), own))

@@ -1,4 +1,4 @@
-"""The routes of tasks that a program has registered, each made from what its task says of itself."""
+"""How a task answers over HTTP, and the routes of tasks that a program has registered."""
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
-from orrery.serving.reading import BATCH, over_rows
+from orrery.serving.reading import BATCH, SHORTER, Done, over_rows
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.fields import Body, Text
 from orrery.serving.schema.reading import MOST_INPUTS, Given, Texts
-from orrery.serving.served import Serving
-from orrery.tasks import TASKS, Pipeline, pipeline
+from orrery.serving.served import Served, Serving
+from orrery.tasks import TASKS, Pipeline
 
 
 class AnswerList(BaseModel):
@@ -40,21 +40,42 @@ def endpoint(task: type[Pipeline]) -> Callable[..., Coroutine[Any, Any, Response
     """Return what answers requests of a task."""
 
     async def answer(asked: Any, served: Serving, http: HttpRequest) -> Response:
-        served.check_model(asked.model)
-        served.require(task.route)
-        settings = {name: getattr(asked, name) for name in asked.model_fields_set & task.Settings.model_fields.keys()}
-        several = asked.input if isinstance(asked.input, list) else [asked.input]
-        items = [one if isinstance(one, str) else one.model_dump() for one in several]
-        found = await over_rows(
-            served,
-            http.receive,
-            lambda done: pipeline(task.kind, served.lm, batch_size=BATCH, **settings)(items, done=done),
-        )
-        data = [{"index": index, task.said: one} for index, one in enumerate(found)]
-        return AsciiJson({"object": "list", "data": data, "model": served.name})
+        return await answered(task, asked, served, http)
 
     answer.__annotations__["asked"] = request_of(task)
     return answer
+
+
+async def answered(
+    task: type[Pipeline], asked: Any, served: Served, http: HttpRequest, route: str = "", shorter: str = SHORTER
+) -> Response:
+    """Return the answers of a task to a request.
+
+    Args:
+        task: what is asked.
+        asked: the body: the name of a model, ``input``, and settings of the task.
+        served: the model.
+        http: the request, which tells when the client leaves.
+        route: the path, where it is not the task's own.
+        shorter: what a client can do about a text that is too long.
+
+    Raises:
+        ApiError: the model cannot answer this, or not read a text.
+    """
+    served.check_model(asked.model)
+    served.require(route or task.route)
+    settings = {name: getattr(asked, name) for name in type(asked).model_fields.keys() & task.Settings.model_fields}
+    given = asked.input if isinstance(asked.input, list) else [asked.input]
+    items = [one if isinstance(one, str) else one.model_dump() for one in given]
+    name = (task.names or (task.kind,))[0].replace("_", "-")
+
+    def work(done: Done) -> list[Any]:
+        pipe = task(served.lm, name, BATCH, **settings)
+        return [pipe.told(one) for one in pipe.several(items, done=done)]
+
+    found = await over_rows(served, http.receive, work, shorter=shorter)
+    data = [{"index": index, task.said: one} for index, one in enumerate(found)]
+    return AsciiJson({"object": "list", "data": data, "model": served.name})
 
 
 def request_of(task: type[Pipeline]) -> type[Body]:
