@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from orrery.errors import UsageError
 from orrery.nn.heads import SequenceHead
 from orrery.schema.numbers import Positive
-from orrery.tasks import NO_TEXT
+from orrery.scores import calibration, classification
+from orrery.scores.classification import accuracy
+from orrery.tasks import NO_TEXT, pipeline
 from orrery.tasks._task import Learned, register
+from orrery.tasks.finetuning._counting import NaiveBayes, most_frequent
+from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
 from orrery.tasks.pipelines._heads import Scores, head_of, names_of, sigmoid, softmax, wide
 from orrery.tasks.pipelines._pipeline import (
     Pipeline,
@@ -21,7 +25,6 @@ from orrery.tasks.pipelines._rows import Row, ask, whole
 if TYPE_CHECKING:
     from orrery.data.rows.labelled import Labelled
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 BATCH = 32
 """Texts answered at once."""
@@ -65,11 +68,8 @@ class Classification(Learned, Pipeline):
         return ((row.text,) if row.pair is None else (row.text, row.pair) for row in source.train)
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return accuracy, F1 and calibration, the confusions and the worst mistakes; floors by counting words."""
-        from orrery.scores import calibration, classification
-        from orrery.tasks.finetuning.findings import Findings, label_names
-
         rows, names = source.held_back, label_names(lm, "sequence")
         found = probabilities(lm, rows, names, done)
         gold = [str(row.target) for row in rows]
@@ -163,8 +163,6 @@ def probabilities(
     lm: "LanguageModel", rows: "Sequence[Labelled]", names: Sequence[str], done: Any = None
 ) -> list[list[float]]:
     """Return what the model gives each label, in the order of ``names``."""
-    from orrery.tasks import pipeline
-
     ask = pipeline("text-classification", lm, batch_size=BATCH)
     answers = ask(inputs(rows), top_k=None, truncation=True, done=done)
     tables = [{each["label"]: each["score"] for each in answer} for answer in answers]
@@ -173,9 +171,6 @@ def probabilities(
 
 def floors(train: "Sequence[Labelled]", rows: "Sequence[Labelled]", gold: Sequence[str]) -> list[tuple[str, Any]]:
     """Return the accuracy of the most frequent label and of words counted."""
-    from orrery.scores.classification import accuracy
-    from orrery.tasks.finetuning._counting import NaiveBayes, most_frequent
-
     labels = [str(row.target) for row in train]
     counting = NaiveBayes([_joined(row) for row in train], labels)
     return [
@@ -188,8 +183,6 @@ def mistakes(
     rows: "Sequence[Labelled]", gold: Sequence[str], said: Sequence[str], found: Sequence[Sequence[float]]
 ) -> list[Any]:
     """Return the texts that were called something else, the surest first."""
-    from orrery.tasks.finetuning.findings import Mistake
-
     wrong = [n for n in range(len(rows)) if said[n] != gold[n]]
     wrong.sort(key=lambda n: -max(found[n]))
     return [Mistake(_joined(rows[n]), gold[n], said[n], max(found[n])) for n in wrong]

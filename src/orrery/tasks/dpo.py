@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orrery.scores.resampled import Resampled, mean_of
 from orrery.tasks._task import register
 from orrery.tasks.finetuning._preferred import OnPreferences
+from orrery.tasks.finetuning.findings import Findings, Mistake
 
 if TYPE_CHECKING:
     from orrery.data.batches.preferences import Side
     from orrery.data.rows.preferences import Preference
     from orrery.language_model.model import LanguageModel
-    from orrery.scores.resampled import Resampled
-    from orrery.tasks.finetuning.findings import Findings
 
 ANSWERED = 100
 """Prompts held back that are answered, evenly spread: each answer is written token by token."""
@@ -30,12 +30,10 @@ class DirectPreferences(OnPreferences):
     whole = 1.0
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return how often the chosen reply is the likelier, and how a judge of words finds what the model answers."""
-        from orrery.scores.resampled import mean_of
         from orrery.tasks.finetuning._pairs import counted, floors, judge_of, reply_of, rows_of
         from orrery.tasks.finetuning._replies import template_of
-        from orrery.tasks.finetuning.findings import Findings, Mistake
 
         held_back = rows_of(lm, source, length)
         rows = [row for row, _ in held_back]
@@ -75,7 +73,6 @@ class DirectPreferences(OnPreferences):
 
         Nothing where that one has other tokens, as a base has that knew no conversations.
         """
-        from orrery.scores.resampled import mean_of
         from orrery.tasks.finetuning._pairs import answered, divergence, judge_of, prompts_of, reply_nats, rows_of
         from orrery.tasks.finetuning._separation import told_apart
 

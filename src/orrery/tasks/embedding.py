@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orrery.scores.retrieval import recall_at, reciprocal_rank
 from orrery.tasks._task import Learned, register
+from orrery.tasks.finetuning._counting import features
+from orrery.tasks.finetuning.findings import Findings, Mistake
 
 if TYPE_CHECKING:
     import torch
 
     from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 BATCH = 64
 """Texts read at once."""
@@ -40,12 +42,8 @@ class Embedding(Learned):
         return ((max(pair.source, pair.target, key=len),) for pair in source.train)
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return how often a text finds its own partner among all that are held back; the floor is shared words."""
-        from orrery.scores.retrieval import recall_at, reciprocal_rank
-        from orrery.tasks.finetuning._counting import features
-        from orrery.tasks.finetuning.findings import Findings, Mistake
-
         pairs = source.held_back
         partners = list(dict.fromkeys(pair.target for pair in pairs))
         right = [{other.target for other in pairs if other.source == pair.source} for pair in pairs]

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from orrery.scores import classification
 from orrery.tasks._task import Learned, register
 from orrery.tasks.classification import Classification, probabilities
+from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 
 @register
@@ -38,11 +39,8 @@ class MultiLabel(Learned):
         return [{"kind": "f1", "average": "micro", "head": cls.head}]
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return F1 and accuracy of the sets of labels whose probability is above one half."""
-        from orrery.scores import classification
-        from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
-
         rows, names = source.held_back, label_names(lm, "sequence")
         found = probabilities(lm, rows, names, done)
         gold = [tuple(sorted(row.target or ())) for row in rows]

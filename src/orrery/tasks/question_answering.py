@@ -10,8 +10,10 @@ from orrery.data.batches.windows import windows
 from orrery.errors import UsageError
 from orrery.nn.heads import TokenHead
 from orrery.schema.numbers import Count, Positive
-from orrery.tasks import NO_TEXT
+from orrery.scores import answers
+from orrery.tasks import NO_TEXT, pipeline
 from orrery.tasks._task import Learned, register
+from orrery.tasks.finetuning.findings import Findings, Mistake
 from orrery.tasks.pipelines._heads import Scores, head_of, wide
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, field_of, refuse_other_fields
 from orrery.tasks.pipelines._rows import Row, ask, room_of, row
@@ -19,7 +21,6 @@ from orrery.tasks.pipelines._spans import FoundSpan, best_spans, ends_of
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 USUAL_LENGTH, USUAL_STRIDE = 384, 128
 """Tokens of a window and tokens that two windows share, where nothing is said."""
@@ -89,12 +90,8 @@ class QuestionAnswering(Learned, Pipeline):
         return [{"kind": "span_exact", "head": cls.head}]
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return exact matches and F1 over words, and the worst mistakes."""
-        from orrery.scores import answers
-        from orrery.tasks import pipeline
-        from orrery.tasks.finetuning.findings import Findings, Mistake
-
         rows, settings = source.held_back, source.settings
         ask = pipeline("question-answering", lm, batch_size=16)
         gold = [[answer.text for answer in row.answers] or [""] for row in rows]

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from orrery.scores import regression
+from orrery.tasks import pipeline
 from orrery.tasks._task import Learned, register
 from orrery.tasks.classification import BATCH, Classification, inputs
+from orrery.tasks.finetuning.findings import Findings, Mistake
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 
 @register
@@ -33,12 +35,8 @@ class Regression(Learned):
         return Classification.texts(source)
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return correlations and errors; the floor is the mean of the training rows."""
-        from orrery.scores import regression
-        from orrery.tasks import pipeline
-        from orrery.tasks.finetuning.findings import Findings, Mistake
-
         rows = source.held_back
         answers = pipeline("text-classification", lm, batch_size=BATCH)(inputs(rows), truncation=True, done=done)
         said, gold = [each["score"] for each in answers], [float(row.target) for row in rows]

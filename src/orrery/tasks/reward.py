@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from orrery.scores.resampled import mean_of
 from orrery.tasks._task import register
 from orrery.tasks.finetuning._preferred import OnPreferences
+from orrery.tasks.finetuning.findings import Findings, Mistake
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 
 @register
@@ -19,12 +20,10 @@ class RewardModelling(OnPreferences):
     head = "sequence"
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return how often the chosen side has the larger reward; the floors are a reply's length and its words."""
         from orrery.language_model.rewards import rewards_of_ids
-        from orrery.scores.resampled import mean_of
         from orrery.tasks.finetuning._pairs import counted, floors, judge_of, pairs_of, reply_of
-        from orrery.tasks.finetuning.findings import Findings, Mistake
 
         pairs = pairs_of(lm, source, length)
         rows = [row for row, _ in pairs]

@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orrery.scores.resampled import Additive, mean_of
 from orrery.tasks._task import Learned, register
+from orrery.tasks.finetuning.findings import Findings, Mistake
 
 if TYPE_CHECKING:
     from orrery.data.rows.conversations import Conversation
     from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 ANSWERED = 100
 """Conversations held back that are answered, evenly spread: each answer is written token by token."""
@@ -52,11 +53,9 @@ class SupervisedFineTuning(Learned):
         return len(source.train), [len(render(template, each).ids) for each in some]
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return the perplexity of replies, the share of their tokens that are right, and how answers end."""
-        from orrery.scores.resampled import Additive, mean_of
         from orrery.tasks.finetuning._replies import answers, fitting, measured, name_of, template_of
-        from orrery.tasks.finetuning.findings import Findings, Mistake
 
         kept = fitting(lm, source.held_back, source.settings.replies, length)
         sums = measured(lm, [rendered for _, rendered in kept])

@@ -4,15 +4,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from orrery.scores.rouge import corpus_rouge, rouge
 from orrery.tasks import NO_TEXT
 from orrery.tasks._task import register
 from orrery.tasks.finetuning._counting import MostSimilar
 from orrery.tasks.finetuning._writing import WritesFromSource, answers, longest_target, references
+from orrery.tasks.finetuning.findings import Findings, Mistake
 from orrery.tasks.pipelines._writing import FromSource
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 LOOKED_UP = 20_000
 """Texts of training among which the most similar one is looked for, evenly spread: of more the words take gigabytes."""
@@ -34,14 +35,11 @@ class Summarisation(WritesFromSource, FromSource):
     returns = "summary"
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return ROUGE with stemming, of several references the best.
 
         Floors: the first sentence (lead-1), and the summary of the training text that is nearest by TF-IDF.
         """
-        from orrery.scores.rouge import corpus_rouge, rouge
-        from orrery.tasks.finetuning.findings import Findings, Mistake
-
         pairs = source.held_back
         said, right = answers(lm, pairs, longest_target(lm, source.train), done), references(pairs)
         scores = corpus_rouge(said, *right, stemmed=True)

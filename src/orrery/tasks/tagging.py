@@ -8,7 +8,10 @@ from orrery.data.batches.windows import windows
 from orrery.errors import UsageError
 from orrery.nn.heads import TokenHead
 from orrery.schema.numbers import Count
+from orrery.scores import classification, entities
 from orrery.tasks._task import Learned, register
+from orrery.tasks.finetuning._counting import MostFrequentTag
+from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
 from orrery.tasks.pipelines._entities import Entity, Grouping, Strategy, Token, without_overlaps
 from orrery.tasks.pipelines._heads import Scores, head_of, names_of, softmax, wide
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
@@ -18,7 +21,6 @@ from orrery.text.engine import Span
 if TYPE_CHECKING:
     from orrery.data.rows.tagged import Tagged
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 BATCH = 32
 """Rows answered at once."""
@@ -71,12 +73,8 @@ class Tagging(Learned, Pipeline):
         return [{"kind": "entity_f1", "head": cls.head}] if are_entities(source.labels) else []
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return accuracy over words, and entity F1 where the labels are those of entities."""
-        from orrery.scores import classification, entities
-        from orrery.tasks.finetuning._counting import MostFrequentTag
-        from orrery.tasks.finetuning.findings import Findings
-
         rows: Sequence[Tagged] = source.held_back
         gold = [row.tags for row in rows]
         said = predicted(lm, [row.words for row in rows], length, usual(source.labels), done)
@@ -216,7 +214,6 @@ def predicted(
     from orrery.data.batches.token_windows import IGNORE
     from orrery.data.batches.words import tokenise_words
     from orrery.data.sources.tagged import rows_of
-    from orrery.tasks.finetuning.findings import label_names
 
     names = label_names(lm, "token")
     found: list[list[str]] = [[] for _ in sentences]
@@ -245,8 +242,6 @@ def predicted(
 
 def mistakes(rows: "Sequence[Tagged]", said: Sequence[Sequence[str]]) -> list[Any]:
     """Return the sentences with most wrong labels."""
-    from orrery.tasks.finetuning.findings import Mistake
-
     wrong = [[n for n, tag in enumerate(row.tags) if tags[n] != tag] for row, tags in zip(rows, said, strict=True)]
     order = sorted((n for n in range(len(rows)) if wrong[n]), key=lambda n: -len(wrong[n]))
     return [

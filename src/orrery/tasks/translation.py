@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+from orrery.scores.translation import bleu, chrf
 from orrery.tasks._task import register
 from orrery.tasks.finetuning._writing import WritesFromSource, answers, longest_target, references
+from orrery.tasks.finetuning.findings import Findings, Mistake
 from orrery.tasks.pipelines._writing import FromSource
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
-    from orrery.tasks.finetuning.findings import Findings
 
 
 @register
@@ -25,11 +26,8 @@ class Translation(WritesFromSource, FromSource):
     returns = "translation"
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return BLEU and chrF; the floor is the source itself, copied."""
-        from orrery.scores.translation import bleu, chrf
-        from orrery.tasks.finetuning.findings import Findings, Mistake
-
         pairs = source.held_back
         said, right = answers(lm, pairs, longest_target(lm, source.train), done), references(pairs)
         worst = sorted(range(len(pairs)), key=lambda n: chrf([said[n]], *[[each[n]] for each in right]).score)

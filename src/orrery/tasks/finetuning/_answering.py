@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.errors import UsageError
 from orrery.runs.going_on import FOUND_FOR_ANSWERS
+from orrery.scores.resampled import Additive, mean_of
 from orrery.tasks._task import Learned
+from orrery.tasks.finetuning.findings import Findings, Mistake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
     from orrery.recipes.config import Recipe
-    from orrery.scores.resampled import Additive
-    from orrery.tasks.finetuning.findings import Findings
     from orrery.text.chat.render import ChatTemplate
     from orrery.training.rollouts import Judge
 
@@ -46,11 +46,9 @@ class Answering(Learned, ABC):
         return len(source.train), [len(own) + source.settings.max_new_tokens for own in ids]
 
     @classmethod
-    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Any = None) -> "Findings":
+    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Any = None) -> Findings:
         """Return the rewards of the likeliest answer to each prompt held back, their length, and how many end."""
         from orrery.runs.assemble import judge as judge_of
-        from orrery.scores.resampled import mean_of
-        from orrery.tasks.finetuning.findings import Findings, Mistake
 
         judge = judge_of(recipe.rewards)
         said = answered(lm, source, done)
@@ -72,7 +70,7 @@ class Answering(Learned, ABC):
         )
 
     @classmethod
-    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Refuse: what answers are worth stands in a recipe.
 
         Raises:
@@ -89,7 +87,6 @@ def totals_of(judge: "Judge", said: "Sequence[Answered]") -> list[float]:
 def begun(recipe: "Recipe", source: Any, judge: "Judge", how: str, done: Any = None) -> "Additive":
     """Return the rewards of the model that a run began from, on the same prompts."""
     from orrery.language_model.load import load
-    from orrery.scores.resampled import mean_of
 
     lm = load(str(recipe.model.begin), device=recipe.training.device, say=lambda line: None)
     return mean_of("reward", how, totals_of(judge, answered(lm, source, done)))

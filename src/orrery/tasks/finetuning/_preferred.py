@@ -1,7 +1,7 @@
 """What the tasks share that learn from preferences: how rows are read, and how long they are."""
 
 from abc import ABC
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from orrery.tasks._task import Learned
@@ -21,11 +21,6 @@ class OnPreferences(Learned, ABC):
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
         """Return the section ``data``: a tenth of the first prompts is held back, and a prompt too long is cut."""
         return {**super().data(train, val, columns), "long": "cut"}
-
-    @classmethod
-    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
-        """Return the texts of the training rows."""
-        return ((text,) for text in source.texts())
 
     @classmethod
     def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:

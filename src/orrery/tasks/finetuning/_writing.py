@@ -4,6 +4,7 @@ from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from orrery.tasks import pipeline
 from orrery.tasks._task import Learned
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ def answers(lm: "LanguageModel", pairs: "Sequence[Pair]", longest: int, done: An
 
     Four beams and ``longest`` tokens are what holds where the model's generation_config.json says nothing.
     """
-    from orrery.tasks import pipeline
-
     ask = pipeline("text2text-generation", lm, batch_size=BATCH)
     limit = {} if "max_new_tokens" in lm.writing else {"max_new_tokens": longest}
     settings: dict[str, Any] = {"truncation": True, "do_sample": False, **limit}
