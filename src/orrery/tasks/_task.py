@@ -161,8 +161,8 @@ def register(task: Kind) -> Kind:
         from orrery.tasks.pipelines._pipeline import Pipeline
 
         if issubclass(task, Pipeline):
-            name = name_of(task).replace("_", "-")
-            task.verb, task.route = task.verb or name, task.route or f"/v1/tasks/{name}"
+            name, said = name_of(task).replace("_", "-"), vars(task)  # what it inherits is another task's
+            task.verb, task.route = said.get("verb") or name, said.get("route") or f"/v1/tasks/{name}"
     TASKS.register(task)
     return task
 

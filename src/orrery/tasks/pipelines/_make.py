@@ -59,8 +59,8 @@ def to_ask(task: str) -> tuple[type[Pipeline], str]:
     name = task.replace("-", "_")
     name = "translation" if _TRANSLATION.fullmatch(name) else name
     found = next((each for each in _tasks(name) if name in (each.kind, *each.names)), None)
-    if isinstance(found, type) and issubclass(found, Learned) and found.asked_as:
-        return to_ask(found.asked_as)
+    if found is not None and issubclass(found, Learned) and found.asked_as:
+        return to_ask(found.asked_as.replace("_", "-"))
     if found is None or not issubclass(found, Pipeline):
         names = {each for one in _tasks() if issubclass(one, Pipeline) for each in (one.kind, *one.names)}
         known = ", ".join(sorted(each.replace("_", "-") for each in names))

@@ -3,7 +3,7 @@
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain, islice
@@ -19,12 +19,9 @@ from orrery.models.default_device import on_cpu_by_default
 from orrery.reports.status import waiting
 from orrery.schema.section import Section
 from orrery.tasks import NO_TEXT
-from orrery.tasks._task import Task
+from orrery.tasks._task import Done, Task
 from orrery.tasks._task import register as register
 from orrery.tasks.pipelines._rows import Row
-
-Done = Callable[[int, int], None]
-"""Told after each batch how many rows are done, and of how many."""
 
 
 class PipelineSettings(Section, ABC):

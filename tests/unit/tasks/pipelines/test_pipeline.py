@@ -46,6 +46,8 @@ def classifier(tmp_path_factory):
 
 def test_names_and_aliases(tmp_path):
     assert [to_ask(name)[1] for name in NAMES] == [*NAMES]
+    for learned, asked in {"regression": "text-classification", "sft": "text-generation", "tagging": "ner"}.items():
+        assert to_ask(learned)[0] is to_ask(asked)[0]
     lm = orrery.load(saved(tmp_path / "llama", "llama"), "cpu", say=str)
     assert orrery.pipeline("feature-extraction", lm).kind == orrery.pipeline("feature_extraction", lm).kind
     with pytest.raises(UsageError, match="no pipeline for 'no-such-task'") as found:
