@@ -12,6 +12,7 @@ from orrery.inspection.interventions.places import axes_of
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.research.variants import ROWS, Done
 from orrery.models.model import HIDDEN, Model
+from orrery.nn.context import Execution
 
 
 @torch.no_grad()
@@ -46,7 +47,7 @@ def collect(
         here = slice(start, start + rows)
         recorder = Recorder(keep)
         batch: dict[str, Any] = {"ids": ids_BL[here], **{name: value[here] for name, value in fields.items()}}
-        model(batch, (HIDDEN,), taps=recorder)
+        model(batch, (HIDDEN,), Execution(taps=recorder))
         recorder.check_used()
         for key, value in recorder.values.items():
             found.setdefault(key, []).append(by_token(key, value, ids_BL.shape[1]).cpu())

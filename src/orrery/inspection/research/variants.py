@@ -13,6 +13,7 @@ from orrery.inspection.edits import Edit
 from orrery.inspection.recorder import Recorder
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import Kernel
+from orrery.nn.context import Execution
 from orrery.nn.heads import LanguageModelHead
 
 ROWS = 64
@@ -91,7 +92,7 @@ def last_logits(model: Model, ids_RL: Int[Tensor, "R L"], position: int, **call:
         return logits_RV
 
     main = model.spec.head_names[0]
-    found: Tensor = model({"ids": ids_RL}, {main: answer}, **call)[main]
+    found: Tensor = model({"ids": ids_RL}, {main: answer}, Execution(**call))[main]
     return found
 
 
