@@ -15,7 +15,7 @@ from orrery.errors import OrreryError, UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import writer
 from orrery.generation.engine import Engine
-from orrery.generation.forms_apart import FormsOfVocabularies
+from orrery.generation.forms import FormsOfVocabularies
 from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin
 from orrery.generation.requests import Request
