@@ -10,6 +10,7 @@ from orrery.families import load_family
 from orrery.models.dropout import without_dropout
 from orrery.models.initialise import initialise
 from orrery.objectives import OBJECTIVES, Objective
+from orrery.objectives._contracts import own_modules
 from orrery.text.special import framed_tokenizer
 from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import train_tokenizer
@@ -54,7 +55,7 @@ def text_rows(tokenizer: Tokenizer, rows: int, length: int, seed: int = 0) -> Te
 def gradient(model: nn.Module, objective: Objective, batch: dict[str, Tensor], micro_batch: int | None) -> dict:
     """Return the loss and the gradient of a prepared batch, of the objective's own modules too."""
     torch.manual_seed(5)
-    whole = nn.ModuleDict({"model": model, "own": nn.ModuleDict(objective.modules(model)).double()})
+    whole = nn.ModuleDict({"model": model, "own": nn.ModuleDict(own_modules(objective, model)).double()})
     how = {"micro_batch": micro_batch, "seed": (0, 0), "ranks": Alone(), "learner": whole}
     loss = accumulate(model, objective, batch, precision=Precision("float32", "plain", "cpu", 1), **how)
     found = {name: p.grad.clone() for name, p in whole.named_parameters() if p.grad is not None}

@@ -22,6 +22,7 @@ from orrery.families import answering, load_family, spec_of
 from orrery.models.prefix_mask import with_prefix
 from orrery.nn.block import Block
 from orrery.objectives import OBJECTIVES, Objective
+from orrery.objectives._contracts import needed_head, own_modules
 from orrery.runs.begin import with_heads
 from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Group
@@ -97,7 +98,7 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
         for family in MODELS[name]:
             rules = load_family(family)
             settings = {"verdicts": {"head": "odd"}, "distillation": {"teacher": "another"}}.get(name, {})
-            needed = kind(**settings).needed_head(LABELS)
+            needed = needed_head(kind(**settings), LABELS)
             config = rules.TINY if needed is None else answering(family, rules.TINY, needed.kind, needed.labels)
             spec = spec_of(rules, config)
             if name == "verdicts":
@@ -158,7 +159,7 @@ def corrupting(name: str) -> Iterator[tuple[str, str, Objective, nn.Module, dict
 def learned(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ranks: Any) -> dict[str, Tensor]:
     """Return the loss and the whole gradient of every parameter, those of the objective's own among them."""
     torch.manual_seed(1)
-    owned = nn.ModuleDict(objective.modules(copy.deepcopy(model)))
+    owned = nn.ModuleDict(own_modules(objective, copy.deepcopy(model)))
     if ranks.world > 1:
         shard(model)
     whole = nn.ModuleDict({"model": model, "objective": owned})

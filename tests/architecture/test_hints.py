@@ -94,7 +94,7 @@ MANY = {
     "cli/texts.py": ["classify", "tag", "answer", "summarise", "embed", "rank", "cloze"],
     "cli/overview.py": [],
     "cli/own_task.py": ["classify", "tag"],
-    "cli/with_parts.py": [],
+    "cli/own_parts.py": [],
     "cli/program.py": [],
     "cli/train/stages.py": ["train"],
     "cli/train/word_vectors.py": ["train"],

@@ -1,4 +1,4 @@
-"""No module imports itself by way of others: what stands on what has an order, in nn even where an import is lazy."""
+"""No module and no package imports itself by way of others, be an import lazy or for types: they have an order."""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,19 +11,28 @@ from architecture.rules import Module
 Graph = Mapping[str, set[str]]
 
 
-def circles(modules: Sequence[Module], *, lazy: bool) -> list[list[str]]:
-    """Return the groups of modules that import each other in a circle.
+def circles(modules: Sequence[Module], *, packages: bool = False) -> list[list[str]]:
+    """Return the groups of modules, or of packages, that import each other in a circle.
 
-    ``lazy`` also follows imports inside functions and those for type checkers alone.
+    Imports inside functions and those for type checkers alone count as any other.
     """
     names = {module.name for module in modules}
-    graph = {module.name: set(_imported(module, names, lazy)) - {module.name} for module in modules}
+    graph: dict[str, set[str]] = {}
+    for module in modules:
+        one = _package(module.name) if packages else module.name
+        found = {_package(other) if packages else other for other in _imported(module, names)}
+        graph[one] = graph.get(one, set()) | found - {one}
     return [sorted(group) for group in _groups(graph) if len(group) > 1]
 
 
-def _imported(module: Module, names: set[str], lazy: bool) -> Iterator[str]:
+def _package(name: str) -> str:
+    """Return the package that a module stands in: ``orrery.nn`` of ``orrery.nn.cache.rows``."""
+    return ".".join(name.split(".")[:2])
+
+
+def _imported(module: Module, names: set[str]) -> Iterator[str]:
     """Yield the modules of ours that a module imports."""
-    for node in _statements(module.tree, lazy):
+    for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in names)
         elif isinstance(node, ast.ImportFrom):
@@ -31,16 +40,6 @@ def _imported(module: Module, names: set[str], lazy: bool) -> Iterator[str]:
             assert not node.level, f"{module.name}: imports are absolute"
             for alias in node.names:
                 yield from [f"{base}.{alias.name}"] if f"{base}.{alias.name}" in names else {base} & names
-
-
-def _statements(node: ast.AST, lazy: bool) -> Iterator[ast.AST]:
-    """Yield what is run when a module is imported, or everything."""
-    for child in ast.iter_child_nodes(node):
-        inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-        if lazy or not (inside or typing):
-            yield child
-            yield from _statements(child, lazy)
 
 
 def _groups(graph: Graph) -> list[set[str]]:
@@ -60,11 +59,11 @@ def _reached(graph: Graph, start: str) -> set[str]:
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    assert circles(rules.source_modules(), lazy=False) == []
+    assert circles(rules.source_modules()) == []
 
 
-def test_in_nn_not_even_lazily():
-    assert circles([m for m in rules.source_modules() if m.package == "nn"], lazy=True) == []
+def test_no_packages_import_each_other_in_a_circle():
+    assert circles(rules.source_modules(), packages=True) == []
 
 
 A = "from orrery.nn.b import B\n"
@@ -82,7 +81,16 @@ def test_a_circle_is_found(way):
         Module("orrery.nn.b", "import orrery.nn.c\n"),
         Module("orrery.nn.c", BACK[way]),
     ]
-    circle = [["orrery.nn.a", "orrery.nn.b", "orrery.nn.c"]]
-    assert circles(modules, lazy=True) == circle
-    assert circles(modules, lazy=False) == (circle if way == "at once" else [])
-    assert circles(modules[:2], lazy=True) == []
+    assert circles(modules) == [["orrery.nn.a", "orrery.nn.b", "orrery.nn.c"]]
+    assert circles(modules[:2]) == []
+    assert circles(modules, packages=True) == []
+
+
+def test_a_circle_of_packages_is_found_where_modules_make_none():
+    modules = [
+        Module("orrery.nn.a", "from orrery.text import b\n"),
+        Module("orrery.nn.c", ""),
+        Module("orrery.text.b", "def f():\n    import orrery.nn.c\n"),
+    ]
+    assert circles(modules) == []
+    assert circles(modules, packages=True) == [["orrery.nn", "orrery.text"]]

@@ -18,8 +18,10 @@ from orrery.families import load_family
 from orrery.nn import block, residual, stack
 from orrery.nn.attention import kernels, multihead
 from orrery.nn.attention.kernels import KERNELS
+from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.cache.kinds import growing, static
 from orrery.nn.cache.rows import RowCache
+from orrery.nn.context import Execution
 from orrery.nn.feedforward import gated
 
 # Torch's own compiler warns: it looks at .grad of every input, and inductor imports deprecated parts of torch.
@@ -76,8 +78,8 @@ def model():
     return made
 
 
-def run(model, forward, ids=IDS, **kwargs):
-    x, ctx = model.prepare(ids, **kwargs)
+def run(model, forward, ids=IDS, cache=UNCACHED, **execution):
+    x, ctx = model.prepare(ids, cache=cache, execution=Execution(**execution))
     return forward(x, ctx)
 
 
@@ -301,7 +303,7 @@ def test_a_shared_block_records_every_depth(model):
 
 
 def test_a_recorder_inside_a_block_is_told_twice_and_refuses(model):
-    x, ctx = model.prepare(IDS, taps=Recorder())
+    x, ctx = model.prepare(IDS, execution=Execution(taps=Recorder()))
     twice = replace(ctx, taps=Recorder())
     model.stack(x, twice)
     with pytest.raises(KeyError, match="resid_pre"):

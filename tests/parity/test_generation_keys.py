@@ -65,7 +65,7 @@ def test_a_key_of_an_old_configuration_means_what_it_means_to_the_reference(fami
     length = {} if key in ("max_length", "max_new_tokens") else {"max_length": 18}
     theirs, ours = model(family, tmp_path, **length, **{key: KEYS[key]})
     expected = written(theirs)
-    found = ours.generations([TEXT], max_new_tokens=_longest(ours._stored, TEXT))[0].ids
+    found = ours.generations([TEXT], max_new_tokens=_longest(ours.stored, TEXT))[0].ids
     assert found == expected
     assert ours.generate(TEXT) == ours.generations([TEXT], max_new_tokens=len(expected))[0].text
 

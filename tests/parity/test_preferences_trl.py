@@ -23,6 +23,7 @@ with warnings.catch_warnings():
 
 from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.objectives import OBJECTIVES, Objective
+from orrery.objectives._contracts import own_modules
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
 from orrery.training.step import accumulate
@@ -190,7 +191,7 @@ def both(case: Case, folder: Any) -> tuple[Any, Objective, Pair]:
     """Return their trainer and our objective, with models that have learnt something since the reference was made."""
     made = models_of(case)
     objective = case.objective()
-    objective.modules(made.ours)
+    own_modules(objective, made.ours)
     made.ours.load_state_dict(moved(copy.deepcopy(made.ours)).state_dict())
     reference = copy.deepcopy(made.theirs)
     weights = dict(made.theirs.named_parameters())
@@ -234,7 +235,7 @@ def test_beside_an_adapter_the_reference_is_the_model_without_it(name: str, tmp_
     theirs.model.double()
     objective = case.objective()
     ours = LoRA(rank=4, alpha=6.0, targets=("*.q", "*.v", "*.down")).apply(made.ours)
-    own = objective.modules(ours)
+    own = own_modules(objective, ours)
     held = {weight.data_ptr() for weight in ours.parameters() if not weight.requires_grad}
     assert all(held <= {weight.data_ptr() for weight in module.parameters()} for module in own.values())
     moved(theirs.model, "lora_", 0.3)

@@ -15,7 +15,7 @@ import pytest
 import orrery.cli
 import programs
 from orrery import errors
-from orrery.cli import program
+from orrery.cli import program, start
 from orrery.cli.console import judge, report
 from orrery.cli.overview import overview
 from orrery.cli.verbs import summary
@@ -202,8 +202,8 @@ def test_signals_unwind_and_leave_with_their_code(number: signal.Signals, code: 
     (tmp_path / "waiting.py").write_text(WAITING)
     start = (
         f"import sys; sys.path.append({str(tmp_path)!r}); sys.argv = ['orrery', 'wait']\n"
-        "from orrery.cli import program; program.VERBS['wait'] = program.Verb('waiting:wait', '', '')\n"
-        "program.main()"
+        "from orrery.cli import program, start; program.VERBS['wait'] = program.Verb('waiting:wait', '', '')\n"
+        "start.main()"
     )
     with Program([sys.executable, "-c", start], text=True, stdout=PIPE, stderr=PIPE) as process:
         assert process.stdout
@@ -217,4 +217,4 @@ def test_signals_unwind_and_leave_with_their_code(number: signal.Signals, code: 
 def test_module_and_entry_point_are_one_program() -> None:
     command = [sys.executable, "-m", "orrery", "--version"]
     assert subprocess.run(command, capture_output=True, text=True).stdout == "orrery 0.1.0\n"
-    assert orrery.cli.main is program.main
+    assert orrery.cli.main is start.main

@@ -229,7 +229,7 @@ def test_a_saved_page_has_the_edits_that_it_was_saved_with(browser, toy, runs, t
     found.page.wait_for_selector('#lab:has-text("saved without these edits")')
     code = found.page.locator("#lab pre.code").inner_text()
     made = {}
-    exec(code.replace(f"orrery.load({toy.served.lm._stored.name!r})", "lm"), {"lm": toy.served.lm}, made)
+    exec(code.replace(f"orrery.load({toy.served.lm.stored.name!r})", "lm"), {"lm": toy.served.lm}, made)
     wanted = clean.edit([EDIT, other, {**other, "head": 3}]).run()
     assert torch.equal(made["edited"].logits, wanted.logits)
     settled(found, "2 of 2")

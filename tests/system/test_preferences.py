@@ -101,7 +101,7 @@ def test_a_reward_model_is_one_in_transformers(base: str, pairs: str, tmp_path: 
     with pytest.raises(DataError, match="the template writes nothing of the last reply"):
         lm.rewards([[{"role": "user", "content": "cat?"}]])
     with pytest.raises(UsageError, match="has 65 tokens, the model's context 64"):
-        rewards_of_ids(lm._stored, [[5] * 65])
+        rewards_of_ids(lm.stored, [[5] * 65])
     with pytest.raises(UsageError, match="no head that gives a row one number"):
         orrery.load(base).rewards(talks)
 

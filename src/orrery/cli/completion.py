@@ -24,7 +24,8 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     Args:
         shell: bash, zsh or fish.
     """
-    from orrery.cli.program import VERBS, build
+    from orrery.cli.parser import build
+    from orrery.cli.verbs import VERBS
 
     print(_finished(build(list(VERBS)).generate_completion(shell=shell), shell))
 

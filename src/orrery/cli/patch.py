@@ -88,7 +88,7 @@ def _read(lm: "LanguageModel", text: str) -> tuple[Any, Sequence[str]]:
     if lm.model.spec.reads_source:
         message = "this model writes beside a source, and patching takes parts of one text into another"
         raise UsageError(message, "take a model that reads one text")
-    call = call_of(lm._stored, text)
+    call = call_of(lm.stored, text)
     return call.inputs[0], call.tokens
 
 

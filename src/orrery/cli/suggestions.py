@@ -54,7 +54,7 @@ def of_parser(error: "CycloptsError", words: Sequence[str], see: str) -> tuple[s
 def parser_of(words: Sequence[str]) -> "ArgumentCollection | None":
     """Return what the verb of a command line takes, and of ``evaluate`` what the task takes."""
     from orrery.cli.evaluate.app import parser_of_task, tasks
-    from orrery.cli.program import build
+    from orrery.cli.parser import build
 
     if words and words[0] == "evaluate" and (task := next((word for word in words[1:3] if word in tasks()), None)):
         return parser_of_task(task).assemble_argument_collection()

@@ -46,7 +46,7 @@ def evaluate_perplexity(
     written = sum(len(text.encode()) for text in texts)
     if not written:
         raise DataError("the texts are empty", "give at least one character")
-    scored = likelihoods(lm._stored, windows_of(lm, texts, size), batch_size=batch_size, longest=size, done=done)
+    scored = likelihoods(lm.stored, windows_of(lm, texts, size), batch_size=batch_size, longest=size, done=done)
     nats, tokens = fsum(one.nats for one in scored), sum(one.tokens for one in scored)
     loss = -nats / max(1, tokens)
     return {"loss": loss, "perplexity": exp(min(loss, LARGEST)), "bpb": -nats / log(2) / written}
@@ -63,7 +63,7 @@ def _documents(lm: LanguageModel, texts: Sequence[str]) -> list[tuple[list[int],
     A tokenizer that puts tokens before a text puts them before each; without any the texts are one, each with the end
     token behind it.
     """
-    rows, before = lm.tokenizer.encode_batch(texts), before_text(lm._stored)
+    rows, before = lm.tokenizer.encode_batch(texts), before_text(lm.stored)
     if opening_of(lm.tokenizer):
         return [(before, row) for row in rows]
     end = lm.tokenizer.special("end")

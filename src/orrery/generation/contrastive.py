@@ -15,6 +15,7 @@ from orrery.generation.constraints import Place
 from orrery.generation.filters import VocabularyLimit
 from orrery.generation.generate import beginnings, check_logits, check_prompts
 from orrery.generation.row import Generation, Limits, Row
+from orrery.nn.context import Execution
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
 
@@ -67,7 +68,8 @@ def contrastive_search(
     if top_k < 1 or not 0 <= alpha <= 1:
         raise UsageError(f"top_k = {top_k}, alpha = {alpha} is not possible", "top_k is at least 1, alpha from 0 to 1")
     began, final = perf_counter(), _Final()
-    logits_1V, session = model.start(torch.tensor([list(prompt)], device=device), limits.context, taps=final)
+    looking = Execution(taps=final)
+    logits_1V, session = model.start(torch.tensor([list(prompt)], device=device), limits.context, execution=looking)
     room = limits.context - session.lengths[0]
     row = Row(room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
     begun, logits_V, earlier_LD = beginnings(model, [prompt])[0], logits_1V[0], final.x_BLD[0]
@@ -81,7 +83,7 @@ def contrastive_search(
             row.take(int(ids_k[0]))
             return row.result()
         session = session.select([0] * len(ids_k))
-        logits_kV = model.step(ids_k[:, None], session, taps=final)[:, -1]
+        logits_kV = model.step(ids_k[:, None], session, execution=looking)[:, -1]
         new_kD = final.x_BLD[:, 0]
         best = int(_scores(p_k, new_kD, earlier_LD, alpha).argmax())
         if not row.take(int(ids_k[best])):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
+from orrery.nn.context import Execution
 
 LEAST = 1e-9
 """Attention that counts as none: its logarithm stays finite."""
@@ -74,18 +75,19 @@ class Coverage(Watch):
         if not 0 <= beta <= 100:
             raise UsageError(f"coverage_penalty = {beta} is not possible", "it must be from 0 to 100")
         self._model, self._beta, self._lengths = model, beta, tuple(lengths)
+        self._execution = Execution(eager, taps=self._notice)
         self._patterns: list[Tensor] = []
         self._looked_NS = torch.empty(0, 0)
 
     def start(self, ids_BL: Tensor, capacity: int, lengths: Sequence[int] | None) -> tuple[Tensor, Any]:
         """Start the model."""
-        logits_NV, session = self._model.start(ids_BL, capacity, lengths, kernel=eager, taps=self._notice)
+        logits_NV, session = self._model.start(ids_BL, capacity, lengths, execution=self._execution)
         self._looked_NS = self._seen()
         return logits_NV, session
 
     def step(self, tokens_NT: Tensor, session: Any, parents: Sequence[int]) -> Tensor:
         """Take a step, each row the continuation of ``parents[row]``."""
-        logits_NTV: Tensor = self._model.step(tokens_NT, session, kernel=eager, taps=self._notice)
+        logits_NTV: Tensor = self._model.step(tokens_NT, session, execution=self._execution)
         self._looked_NS = self._looked_NS[torch.tensor(parents, device=self._looked_NS.device)] + self._seen()
         return logits_NTV
 

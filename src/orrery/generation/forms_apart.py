@@ -9,9 +9,8 @@ import struct
 import subprocess
 import sys
 import threading
-from collections import OrderedDict
 from time import monotonic
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 from weakref import WeakValueDictionary, finalize
 
 from jaxtyping import Bool
@@ -24,17 +23,12 @@ from orrery.generation.grammar import Form, unfollowed, unpacked, unusable
 from orrery.generation.guides import Begin, Guide
 from orrery.generation.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from orrery.generation.forms_alone import FormsAlone
-
 STARTING = 60.0
 """Seconds in which the processes have to start."""
 LATE = 5.0
 """Seconds beyond its own limit after which a process that says nothing is given up."""
 GLANCE = 0.002
 """Seconds for which it is waited, after a token, whether the answer is whole: that spares a step of the model."""
-VOCABULARIES = 4
-"""Vocabularies over which forms are held at once, each by a process with all tokens; that of the longest ago ends."""
 SHORT = 0.05
 """Seconds after which a form that is still being compiled gives way to all others."""
 
@@ -123,46 +117,6 @@ def environment() -> dict[str, str]:
     """Return what such a process sees of the environment: no keys."""
     found = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
     return {**found, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
-@final
-class FormsOfVocabularies:
-    """The processes that hold forms, by the vocabulary that they are over.
-
-    Args:
-        glance: as in `FormsApart`.
-    """
-
-    def __init__(self, glance: float | None = None) -> None:
-        self._lock, self._glance = threading.Lock(), glance
-        self._found: OrderedDict[Vocabulary, FormsApart | FormsAlone] = OrderedDict()
-
-    def begin(self, form: Form, vocabulary: Vocabulary) -> Begin:
-        """Return what begins the guide of an answer; errors as in `FormsApart`."""
-        gone = None
-        with self._lock:
-            found = self._found.pop(vocabulary, None) or self._over(vocabulary)
-            self._found[vocabulary] = found
-            if len(self._found) > VOCABULARIES:
-                _, gone = self._found.popitem(last=False)
-        if gone is not None:
-            gone.close()
-        return found.begin(form)
-
-    def _over(self, vocabulary: Vocabulary) -> "FormsApart | FormsAlone":
-        """Return what holds forms over a vocabulary on this system."""
-        if hasattr(os, "fork"):
-            return FormsApart(vocabulary, self._glance)
-        from orrery.generation.forms_alone import FormsAlone
-
-        return FormsAlone(vocabulary, self._glance)
-
-    def close(self) -> None:
-        """End them."""
-        with self._lock:
-            for found in self._found.values():
-                found.close()
-            self._found.clear()
 
 
 @final

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, Generic, TypeVar, final
 
 from jaxtyping import Shaped
 from torch import Tensor
@@ -10,16 +10,17 @@ from torch import Tensor
 from orrery.inspection.edits import Edit
 from orrery.models.model import Model
 
-if TYPE_CHECKING:
-    from orrery.inspection.interventions.interventions import Interventions
+Seen = TypeVar("Seen")
+"""What looking gives: a trace."""
 
 
 @final
 @dataclass(frozen=True)
-class Call:
+class Call(Generic[Seen]):
     """One run of a model.
 
     Attributes:
+        look: what runs a model and looks inside: ``orrery.inspection.trace.trace``, which stands above all that edits.
         model: what ran.
         inputs: what it read, in the order of ``model.spec.inputs``.
         edit: the functions that changed tensors inside it.
@@ -27,10 +28,9 @@ class Call:
         tokens: the spelling of the ids.
         source_tokens: that of the source, where there is one.
         spell: gives the spelling of an id, where a tokenizer was at hand.
-        interventions: the edits as data, if the run had any.
-        clean: the run to which these were added.
     """
 
+    look: Callable[..., Seen]
     model: Model
     inputs: tuple[Shaped[Tensor, "B ..."], ...]
     edit: Mapping[str, Edit] = field(default_factory=dict)
@@ -38,5 +38,3 @@ class Call:
     tokens: Sequence[str] = ()
     source_tokens: Sequence[str] = ()
     spell: Callable[[int], str] | None = None
-    interventions: "Interventions | None" = None
-    clean: "Call | None" = None

@@ -5,7 +5,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.recorder import Recorder
+from orrery.inspection.recorder import Recorder, refuse_training
 from orrery.models.decoder import Decoder
 
 
@@ -24,8 +24,7 @@ def gradient_by_distance(model: Decoder, ids_BL: Int[Tensor, "B L"]) -> list[flo
     """
     if ids_BL.shape[1] < 2:
         raise UsageError("one token predicts none", "give rows of at least two tokens")
-    if model.training:
-        raise UsageError("a model in training mode drops numbers at random", "call model.eval() first")
+    refuse_training(model)
     recorder = Recorder(keep=("embedded",))
     with torch.enable_grad():
         logits_BTV = model.logits(ids_BL[:, :-1], taps=recorder)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.inspection.edits import Edit, checked_edits, same_kind
@@ -38,6 +38,16 @@ class Reducer(Protocol):
     def __call__(self, key: str, value: Tensor, place: Place | None, shape: tuple[int, ...]) -> None:
         """Take a tensor, or its part at ``place`` of a tensor ``[*shape, S]``."""
         ...
+
+
+def refuse_training(model: nn.Module) -> None:
+    """Refuse to look into a model that computes other numbers at every call.
+
+    Raises:
+        UsageError: it is in training mode.
+    """
+    if model.training:
+        raise UsageError("a model in training mode drops numbers at random", "call model.eval() first")
 
 
 class Recorder:

@@ -5,13 +5,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.inspection.checks import Check
-from orrery.inspection.interventions.operations import Values
+from orrery.inspection.recorded import Recorded
 from orrery.models.model import Model
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.stack import Stack
 
 
-def check_rows(model: Model, values: Values, *attentions: str) -> Check:
+def check_rows(model: Model, values: Recorded, *attentions: str) -> Check:
     """Compare the sums of the rows of patterns with what they have to be, for the worst of some attentions.
 
     Where all are one, nothing but the patterns is asked for. Else the scores say which queries see nothing, and what
@@ -39,7 +39,7 @@ def _limit(dtype: torch.dtype) -> float:
     return 1e-5 if torch.finfo(dtype).bits > 16 else 2e-2
 
 
-def _off(model: Model, values: Values, path: str, pattern_BHLS: Tensor, limit: float) -> float:
+def _off(model: Model, values: Recorded, path: str, pattern_BHLS: Tensor, limit: float) -> float:
     sum_BHL = pattern_BHLS.double().sum(-1)
     off = float((sum_BHL - 1).abs().max())
     if off <= limit or f"{path}.scores" not in values:

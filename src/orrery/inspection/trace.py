@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -17,9 +17,12 @@ from orrery.inspection.call import Call
 from orrery.inspection.checks import Check, Gates, Mixing, Stream, check_sight, sums_up, why_no_sum
 from orrery.inspection.definition import Beside, Definition
 from orrery.inspection.edits import Edit
+from orrery.inspection.interventions.intervention import Intervention
+from orrery.inspection.interventions.interventions import Interventions
+from orrery.inspection.interventions.operations import Source
 from orrery.inspection.kept_on_disk import KeptOnDisk
 from orrery.inspection.memory import refuse_too_large
-from orrery.inspection.recorder import Recorder, Reducer, Watcher
+from orrery.inspection.recorder import Recorder, Reducer, Watcher, refuse_training
 from orrery.models.default_device import doors_on_cpu_by_default
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import eager, sdpa
@@ -33,9 +36,6 @@ if TYPE_CHECKING:
     from orrery.inspection.attribution.neurons import Neurons
     from orrery.inspection.attribution.parts import Parts
     from orrery.inspection.explain.explain import Explainer, Explanation
-    from orrery.inspection.interventions.intervention import Intervention
-    from orrery.inspection.interventions.interventions import Interventions
-    from orrery.inspection.interventions.operations import Source
 
 
 @doors_on_cpu_by_default
@@ -55,10 +55,11 @@ class Trace:
         source_tokens: that of the source.
         call: what was run, so that it can be run again with edits.
         definitions: by the key of an attention, what computes its scores and patterns, where ``defer`` was said.
+        interventions: the edits of this run as data, if it had any, and the run that they change.
     """
 
     ids: Shaped[Tensor, "B ..."]
-    call: Call
+    call: "Call[Trace]"
     logits: Float[Tensor, "..."]
     values: Mapping[str, Tensor]
     checks: Sequence[Check]
@@ -66,6 +67,7 @@ class Trace:
     tokens: Sequence[str] = ()
     source_tokens: Sequence[str] = ()
     definitions: Mapping[str, Definition] = field(default_factory=dict, repr=False)
+    interventions: "Interventions[Trace] | None" = field(default=None, repr=False)
 
     @property
     def model(self) -> Model:
@@ -95,9 +97,9 @@ class Trace:
 
     def edit(
         self,
-        edits: "Sequence[Mapping[str, Any] | Intervention]" = (),
-        sources: "Mapping[str, Source] | None" = None,
-    ) -> "Interventions":
+        edits: Sequence[Mapping[str, Any] | Intervention] = (),
+        sources: Mapping[str, Source] | None = None,
+    ) -> "Interventions[Trace]":
         """Return a list of edits of this run, to be added to and run: ``inside.edit().zero(key, head=1).run()``.
 
         Args:
@@ -107,10 +109,7 @@ class Trace:
         Raises:
             UsageError: nothing is known of the run, or an edit cannot be carried out.
         """
-        from orrery.inspection.interventions.interventions import Interventions
-
-        begun = self.call.interventions or Interventions()
-        return replace(begun, call=self.call.clean or self.call).more(edits, sources)
+        return (self.interventions or Interventions(call=self.call)).more(edits, sources)
 
     def __contains__(self, key: object) -> bool:
         return key in self.values
@@ -242,6 +241,7 @@ def trace(
     spell: Callable[[int], str] | None = None,
     reducers: Sequence[Reducer] = (),
     defer: bool = False,
+    interventions: Interventions[Trace] | None = None,
     **call: Any,
 ) -> Trace:
     """Run the model once and return what is inside.
@@ -266,14 +266,14 @@ def trace(
         reducers: what keeps less of a tensor than all of it, as it passes, such as ``Thumbnails``.
         defer: hold queries, keys and values of every attention, so that its scores and patterns can be computed when
             they are asked for, whole or a few rows (``trace.definitions``).
+        interventions: where ``edit`` comes from: kept in the trace, so that more can be added.
         call: what else the model takes: ``real``, ``segments``, ...
 
     Raises:
         UsageError: a pattern matches nothing, an edit does not take a value and its key, or it changes the shape.
         MachineError: what is to be kept does not fit into the free memory, or the disk refuses.
     """
-    if model.training:
-        raise UsageError("a model in training mode drops numbers at random", "call model.eval() before a trace")
+    refuse_training(model)
     refuse_too_large(model, inputs, keep, to_disk=folder is not None)
     values: MutableMapping[str, Tensor] = {} if folder is None else KeptOnDisk(folder)
     mixing, gates, stream = Mixing(), Gates(), Stream(model.stack)
@@ -294,5 +294,6 @@ def trace(
         checks += stream.checks()
     else:
         notes.append(no_sum)
-    made = Call(model, inputs, recorder.edit, call, tokens, source_tokens, spell)
-    return Trace(inputs[-1], made, logits, values, checks, notes, tokens, source_tokens, beside.definitions)
+    made = Call(trace, model, inputs, recorder.edit, call, tokens, source_tokens, spell)
+    told = (tokens, source_tokens, beside.definitions, interventions)
+    return Trace(inputs[-1], made, logits, values, checks, notes, *told)

@@ -33,7 +33,7 @@ from orrery.language_model.texts import EVERYTHING, Text, Truncate, limits_of, p
 from orrery.nn.embeddings import check_ids
 
 Edits = Interventions | Sequence[Mapping[str, Any] | Intervention]
-NO_EDITS = Interventions()
+NO_EDITS: Interventions = Interventions()
 LONGEST_ANSWER = 64
 """Tokens of an answer where neither the caller nor the model's files name a number."""
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from orrery.generation.form_process import FOLLOWING
-from orrery.generation.forms_apart import LATE, FormsOfVocabularies
+from orrery.generation.forms import FormsOfVocabularies
+from orrery.generation.forms_apart import LATE
 from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin, SpellingIndex, without
 from orrery.generation.vocabulary import Vocabulary

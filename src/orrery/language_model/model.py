@@ -57,17 +57,18 @@ class LanguageModel:
     """A model with its tokenizer; ``orrery.language_model.load.load`` makes one.
 
     Attributes:
+        stored: what its folder holds: the model, and the tokenizer, chat templates and settings beside it.
         context: the most tokens of a row.
     """
 
     def __init__(self, stored: Stored) -> None:
-        self._stored = stored
+        self.stored = stored
         self.context: int = stored.model.spec.context
 
     @property
     def model(self) -> Model:
         """The ``Decoder``, ``Encoder`` or ``EncoderDecoder``, in eval mode."""
-        return self._stored.model
+        return self.stored.model
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -76,32 +77,32 @@ class LanguageModel:
         Raises:
             ModelFileError: the model came without one.
         """
-        return stored.tokenizer_of(self._stored)
+        return stored.tokenizer_of(self.stored)
 
     @property
     def family(self) -> str | None:
         """The ``model_type``, where the folder or its run names one."""
-        return self._stored.family
+        return self.stored.family
 
     @property
     def config(self) -> Mapping[str, Any] | None:
         """The family's configuration."""
-        return self._stored.config
+        return self.stored.config
 
     @property
     def folder(self) -> Path:
         """Where the model was found."""
-        return self._stored.folder
+        return self.stored.folder
 
     @property
     def device(self) -> torch.device:
         """Where the model runs."""
-        return stored.device_of(self._stored)
+        return stored.device_of(self.stored)
 
     @property
     def end(self) -> frozenset[int]:
         """The ids that end a text: generation_config.json's, else config.json's, else the tokenizer's."""
-        return stored.ends_of(self._stored)
+        return stored.ends_of(self.stored)
 
     def generate(
         self,
@@ -156,7 +157,7 @@ class LanguageModel:
         demands, more = Demands.taken_from(others)
         drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
         return generate.generate(
-            self._stored,
+            self.stored,
             text,
             {**drawing, "repetition_penalty": repetition_penalty, **more},
             demands,
@@ -187,9 +188,9 @@ class LanguageModel:
         ``stream`` is called with the row's number and the piece.
         """
         demands, drawing = Demands.taken_from(sampling)
-        limits = limits_of(self._stored, max_new_tokens, strings_of(stop), demands=demands)
+        limits = limits_of(self.stored, max_new_tokens, strings_of(stop), demands=demands)
         return generate.continued(
-            self._stored, lambda: prompts(self._stored, texts, truncate, max_new_tokens), limits, seed, stream, drawing
+            self.stored, lambda: prompts(self.stored, texts, truncate, max_new_tokens), limits, seed, stream, drawing
         )
 
     def speculate(
@@ -225,10 +226,10 @@ class LanguageModel:
         """
         demands, drawing = Demands.taken_from(sampling)
         return generate.speculated(
-            self._stored,
+            self.stored,
             text,
-            generate.draft_of(self._stored, draft if isinstance(draft, str) else draft._stored),
-            limits_of(self._stored, max_new_tokens, strings_of(stop), demands=demands),
+            generate.draft_of(self.stored, draft if isinstance(draft, str) else draft.stored),
+            limits_of(self.stored, max_new_tokens, strings_of(stop), demands=demands),
             count=guesses,
             seed=seed,
             stream=stream,
@@ -267,9 +268,9 @@ class LanguageModel:
         if drawing:
             raise TypeError(f"contrastive_search() draws nothing and has no {', '.join(drawing)}")
         return generate.contrasted(
-            self._stored,
+            self.stored,
             text,
-            limits_of(self._stored, max_new_tokens, strings_of(stop), demands=made),
+            limits_of(self.stored, max_new_tokens, strings_of(stop), demands=made),
             top_k=top_k,
             penalty_alpha=penalty_alpha,
             stream=stream,
@@ -312,7 +313,7 @@ class LanguageModel:
         beams = Beams(
             num_beams, LengthPenalty(length_penalty), answers, num_beam_groups, diversity_penalty, coverage_penalty
         )
-        asked = generate.with_repetitions(self._stored, repetition_penalty)
+        asked = generate.with_repetitions(self.stored, repetition_penalty)
         return search.search(asked, texts, beams, max_new_tokens, truncate)
 
     def tree(
@@ -343,7 +344,7 @@ class LanguageModel:
             UsageError: as in ``generate``.
         """
         return tree.grown(
-            self._stored,
+            self.stored,
             text,
             max_new_tokens=max_new_tokens,
             num_beams=num_beams,
@@ -375,16 +376,16 @@ class LanguageModel:
         Raises:
             UsageError: a row longer than the context, or settings that cannot go together.
         """
-        return written.answers(self._stored, rows, settings or {}, seeds, strings_of(stop))
+        return written.answers(self.stored, rows, settings or {}, seeds, strings_of(stop))
 
     @property
     def writing(self) -> dict[str, Any]:
         """The keys of generation_config.json, or of an old config.json, that say how to write."""
-        return written.said_by_files(self._stored)
+        return written.said_by_files(self.stored)
 
     def files_say(self, task: str) -> dict[str, Any]:
         """Return the keys for one task (``task_specific_params``) and the ``prefix`` that config.json has."""
-        return written.task_keys(self._stored, task)
+        return written.task_keys(self.stored, task)
 
     def translate(
         self,
@@ -418,7 +419,7 @@ class LanguageModel:
             UsageError: the model reads and writes the same row, or a text is longer than the context.
         """
         return search.translate(
-            self._stored,
+            self.stored,
             texts,
             num_beams=num_beams,
             length_penalty=length_penalty,
@@ -436,7 +437,7 @@ class LanguageModel:
             ModelFileError: the model came without one, or the file is too large.
             UsageError: ``choice`` is neither a format nor a file, or needs tokens that the tokenizer lacks.
         """
-        return chat.chat_template(self._stored, choice)
+        return chat.chat_template(self.stored, choice)
 
     def with_template(self, choice: str | Path) -> "LanguageModel":
         """Return the same model whose chats are in another template, everywhere: ``reply``, pipelines, a server.
@@ -445,7 +446,7 @@ class LanguageModel:
             ModelFileError: a file that is too large, or whose template fails.
             UsageError: ``choice`` is neither a format nor a file, or needs tokens that the tokenizer lacks.
         """
-        return LanguageModel(chat.with_template(self._stored, choice))
+        return LanguageModel(chat.with_template(self.stored, choice))
 
     def chat_ids(
         self, messages: Sequence[Message], *, prompt: bool = False, template: str | Path | None = None, **variables: Any
@@ -484,7 +485,7 @@ class LanguageModel:
         what a Jinja template takes besides, such as ``{"tools": [...]}``. Errors as in ``chat_ids``.
         """
         return chat.reply(
-            self._stored,
+            self.stored,
             messages,
             template,
             variables,
@@ -505,7 +506,7 @@ class LanguageModel:
             DataError: one does not, or cannot be said in the model's template.
             UsageError: the model has no head that gives a row one number, or a conversation is beyond its context.
         """
-        return rewards.rewards(self._stored, self.chat_template, conversations)
+        return rewards.rewards(self.stored, self.chat_template, conversations)
 
     def score(self, text: Text) -> Score:
         """Return the log probability of each token of ``text`` and their sum, in nats.
@@ -517,7 +518,7 @@ class LanguageModel:
             UsageError: the text is longer than the context, or the model does not write from left to right.
             ModelFileError: a weight is no number, and so is the score.
         """
-        return outputs.score(self._stored, text)
+        return outputs.score(self.stored, text)
 
     def likelihoods(
         self,
@@ -540,13 +541,13 @@ class LanguageModel:
             UsageError: the model does not write from left to right.
             ModelFileError: a weight is no number, and so is a likelihood.
         """
-        return likelihoods.of_pairs(self._stored, pairs, batch_size=batch_size, longest=longest, done=done)
+        return likelihoods.of_pairs(self.stored, pairs, batch_size=batch_size, longest=longest, done=done)
 
     def text_likelihoods(
         self, texts: str | Sequence[str], *, batch_size: int = 64, longest: int | None = None
     ) -> list[float]:
         """Return the log likelihood of whole texts of any length, in nats, in windows; see ``likelihoods``."""
-        return likelihoods.of_texts(self._stored, texts, batch_size=batch_size, longest=longest)
+        return likelihoods.of_texts(self.stored, texts, batch_size=batch_size, longest=longest)
 
     def cloze(
         self,
@@ -574,7 +575,7 @@ class LanguageModel:
             UsageError: no gap or several, no candidates, a text longer than the context, or a model of another kind.
             DataError: a candidate without a token.
         """
-        return cloze.cloze(self._stored, text, candidates, both_sides=both_sides, mean=mean, batch_size=batch_size)
+        return cloze.cloze(self.stored, text, candidates, both_sides=both_sides, mean=mean, batch_size=batch_size)
 
     def logits(
         self,
@@ -597,19 +598,19 @@ class LanguageModel:
             UsageError: rows longer than the context, padding inside a row, a mask or segments of another shape or for
                 a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
         """
-        return outputs.logits(self._stored, input_ids, attention_mask, decoder_input_ids, token_type_ids)
+        return outputs.logits(self.stored, input_ids, attention_mask, decoder_input_ids, token_type_ids)
 
     @property
     def sentences(self) -> Sentences:
         """How this model makes vectors of texts: as a folder of sentence-transformers says, else the mean."""
-        return vectors.sentences_of(self._stored)
+        return vectors.sentences_of(self.stored)
 
     def vectors(self, items: Sequence[str | Sequence[int]], **settings: Any) -> list[TextVector]:
         """Return the vector of each text or row of ids, with how many tokens were read and left out.
 
         Settings and errors as those of ``embed``.
         """
-        return vectors.vectors(self._stored, items, **settings)
+        return vectors.vectors(self.stored, items, **settings)
 
     def embed(self, texts: str | Sequence[str], **settings: Any) -> Float[Tensor, "*N E"]:
         """Return the vector of a text, or a matrix of those of several.
@@ -650,7 +651,7 @@ class LanguageModel:
             UsageError: the model scores no pairs, or gives one several numbers; a pair longer than a row that may not
                 be cut.
         """
-        return ranking.rank(self._stored, query, documents, top_n=top_n, **settings)
+        return ranking.rank(self.stored, query, documents, top_n=top_n, **settings)
 
     def score_pairs(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> Float[Tensor, "*N"]:
         """Return what a model says of each pair of texts: a number, or one for each label; ``rank`` orders them.
@@ -669,22 +670,22 @@ class LanguageModel:
         found = [one.score for one in self.pair_scores(pairs, **settings)]
         if found:
             return torch.stack(found)
-        labels = ranking.scoring_of(self._stored).scorer.labels
+        labels = ranking.scoring_of(self.stored).scorer.labels
         return torch.empty(0) if labels == 1 else torch.empty(0, labels)
 
     def pair_scores(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> list[PairScore]:
         """Return the score of each pair, with how many tokens were read and left out; see ``score_pairs``."""
-        return ranking.score_pairs(self._stored, pairs, **settings)
+        return ranking.score_pairs(self.stored, pairs, **settings)
 
     @property
     def ranks(self) -> bool:
         """Whether ``rank`` can order documents: the model gives a pair of texts one number."""
-        return self._stored.pairs is not None and self._stored.pairs.scorer.labels == 1
+        return self.stored.pairs is not None and self.stored.pairs.scorer.labels == 1
 
     @property
     def is_cross_encoder(self) -> bool:
         """Whether pairs of texts are what the model is for: its folder says so, or all it has is a head for rows."""
-        pairs, sentences = self._stored.pairs, self._stored.sentences
+        pairs, sentences = self.stored.pairs, self.stored.sentences
         return pairs is not None and sentences is None and (pairs.given or not self.model.spec.writes)
 
     def check_ranks(self) -> None:
@@ -693,7 +694,7 @@ class LanguageModel:
         Raises:
             UsageError: it scores no pairs, or gives one several numbers.
         """
-        ranking.check_ranks(self._stored)
+        ranking.check_ranks(self.stored)
 
     @property
     def pairing(self) -> PairScores:
@@ -702,7 +703,7 @@ class LanguageModel:
         Raises:
             UsageError: neither a head nor a file says so.
         """
-        return ranking.scoring_of(self._stored)
+        return ranking.scoring_of(self.stored)
 
     def hidden(
         self, input_ids: Ids, attention_mask: Ids | None = None, *, token_type_ids: Ids | None = None
@@ -711,7 +712,7 @@ class LanguageModel:
 
         Arguments and errors as in ``logits``.
         """
-        return outputs.hidden(self._stored, input_ids, attention_mask, token_type_ids)
+        return outputs.hidden(self.stored, input_ids, attention_mask, token_type_ids)
 
     def trace(
         self,
@@ -737,7 +738,7 @@ class LanguageModel:
             UsageError: nothing to read or too much, or a pattern matches nothing.
             MachineError: what is to be kept does not fit into the free memory, and there is no folder.
         """
-        return trace.trace(self._stored, text, target, keep, edit, folder)
+        return trace.trace(self.stored, text, target, keep, edit, folder)
 
     def token_id(self, text: str) -> int:
         """Return the id of a text that is one token, as the methods of a trace take it: ``lm.token_id(" tired")``.
@@ -746,7 +747,7 @@ class LanguageModel:
             UsageError: it is several tokens, none or an unknown one; the hint names a variant with or without a leading
                 space.
         """
-        return trace.token_id(self._stored, text)
+        return trace.token_id(self.stored, text)
 
     def align(self, source: str, target: str) -> Alignment:
         """Return which words of the source each word of the target looked at: ``lm.align(a, b).figure()``.
@@ -773,7 +774,7 @@ class LanguageModel:
         Raises:
             UsageError: the layout cannot hold the model, or is ``hf`` and nothing says which family the model has.
         """
-        save.save(self._stored, folder, card, layout)
+        save.save(self.stored, folder, card, layout)
 
     def refuse_no_number(self, measured: float) -> None:
         """Refuse a measure that is no number, and say where it comes from.
@@ -782,4 +783,4 @@ class LanguageModel:
             ModelFileError: a weight is not finite; it is named.
             RunError: every weight is, so the arithmetic has overflowed.
         """
-        stored.refuse_no_number(self._stored, measured)
+        stored.refuse_no_number(self.stored, measured)

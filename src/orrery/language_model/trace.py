@@ -37,10 +37,10 @@ def trace(
     """Return the inside of one pass; see ``LanguageModel.trace``."""
     call = call_of(stored, given, target)
     told: dict[str, Any] = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
-    return trace_model(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **told)
+    return call.look(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **told)
 
 
-def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call:
+def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call[Trace]:
     """Return what a pass over ``given`` runs: the model, what it reads, and how that is spelled.
 
     Raises:
@@ -53,10 +53,10 @@ def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call:
     if reads_apart(stored):
         written_BL = targets(stored, [_written(stored, target)])
         tokens = _spelled(stored, written_BL, written=True)
-        return Call(stored.model, (row, written_BL), tokens=tokens, source_tokens=spelled, spell=known)
+        return Call(trace_model, stored.model, (row, written_BL), tokens=tokens, source_tokens=spelled, spell=known)
     if target is not None:
         raise UsageError("this model reads and writes one row, and has no target", "give it what it reads alone")
-    return Call(stored.model, (row,), tokens=spelled, spell=known)
+    return Call(trace_model, stored.model, (row,), tokens=spelled, spell=known)
 
 
 def token_id(stored: Stored, text: str) -> int:

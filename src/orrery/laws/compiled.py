@@ -9,6 +9,7 @@ import torch
 from orrery.laws.evidence import FLOAT32, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import random_ids, tiny
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
+from orrery.nn.context import Execution
 
 COMPILED = ("gpt2", "llama", "bloom", "bert", "deberta_v2", "t5", "based")
 """Families whose stacks are one graph: a mixture of experts sends other rows to each expert at every call.
@@ -37,6 +38,6 @@ def compiled(family: str, kernel: Kernel) -> float:
     """Compare the compiled stack, which is one graph, with the eager one."""
     model, ids = tiny(family, torch.float32), random_ids(2, 13)
     torch._dynamo.reset()
-    x_BLD, ctx = model.prepare(ids, kernel=kernel)
+    x_BLD, ctx = model.prepare(ids, execution=Execution(kernel))
     found = torch.compile(model.stack, fullgraph=True)(x_BLD, ctx)
-    return deviation(found, model.stack(*model.prepare(ids, kernel=eager)))
+    return deviation(found, model.stack(*model.prepare(ids, execution=Execution(eager))))

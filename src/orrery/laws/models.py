@@ -25,7 +25,7 @@ from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.cache.kinds import cache_for
 from orrery.nn.cache.rows import RowCache
-from orrery.nn.context import Context
+from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
 from orrery.nn.inputs import Images
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.spec import Value, traverse
@@ -62,8 +62,8 @@ class TargetModel(nn.Module):
 
     def prepare(self, ids: Int[Tensor, "B L"], **call: Any) -> tuple[Tensor, Context]:
         """Read the source and embed the target."""
-        shared = {name: call[name] for name in ("kernel", "taps") if name in call}
-        return self.model.prepare(ids, self._read(len(ids), **shared), **call)
+        read = self._read(len(ids), call.get("execution", DEFAULT_EXECUTION))
+        return self.model.prepare(ids, read, **call)
 
     def hidden(self, ids: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L D"]:
         """Return the decoder's final stream."""
@@ -73,9 +73,11 @@ class TargetModel(nn.Module):
         """Return the logits of every next target token."""
         return self.model.logits(self._sources(len(ids)), ids, **call)
 
-    def forward(self, batch: Batch, heads: Heads | None = None, **call: Any) -> dict[str, Any]:
+    def forward(
+        self, batch: Batch, heads: Heads | None = None, execution: Execution = DEFAULT_EXECUTION
+    ) -> dict[str, Any]:
         """Return what the heads make of the targets."""
-        return self.model({**batch, self.field: self._sources(len(batch["ids"]))}, heads, **call)
+        return self.model({**batch, self.field: self._sources(len(batch["ids"]))}, heads, execution)
 
     def start(
         self,
@@ -100,8 +102,8 @@ class TargetModel(nn.Module):
         """Write N more target tokens a row."""
         return self.model.step(tokens, session, lengths)
 
-    def _read(self, rows: int, **call: Any) -> Read:
-        return self.model.read(self._sources(rows), **call)
+    def _read(self, rows: int, execution: Execution = DEFAULT_EXECUTION) -> Read:
+        return self.model.read(self._sources(rows), execution=execution)
 
     def _sources(self, rows: int) -> Tensor:
         return self.source.expand(rows, *self.source.shape[1:])

@@ -18,7 +18,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache.contract import UNCACHED, Cache
 from orrery.nn.cache.kinds import cache_for
 from orrery.nn.cache.rows import RowCache
-from orrery.nn.context import Context, Taps
+from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import Headless, LanguageModelHead
 from orrery.nn.masks import Need
@@ -80,10 +80,7 @@ class Decoder(Model):
         documents: Int[Tensor, "B L"] | None = None,
         prefix: Int[Tensor, "B *L"] | None = None,
         cache: Cache = UNCACHED,
-        kernel: Kernel | None = None,
-        scan: str | None = None,
-        losses: list[Tensor] | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the tokens and bind everything that varies per call; always eager.
 
@@ -95,10 +92,7 @@ class Decoder(Model):
             documents: of each token in a packed row; -1 for padding.
             prefix: the length of each row's prefix, where a mask has one; by token (of its document) in packed rows.
             cache: keys and values of earlier calls.
-            kernel: the attention kernel; by default the model's own, ``model.kernel``.
-            scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
-            losses: where auxiliary losses (load balance) are appended.
-            taps: a recorder.
+            execution: how the call is computed.
         """
         at = placed(
             self.stack,
@@ -117,18 +111,13 @@ class Decoder(Model):
             whole=at.whole,
             counts=at.counts,
             cache=cache,
-            kernel=kernel or self.kernel,
-            scan=scan or self.scan,
-            losses=losses,
-            taps=taps,
+            execution=execution.by_default(self.kernel, self.scan),
         )
 
-    def stream(
-        self, batch: Batch, *, kernel: Kernel | None, scan: str | None, losses: list[Tensor] | None, taps: Taps | None
-    ) -> Float[Tensor, "B L D"]:
+    def stream(self, batch: Batch, execution: Execution) -> Float[Tensor, "B L D"]:
         """Return the final stream of the tokens."""
         how: dict[str, Any] = {name: batch[name] for name in self.how if name in batch}
-        return self.stack(*self.prepare(batch["ids"], kernel=kernel, scan=scan, losses=losses, taps=taps, **how))
+        return self.stack(*self.prepare(batch["ids"], execution=execution, **how))
 
     def start(
         self,
@@ -138,8 +127,7 @@ class Decoder(Model):
         *,
         prefix: Numbers | None = None,
         cache: RowCache | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> tuple[Float[Tensor, "B V"], DecodingSession]:
         """Read the prompts (right-padded rows); return the logits after each row's last token, and the session.
 
@@ -157,16 +145,14 @@ class Decoder(Model):
         begun = None if prefix is None else on_host(prefix, "prefix")
         cache = cache_for(self.stack.masks, rows, capacity, source.device) if cache is None else unused(cache, rows)
         session = DecodingSession(cache, prefix=begun)
-        x_BLD = self._write(
-            source, session, lengths=None if lengths is None else last, prefix=begun, kernel=kernel, taps=taps
-        )
+        counts = None if lengths is None else last
+        x_BLD = self._write(source, session, counts, execution, prefix=begun)
         x_BD = (
             x_BLD[:, -1]
             if lengths is None
             else x_BLD[torch.arange(rows, device=source.device), on_device(last, source.device) - 1]
         )
-        logits_BV = self.head(x_BD)
-        return logits_BV if taps is None else taps("logits", logits_BV), session
+        return execution.tap("logits", self.head(x_BD)), session
 
     def step(
         self,
@@ -174,8 +160,7 @@ class Decoder(Model):
         session: DecodingSession,
         lengths: Numbers | None = None,
         *,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> Float[Tensor, "B N V"]:
         """Write N more tokens a row into the session, in place, and return the logits after each.
 
@@ -183,12 +168,16 @@ class Decoder(Model):
             UsageError: the session is over, or a row is full.
         """
         counts = None if lengths is None else on_host(lengths, "lengths")
-        logits_BNV = self.head(self._write(tokens, session, lengths=counts, kernel=kernel, taps=taps))
-        return logits_BNV if taps is None else taps("logits", logits_BNV)
+        return execution.tap("logits", self.head(self._write(tokens, session, counts, execution)))
 
     def _write(
-        self, tokens_BN: Tensor, session: DecodingSession, *, prefix: list[int] | None = None, **call: Any
+        self,
+        tokens_BN: Tensor,
+        session: DecodingSession,
+        lengths: list[int] | None,
+        execution: Execution,
+        prefix: list[int] | None = None,
     ) -> Float[Tensor, "B N D"]:
         with session.writing() as cache:
             at = None if prefix is None else on_device(prefix, tokens_BN.device)
-            return self.stack(*self.prepare(tokens_BN, prefix=at, cache=cache, **call))
+            return self.stack(*self.prepare(tokens_BN, lengths=lengths, prefix=at, cache=cache, execution=execution))

@@ -15,7 +15,7 @@ from orrery.models.model import Model, ModelSpec, build_heads, tie
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache.contract import UNCACHED
-from orrery.nn.context import Context, Taps
+from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
 from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
@@ -96,10 +96,7 @@ class Encoder(Model):
         documents: Int[Tensor, "B L"] | None = None,
         prefix: Int[Tensor, "B *L"] | None = None,
         segments: Int[Tensor, "B L"] | None = None,
-        kernel: Kernel | None = None,
-        scan: str | None = None,
-        losses: list[Tensor] | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the inputs and bind everything that varies per call; always eager.
 
@@ -110,10 +107,7 @@ class Encoder(Model):
             documents: of each token in a packed row; -1 for padding.
             prefix: as in a decoder, where a mask has one.
             segments: of each token, where the model has segments; by default the first.
-            kernel: the attention kernel; by default the model's own, ``model.kernel``.
-            scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
-            losses: where auxiliary losses (load balance) are appended.
-            taps: a recorder.
+            execution: how the call is computed.
         """
         x_BLD = self.embed(inputs, segments)
         at = placed(self.stack, x_BLD, real=real, positions=positions, documents=documents, prefix=prefix)
@@ -123,27 +117,21 @@ class Encoder(Model):
             at.real,
             whole=at.whole,
             cache=UNCACHED,
-            kernel=kernel or self.kernel,
-            scan=scan or self.scan,
-            losses=losses,
-            taps=taps,
+            execution=execution.by_default(self.kernel, self.scan),
         )
 
-    def stream(
-        self, batch: Batch, *, kernel: Kernel | None, scan: str | None, losses: list[Tensor] | None, taps: Taps | None
-    ) -> Float[Tensor, "B L D"]:
+    def stream(self, batch: Batch, execution: Execution) -> Float[Tensor, "B L D"]:
         """Return the final stream of the tokens or images."""
         (read,) = self.spec.inputs
         how = {name: batch[name] for name in self.how if name in batch}
-        return self.stack(*self.prepare(batch[read], kernel=kernel, scan=scan, losses=losses, taps=taps, **how))
+        return self.stack(*self.prepare(batch[read], execution=execution, **how))
 
     def read(
         self,
         source: Given,
         *,
         real: Bool[Tensor, "B S"] | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> Memory:
         """Return the final stream as the memory of a decoder, and which of its places are real; ``None`` is all.
 
@@ -152,7 +140,7 @@ class Encoder(Model):
         """
         spec: Any = self.spec
         spec.embed.input.check_padding(real)
-        return self.stack(*self.prepare(source, real=real, kernel=kernel, taps=taps)), real
+        return self.stack(*self.prepare(source, real=real, execution=execution)), real
 
     def stand_before(self, decoder: Stack) -> None:
         """Take a name of its own in traces, beside the stack that answers."""

@@ -19,7 +19,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache.contract import UNCACHED, Cache
 from orrery.nn.cache.kinds import cache_for
 from orrery.nn.cache.rows import RowCache
-from orrery.nn.context import Context, Taps
+from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
@@ -112,11 +112,12 @@ class EncoderDecoder(Model):
         source: Tensor,
         *,
         real: Bool[Tensor, "B S"] | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> Read:
         """Read the sources; ``real`` says which of their tokens are no padding, which may stand on either side."""
-        memory_BSM, seen_BS = self.reader.read(source, real=real, kernel=kernel or self.kernel, taps=taps)
+        memory_BSM, seen_BS = self.reader.read(
+            source, real=real, execution=execution.by_default(self.kernel, self.scan)
+        )
         return Read(self.projection(memory_BSM), seen_BS)
 
     def prepare(
@@ -129,10 +130,7 @@ class EncoderDecoder(Model):
         positions: Int[Tensor, "#B L"] | None = None,
         prefix: Int[Tensor, "B *L"] | None = None,
         cache: Cache = UNCACHED,
-        kernel: Kernel | None = None,
-        scan: str | None = None,
-        losses: list[Tensor] | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the target's tokens and bind everything that varies per call; always eager.
 
@@ -144,10 +142,7 @@ class EncoderDecoder(Model):
             positions: of each token, rising; by default counted from the real ones, or from the cache.
             prefix: the length of each target's prefix, where a mask has one.
             cache: keys and values of earlier calls.
-            kernel: the attention kernel; by default the model's own, ``model.kernel``.
-            scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
-            losses: where auxiliary losses (load balance) are appended.
-            taps: a recorder.
+            execution: how the call is computed.
         """
         at = placed(
             self.decoder, target_BL, real=real, lengths=lengths, positions=positions, prefix=prefix, cache=cache
@@ -159,24 +154,17 @@ class EncoderDecoder(Model):
             whole=at.whole,
             counts=at.counts,
             cache=cache,
-            kernel=kernel or self.kernel,
-            scan=scan or self.scan,
-            losses=losses,
-            taps=taps,
+            execution=execution.by_default(self.kernel, self.scan),
             memory=read.memory_BSD,
             memory_mask=read.mask,
         )
 
-    def stream(
-        self, batch: Batch, *, kernel: Kernel | None, scan: str | None, losses: list[Tensor] | None, taps: Taps | None
-    ) -> Float[Tensor, "B L D"]:
+    def stream(self, batch: Batch, execution: Execution) -> Float[Tensor, "B L D"]:
         """Return the decoder's final stream; ``source_real`` is ``real`` for the source."""
         source = next(iter(self.spec.inputs))
-        read = self.read(batch[source], real=batch.get("source_real"), kernel=kernel, taps=taps)
+        read = self.read(batch[source], real=batch.get("source_real"), execution=execution)
         how: dict[str, Any] = {name: batch[name] for name in ("real", "positions", "prefix") if name in batch}
-        return self.decoder(
-            *self.prepare(batch["ids"], read, kernel=kernel, scan=scan, losses=losses, taps=taps, **how)
-        )
+        return self.decoder(*self.prepare(batch["ids"], read, execution=execution, **how))
 
     def start(
         self,
@@ -186,8 +174,7 @@ class EncoderDecoder(Model):
         *,
         prompt: Int[Tensor, "B N"] | None = None,
         cache: RowCache | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> tuple[Float[Tensor, "B V"], DecodingSession]:
         """Read the sources (right-padded rows); return the logits after the start token or ``prompt``, and the session.
 
@@ -199,11 +186,11 @@ class EncoderDecoder(Model):
         real = None if lengths is None else real_of(source, on_host(lengths, "lengths"))
         rows, masks = len(source), self.decoder.masks
         cache = cache_for(masks, rows, capacity, source.device) if cache is None else unused(cache, rows)
-        session = DecodingSession(cache, self.read(source, real=real, kernel=kernel, taps=taps))
+        session = DecodingSession(cache, self.read(source, real=real, execution=execution))
         if prompt is None:
             check_start(self.spec.start, self.target.token.num_embeddings)
             prompt = torch.full((rows, 1), self.spec.start, dtype=torch.long, device=source.device)
-        return self.step(prompt, session, kernel=kernel, taps=taps)[:, -1], session
+        return self.step(prompt, session, execution=execution)[:, -1], session
 
     def step(
         self,
@@ -211,8 +198,7 @@ class EncoderDecoder(Model):
         session: DecodingSession,
         lengths: Numbers | None = None,
         *,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> Float[Tensor, "B N V"]:
         """Write N more target tokens a row into the session, in place, and return the logits after each.
 
@@ -221,6 +207,6 @@ class EncoderDecoder(Model):
         """
         counts = None if lengths is None else on_host(lengths, "lengths")
         with session.writing() as cache:
-            call = self.prepare(tokens, session.read, lengths=counts, cache=cache, kernel=kernel, taps=taps)
+            call = self.prepare(tokens, session.read, lengths=counts, cache=cache, execution=execution)
             logits_BNV = self.head(self.decoder(*call))
-        return logits_BNV if taps is None else taps("logits", logits_BNV)
+        return execution.tap("logits", logits_BNV)

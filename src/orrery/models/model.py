@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.models.inputs import HOW, Batch, Inputs
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.context import Taps
+from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
 from orrery.nn.masks import Need
@@ -191,20 +191,14 @@ class Model(nn.Module, ABC):
         return next((re.sub(old, new, name) for old, new in cls.renamed.items() if re.search(old, name)), name)
 
     @abstractmethod
-    def stream(
-        self, batch: Batch, *, kernel: Kernel | None, scan: str | None, losses: list[Tensor] | None, taps: Taps | None
-    ) -> Float[Tensor, "B L D"]:
+    def stream(self, batch: Batch, execution: Execution) -> Float[Tensor, "B L D"]:
         """Return the final stream of a batch."""
 
     def forward(
         self,
         batch: Batch,
         heads: Heads | None = None,
-        *,
-        kernel: Kernel | None = None,
-        scan: str | None = None,
-        losses: list[Tensor] | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> dict[str, Any]:
         """Return what each asked head makes of a batch, by the head's name.
 
@@ -214,21 +208,20 @@ class Model(nn.Module, ABC):
                 ``segments``. Other fields, such as an objective's targets, are left alone.
             heads: names of heads, or by name a function that is called inside with the head, the final stream and
                 which tokens are real; ``hidden`` is the stream itself. By default the main head.
-            kernel: the attention kernel; by default the model's own, ``model.kernel``.
-            scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
-            losses: where auxiliary losses (load balance) are appended.
-            taps: a recorder.
+            execution: how the call is computed.
 
         Raises:
             UsageError: a head that the model lacks, or a batch without what it reads or with what it cannot follow.
         """
         asked = self._asked(heads)
         self._check(batch)
-        x_BLD = self.stream(batch, kernel=kernel, scan=scan, losses=losses, taps=taps)
+        x_BLD = self.stream(batch, execution)
         known = {**self.named_heads, HIDDEN: _STREAM}
         real_BL = self.spec.counted(batch)
         found = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
-        return found if taps is None else {name: self._shown(taps, name, value) for name, value in found.items()}
+        if execution.taps is None:
+            return found
+        return {name: self._shown(execution, name, value) for name, value in found.items()}
 
     def logits(self, *inputs: Tensor, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
         """Return the answer of one head, the main one by default.
@@ -236,7 +229,7 @@ class Model(nn.Module, ABC):
         Args:
             inputs: what the model reads, in the order of ``spec.inputs``.
             head: its name.
-            call: other fields of the batch, and ``kernel``, ``scan``, ``losses`` and ``taps``.
+            call: other fields of the batch, and those of ``Execution``.
 
         Raises:
             UsageError: as in a call of the model, or there are not as many inputs as the model reads.
@@ -255,7 +248,7 @@ class Model(nn.Module, ABC):
             raise UsageError(message, "give one tensor for each")
         fields = {name: value for name, value in call.items() if name in HOW and value is not None}
         others = {name: value for name, value in call.items() if name not in HOW}
-        return self({**dict(zip(names, inputs, strict=True)), **fields}, heads, **others)
+        return self({**dict(zip(names, inputs, strict=True)), **fields}, heads, Execution(**others))
 
     def _asked(self, heads: Heads | None) -> Mapping[str, Answer]:
         """Return the asked heads with what is done with each."""
@@ -282,9 +275,9 @@ class Model(nn.Module, ABC):
         if beyond := [word for word in HOW if word in batch and word not in self.how]:
             raise UsageError(f"{name} cannot follow {', '.join(beyond)}", f"leave {' and '.join(beyond)} out")
 
-    def _shown(self, taps: Taps, name: str, value: Any) -> Any:
+    def _shown(self, execution: Execution, name: str, value: Any) -> Any:
         """Show what a head gave: ``logits`` of the main one, the others under their names."""
         main = self.spec.head_names[:1]
         if name == HIDDEN or not isinstance(value, Tensor):
             return value
-        return taps("logits" if name in main else name, value)
+        return execution.tap("logits" if name in main else name, value)

@@ -6,8 +6,7 @@ from torch import Tensor, nn
 
 from orrery.models.encoder import Memory
 from orrery.models.inputs import Inputs
-from orrery.nn.attention.kernels import Kernel
-from orrery.nn.context import Taps
+from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
@@ -55,13 +54,11 @@ class RecurrentEncoder(nn.Module):
         source: Int[Tensor, "B S"],
         *,
         real: Bool[Tensor, "B S"] | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
+        execution: Execution = DEFAULT_EXECUTION,
     ) -> Memory:
         """Run the recurrence over the sources; padding may stand on either side."""
         if real is None:
             real = torch.ones_like(source, dtype=torch.bool)
-        x_BSD = self.enter(self.embed(source))
-        x_BSD = x_BSD if taps is None else taps("encoder.looked_up", x_BSD)
+        x_BSD = execution.tap("encoder.looked_up", self.enter(self.embed(source)))
         memory, seen = self.recurrence(x_BSD, real)
-        return memory if taps is None else taps("encoder.memory", memory), seen
+        return execution.tap("encoder.memory", memory), seen

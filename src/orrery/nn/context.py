@@ -1,6 +1,7 @@
 """Context: everything that varies from call to call, in one frozen argument.
 
 Modules hold parameters; calls hold state. A module that needs positions, a mask, the cache or a tap asks the context.
+``Execution`` is the part of it that a caller of a model chooses.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,6 +33,35 @@ class EditingTaps(Taps, Protocol):
     def edit_in_time(self, key: str) -> Callable[[Tensor], Tensor] | None:
         """Hand the edit of ``key`` over to its owner, if there is one; what is then shown is already edited."""
         ...
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a call of a model is computed; none of it changes what is computed, but an edit of a recorder.
+
+    Attributes:
+        kernel: the attention kernel; by default the model's own, ``model.kernel``.
+        scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
+        losses: where auxiliary losses (load balance) are appended; ``None`` drops them.
+        taps: a recorder.
+    """
+
+    kernel: Kernel | None = None
+    scan: str | None = None
+    losses: list[Tensor] | None = None
+    taps: Taps | None = None
+
+    def by_default(self, kernel: Kernel, scan: str | None) -> "Execution":
+        """Return the same with a model's own kernel and form where none is named."""
+        return Execution(self.kernel or kernel, self.scan or scan, self.losses, self.taps)
+
+    def tap(self, key: str, value: Tensor) -> Tensor:
+        """Show a value that no brick makes to the recorder."""
+        return value if self.taps is None else self.taps(key, value)
+
+
+DEFAULT_EXECUTION = Execution()
+"""The model's own kernel and form; auxiliary losses are dropped, and nobody looks."""
 
 
 @dataclass(frozen=True)

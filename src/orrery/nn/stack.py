@@ -7,10 +7,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
 from orrery.nn.cache.contract import Cache, Layer
-from orrery.nn.context import Context, Taps
+from orrery.nn.context import Context, Execution
 from orrery.nn.masks import (
     NEWEST,
     WHOLE,
@@ -99,19 +98,18 @@ class Stack(nn.Module):
         whole: bool,
         counts: Sequence[int] | None = None,
         cache: Cache,
-        kernel: Kernel,
-        taps: Taps | None,
-        scan: str | None = None,
+        execution: Execution,
         memory: Tensor | None = None,
         memory_mask: BoundMask | None = None,
-        losses: list[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "B L D2"], Context]:
         """Reserve the cache's slots, bind positions and masks, and bring embeddings to the first block; always eager.
 
         ``whole`` says that the rows are unpadded, unpacked and complete: a plain mask then needs no matrix.
         ``counts`` are the real tokens of each row, padded on the right, in numbers that the host knows.
+        ``execution`` names a kernel.
         ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
         """
+        assert execution.kernel is not None
         keys = cache.reserve(places, real_BL, self.masks, counts)
         length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
         call = Call(places, keys, length, x_BLD.dtype).behind(self.learned_places)
@@ -124,12 +122,12 @@ class Stack(nn.Module):
             masks=self.bind_masks(places, keys, cache, whole),
             segments={name: bind_past(places, keys[name], real_BL, counts) for name in self.pasts},
             cache=cache,
-            kernel=kernel,
-            scan=scan,
+            kernel=execution.kernel,
+            scan=execution.scan,
             memory=memory,
             memory_mask=memory_mask,
-            losses=losses,
-            taps=taps,
+            losses=execution.losses,
+            taps=execution.taps,
         )
         x_BLD = ctx.tap(self, "looked_up", self.enter(x_BLD))
         for position in positions.values():

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.objectives._heads import NeededHead
 from orrery.schema.registry import Registry
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from orrery.models.inputs import Batch
     from orrery.models.model import ModelSpec
@@ -36,6 +35,7 @@ class Term:
 class Objective(ABC):
     """A way to learn: from a batch and a model to the terms of a loss.
 
+    What only some need - a head, modules of their own, other models, rollouts - are the protocols of ``_contracts.py``.
     One file each, ``objectives/NAME.py``; a program defines its own and makes it known with ``register``. The keywords
     of its constructor are the fields of its settings. Torch is imported where it is used, so that a recipe is read
     without it.
@@ -68,74 +68,11 @@ class Objective(ABC):
         """
         return [{"kind": name} for name in cls.metrics]
 
-    def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
-        """Return the head that it trains where the model may lack it; nothing where it trains the model's own.
-
-        Called once, before ``bind``. A model without it gets the one that its family publishes, else a new one beside
-        its own.
-
-        Args:
-            labels: how often each label of the data occurs, in the order of their numbers.
-        """
-        return None
-
-    def config(self, tokenizer: "Tokenizer | None") -> dict[str, Any]:
-        """Return what the objective decides of a new model's configuration, in Hugging Face's names: nothing."""
-        return {}
-
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:  # noqa: B027 - many need nothing of them
         """Take what it needs of model and tokenizer, once before the run, and refuse a model that cannot learn this.
 
         Raises:
             UsageError: the model lacks what this objective needs.
-        """
-
-    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
-        """Return the names of the model's heads that it trains: the main one."""
-        return spec.head_names[:1]
-
-    def reads(self) -> "Mapping[str, str]":
-        """Return other models that it learns from, a path each by name, such as a teacher: none.
-
-        They are read once before ``modules``, and given to ``take``.
-        """
-        return {}
-
-    def take(self, models: "Mapping[str, nn.Module]") -> None:  # noqa: B027 - most read none
-        """Take the models that it reads, by name.
-
-        Raises:
-            UsageError: one does not fit the model that is trained.
-        """
-
-    def modules(self, model: "nn.Module") -> Mapping[str, "nn.Module"]:
-        """Make the modules that the objective owns, keep them, and return them by name: it has none.
-
-        Called once, with the model as the run begins: a frozen copy of it, a value head. They are saved and resumed
-        with the run beside the model; those of their parameters that need a gradient are trained with it.
-        """
-        return {}
-
-    def observe(self, model: Any, batch: "Batch") -> "Mapping[str, Tensor]":
-        """Return what is to be known of some rows that the model has written, as it was then: nothing.
-
-        Asked once of each row of a rollout, without gradients, in the pieces in which its first steps are computed; the
-        fields are in every batch that is taken of it.
-        """
-        return {}
-
-    def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
-        """Return what is computed once over all rows of a rollout from what was observed, such as advantages: nothing.
-
-        What it changes in the modules that the objective owns is saved with the run.
-        """
-        return {}
-
-    def check(self) -> None:  # noqa: B027 - most own nothing that must stay as it is
-        """Look whether what must not change has not; called before each checkpoint.
-
-        Raises:
-            RunError: it has; nothing is saved.
         """
 
     def prepare(self, batch: "Batch", rng: "torch.Generator") -> "Batch":

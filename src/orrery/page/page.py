@@ -108,7 +108,7 @@ def _run(subject: Subject, clean: Subject | None = None) -> Mapping[str, Any]:
 
 def _named(lm: LanguageModel) -> Mapping[str, str]:
     """Return how a file says to load the model: by its name, since it may be read on another machine."""
-    return {"load": f"orrery.load({lm._stored.name!r})"}
+    return {"load": f"orrery.load({lm.stored.name!r})"}
 
 
 def _payloads(subject: Subject) -> dict[str, str]:

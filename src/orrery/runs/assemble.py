@@ -20,6 +20,7 @@ from orrery.families import is_row_decoder, load_family
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
+from orrery.objectives._contracts import decided_config, give_models, needed_head, own_modules
 from orrery.recipes.config import Recipe
 from orrery.rewards import REWARDS, RewardSettings
 from orrery.runs.adapt import adapter_of
@@ -59,12 +60,12 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     needed = source.needs_tokenizer or recipe.tokenizer is not None
     chat = source.chat({} if base is None else base.stored.chat)
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base, chat) if needed else None
-    known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **objective.config(tokenizer)}
+    known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **decided_config(objective, tokenizer)}
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
     if base is not None and tokenizer is not None and more:
         config = with_room(base, config, tokenizer)
     family = recipe.model.family if base is None else base.stored.family
-    found = settle(recipe.model, base, config, objective.needed_head(source.labels))
+    found = settle(recipe.model, base, config, needed_head(objective, source.labels))
     settled, tokenizer = padded(found, family, tokenizer)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
     spec = with_unit(spec, settled.head, source.targets)
@@ -169,10 +170,10 @@ def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.
     Raises:
         UsageError: one is no module.
     """
-    objective.take({name: read(path).model for name, path in objective.reads().items()})
+    give_models(objective, lambda path: read(path).model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "objective"))
-        found = objective.modules(model)
+        found = own_modules(objective, model)
     if wrong := [name for name, module in found.items() if not isinstance(module, nn.Module)]:
         message = f"the objective {label_of(type(objective))}: modules() returns {wrong[0]!r}, which is no module"
         raise UsageError(message, "return torch modules by name")

@@ -24,6 +24,7 @@ from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.inputs import Tokens
 from orrery.nn.spec import from_json
 from orrery.objectives import Objective
+from orrery.objectives._contracts import trained_heads
 from orrery.recipes.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.runs.adapt import adapt, adapter_of
 from orrery.runs.begin import Base, freeze, take_weights, with_heads
@@ -214,7 +215,7 @@ def prepared(
     if base is not None and tokenizer is not None and rows is not None:
         refuse_frozen(model, base, rows)
         notes += growth_note(base, tokenizer)
-    kind, trained = name_of(recipe.objective_class), objective.heads(model.spec)
+    kind, trained = name_of(recipe.objective_class), trained_heads(objective, model.spec)
     notes += [
         f"head {name}: new, and the objective {kind} does not train it"
         for name in recipe.model.heads

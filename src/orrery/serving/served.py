@@ -15,7 +15,7 @@ from orrery.errors import OrreryError, UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import writer
 from orrery.generation.engine import Engine
-from orrery.generation.forms_apart import FormsOfVocabularies
+from orrery.generation.forms import FormsOfVocabularies
 from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin
 from orrery.generation.requests import Request
@@ -104,7 +104,7 @@ class Served:
         adapters: RowAdapters | None = None,
     ) -> None:
         self.lm, self.settings = lm, settings
-        self.name = name or lm._stored.name
+        self.name = name or lm.stored.name
         self.created = int(time.time())
         self.metrics, self.loop_calls = Metrics(), LoopCalls()
         self.responses, self.kept = Responses(), KeptResponses()
@@ -129,7 +129,7 @@ class Served:
     @property
     def stored(self) -> Stored:
         """The model's parts as they were read."""
-        return self.lm._stored
+        return self.lm.stored
 
     @property
     def failed(self) -> BaseException | None:
@@ -302,7 +302,7 @@ def _engine_of(lm: LanguageModel, settings: ServerSettings, adapters: RowAdapter
     if not lm.model.spec.writes:
         return None
     engine = Engine(
-        writer(lm._stored),
+        writer(lm.stored),
         lm.tokenizer,
         lm.context,
         most_rows=settings.most_rows,

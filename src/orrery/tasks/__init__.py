@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
+    from orrery.tasks._no_text import NO_TEXT
     from orrery.tasks._task import TASKS, Learned, Task, register
     from orrery.tasks.finetuning.findings import Findings, Mistake
     from orrery.tasks.pipelines import Pipeline, PipelineSettings, Row, pipeline
-
-NO_TEXT = "(no text)"
-"""In the place of an answer to an input that has nothing to be answered."""
 
 __all__ = [
     "NO_TEXT", "TASKS", "Findings", "Learned", "Mistake", "Pipeline", "PipelineSettings", "Row", "Task", "pipeline",
@@ -21,6 +19,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
+        "_no_text": ["NO_TEXT"],
         "_task": ["TASKS", "Learned", "Task", "register"],
         "finetuning.findings": ["Findings", "Mistake"],
         "pipelines": ["Pipeline", "PipelineSettings", "Row", "pipeline"],

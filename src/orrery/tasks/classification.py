@@ -8,11 +8,12 @@ from orrery.nn.heads import SequenceHead
 from orrery.schema.numbers import Positive
 from orrery.scores import calibration, classification
 from orrery.scores.classification import accuracy
-from orrery.tasks import NO_TEXT, pipeline
+from orrery.tasks._no_text import NO_TEXT
 from orrery.tasks._task import Learned, register
 from orrery.tasks.finetuning._counting import NaiveBayes, most_frequent
 from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
 from orrery.tasks.pipelines._heads import Scores, head_of, names_of, sigmoid, softmax, wide
+from orrery.tasks.pipelines._make import pipeline
 from orrery.tasks.pipelines._pipeline import (
     Pipeline,
     PipelineSettings,

@@ -133,5 +133,5 @@ def with_chat(begun: "LanguageModel", lm: "LanguageModel") -> "LanguageModel":
 
     from orrery.language_model.model import LanguageModel
 
-    stored = begun._stored
-    return begun if stored.chat else LanguageModel(replace(stored, chat=lm._stored.chat))
+    stored = begun.stored
+    return begun if stored.chat else LanguageModel(replace(stored, chat=lm.stored.chat))

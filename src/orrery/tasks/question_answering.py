@@ -11,10 +11,11 @@ from orrery.errors import UsageError
 from orrery.nn.heads import TokenHead
 from orrery.schema.numbers import Count, Positive
 from orrery.scores import answers
-from orrery.tasks import NO_TEXT, pipeline
+from orrery.tasks._no_text import NO_TEXT
 from orrery.tasks._task import Learned, register
 from orrery.tasks.finetuning.findings import Findings, Mistake
 from orrery.tasks.pipelines._heads import Scores, head_of, wide
+from orrery.tasks.pipelines._make import pipeline
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, field_of, refuse_other_fields
 from orrery.tasks.pipelines._rows import Row, ask, room_of, row
 from orrery.tasks.pipelines._spans import FoundSpan, best_spans, ends_of

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from orrery.scores import regression
-from orrery.tasks import pipeline
 from orrery.tasks._task import Learned, register
 from orrery.tasks.classification import BATCH, Classification, inputs
 from orrery.tasks.finetuning.findings import Findings, Mistake
+from orrery.tasks.pipelines._make import pipeline
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel

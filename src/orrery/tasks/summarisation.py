@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from orrery.scores.rouge import corpus_rouge, rouge
-from orrery.tasks import NO_TEXT
+from orrery.tasks._no_text import NO_TEXT
 from orrery.tasks._task import register
 from orrery.tasks.finetuning._counting import MostSimilar
 from orrery.tasks.finetuning._writing import WritesFromSource, answers, longest_target, references

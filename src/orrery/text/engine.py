@@ -26,16 +26,12 @@ class Engine(ABC):
     """Text to ids and back, without any check of what is given."""
 
     @abstractmethod
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text whose control tokens are only text."""
-
-    @abstractmethod
     def encode_control(self, text: str) -> list[int]:
         """Return the ids of a text whose control tokens are control tokens."""
 
     @abstractmethod
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each text, as `encode` does."""
+        """Return the ids of each text, whose control tokens are only text."""
 
     @abstractmethod
     def begin(self) -> Stream | None:
@@ -43,7 +39,7 @@ class Engine(ABC):
 
     @abstractmethod
     def spans(self, text: str) -> list[Span]:
-        """Return the ids as `encode` does, and where each stands."""
+        """Return the ids as `encode_batch` does, and where each stands."""
 
     @abstractmethod
     def word_numbers(self, text: str) -> list[int | None]:
@@ -86,10 +82,6 @@ class _Library(Engine):
     def __init__(self, content: str, library: tokenizers.Tokenizer) -> None:
         self._content = content
         self._library = library
-
-    def encode(self, text: str) -> list[int]:
-        with panics_told():
-            return self._library.encode(text, add_special_tokens=False).ids
 
     def encode_control(self, text: str) -> list[int]:
         with panics_told():
@@ -137,9 +129,6 @@ class _SentencePiece(Engine):
         self._added: dict[str, int] = {token["content"]: token["id"] for token in definition.get("added_tokens") or []}
         self._special = frozenset(self._added.values())
 
-    def encode(self, text: str) -> list[int]:
-        return self._codec.encode(text)
-
     def encode_control(self, text: str) -> list[int]:
         ids: list[int] = []
         for part in self._marks.split(text) if self._added else [text]:
@@ -147,7 +136,7 @@ class _SentencePiece(Engine):
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        return list(map(self.encode, texts))
+        return [self._codec.encode(text) for text in texts]
 
     def begin(self) -> Stream:
         return self._codec.begin()

@@ -18,7 +18,7 @@ from orrery.data.sources import AnsweredSource, BatchSource
 from orrery.errors import RunError
 from orrery.kernels.processor import this_processor
 from orrery.models.inputs import Inputs
-from orrery.objectives import Objective
+from orrery.objectives import Objective, _contracts
 from orrery.recipes.config import Recipe
 from orrery.recipes.read import as_yaml, config_hash, plain, refuse_changes
 from orrery.settings import bound_kernel_caches
@@ -321,7 +321,7 @@ class Trainer:
     def _save(self, best: bool) -> None:
         """Write a checkpoint of this step, unless a weight is not finite or what must stay as it was has changed."""
         refuse_bad_weights(self.learner, self.progress.step)
-        self.parts.objective.check()
+        _contracts.check(self.parts.objective)
         if self.ranks.rank == 0:
             self.folder.sync()
             self.store.save(self._checkpoint(), best)

@@ -21,6 +21,7 @@ from orrery.generation.samplers import sampler
 from orrery.kernels.readiness import ready
 from orrery.models.inputs import Batch
 from orrery.objectives import Objective
+from orrery.objectives._contracts import credited, observed
 from orrery.rewards import Reward
 from orrery.settings import step_kernel
 from orrery.text.tokenizer import Tokenizer
@@ -142,10 +143,10 @@ class ModelWriter:
         with self._writing():
             for piece in step_pieces(rows, size, self.micro_batch, self.ranks.world):
                 with self.precision.context():
-                    own = self.objective.observe(self.model, to_device(take(batch, piece), self.precision.device))
+                    own = observed(self.objective, self.model, to_device(take(batch, piece), self.precision.device))
                 found.append({name: tensor.cpu() for name, tensor in own.items()})
         whole = {**batch, **{name: torch.cat([own[name] for own in found]) for name in found[0]}}
-        return {**whole, **self.objective.credit(whole)}
+        return {**whole, **credited(self.objective, whole)}
 
     def _written(
         self, asked: Sequence[Asked], seeds: Sequence[int], max_new_tokens: int, temperature: float

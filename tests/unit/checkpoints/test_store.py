@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from orrery.checkpoints import disk, manifest
+from orrery.checkpoints.places import place_of
 from orrery.checkpoints.store import MODEL, Checkpoint, CheckpointStore, read_checkpoint
 from orrery.errors import MachineError, ModelFileError
 
@@ -192,3 +193,17 @@ def test_too_little_room_is_seen_before_writing(store: CheckpointStore, monkeypa
     with pytest.raises(MachineError, match="1,000 free"):
         store.save(checkpoint(1))
     assert store.steps() == []
+
+
+def test_two_checkpoints_are_kept_where_nobody_says_how_many(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path / "run")
+    store.open()
+    for step in (1, 2, 3):
+        store.save(checkpoint(step))
+    assert [store.path(step).exists() for step in (1, 2, 3)] == [False, True, True]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "long" * 2000])
+def test_a_name_that_no_file_can_have_does_not_exist(name: str) -> None:
+    with pytest.raises(ModelFileError, match="does not exist"):
+        place_of(name)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orrery.data.corpora import read_corpus, read_pairs, read_rows, read_sentences
 from orrery.data.files import Faults, read_lines
 from orrery.data.formats import ROWS, SUFFIXES, TEXT, WHOLE, format_of
-from orrery.data.readers import tables
+from orrery.data.readers import blocks, tables
 from orrery.errors import DataError, OrreryError, UsageError
 
 
@@ -405,3 +405,11 @@ def test_faults_are_counted_by_file(tmp_path):
 
 def test_format_of_ignores_case_and_compression(tmp_path):
     assert format_of(tmp_path / "A.CSV.GZ") == ".csv"
+
+
+def test_a_sentence_has_at_most_a_hundred_thousand_lines(tmp_path):
+    file = write(tmp_path, "a.bio", b"a\tO\n" * blocks.MOST_LINES + b"\n")
+    assert [len(lines) for lines in blocks.read_blocks(file)] == [100_000]
+    file.write_bytes(b"a\tO\n" * (blocks.MOST_LINES + 1))
+    with pytest.raises(DataError, match="100,000 lines without an empty one"):
+        list(blocks.read_blocks(file))

@@ -185,3 +185,11 @@ def test_verify_finds_an_id_that_changed_into_another_id(tmp_path):
     assert ShardSet.open(tmp_path)[3:5].tolist() == [7, 4]
     with pytest.raises(DataError, match=r"train-00001.tokens: its ids changed"):
         verify(tmp_path)
+
+
+def test_what_is_synced_can_be_read_by_another_program(tmp_path):
+    file = ShardFile(tmp_path / "a.tokens", 50, "00" * 32)
+    file.append(np.arange(7))
+    file.sync()
+    assert (tmp_path / "a.tokens").stat().st_size == HEADER.size + 7 * 2
+    file.close()

@@ -7,6 +7,7 @@ import pytest
 
 from orrery.data.batches.token_windows import IGNORE
 from orrery.data.batches.words import NONE, pieces_of, tokenise_words
+from orrery.data.records import Sentence
 from orrery.data.rows.tagged import read_tagged
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.tagged import TaggedSettings, TaggedSource, rows_of
@@ -151,3 +152,7 @@ def test_batches_have_targets_at_first_tokens_alone(tmp_path):
     kept = sorted(row[row != IGNORE].tolist() for row in batch["targets"])
     assert kept in ([[0], [1, 0]], [[0], [0]], [[1, 0], [1, 0]])
     assert not (batch["targets"] != IGNORE)[~batch["real"]].any()
+
+
+def test_a_sentence_begins_no_document_unless_its_file_says_so():
+    assert not Sentence(1, "a", "a", ("a",)).starts_document

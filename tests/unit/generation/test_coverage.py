@@ -8,6 +8,7 @@ from orrery.generation.beams import LengthPenalty
 from orrery.generation.row import Limits
 from orrery.generation.search import beam_search
 from orrery.nn.attention.kernels import eager
+from orrery.nn.context import Execution
 from tiny_models import smallest
 
 SOURCES = [[5, 9, 31, 8], [7, 12]]
@@ -23,10 +24,11 @@ def coverage(model, source, answer):
             patterns.append(value[0, :, -1].mean(0)[-len(source) :])
         return value
 
+    looking = Execution(eager, taps=keep)
     with torch.no_grad():
-        _, session = model.start(torch.tensor([source]), 24, kernel=eager, taps=keep)
+        _, session = model.start(torch.tensor([source]), 24, execution=looking)
         for token in answer[:-1]:
-            model.step(torch.tensor([[token]]), session, kernel=eager, taps=keep)
+            model.step(torch.tensor([[token]]), session, execution=looking)
     layers = len(patterns) // len(answer)
     looked = torch.stack(patterns).view(len(answer), layers, -1).mean(1).sum(0)
     return float(looked.clamp(1e-9, 1.0).log().sum())

@@ -17,12 +17,13 @@ from torch import Tensor
 
 from orrery.errors import MachineError, UsageError
 from orrery.generation import engine as engines
-from orrery.generation import forms_alone, forms_apart
+from orrery.generation import forms, forms_alone, forms_apart
 from orrery.generation import row as rows
 from orrery.generation.engine import Engine
 from orrery.generation.form_process import BEGINNING
+from orrery.generation.forms import FormsOfVocabularies
 from orrery.generation.forms_alone import FormsAlone
-from orrery.generation.forms_apart import STARTING, FormedApart, FormsApart, FormsOfVocabularies
+from orrery.generation.forms_apart import STARTING, FormedApart, FormsApart
 from orrery.generation.generate import generate
 from orrery.generation.grammar import Form, Formed
 from orrery.generation.guides import Guide
@@ -253,7 +254,7 @@ def test_a_process_that_no_limit_ends_is_ended_by_who_waits(
 
 
 def test_of_many_vocabularies_the_last_have_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms_apart, "VOCABULARIES", 2)
+    monkeypatch.setattr(forms, "VOCABULARIES", 2)
     own = FormsOfVocabularies()
     several = [Vocabulary(SPELLINGS, [END], [END]) for _ in range(3)]
     guides = [own.begin(Form(regex="[ab]{3}"), each)() for each in several]

@@ -9,6 +9,7 @@ from orrery.inspection.definition import Beside
 from orrery.inspection.recorder import Recorder
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.cache.kinds import growing, static
+from orrery.nn.context import Execution
 from tiny_models import randomised
 
 IDS = torch.randint(0, 61, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -27,10 +28,10 @@ def decoded(model, kernel, look=lambda: None):
     begin = {"prompt": IDS[:, :4]} if writes else {}
     source = IDS if writes else IDS[:, :4]
     with torch.no_grad():
-        logits, session = model.start(source, 9, kernel=kernel, taps=recorders[0], **begin)
+        logits, session = model.start(source, 9, execution=Execution(kernel, taps=recorders[0]), **begin)
         found = [logits]
         for (first, last), recorder in zip(((4, 5), (5, 8)), recorders[1:], strict=True):
-            logits = model.step(IDS[:, first:last], session, kernel=kernel, taps=recorder)
+            logits = model.step(IDS[:, first:last], session, execution=Execution(kernel, taps=recorder))
             found.append(logits)
     return found, recorders
 
@@ -71,8 +72,8 @@ def test_what_was_kept_of_a_step_stays_when_the_cache_goes_on(family, cache, mod
     model, recorders = built(family), [Recorder(), Recorder()]
     with mode():
         own = {} if cache is None else {"cache": cache(2, 9)}
-        _, session = model.start(IDS[:, :4], 9, taps=recorders[0], **own)
-        model.step(IDS[:, 4:6], session, taps=recorders[1])
+        _, session = model.start(IDS[:, :4], 9, execution=Execution(taps=recorders[0]), **own)
+        model.step(IDS[:, 4:6], session, execution=Execution(taps=recorders[1]))
         before = [{key: value.clone() for key, value in recorder.values.items()} for recorder in recorders]
         for _ in range(3):
             session = session.truncate([6, 6]) if family == "llama" else session
@@ -103,6 +104,6 @@ def test_the_definition_stands_beside_a_cached_step(family):
         _, session = model.start(IDS if writes else IDS[:, :4], 9)
         mixing = Mixing()
         recorder = Recorder(["*.pattern"], watchers=[mixing])
-        model.step(IDS[:, 4:6], session, kernel=Beside(sdpa, recorder, mixing), taps=recorder)
+        model.step(IDS[:, 4:6], session, execution=Execution(Beside(sdpa, recorder, mixing), taps=recorder))
     assert mixing.worst < 1e-12
     assert recorder.values["blocks.1.attention.pattern"].shape[2] == 2

@@ -67,7 +67,7 @@ def test_the_lines_of_python_do_the_same(model, inside, other):
     names = {"trace": trace, "model": model, "IDS": IDS, "t2": other}
     exec(edits.python_source("trace(model, IDS)", {"other": "t2"}), names)
     assert torch.equal(names["edited"].logits, edits.run().logits)
-    assert names["edited"].call.interventions.plain() == EVERY
+    assert names["edited"].interventions.plain() == EVERY
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_trace_with_edits_of_its_own_keeps_them(model):
     twice = zeroed.edit().scale(STREAM, 2.0)
     assert len(twice.edits) == 2
     torch.testing.assert_close(twice.run()[STREAM], trace(model, IDS)[STREAM], rtol=0, atol=1e-12)
-    assert twice.without(1).edits == zeroed.call.interventions.edits
+    assert twice.without(1).edits == zeroed.interventions.edits
 
 
 def test_hidden_scores_stay_hidden(inside):

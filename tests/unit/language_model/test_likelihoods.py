@@ -96,8 +96,8 @@ def test_what_is_greedy_is_said_so() -> None:
 def test_a_context_too_long_loses_its_beginning() -> None:
     lm = LanguageModel(stored())
     row = tuple(number % 250 for number in range(100))
-    (found,) = likelihoods.likelihoods(lm._stored, [Continuation(row, (7, 8))])
-    (short,) = likelihoods.likelihoods(lm._stored, [Continuation(row[-(CONTEXT - 1) :], (7, 8))])
+    (found,) = likelihoods.likelihoods(lm.stored, [Continuation(row, (7, 8))])
+    (short,) = likelihoods.likelihoods(lm.stored, [Continuation(row[-(CONTEXT - 1) :], (7, 8))])
     assert found.nats == short.nats
     assert (found.cut, short.cut) == (100 + 1 - CONTEXT, 0)
 

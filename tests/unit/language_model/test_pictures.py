@@ -27,20 +27,20 @@ def size_of(lm):
 def test_pixels_are_scaled_to_what_the_model_learned(lm):
     channels, rows, columns = size_of(lm)
     pixels = torch.randint(0, 256, (rows, columns, channels), dtype=torch.uint8)
-    found = images_of(lm._stored, pixels)
+    found = images_of(lm.stored, pixels)
     expected = (pixels.permute(2, 0, 1).double() / 255 - 0.5) / 0.5
     torch.testing.assert_close(found[0].double(), expected, rtol=0, atol=1e-6)
 
 
 def test_every_form_of_an_image_is_the_same_image(lm, tmp_path):
-    expected = images_of(lm._stored, PIXELS)
+    expected = images_of(lm.stored, PIXELS)
     content = write_png(PIXELS.permute(2, 0, 1))
     file = tmp_path / "image.png"
     file.write_bytes(content)
     for given in (PIXELS.numpy(), file, str(file), DATA + base64.b64encode(content).decode()):
-        assert torch.equal(images_of(lm._stored, given), expected)
-    assert torch.equal(images_of(lm._stored, expected), expected)
-    assert torch.equal(images_of(lm._stored, expected[0].numpy()), expected)
+        assert torch.equal(images_of(lm.stored, given), expected)
+    assert torch.equal(images_of(lm.stored, expected), expected)
+    assert torch.equal(images_of(lm.stored, expected[0].numpy()), expected)
     assert torch.equal(lm.trace(file).ids, expected)
 
 
@@ -48,23 +48,23 @@ def test_a_smaller_image_is_the_mean_of_what_it_covers(lm):
     channels, rows, columns = size_of(lm)
     even = torch.full((2 * rows, 3 * columns, channels), 77, dtype=torch.uint8)
     expected = torch.full((1, *size_of(lm)), (77 / 255 - 0.5) / 0.5)
-    torch.testing.assert_close(images_of(lm._stored, even), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(images_of(lm.stored, even), expected, rtol=0, atol=1e-6)
     half = torch.arange(2 * columns, dtype=torch.uint8).expand(2 * rows, -1)[..., None].expand(-1, -1, channels)
-    inner = images_of(lm._stored, half)[0, 0, 1:-1, 1:-1]  # a ramp stays a ramp, away from its ends
+    inner = images_of(lm.stored, half)[0, 0, 1:-1, 1:-1]  # a ramp stays a ramp, away from its ends
     expected = 2 * torch.arange(1, columns - 1) + 0.5
     assert ((inner * 0.5 + 0.5) * 255 - expected).abs().max() <= 0.5 + 1e-4
 
 
 def test_grey_is_every_colour_alike(lm):
-    found = images_of(lm._stored, PIXELS[..., 0])
+    found = images_of(lm.stored, PIXELS[..., 0])
     assert torch.equal(found[:, 0], found[:, 1])
-    assert torch.equal(found[0, 0], images_of(lm._stored, PIXELS)[0, 0])
+    assert torch.equal(found[0, 0], images_of(lm.stored, PIXELS)[0, 0])
 
 
 def test_the_models_own_settings_are_kept(lm, tmp_path):
     told = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.5, 0.6, 0.7], "rescale_factor": 0.01, "resample": 3}
     (tmp_path / SETTINGS).write_text(json.dumps(told))
-    own = replace(lm._stored, folder=tmp_path)
+    own = replace(lm.stored, folder=tmp_path)
     channels, rows, columns = size_of(lm)
     pixels = torch.randint(0, 256, (rows, columns, channels), dtype=torch.uint8)
     expected = (pixels.double() * 0.01 - torch.tensor(told["image_mean"])) / torch.tensor(told["image_std"])
@@ -88,13 +88,13 @@ def test_the_models_own_settings_are_kept(lm, tmp_path):
 )
 def test_what_is_no_image_is_refused(lm, given, error, says):
     with pytest.raises(error, match=says):
-        images_of(lm._stored, given)
+        images_of(lm.stored, given)
 
 
 def test_an_image_is_refused_by_a_model_of_texts(tmp_path):
     lm = language_model_of("gpt2")
     with pytest.raises(UsageError, match="reads tokens"):
-        images_of(lm._stored, PIXELS)
+        images_of(lm.stored, PIXELS)
     for given in (tmp_path / "image.png", np.zeros((2, 2), dtype=np.uint8), torch.zeros(1, 3)):
         with pytest.raises(UsageError, match="a trace of"):
-            LanguageModel(lm._stored).trace(given)
+            LanguageModel(lm.stored).trace(given)

@@ -54,10 +54,10 @@ REFUSED = {
     "stops": (lambda m: m.gpt2.generate("a", stop=["b", 3]), UsageError, "neither a text nor a list", "give stop="),
     "empty": (lambda m: m.letters.generate(""), UsageError, "the text is empty", "at least one character"),
     "empty and written": (
-        lambda m: written.beginning(m.letters._stored), UsageError, "the text is empty", "at least one character",
+        lambda m: written.beginning(m.letters.stored), UsageError, "the text is empty", "at least one character",
     ),
     "nothing before": (
-        lambda m: beginning(m.letters._stored), UsageError, "neither a start nor an end token", "each text a context",
+        lambda m: beginning(m.letters.stored), UsageError, "neither a start nor an end token", "each text a context",
     ),
     "nothing before the gap": (
         lambda m: m.letters.cloze("__ab", ["c"]), UsageError, "nothing stands before the gap", "begin with a word",
@@ -112,7 +112,7 @@ REFUSED = {
         "repetition_penalty, which contrastive search does not know", "remove it there, or draw tokens",
     ),
     "numbers that overflow": (
-        lambda m: refuse_no_number(m.gpt2._stored, float("inf")), RunError, "gives inf though each of its weights",
+        lambda m: refuse_no_number(m.gpt2.stored, float("inf")), RunError, "gives inf though each of its weights",
         'try `dtype="float32"`',
     ),
     "settings of a task": (
@@ -129,7 +129,7 @@ def silent():
 
 def with_penalty(lm):
     """Return the same model with files that ask for a penalty of repetitions."""
-    return replace(lm._stored, generation={"repetition_penalty": 1.3})
+    return replace(lm.stored, generation={"repetition_penalty": 1.3})
 
 
 @pytest.mark.parametrize("case", REFUSED)

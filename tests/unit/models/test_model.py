@@ -11,6 +11,7 @@ from orrery.families import load_family, names
 from orrery.inspection.recorder import Recorder
 from orrery.laws.models import random_ids
 from orrery.models.model import HIDDEN, Model
+from orrery.nn.context import Execution
 from orrery.nn.heads import Last, Pooler, SequenceHead, TokenHead
 from orrery.nn.inputs import Images
 from orrery.nn.spec import from_json, to_json
@@ -68,7 +69,7 @@ def test_a_value_a_reward_and_a_class_beside_the_main_head(family):
     assert torch.equal(model(batch)[main], plain(batch)[main])
     assert from_json(to_json(model.spec)) == model.spec
     recorder = Recorder()
-    model(batch, ["value", main], taps=recorder)
+    model(batch, ["value", main], Execution(taps=recorder))
     assert torch.equal(recorder.values["value"], model(batch, ["value"])["value"])
     assert torch.equal(recorder.values["logits"], model(batch)[main])
 

@@ -8,6 +8,7 @@ from orrery.families import load_family
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import trace
 from orrery.nn.attention.kernels import eager, sdpa
+from orrery.nn.context import Execution
 from tiny_models import randomised
 
 IDS = torch.randint(61, (2, 9), generator=torch.Generator().manual_seed(1))
@@ -144,10 +145,10 @@ def test_an_edit_of_a_gate_acts_on_cached_steps(family):
     model, halve = built(family), {"blocks.*.recurrence.candidate": lambda value, key: value / 2}
     whole = looked(model, halve)["logits"]
     with torch.no_grad():
-        logits, state = model.start(IDS[:, :3], 9, taps=Recorder(edit=halve))
+        logits, state = model.start(IDS[:, :3], 9, execution=Execution(taps=Recorder(edit=halve)))
         found = [logits[:, None]]
         for tokens in (IDS[:, 3:4], IDS[:, 4:9]):
-            logits = model.step(tokens, state, taps=Recorder(edit=halve))
+            logits = model.step(tokens, state, execution=Execution(taps=Recorder(edit=halve)))
             found.append(logits)
     torch.testing.assert_close(torch.cat(found, 1), whole[:, 2:], rtol=0, atol=1e-12)
 

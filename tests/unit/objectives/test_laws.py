@@ -12,6 +12,7 @@ from orrery.data.batches.seeds import derive_seed
 from orrery.data.batches.token_windows import PureSource
 from orrery.models.prefix_mask import with_prefix
 from orrery.objectives import OBJECTIVES
+from orrery.objectives._contracts import own_modules
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
 from orrery.tuning import describe
@@ -54,7 +55,7 @@ def parts(name: str) -> Parts:
     model = (with_prefix(model.spec).build() if name == "prefix" else copy.deepcopy(model)).float()
     objective = bound(name, model, tokenizer, **({"generator": 1 / 3} if name == "replaced_token" else {}))
     torch.manual_seed(1)
-    own, needs = objective.modules(model), objective.needs
+    own, needs = own_modules(objective, model), objective.needs
     held_back = Validation(Rows(tokenizer, needs, 99), 2, objective.evaluated(), inputs=model.spec.inputs)
     source = Rows(tokenizer, needs)
     return Parts(model, objective, source, held_back, describe, modules=own, inputs=model.spec.inputs)

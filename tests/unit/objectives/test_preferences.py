@@ -17,6 +17,7 @@ from orrery.families import answering, load_family
 from orrery.models.initialise import initialise
 from orrery.nn import cross_entropy
 from orrery.objectives import OBJECTIVES
+from orrery.objectives._contracts import own_modules
 from orrery.objectives._preferences import sigmoid_cost
 from orrery.objectives._replies import token_log_probabilities
 from orrery.objectives.orpo import log_odds
@@ -49,7 +50,7 @@ def learner(name: str, **settings: Any) -> tuple[Any, nn.Module]:
     """Return an objective and a model that has learnt something since the reference was made."""
     model = rewarder() if name == "reward" else decoder()
     objective = bound(name, model, tokenizer_of(None), **settings)
-    objective.modules(model)
+    own_modules(objective, model)
     return objective, moved(model)
 
 
@@ -173,7 +174,7 @@ def test_kto_is_not_split():
 def test_before_the_first_step_every_pair_costs_log_2():
     model = decoder()
     objective = bound("dpo", model, tokenizer_of(None))
-    objective.modules(model)
+    own_modules(objective, model)
     terms = objective.loss(model, needed(objective, fields()))
     assert float(terms["preference"].sum) == len(ROWS) * math.log(2)
     assert float(terms["kl"].sum) == float(terms["reward_chosen"].sum) == 0.0
@@ -224,7 +225,7 @@ def test_a_reference_that_has_changed_is_refused(name):
 def test_a_reference_beside_an_adapter_shares_the_frozen_weights():
     model = LoRA(rank=2).apply(decoder())
     objective = bound("dpo", model, tokenizer_of(None))
-    objective.modules(model)
+    own_modules(objective, model)
     frozen = {p.data_ptr() for p in model.parameters() if not p.requires_grad}
     own = [p for p in objective.reference.model.parameters() if p.data_ptr() not in frozen]
     assert sum(p.numel() for p in own) == sum(p.numel() for p in model.parameters() if p.requires_grad)
@@ -260,7 +261,7 @@ def parts(name: str, reference: Any = None) -> Parts:
     model = (rewarder() if name == "reward" else decoder()).float()
     objective = bound(name, model, tokenizer_of(None))
     torch.manual_seed(1)
-    own = objective.modules(model)
+    own = own_modules(objective, model)
     if reference is not None:
         reference(objective)
     held_back = Validation(Pairs(objective.needs, 99), 2, objective.evaluated(), inputs=model.spec.inputs)

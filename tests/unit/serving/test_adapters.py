@@ -27,7 +27,7 @@ def folders(tmp_path_factory):
         for name, part in adapted.named_parameters():
             if name.endswith((".lora_a", ".lora_b")):
                 part.copy_(torch.randn_like(part))
-    lm._stored = type(lm._stored)(**{**vars(lm._stored), "model": adapted})
+    lm.stored = type(lm.stored)(**{**vars(lm.stored), "model": adapted})
     save_adapter(lm, base.parent / "loud")
     return base, base.parent / "loud"
 

@@ -125,7 +125,7 @@ def test_a_pass_can_take_from_another_one(toy):
     content = get(toy, f"/inspect/traces/{opened['id']}/attention?layer=1")[2]
     clean, taken = lm.trace("the cat sat"), lm.trace("a dog ran")
     edited = clean.edit(edits, {other: taken}).run()
-    assert edited.call.interventions.plain() == edits
+    assert edited.interventions.plain() == edits
     assert torch.equal(load(content)["pattern"], edited["blocks.1.attention.pattern"][0].half())
     assert not torch.equal(edited["blocks.1.attention.pattern"], clean["blocks.1.attention.pattern"])
     for wrong, said in (({"from": "0123"}, "is not open"), ({"source": other}, "no field 'source'")):

@@ -155,3 +155,7 @@ def test_a_wrong_way_to_ask_is_named(tmp_path):
         tokenizer.encode("the cat", pair="sat")
     with pytest.raises(UsageError, match='special="around"'):
         tokenizer.encode("the cat", special=True, pair="sat")
+
+
+def test_a_character_that_no_piece_has_is_read_as_the_unknown_token(tmp_path):
+    assert bert(tmp_path).read("the 日") == "the [UNK]"

@@ -16,6 +16,7 @@ from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.sentencepiece import charsmap
 from orrery.text.sentencepiece.export import KEY, definition
 from orrery.text.sentencepiece.file import read
+from orrery.text.sentencepiece.normaliser import Longest
 from orrery.text.sentencepiece.unigram import Unigram
 
 if HAVE_NUMBA:
@@ -297,3 +298,8 @@ def test_at_most_half_of_the_slots_of_the_compiled_table_are_taken(count):
     pieces = [*CONTROLS, *((chr(0x4E00 + number), -5.0, 1) for number in range(count))]
     table = Compiled(read(model(pieces))).table
     assert (table[:, 0] >= 0).sum() == count <= len(table) / 2
+
+
+def test_no_string_is_the_longest_of_none():
+    assert Longest([]).longest == 0
+    assert Longest(["a", "bc"]).longest == 2

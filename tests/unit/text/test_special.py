@@ -57,3 +57,9 @@ def test_a_second_frame_is_refused():
     framed = framed_tokenizer(trained("byte_bpe"), "bert")
     with pytest.raises(UsageError, match="already"):
         framed_tokenizer(framed, "t5")
+
+
+def test_t5_has_a_hundred_sentinels():
+    framed = framed_tokenizer(trained("byte_bpe"), "t5")
+    assert len({framed.id(f"<extra_id_{n}>") for n in range(100)}) == 100
+    assert "<extra_id_100>" not in tokens_of("t5")

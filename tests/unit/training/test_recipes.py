@@ -106,3 +106,7 @@ def test_sections_stay_small() -> None:
 
     groups = yaml.safe_load(as_yaml(toy_recipe()))
     assert max(size for group in groups.values() for size in sizes(group)) <= 10
+
+
+def test_a_recipe_is_written_as_it_is_spelled():
+    assert "ärztlich" in as_yaml(toy_recipe().model_copy(update={"name": "ärztlich"}))

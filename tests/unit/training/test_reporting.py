@@ -10,6 +10,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from orrery.errors import RunError
 from orrery.recipes.read import check_as, check_recipe, config_hash, plain
 from orrery.recipes.word_vectors import WordVectorRecipe
 from orrery.runs.word_vectors import settings_of
@@ -17,8 +18,10 @@ from orrery.training import distributed
 from orrery.training.distributed import Group
 from orrery.training.folder import open_run_folder, surroundings
 from orrery.training.loop import Trainer
+from orrery.training.memory import weight_bytes
 from orrery.training.progress import Bar
 from orrery.training.signals import StopSignals
+from orrery.training.state import refuse_bad_weights
 from training_toy import toy_parts, toy_recipe
 
 
@@ -97,3 +100,27 @@ def test_word_vectors_never_end_with_a_larger_rate_than_they_began_with() -> Non
     for rate, expected in ((0.05, 1e-4), (1e-5, 1e-5)):
         settings = settings_of(check_as(WordVectorRecipe, {**values, "training": {"rate": rate}}, "a test"))
         assert (settings.rate, settings.final_rate) == (rate, expected)
+
+
+def test_a_sum_over_ranks_leaves_what_each_gave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed.dist, "all_reduce", lambda values: values.mul_(2))
+    group = object.__new__(Group)
+    group.device = torch.device("cpu")
+    mine = torch.tensor([1.0, 3.0])
+    assert group.sum(mine).tolist() == [2.0, 6.0]
+    assert mine.tolist() == [1.0, 3.0]
+
+
+def test_the_bytes_of_weights_are_those_of_their_numbers() -> None:
+    model = torch.nn.Linear(3, 5)
+    assert weight_bytes(model) == 4 * (15 + 5)
+    assert weight_bytes(model.to(torch.bfloat16)) == 2 * (15 + 5)
+
+
+def test_weights_that_are_no_numbers_are_told_with_a_way_on() -> None:
+    model = torch.nn.Linear(2, 2)
+    torch.nn.init.constant_(model.weight, torch.nan)
+    with pytest.raises(RunError, match="step 3: weight weight is not finite") as caught:
+        refuse_bad_weights(model, 3)
+    assert "--model.from RUN" in caught.value.hint
+    assert "training.optimizer.rate" in caught.value.hint

@@ -89,3 +89,8 @@ def test_a_source_that_holds_nothing_back_after_all_is_measured_by_nothing(folde
     assert validation(recipe(folder, {"shards": str(folder / "tokens")}), *parts) is None
     with pytest.raises(UsageError, match=f"evaluation.{next(iter(asked))}: nothing of tokens is held back to measure"):
         validation(recipe(folder, {"shards": str(folder / "tokens")}, evaluation=asked), *parts)
+
+
+def test_a_batch_has_rows_times_length_positions(folder):
+    assembled = assemble(recipe(folder, {"shards": str(folder / "tokens")}))
+    assert assembled.batch_tokens == 4 * 16

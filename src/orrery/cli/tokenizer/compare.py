@@ -9,12 +9,12 @@ from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.tables import print_table
+from orrery.cli.tokenizer.measures import MEASURES, measures_row
 from orrery.cli.tokenizer.show import visible
 from orrery.reports.status import Waiting, waiting
 
 if TYPE_CHECKING:
     from orrery.text import Tokenizer
-    from orrery.text.comparison import Measures
 
 SAMPLE = 2_000_000
 """So many characters of the corpus are enough to train on for a comparison."""
@@ -75,22 +75,6 @@ def compare(
         result = _compare_texts(texts, tokenizer or [], corpus, vocabulary)
     if target is not None:
         target.write(json_format.dumps(result, indent=2, ensure_ascii=False) + "\n")
-
-
-def measures_row(name: str, measures: "Measures") -> tuple[str, ...]:
-    """Return the cells of one tokenizer under `MEASURES`."""
-    return (
-        name,
-        f"{measures.vocabulary:,}",
-        f"{measures.tokens:,}",
-        f"{measures.compression:.2f}",
-        f"{measures.fertility:.2f}",
-        f"{measures.unknown:,}",
-        f"{measures.unknown_rate:.2%}",
-    )
-
-
-MEASURES = ("tokenizer", "ids", "tokens", "bytes a token", "tokens a word", "unknown", "share")
 
 
 def _compare_texts(texts: Iterable[str], paths: list[Path], corpus: str | None, vocabulary: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orrery.cli.tables import print_table
+from orrery.cli.tokenizer.measures import measures_row
 from orrery.reports.status import waiting
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ def compare_parallel(
     source: Path, target: Path, texts: Sequence[str], vocabulary: int, sentences: int
 ) -> dict[str, Any]:
     """Train the systems of the table on two line-aligned files, print and return what they do to held-back lines."""
-    from orrery.cli.tokenizer.compare import measures_row
     from orrery.data.corpora import read_pairs
     from orrery_course.tables import parallel
 

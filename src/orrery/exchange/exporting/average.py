@@ -15,7 +15,8 @@ from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.exporting.export import compare_bytes, leaves
 from orrery.exchange.reading.files import CONFIG
-from orrery.exchange.reading.read import CHECKPOINTS, Stored, locate, read
+from orrery.exchange.reading.read import locate, read
+from orrery.exchange.reading.stored import CHECKPOINTS, Stored
 from orrery.exchange.reading.weights import weights_of
 from orrery.exchange.saving.save import MODEL_FILES
 from orrery.exchange.saving.stored import save

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
@@ -24,13 +24,11 @@ from orrery.exchange.reading.sentence_folder import (
     step_of,
     transformer_in,
 )
+from orrery.exchange.reading.stored import Stored
 from orrery.models.pair_scores import IDENTITY, OfHead, OfNextToken, OfVectors, PairScores, PairTemplate, Scorer
 from orrery.models.sentence_vectors import Dense, SentenceVectors
 from orrery.nn.heads import SequenceHead
 from orrery.text.chat.folder import DEFAULT
-
-if TYPE_CHECKING:
-    from orrery.exchange.reading.read import Stored
 
 KIND = "CrossEncoder"
 SECTION, ACTIVATION = "sentence_transformers", "activation_fn"
@@ -60,7 +58,7 @@ def is_cross_encoder(folder: Path) -> bool:
     return kinds == ["Transformer"] or "LogitScore" in kinds
 
 
-def read_pair_scores(folder: Path, stored: "Stored") -> PairScores | None:
+def read_pair_scores(folder: Path, stored: Stored) -> PairScores | None:
     """Return how a model scores pairs of texts; None where neither a head nor a file says so.
 
     Args:
@@ -97,7 +95,7 @@ def read_pair_scores(folder: Path, stored: "Stored") -> PairScores | None:
     )
 
 
-def _activation(model: Path, stored: "Stored", scorer: Scorer) -> str | None:
+def _activation(model: Path, stored: Stored, scorer: Scorer) -> str | None:
     """Return what config.json says of the activation, where it says anything.
 
     A folder in our own layout has none, and its head knows whether it was taught numbers.
@@ -112,7 +110,7 @@ def _activation(model: Path, stored: "Stored", scorer: Scorer) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _found(stored: "Stored") -> Scorer | None:
+def _found(stored: Stored) -> Scorer | None:
     """Return the scorer of a folder without a list of modules."""
     spec, heads = stored.model.spec, stored.model.spec.heads
     if spec.vocabulary is None or spec.reads_source or stored.tokenizer is None:
@@ -130,23 +128,23 @@ def _found(stored: "Stored") -> Scorer | None:
     return OfNextToken(yes, no)
 
 
-def _says_pairs(stored: "Stored") -> bool:
+def _says_pairs(stored: Stored) -> bool:
     """Say whether the template of the chats is one of pairs: it names both of their roles."""
     return set(_OF_PAIRS.findall(stored.chat.get(DEFAULT, ""))) == {"query", "document"}
 
 
-def _usual_template(stored: "Stored", scorer: Scorer) -> PairTemplate | None:
+def _usual_template(stored: Stored, scorer: Scorer) -> PairTemplate | None:
     """Return the template of a folder that does not say how texts are told: that of its chats where it is of pairs."""
     if not _says_pairs(stored):
         return None
     return PairTemplate(structured=_is_structured(stored, stored.chat[DEFAULT]))
 
 
-def _is_structured(stored: "Stored", source: str) -> bool:
+def _is_structured(stored: Stored, source: str) -> bool:
     return stored.family not in _FLAT and any(part in source for part in _STRUCTURED)
 
 
-def _listed(folder: Path, stored: "Stored") -> Scorer:
+def _listed(folder: Path, stored: Stored) -> Scorer:
     """Return the scorer that a list of modules makes."""
     _, *steps = modules_of(folder)
     if not steps:
@@ -168,7 +166,7 @@ def _listed(folder: Path, stored: "Stored") -> Scorer:
     return OfVectors(SentenceVectors(pooling, chain).eval(), last.linear.out_features)
 
 
-def _next_token(place: Path, stored: "Stored") -> OfNextToken:
+def _next_token(place: Path, stored: Stored) -> OfNextToken:
     config = read_json(place / "config.json")
     yes, no = config.get("true_token_id"), config.get("false_token_id")
     size = stored.model.spec.vocabulary or 0
@@ -197,7 +195,7 @@ def _of_texts(asked: Mapping[str, Any], model: Path) -> dict[str, Any]:
     return {} if length is None else {"max_seq_length": length}
 
 
-def _template(stored: "Stored", own: Mapping[str, Any], asked: Mapping[str, Any], model: Path) -> PairTemplate | None:
+def _template(stored: Stored, own: Mapping[str, Any], asked: Mapping[str, Any], model: Path) -> PairTemplate | None:
     """Return the template that the transformer's settings ask for; texts alone are told by the tokenizer."""
     how = _mapping(own, "modality_config", model)
     if "message" not in how:

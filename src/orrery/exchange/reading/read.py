@@ -1,8 +1,7 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
-import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,14 @@ from orrery.exchange.reading.files import CONFIG, GENERATION, Weights, open_weig
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
+from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import current_names, load_family, rules_of
 from orrery.families._wrappers import is_value_head
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
-from orrery.models.pair_scores import OfVectors, PairScores
-from orrery.models.sentence_vectors import Sentences, SentenceVectors
+from orrery.models.sentence_vectors import Sentences
 from orrery.models.soundness import describes_a_model
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
@@ -36,73 +35,9 @@ from orrery.text.published.vocabularies import file_in
 from orrery.tuning import Transform
 from orrery.tuning.peft import base_of, is_adapter, load_adapter
 
-CHECKPOINTS, FINAL, RECIPE = "checkpoints", "final", "config.yaml"
+RECIPE = "config.yaml"
 RECIPE_LIMIT = 100_000
 """Bytes: a recipe has a few thousand, and YAML takes seconds for a million."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What a folder holds.
-
-    Attributes:
-        folder: where it was found.
-        model: in eval mode, on the CPU, in the file's dtypes.
-        family: the ``model_type``, where the folder or its run names one.
-        config: the family's configuration.
-        generation: the content of ``generation_config.json``.
-        tokenizer: where there is one.
-        chat: the chat templates by name, ``default`` the one for chats.
-        kernel: how one token after another is written, see ``generation.compiled_step``.
-        passed_over: keys of config.json that change no number.
-        left: tensors of the file that no logits pass through.
-        sentences: how vectors of texts are made, where the folder is one of sentence-transformers.
-        pairs: how pairs of texts are scored, where the model has what it takes.
-        rounded: what another program rounded the matrices by that are unpacked here.
-    """
-
-    folder: Path
-    model: Model
-    family: str | None = None
-    config: Mapping[str, Any] | None = None
-    generation: Mapping[str, Any] = field(default_factory=dict)
-    tokenizer: Tokenizer | None = None
-    chat: Mapping[str, str] = field(default_factory=dict)
-    kernel: str = "auto"
-    passed_over: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    sentences: Sentences | None = None
-    pairs: PairScores | None = None
-    rounded: str | None = None
-
-    @property
-    def behind(self) -> tuple[SentenceVectors, ...]:
-        """The modules that stand behind the model, where its folder has any."""
-        of_pairs = self.pairs.scorer if self.pairs is not None else None
-        found = () if self.sentences is None else (self.sentences.vectors,)
-        return (*found, of_pairs.vectors) if isinstance(of_pairs, OfVectors) else found
-
-    @property
-    def name(self) -> str:
-        """What people call the model: its run, its repository on the hub, or its folder."""
-        return name_of(self.folder)
-
-
-def name_of(folder: Path) -> str:
-    """Return the name of the model in a folder: ``final`` and ``step-000100`` name none, the run around them does.
-
-    It is the name by which the folder was called: a link keeps its own.
-    """
-    folder = Path(os.path.abspath(folder))
-    if folder.suffix == ".gguf":
-        return folder.stem
-    if folder.name == FINAL:
-        return folder.parent.name
-    if folder.parent.name == CHECKPOINTS:
-        return f"{folder.parent.parent.name}-{folder.name}"
-    if folder.parent.name == "snapshots":  # the hub's cache: models--ORGANISATION--NAME/snapshots/COMMIT
-        return folder.parent.parent.name.removeprefix("models--").replace("--", "/")
-    return folder.name
 
 
 def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Stored:

@@ -12,7 +12,7 @@ from orrery.inspection.attribution.sublayers import ATTENTIONS, Attention, is_ga
 from orrery.inspection.attribution.towards import layer_with, towards
 from orrery.inspection.attribution.view import View, needed, wide
 from orrery.inspection.checks import Check, bound, error
-from orrery.inspection.trace import Trace
+from orrery.inspection.recorded import RecordedPass
 
 BOUND = 1e-4
 
@@ -36,7 +36,7 @@ class EdgeShares:
     check: Check
 
 
-def weighted_pattern(trace: Trace, attention: str) -> Float[Tensor, "B H L S"]:
+def weighted_pattern(trace: RecordedPass, attention: str) -> Float[Tensor, "B H L S"]:
     """Return ``a_ij |W_out v_j|``: the length of what head h writes at query i because of key j.
 
     A weight on a short vector does little (Kobayashi et al. 2020). What stands behind the branch is left out; a gate
@@ -64,7 +64,7 @@ def _lengths(v_BHSC: Tensor, matrix_HCD: Tensor) -> Tensor:
 
 
 def edge_shares(
-    trace: Trace,
+    trace: RecordedPass,
     attention: str,
     token: int | None = None,
     *,
@@ -100,7 +100,7 @@ def edge_shares(
     return EdgeShares(value_BHPS, list(view.positions), target.logit_BP, target.token_BP, check)
 
 
-def _attention(trace: Trace, key: str) -> Attention:
+def _attention(trace: RecordedPass, key: str) -> Attention:
     """Return the module of an attention, of the stack that answers or of the reader."""
     stack = trace.model.stack
     if key.startswith("encoder."):
@@ -113,11 +113,11 @@ def _attention(trace: Trace, key: str) -> Attention:
     return module
 
 
-def _pattern(trace: Trace, key: str) -> Tensor:
+def _pattern(trace: RecordedPass, key: str) -> Tensor:
     return wide(needed(trace, f"{key}.pattern"))
 
 
-def _values(trace: Trace, key: str) -> Tensor:
+def _values(trace: RecordedPass, key: str) -> Tensor:
     """Return the values, one for every head."""
     v_BKSC = wide(needed(trace, f"{key}.v"))
     heads = needed(trace, f"{key}.pattern").shape[1]

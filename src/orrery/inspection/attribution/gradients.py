@@ -12,7 +12,7 @@ from torch import Tensor
 from orrery.inspection.attribution.asked import Asked
 from orrery.inspection.attribution.rerun import Rerun, Score
 from orrery.inspection.checks import Check, bound, error
-from orrery.inspection.trace import Trace
+from orrery.inspection.recorded import RecordedPass
 
 COMPLETE = 0.01
 """How far the sum of integrated gradients may be from the difference, as a share of all that they move, either way."""
@@ -47,7 +47,7 @@ class Saliency:
     check: Check
 
 
-def saliency(trace: Trace, token: int | None = None, **asked: Unpack[Asked]) -> Saliency:
+def saliency(trace: RecordedPass, token: int | None = None, **asked: Unpack[Asked]) -> Saliency:
     """Return ``|d score / d x_t|``: the length of the gradient at each token's vector (Simonyan et al. 2014).
 
     The vectors are those from the table, before positions (``looked_up``). A log probability has the gradient of the
@@ -69,7 +69,7 @@ def saliency(trace: Trace, token: int | None = None, **asked: Unpack[Asked]) -> 
     return _result(run, [gradient.norm(dim=-1) for gradient in gradients], check)
 
 
-def gradient_times_input(trace: Trace, token: int | None = None, **asked: Unpack[Asked]) -> Saliency:
+def gradient_times_input(trace: RecordedPass, token: int | None = None, **asked: Unpack[Asked]) -> Saliency:
     """Return ``x_t . d score / d x_t``: the first-order guess of what a token's vector adds; see ``saliency``.
 
     The check makes the vectors of tokens with a positive value longer and the others shorter, where the slope is the
@@ -86,7 +86,7 @@ def gradient_times_input(trace: Trace, token: int | None = None, **asked: Unpack
 
 
 def integrated_gradients(
-    trace: Trace,
+    trace: RecordedPass,
     token: int | None = None,
     *,
     baseline: int | None = None,

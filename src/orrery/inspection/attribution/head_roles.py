@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.attribution.view import wide
-from orrery.inspection.trace import Trace, trace
+from orrery.inspection.memory import refuse_too_large
+from orrery.inspection.recorded import RecordedPass
+from orrery.inspection.recorder import Recorder, refuse_training
 from orrery.models.model import Model
+from orrery.nn.attention.kernels import eager
 
 ROLES = ("previous_token", "induction", "duplicate_token", "first_token", "entropy", "distance")
 
@@ -46,7 +49,7 @@ class HeadRoles:
         return [(f"{self.attentions[n]}.head.{h}", float(self[role][n, h])) for n, h in places]
 
 
-def roles_of(trace: Trace, attention: str = "blocks.*.attention") -> HeadRoles:
+def roles_of(trace: RecordedPass, attention: str = "blocks.*.attention") -> HeadRoles:
     """Return how far each head of a trace does what a role says, as the mean over the queries that can.
 
     - ``previous_token``: the weight on the token before.
@@ -101,11 +104,21 @@ def induction_scores(
     length = min(length, model.spec.context // 2)
     half_BL = torch.randint(vocabulary, (rows, length), generator=torch.Generator().manual_seed(seed))
     ids_BL = torch.cat([half_BL, half_BL], dim=1).to(next(model.parameters()).device)
-    seen = trace(model, ids_BL, keep=("*.attention.pattern",))
-    keys = [key.removesuffix(".pattern") for key in seen]
+    patterns = _patterns(model, ids_BL)
     # Query L + i has its token at i; what followed that stands at i + 1.
-    scores = [seen[f"{key}.pattern"].float().diagonal(1 - length, -2, -1)[..., 1:].mean((0, 2)) for key in keys]
-    return keys, torch.stack(scores)
+    scores = [one_BHLL.float().diagonal(1 - length, -2, -1)[..., 1:].mean((0, 2)) for one_BHLL in patterns.values()]
+    return [key.removesuffix(".pattern") for key in patterns], torch.stack(scores)
+
+
+@torch.no_grad()
+def _patterns(model: Model, ids_BL: Int[Tensor, "B L"]) -> Mapping[str, Tensor]:
+    """Return the pattern of every attention by its key."""
+    refuse_training(model)
+    recorder = Recorder(["*.attention.pattern"])
+    refuse_too_large(model, (ids_BL,), recorder.keep, to_disk=False)
+    model.logits(ids_BL, kernel=eager, taps=recorder)
+    recorder.check_used()
+    return recorder.values
 
 
 class _Row:

@@ -10,7 +10,7 @@ from torch import Tensor
 from orrery.inspection.attribution.view import needed
 from orrery.inspection.attribution.vocabulary import checked, vocabulary_head
 from orrery.inspection.checks import Check
-from orrery.inspection.trace import Trace
+from orrery.inspection.recorded import RecordedPass
 from orrery.nn.heads import LanguageModelHead
 
 NOTHING = -1
@@ -43,7 +43,7 @@ class Lens:
 
 
 @torch.no_grad()
-def logit_lens(trace: Trace, k: int = 5, target: int | None = None) -> Lens:
+def logit_lens(trace: RecordedPass, k: int = 5, target: int | None = None) -> Lens:
     """Return what the final norm and the head make of the stream before the first block and after every one.
 
     ``log softmax(head(final(x_l)))`` (nostalgebraist 2020). The logits of one layer are in memory at a time. The head
@@ -74,7 +74,7 @@ def logit_lens(trace: Trace, k: int = 5, target: int | None = None) -> Lens:
     return Lens(names, id_NBLK, log_NBLK, target_BL, own_NBL, rank_NBL, entropy_NBL, check)
 
 
-def _scores(trace: Trace, head: LanguageModelHead, names: Sequence[str]) -> Iterator[tuple[str, Tensor]]:
+def _scores(trace: RecordedPass, head: LanguageModelHead, names: Sequence[str]) -> Iterator[tuple[str, Tensor]]:
     """Yield the logits of one stream after the other."""
     for name in names:
         yield name, head(trace.model.stack.final(needed(trace, name)), trace.call.how.get("real"))
@@ -92,7 +92,7 @@ def _row(logits_BLV: Tensor, target_BL: Tensor, k: int) -> tuple[Tensor, ...]:
     return best.indices, best.values, own_BL, rank_BL, entropy_BL
 
 
-def _targets(trace: Trace, target: int | None, vocabulary: int) -> Tensor:
+def _targets(trace: RecordedPass, target: int | None, vocabulary: int) -> Tensor:
     """Return the token in question at every position."""
     if target is not None:
         return torch.full(trace.logits.shape[:2], checked(target, vocabulary), device=trace.logits.device)

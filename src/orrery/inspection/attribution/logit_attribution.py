@@ -12,7 +12,7 @@ from orrery.inspection.attribution.sublayers import sublayers
 from orrery.inspection.attribution.view import View
 from orrery.inspection.attribution.vocabulary import direction_of
 from orrery.inspection.checks import Check, bound
-from orrery.inspection.trace import Trace
+from orrery.inspection.recorded import RecordedPass
 
 BOUNDS = {torch.float64: 1e-9}
 """How near the sum comes to the logit, by the dtype of the model; of all others as in float32, ``WIDE``.
@@ -59,7 +59,7 @@ class LogitAttribution:
 
 
 def attribute_logit(
-    trace: Trace, token: int | None = None, *, against: int | None = None, position: int | None = -1
+    trace: RecordedPass, token: int | None = None, *, against: int | None = None, position: int | None = -1
 ) -> LogitAttribution:
     """Return what each part of the stream adds to a token's logit: ``part . gain(scale(u))``.
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.inspection.attribution.sublayers import ATTENTIONS, Sublayer, output_matrices, passing, sublayers
 from orrery.inspection.attribution.view import View, needed
-from orrery.inspection.trace import Trace
+from orrery.inspection.recorded import RecordedPass
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
@@ -53,7 +53,7 @@ ROTATED = {
 """The same in a model with rotary positions, whose queries and keys a trace has after the rotation."""
 
 
-def legacy_names(trace: Trace) -> dict[str, str]:
+def legacy_names(trace: RecordedPass) -> dict[str, str]:
     """Return TransformerLens' names for the keys of a trace, one for each key that it has a name for."""
     names = {}
     for key in trace:
@@ -63,7 +63,7 @@ def legacy_names(trace: Trace) -> dict[str, str]:
     return names
 
 
-def by_legacy_name(trace: Trace, name: str) -> Tensor | None:
+def by_legacy_name(trace: RecordedPass, name: str) -> Tensor | None:
     """Return what a legacy name of TransformerLens stands for, in its layout; nothing for any other name.
 
     Beside the tables it knows ``hook_pos_embed``, ``attn.hook_result``, ``mlp.hook_pre`` and ``hook_pre_linear``, and
@@ -86,11 +86,11 @@ def by_legacy_name(trace: Trace, name: str) -> Tensor | None:
     return value if legacy in SAME else value.transpose(1, 2)
 
 
-def _table(trace: Trace) -> dict[str, str]:
+def _table(trace: RecordedPass) -> dict[str, str]:
     return SAME | (ROTATED if _rotates(trace) else TURNED)
 
 
-def _rotates(trace: Trace) -> bool:
+def _rotates(trace: RecordedPass) -> bool:
     return any(isinstance(scheme, Rotary) for scheme in trace.model.stack.positions.values())
 
 
@@ -103,7 +103,7 @@ def _template(name: str, known: dict[str, str | None]) -> tuple[str, str] | None
     return known[template] or template, block[0] if block else ""
 
 
-def _lack(trace: Trace, legacy: str, block: str) -> str | None:
+def _lack(trace: RecordedPass, legacy: str, block: str) -> str | None:
     """Say why a model has no tensor of this name, or nothing where it has one."""
     if block and int(block) >= len(trace.model.stack.order):
         return f"it has {len(trace.model.stack.order)} blocks"
@@ -125,23 +125,23 @@ def _lack(trace: Trace, legacy: str, block: str) -> str | None:
     return None
 
 
-def _layers(trace: Trace, block: str) -> list[Sublayer]:
+def _layers(trace: RecordedPass, block: str) -> list[Sublayer]:
     return [layer for layer in sublayers(trace.model.stack) if layer.block.endswith(f"blocks.{block}")]
 
 
-def _leaf(trace: Trace, block: str, role: str) -> nn.Module | None:
+def _leaf(trace: RecordedPass, block: str, role: str) -> nn.Module | None:
     found = (layer.leaves.get(f"{layer.block}.{role}") for layer in _layers(trace, block))
     return next((leaf for leaf in found if leaf is not None), None)
 
 
-def _pos_embed(trace: Trace, block: str) -> Tensor:
+def _pos_embed(trace: RecordedPass, block: str) -> Tensor:
     token, both = needed(trace, "looked_up"), needed(trace, "positioned")
     if token.shape != both.shape or torch.equal(token, both):
         raise UsageError("this model has no 'hook_pos_embed': it adds no positions", "look at its q and k")
     return both - token
 
 
-def _result(trace: Trace, block: str) -> Tensor:
+def _result(trace: RecordedPass, block: str) -> Tensor:
     attention = _leaf(trace, block, "attention")
     if not isinstance(attention, ATTENTIONS):
         raise UsageError("this model has no 'attn.hook_result': it has no heads", "look at what is added")
@@ -151,7 +151,7 @@ def _result(trace: Trace, block: str) -> Tensor:
     return torch.einsum("bhlc,hcd->blhd", mixed_BHLC, matrix_HCD)
 
 
-def _before(trace: Trace, block: str, role: str) -> tuple[nn.Module, Tensor]:
+def _before(trace: RecordedPass, block: str, role: str) -> tuple[nn.Module, Tensor]:
     """Return the norm before a branch, and the stream that enters it."""
     for layer in _layers(trace, block):
         if f"{layer.block}.{role}" in layer.leaves and isinstance(
@@ -161,7 +161,7 @@ def _before(trace: Trace, block: str, role: str) -> tuple[nn.Module, Tensor]:
     raise UsageError(f"no norm stands before the {role} of block {block}", "look at the stream itself")
 
 
-def _pre(trace: Trace, block: str, side: str) -> Tensor:
+def _pre(trace: RecordedPass, block: str, side: str) -> Tensor:
     leaf = _leaf(trace, block, "feed_forward")
     norm, x_BLD = _before(trace, block, "feed_forward")
     if not isinstance(leaf, MLP | GatedMLP) or (side == "linear" and isinstance(leaf, MLP)):
@@ -185,14 +185,14 @@ def _normalised(norm: nn.Module, x_BLD: Tensor) -> Tensor:
     return centred_BLD / _scale(norm, x_BLD)
 
 
-def _final(trace: Trace, block: str) -> tuple[nn.Module, Tensor]:
+def _final(trace: RecordedPass, block: str) -> tuple[nn.Module, Tensor]:
     norm = trace.model.stack.final
     if not isinstance(norm, LayerNorm | RMSNorm | PlainRMSNorm):
         raise UsageError("this model has no single norm before its head", "look at the stream after the last block")
     return norm, needed(trace, f"blocks.{len(trace.model.stack.order) - 1}.resid_post")
 
 
-_DERIVED: dict[str, Callable[[Trace, str], Tensor]] = {
+_DERIVED: dict[str, Callable[[RecordedPass, str], Tensor]] = {
     "hook_pos_embed": _pos_embed,
     "blocks.N.attn.hook_result": _result,
     "blocks.N.mlp.hook_pre": lambda trace, block: _pre(trace, block, "first"),

@@ -15,7 +15,7 @@ from orrery.inspection.attribution.towards import layer_with, towards
 from orrery.inspection.attribution.view import View, wide
 from orrery.inspection.attribution.vocabulary import vocabulary_head
 from orrery.inspection.checks import Check, error
-from orrery.inspection.trace import Trace
+from orrery.inspection.recorded import RecordedPass
 
 BOUND = 1e-4
 
@@ -52,7 +52,7 @@ class Neurons:
 
 
 def top_neurons(
-    trace: Trace,
+    trace: RecordedPass,
     block: int,
     token: int | None = None,
     *,
@@ -123,7 +123,7 @@ def _chosen(key: str, effect_BF: Tensor, k: int, channels: Sequence[int] | None)
     return torch.tensor(channels, device=effect_BF.device).expand(len(effect_BF), -1)
 
 
-def _feed_forward(trace: Trace, block: int) -> tuple[str, Any]:
+def _feed_forward(trace: RecordedPass, block: int) -> tuple[str, Any]:
     """Return a feed-forward whose channels are shown, with its key."""
     key = f"{trace.model.stack.path}blocks.{block}.feed_forward"
     module = layer_with(sublayers(trace.model.stack), key).leaves[key]

@@ -19,7 +19,7 @@ from orrery.inspection.attribution.sublayers import (
 )
 from orrery.inspection.attribution.view import View
 from orrery.inspection.checks import REPLACED, Check, bound, error, stream_is_edited, sums_up
-from orrery.inspection.trace import Trace
+from orrery.inspection.recorded import RecordedPass
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.residual import NoSkip
 from orrery.nn.stack import Stack
@@ -56,7 +56,7 @@ class Parts:
         return self.value_NBPD[list(self.names).index(name)]
 
 
-def parts_of(trace: Trace, position: int | None = -1) -> Parts:
+def parts_of(trace: RecordedPass, position: int | None = -1) -> Parts:
     """Return the parts of the stream after the last block.
 
     ``x = token + position + sum_l (sum_h mixed_lh W_lh + b_l + feed_forward_l)`` (Elhage et al. 2021). What stands

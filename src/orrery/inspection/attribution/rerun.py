@@ -10,8 +10,8 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.inspection.attribution.vocabulary import checked
 from orrery.inspection.edits import Edit
+from orrery.inspection.recorded import RecordedPass
 from orrery.inspection.recorder import Recorder
-from orrery.inspection.trace import Trace
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.tuning import BlockEmbedding, matrix_of
 
@@ -23,7 +23,7 @@ class Score:
 
     def __init__(
         self,
-        trace: Trace,
+        trace: RecordedPass,
         token: int | None = None,
         *,
         against: int | None = None,
@@ -60,7 +60,7 @@ class Rerun:
         vectors: what was looked up: of the source first, where there is one.
     """
 
-    def __init__(self, trace: Trace, wanted: Score) -> None:
+    def __init__(self, trace: RecordedPass, wanted: Score) -> None:
         self.trace, self.wanted = trace, wanted
         path = trace.model.stack.path
         self.keys = [f"{path}looked_up"]

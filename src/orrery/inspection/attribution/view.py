@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.trace import Trace
+from orrery.inspection.recorded import RecordedPass
 
 
 class View:
@@ -17,7 +17,7 @@ class View:
         positions: the positions, counted from the left.
     """
 
-    def __init__(self, trace: Trace, position: int | None) -> None:
+    def __init__(self, trace: RecordedPass, position: int | None) -> None:
         """Look at one position, a negative one from the right, or at all.
 
         Raises:
@@ -49,7 +49,7 @@ class View:
         return any(fnmatchcase(key, pattern) for pattern in self.trace.call.edit)
 
 
-def needed(trace: Trace, key: str) -> Tensor:
+def needed(trace: RecordedPass, key: str) -> Tensor:
     """Return a value that an analysis cannot do without.
 
     Raises:

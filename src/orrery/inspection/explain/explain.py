@@ -11,7 +11,8 @@ from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.inspection.explain.formula import Formula, Index
 from orrery.inspection.explain.graph import graph_of
-from orrery.inspection.explain.node import Given, Numbers, Recorded
+from orrery.inspection.explain.node import Given, Numbers
+from orrery.inspection.recorded import Recorded
 from orrery.models.model import Model
 
 _WITHOUT_ROWS = (".router_logits", ".load")

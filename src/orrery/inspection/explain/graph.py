@@ -28,6 +28,7 @@ from orrery.nn.attention.output_gate import OutputGate
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
 from orrery.nn.cache.contract import UNCACHED
+from orrery.nn.context import Execution
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
@@ -117,7 +118,7 @@ def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, me
     assert embed is not None
     x_BLD = embed(ids_L[None])
     at = placed(stack, x_BLD)
-    _, ctx = stack.prepare(x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, kernel=eager, taps=None)
+    _, ctx = stack.prepare(x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager))
     return Side(prefix, stack, ctx.positions, memory)
 
 

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -11,19 +10,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.inspection.explain.formula import Formula, Index, Operand, Vector, given
-
-
-@runtime_checkable
-class Recorded(Protocol):
-    """What a pass has kept: a trace, or whatever gives its tensors by key."""
-
-    def __getitem__(self, key: str) -> Tensor:
-        """Return a tensor by its key."""
-        ...
-
-    def __contains__(self, key: object) -> bool:
-        """Say whether there is one."""
-        ...
+from orrery.inspection.recorded import Recorded
 
 
 class Numbers:

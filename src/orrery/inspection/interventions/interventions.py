@@ -5,19 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Any, final
+from typing import Any, Generic, final
 
 import torch
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.call import Call
+from orrery.inspection.call import Call, Seen
 from orrery.inspection.edits import Edit
 from orrery.inspection.interventions.intervention import JSON, Intervention
 from orrery.inspection.interventions.operations import Source, apply
 from orrery.inspection.interventions.places import WHOLE, Window
 from orrery.inspection.interventions.source_lines import source_lines
-from orrery.inspection.trace import Trace, trace
 from orrery.models.model import Model
 from orrery.nn.embeddings import check_ids
 from orrery.nn.inputs import Tokens
@@ -28,7 +27,7 @@ MOST = 64
 
 @final
 @dataclass(frozen=True)
-class Interventions:
+class Interventions(Generic[Seen]):
     """Interventions in their order, and what they take from. Each method returns a new list with one more at the end.
 
     ``inside.edit().zero("blocks.4.attention.mixed", head=1).run()`` runs the text of a trace again with them. The
@@ -42,7 +41,7 @@ class Interventions:
 
     edits: tuple[Intervention, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
-    call: Call | None = field(default=None, repr=False, compare=False)
+    call: Call[Seen] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse too many.
@@ -108,15 +107,15 @@ class Interventions:
         """
         return source_lines(self.edits, list(self.sources), trace, sources or {})
 
-    def zero(self, at: str, **places: Any) -> "Interventions":
+    def zero(self, at: str, **places: Any) -> "Interventions[Seen]":
         """Set a part of a tensor to zero."""
         return self._and(at=at, op="zero", **places)
 
-    def mean(self, at: str, *, source: str | None = None, **places: Any) -> "Interventions":
+    def mean(self, at: str, *, source: str | None = None, **places: Any) -> "Interventions[Seen]":
         """Set a part to its mean over positions, in this run or in another trace."""
         return self._and(at=at, op="mean", source=source, **places)
 
-    def scale(self, at: str, scale: float, **places: Any) -> "Interventions":
+    def scale(self, at: str, scale: float, **places: Any) -> "Interventions[Seen]":
         """Multiply a part by a number."""
         return self._and(at=at, op="scale", scale=scale, **places)
 
@@ -128,31 +127,31 @@ class Interventions:
         scale: float | None = None,
         source: str | None = None,
         **places: Any,
-    ) -> "Interventions":
+    ) -> "Interventions[Seen]":
         """Add ``scale`` times a vector to a part, or what it is in another trace (``source_position``): steering."""
         return self._and(at=at, op="add", vector=vector, scale=scale, source=source, **places)
 
-    def set(self, at: str, value: float, **places: Any) -> "Interventions":
+    def set(self, at: str, value: float, **places: Any) -> "Interventions[Seen]":
         """Set a part to a number."""
         return self._and(at=at, op="set", value=value, **places)
 
-    def patch(self, at: str, source: str, **places: Any) -> "Interventions":
+    def patch(self, at: str, source: str, **places: Any) -> "Interventions[Seen]":
         """Put in what a part is in another trace; ``source_position`` names the positions there, if they are others."""
         return self._and(at=at, op="patch", source=source, **places)
 
-    def mask(self, at: str, *, key: Any, **places: Any) -> "Interventions":
+    def mask(self, at: str, *, key: Any, **places: Any) -> "Interventions[Seen]":
         """Hide keys from queries (``position``): their scores become minus infinity, the others share the weight."""
         return self._and(at=at, op="mask", key=key, **places)
 
-    def replace(self, position: Any, token: int, *, at: str = "ids") -> "Interventions":
+    def replace(self, position: Any, token: int, *, at: str = "ids") -> "Interventions[Seen]":
         """Read another token at a position; ``at`` names the input, where the model reads several."""
         return self._and(at=at, op="replace", position=position, token=token)
 
-    def _and(self, **fields: Any) -> "Interventions":
+    def _and(self, **fields: Any) -> "Interventions[Seen]":
         plain = {JSON.get(name, name): value for name, value in fields.items()}
         return replace(self, edits=(*self.edits, Intervention.of(plain)))
 
-    def without(self, number: int) -> "Interventions":
+    def without(self, number: int) -> "Interventions[Seen]":
         """Return the list without one of them, counted from 0.
 
         Raises:
@@ -203,12 +202,12 @@ class Interventions:
 
     def more(
         self, plain: Sequence[Mapping[str, Any] | Intervention], sources: Mapping[str, Source] | None = None
-    ) -> "Interventions":
+    ) -> "Interventions[Seen]":
         """Return the list with those of another behind it."""
         added = Interventions.of(plain)
         return replace(self, edits=(*self.edits, *added.edits), sources={**self.sources, **(sources or {})})
 
-    def run(self, keep: Sequence[str] = ("*",), **looking: Any) -> Trace:
+    def run(self, keep: Sequence[str] = ("*",), **looking: Any) -> Seen:
         """Run the text of the trace again with these edits; ``looking`` are ``reducers`` and ``defer`` of ``trace``.
 
         Raises:
@@ -224,8 +223,8 @@ class Interventions:
         spelled = _spelled(call, call.tokens, call.inputs[-1], list(inputs.values())[-1])
         source = _spelled(call, call.source_tokens, call.inputs[0], next(iter(inputs.values())))
         told: dict[str, Any] = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
-        found = trace(call.model, *inputs.values(), keep=keep, edit=edit, **looking, **told, **call.how)
-        return replace(found, call=replace(found.call, interventions=self, clean=call))
+        looking |= {"keep": keep, "edit": edit, "interventions": self}
+        return call.look(call.model, *inputs.values(), **looking, **told, **call.how)
 
 
 def _spelled(call: Call, words: Sequence[str], before_BL: Tensor, read_BL: Tensor) -> list[str]:

@@ -1,7 +1,7 @@
 """What each operation makes of a tensor."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,22 +9,9 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.inspection.interventions.intervention import EVERY, Intervention
 from orrery.inspection.interventions.places import Window, axes_of, chosen, pairs
+from orrery.inspection.recorded import Recorded
 
-
-@runtime_checkable
-class Values(Protocol):
-    """Tensors by key: a trace, or a mapping."""
-
-    def __getitem__(self, key: str) -> Tensor:
-        """Return the tensor of a key."""
-        ...
-
-    def __contains__(self, key: object) -> bool:
-        """Say whether there is one."""
-        ...
-
-
-Source = Values | Tensor
+Source = Recorded | Tensor
 """What an intervention takes from: a trace, a mapping of tensors, or a vector."""
 
 Make = Callable[[Intervention, str, Tensor, Mapping[str, Source], Window], Tensor]

@@ -17,6 +17,7 @@ from orrery.nn.attention.kernels import eager
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.slots import SlotStore
 from orrery.nn.cache.states import StateStore
+from orrery.nn.context import Execution
 from orrery.nn.masks import RecurrentPast
 
 
@@ -77,8 +78,9 @@ class EditedWriter:
             more = {"prompt": read[1]}
         recorder = Recorder(keep=(), edit=self.edits.compiled(Window(0, whole=False)))
         cache = _whole_cache(self.model, capacity, source)
+        execution = Execution(eager, taps=_LastLogits(recorder, source.shape[1] - 1))
         found: tuple[Tensor, DecodingSession] = self.model.start(
-            read[0], capacity, cache=cache, kernel=eager, taps=_LastLogits(recorder, source.shape[1] - 1), **more
+            read[0], capacity, cache=cache, execution=execution, **more
         )
         recorder.check_used()
         return found
@@ -89,7 +91,7 @@ class EditedWriter:
         """Write more tokens; as in ``DecodingModel``."""
         window = Window(session.lengths[0], whole=False)
         recorder = Recorder(keep=(), edit=self.edits.compiled(window))
-        logits_BNV: Tensor = self.model.step(tokens, session, lengths, kernel=eager, taps=recorder)
+        logits_BNV: Tensor = self.model.step(tokens, session, lengths, execution=Execution(eager, taps=recorder))
         return logits_BNV
 
 

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.interventions.places import axes_of
-from orrery.inspection.recorder import Recorder
+from orrery.inspection.recorder import Recorder, refuse_training
 from orrery.inspection.research.variants import ROWS, Done
 from orrery.models.model import HIDDEN, Model
+from orrery.nn.context import Execution
 
 
 @torch.no_grad()
@@ -46,7 +47,7 @@ def collect(
         here = slice(start, start + rows)
         recorder = Recorder(keep)
         batch: dict[str, Any] = {"ids": ids_BL[here], **{name: value[here] for name, value in fields.items()}}
-        model(batch, (HIDDEN,), taps=recorder)
+        model(batch, (HIDDEN,), Execution(taps=recorder))
         recorder.check_used()
         for key, value in recorder.values.items():
             found.setdefault(key, []).append(by_token(key, value, ids_BL.shape[1]).cpu())
@@ -84,8 +85,7 @@ def held_back(texts: int, share: float, rng: torch.Generator) -> Bool[Tensor, "B
 
 
 def _check(model: Model, ids_BL: Tensor) -> None:
-    if model.training:
-        raise UsageError("a model in training mode drops numbers at random", "call model.eval() first")
+    refuse_training(model)
     if tuple(model.spec.inputs) != ("ids",):
         message = f"this model reads {' and '.join(model.spec.inputs)}"
         raise UsageError(message, "trace it, and give the values of the trace")

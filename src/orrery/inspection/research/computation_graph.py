@@ -15,6 +15,7 @@ from orrery.inspection.research.variants import check_reader
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import MultiHeadAttention, NoGate
 from orrery.nn.cache.contract import UNCACHED, Layer
+from orrery.nn.context import Execution
 from orrery.nn.residual import Identity, Residual
 from orrery.tuning import matrix_of
 
@@ -90,7 +91,7 @@ class ComputationGraph:
 
     def _outputs(self, ids_BL: Tensor, kept: frozenset[Edge]) -> tuple[dict[str, Tensor], Tensor]:
         """Return what every sender writes, and what the logits read."""
-        embedded_BLD, _ = self.model.prepare(ids_BL, kernel=eager)
+        embedded_BLD, _ = self.model.prepare(ids_BL, execution=Execution(eager))
         written: dict[str, Tensor] = {EMBEDDED: embedded_BLD}
         constant_BLD = torch.zeros_like(embedded_BLD)
 
@@ -133,7 +134,7 @@ class ComputationGraph:
 
     def _call(self, sublayer: _Sublayer, ids_NL: Tensor, x_NLD: Tensor, recorder: Recorder) -> Tensor:
         """Return what a branch makes of a stream."""
-        _, ctx = self.model.prepare(ids_NL, kernel=eager, taps=None)
+        _, ctx = self.model.prepare(ids_NL, execution=Execution(eager))
         layer = Layer(sublayer.depth, f"blocks.{sublayer.depth}", UNCACHED)
         residual = sublayer.residual
         added_NLD: Tensor = residual.branch(residual.pre(x_NLD), replace(ctx.at(layer), taps=recorder))

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.edits import Edit
-from orrery.inspection.recorder import Recorder
+from orrery.inspection.recorder import Recorder, refuse_training
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import Kernel
+from orrery.nn.context import Execution
 from orrery.nn.heads import LanguageModelHead
 
 ROWS = 64
@@ -91,7 +92,7 @@ def last_logits(model: Model, ids_RL: Int[Tensor, "R L"], position: int, **call:
         return logits_RV
 
     main = model.spec.head_names[0]
-    found: Tensor = model({"ids": ids_RL}, {main: answer}, **call)[main]
+    found: Tensor = model({"ids": ids_RL}, {main: answer}, Execution(**call))[main]
     return found
 
 
@@ -101,8 +102,7 @@ def check_reader(model: Model, *texts: Int[Tensor, "_ _"], position: int = -1) -
     Raises:
         UsageError: says which it is.
     """
-    if model.training:
-        raise UsageError("a model in training mode drops numbers at random", "call model.eval() first")
+    refuse_training(model)
     main = next(iter(model.named_heads.values()), None)
     if tuple(model.spec.inputs) != ("ids",) or not isinstance(main, LanguageModelHead):
         message = f"this model reads {' and '.join(model.spec.inputs)} and has the heads {model.spec.head_names}"

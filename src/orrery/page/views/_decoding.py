@@ -47,7 +47,7 @@ class Prompt:
         Raises:
             UsageError: none does.
         """
-        taken = 1 if reads_apart(self.inside.lm._stored) else len(self.ids)
+        taken = 1 if reads_apart(self.inside.lm.stored) else len(self.ids)
         rest = min(steps, self.inside.lm.context - taken)
         if rest < 1:
             raise UsageError("the text fills the context, and nothing can be written behind it", "shorten the text")
@@ -67,7 +67,7 @@ class Prompt:
 
     def _read(self, answers: Sequence[Sequence[int]]) -> Float[Tensor, "B L V"]:
         lm = self.inside.lm
-        if not reads_apart(lm._stored):
+        if not reads_apart(lm.stored):
             return lm.logits([[*self.ids, *answer] for answer in answers])
         first = [] if lm.model.first_token is None else [lm.model.first_token]
         return lm.logits([self.ids] * len(answers), decoder_input_ids=[[*first, *answer] for answer in answers])

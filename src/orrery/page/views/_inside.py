@@ -87,7 +87,7 @@ class Inside:
         sources: Mapping[str, "Inside"] | None = None,
     ) -> None:
         self.lm, self.given, self.sources = lm, dict(given), dict(sources or {})
-        call = call_of(lm._stored, *_read(lm, given))
+        call = call_of(lm.stored, *_read(lm, given))
         self.edits = Interventions(call=call).more(edits, self.sources)
         self.cost, kept, self.memory = _planned(call)
         self.thumbnails, self.overviews = Thumbnails(), dict[tuple[str, int], Tensor]()
@@ -179,7 +179,7 @@ class Inside:
 
     def spell(self, id: int) -> str:
         """Return how a token reads."""
-        return spell(self.lm._stored, id)
+        return spell(self.lm.stored, id)
 
 
 def _read(lm: LanguageModel, given: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -203,7 +203,7 @@ def memory_of(lm: LanguageModel, given: Mapping[str, Any]) -> PassCost:
     Raises:
         UsageError: nothing to read, or too much, or it needs more than ``MOST``.
     """
-    return _planned(call_of(lm._stored, *_read(lm, given)))[2]
+    return _planned(call_of(lm.stored, *_read(lm, given)))[2]
 
 
 def _planned(call: Call) -> tuple[TraceCost, list[str], PassCost]:

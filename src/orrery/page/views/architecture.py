@@ -45,7 +45,7 @@ class Architecture(View):
     def payload(self, subject: Subject, asked: Any) -> Payload:
         """Return the graph, the tree of the parts, and the shapes by the keys of a trace."""
         model = subject.lm.model
-        root = tree(model.spec, subject.lm._stored.name, model.transforms)
+        root = tree(model.spec, subject.lm.stored.name, model.transforms)
         graph, sides = graph_of(root), _shapes(subject)
         numbers = numbers_of(model)
         facts = {

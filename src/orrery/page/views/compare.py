@@ -54,10 +54,10 @@ class Compare(View):
             UsageError: the other is none of those that are offered: no path is taken from a page.
         """
         runs, model = _runs(subject), subject.lm.model
-        facts: dict[str, Any] = {"families": names(), "runs": sorted(runs), "name": subject.lm._stored.name}
+        facts: dict[str, Any] = {"families": names(), "runs": sorted(runs), "name": subject.lm.stored.name}
         if asked.other is None:
             return Payload(facts)
-        own = tree(model.spec, subject.lm._stored.name, model.transforms)
+        own = tree(model.spec, subject.lm.stored.name, model.transforms)
         other = _other(asked.other, runs)
         found = [vars(difference) for difference in differences(own, other)]
         facts |= {

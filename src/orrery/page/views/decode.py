@@ -60,7 +60,7 @@ class Decode(View):
 
     def fits(self, subject: Subject) -> bool:
         """Say whether the model writes behind tokens, and whether they can be spelled."""
-        spec, tokenizer = subject.lm.model.spec, subject.lm._stored.tokenizer
+        spec, tokenizer = subject.lm.model.spec, subject.lm.stored.tokenizer
         return subject.inside is not None and spec.writes and spec.vocabulary is not None and tokenizer is not None
 
     def saved(self, subject: Subject) -> Iterable[Section]:
@@ -75,7 +75,7 @@ class Decode(View):
         tree = _grown(prompt, asked)
         greedy = _tokens(tree.root, "greedy")
         steps = prompt.room(asked.steps)
-        one = one_beam(subject.lm._stored, prompt.ids, max_new_tokens=steps, length_penalty=asked.penalty)
+        one = one_beam(subject.lm.stored, prompt.ids, max_new_tokens=steps, length_penalty=asked.penalty)
         facts = {
             "prompt": prompt.ids,
             "nodes": list(_nodes(subject.seen.spell, tree.root)),
@@ -87,7 +87,7 @@ class Decode(View):
 
 def _grown(prompt: Prompt, asked: DecodeSettings) -> DecodingTree:
     return grown(
-        prompt.inside.lm._stored,
+        prompt.inside.lm.stored,
         prompt.ids,
         max_new_tokens=prompt.room(asked.steps),
         num_beams=asked.beams,

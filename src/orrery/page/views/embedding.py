@@ -176,5 +176,5 @@ def _unique(inside: Inside) -> list[int]:
 
 
 def _named(inside: Inside, id: int) -> dict[str, Any]:
-    tokenizer = inside.lm._stored.tokenizer
+    tokenizer = inside.lm.stored.tokenizer
     return {"id": id, "text": inside.spell(id) if tokenizer is not None and id < tokenizer.size else ""}

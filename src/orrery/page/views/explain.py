@@ -119,7 +119,7 @@ def _token(inside: Inside, stream: str, place: int) -> dict[str, Any]:
 
 
 def _spelt(inside: Inside, id: int) -> str:
-    tokenizer = inside.lm._stored.tokenizer
+    tokenizer = inside.lm.stored.tokenizer
     return inside.spell(id) if tokenizer is not None and id < tokenizer.size else ""
 
 

@@ -68,7 +68,7 @@ def likeliest(inside: Inside, position: int) -> int:
 
 def spelled(inside: Inside, ids: Tensor | Sequence[int]) -> dict[str, str]:
     """Return how each of these tokens reads, by its id."""
-    tokenizer = inside.lm._stored.tokenizer
+    tokenizer = inside.lm.stored.tokenizer
     known = 0 if tokenizer is None else tokenizer.size
     unique = torch.as_tensor(ids).unique().tolist()
     return {str(id): inside.spell(id) if 0 <= id < known else f"[{id}]" for id in unique}

@@ -14,6 +14,7 @@ from orrery.inspection.checks import Check
 from orrery.models.decoding_memory import layers
 from orrery.models.model import HIDDEN, ModelSpec
 from orrery.nn.attention.kernels import eager
+from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.spec import traverse
 from orrery.page.views._payload import Payload
@@ -111,17 +112,18 @@ def attention_by_window(spec: ModelSpec) -> dict[int | None, int]:
 
 
 @torch.no_grad()
-def _pass(subject: Subject, rows: int, length: int, **how: Any) -> Any:
+def _pass(subject: Subject, rows: int, length: int, execution: Execution = DEFAULT_EXECUTION) -> Any:
     lm = subject.lm
     ids_BL = torch.ones(rows, length, dtype=torch.long, device=lm.device)
-    return lm.model({name: ids_BL for name in lm.model.spec.inputs}, lm.model.spec.head_names[:1] or (HIDDEN,), **how)
+    heads = lm.model.spec.head_names[:1] or (HIDDEN,)
+    return lm.model({name: ids_BL for name in lm.model.spec.inputs}, heads, execution)
 
 
 def _counted(subject: Subject) -> list[Check]:
     """Compare the products that torch counts in one pass with ``2 N`` a token and ``4 channels`` a pair of tokens."""
     length = min(SHORT, subject.lm.context)
     with FlopCounterMode(display=False) as counter:
-        _pass(subject, 1, length, kernel=eager)  # the fused kernel hides its products
+        _pass(subject, 1, length, Execution(eager))  # the fused kernel hides its products
     counts = {str(name).split(".")[-1]: count for name, count in counter.get_flop_counts()["Global"].items()}
     weights, pairs = counts.get("mm", 0) + counts.get("addmm", 0), counts.get("bmm", 0)
     wanted = 2 * multiplied_parameters(subject.lm.model) * length

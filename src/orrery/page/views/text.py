@@ -41,7 +41,7 @@ class Text(View):
     def fits(self, subject: Subject) -> bool:
         """Say whether there is a text with a tokenizer."""
         inside = subject.inside
-        if inside is None or subject.lm._stored.tokenizer is None or inside.first.ids.is_floating_point():
+        if inside is None or subject.lm.stored.tokenizer is None or inside.first.ids.is_floating_point():
             return False
         return bool(inside.tokens)
 

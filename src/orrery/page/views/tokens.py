@@ -40,7 +40,7 @@ def session(subject: Subject) -> dict[str, Any]:
         for view in _view.fitting(subject)
     ]
     return {
-        "model": lm._stored.name,
+        "model": lm.stored.name,
         "load": load_line(lm),
         "run": None if subject.run is None else subject.run.name,
         "family": lm.family,

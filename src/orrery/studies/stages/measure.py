@@ -163,7 +163,7 @@ def judged(material: Material, said: Sequence[Answer]) -> list[float]:
     for prompt, answer in zip(material.prompts, said, strict=True):
         messages = (*prompt.messages, {"role": "assistant", "content": answer.text})
         rows.append(whole(template, Conversation(prompt.where, messages)).ids[-context:])
-    return rewards_of_ids(material.judge._stored, rows)
+    return rewards_of_ids(material.judge.stored, rows)
 
 
 def of_answers(

@@ -4,8 +4,8 @@ from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.tasks import pipeline
 from orrery.tasks._task import Learned
+from orrery.tasks.pipelines._make import pipeline
 
 if TYPE_CHECKING:
     from orrery.data.records import Pair

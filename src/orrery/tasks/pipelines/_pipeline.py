@@ -18,7 +18,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.models.default_device import on_cpu_by_default
 from orrery.reports.status import waiting
 from orrery.schema.section import Section
-from orrery.tasks import NO_TEXT
+from orrery.tasks._no_text import NO_TEXT
 from orrery.tasks._task import Done, Task
 from orrery.tasks._task import register as register
 from orrery.tasks.pipelines._rows import Row

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from orrery.exchange.reading.read import name_of
+from orrery.exchange.reading.stored import name_of
 
 
 @pytest.mark.parametrize(

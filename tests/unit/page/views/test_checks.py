@@ -82,7 +82,7 @@ def test_a_stream_that_an_edit_replaced_follows_from_nothing():
 
 def test_a_file_of_blocks_is_shown_in_its_numbers_and_every_check_passes(tmp_path):
     plain = language_model_of("llama", hidden_size=64, intermediate_size=96, num_attention_heads=2)
-    file = export_gguf(plain._stored, tmp_path / "x.gguf", "q8_0").path
+    file = export_gguf(plain.stored, tmp_path / "x.gguf", "q8_0").path
     lm = orrery.load(file, "cpu", say=str)
     assert lm.model.embed.token.weight.dtype == torch.uint8
     subject = Subject(lm, Inside(lm, {"text": "the cat sat on"}))
@@ -102,7 +102,7 @@ def test_a_file_of_blocks_is_shown_in_its_numbers_and_every_check_passes(tmp_pat
 
 def test_what_is_unpacked_for_a_page_is_kept_within_its_bytes(tmp_path):
     plain = language_model_of("llama", hidden_size=64, intermediate_size=96, num_attention_heads=2)
-    lm = orrery.load(export_gguf(plain._stored, tmp_path / "x.gguf", "q8_0").path, "cpu", say=str)
+    lm = orrery.load(export_gguf(plain.stored, tmp_path / "x.gguf", "q8_0").path, "cpu", say=str)
     up, down = (getattr(lm.model.stack.blocks[0].feed_forward.branch, name) for name in ("up", "down"))
     size = 96 * 64 * 4
     with matrices_kept(size):

@@ -170,7 +170,7 @@ def test_a_model_is_compared_with_the_one_it_began_from(models):
 
 def test_a_base_without_a_chat_template_speaks_in_that_of_the_run(models):
     lm, base = models
-    assert not base._stored.chat
+    assert not base.stored.chat
     assert template_of(with_chat(base, lm)).end == template_of(lm).end
     assert with_chat(lm, base) is lm
 
