@@ -10,7 +10,8 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.beams import Hypothesis, NarrowingBeam
-from orrery.generation.generate import beginnings, check_logits, check_prompts
+from orrery.generation.generate import beginnings, check_prompts
+from orrery.generation.next_token import check_logits
 from orrery.generation.row import Limits
 from orrery.generation.search import USUAL, Penalty, log_probabilities
 from orrery.models.protocols import DecodingModel

@@ -11,7 +11,8 @@ from orrery.generation.beams import Beam, HuggingFacePenalty, Hypothesis, Length
 from orrery.generation.constraints import Constraints, Place
 from orrery.generation.coverage import Coverage, Unwatched
 from orrery.generation.filters import VocabularyLimit
-from orrery.generation.generate import beginnings, check_logits, check_prompts, padded
+from orrery.generation.generate import beginnings, check_prompts, padded
+from orrery.generation.next_token import check_logits
 from orrery.generation.row import Limits
 from orrery.models.protocols import DecodingModel
 
