@@ -46,7 +46,7 @@ FROM_ZERO = {
     "training.final_rate", "words.sample", "training.optimizer.momentum", "training.optimizer.weight_decay",
     "objective.power", "objective.label_smoothing", "model.dropout", "training.schedule.final", "training.steps",
     "generation.min_new_tokens", "generation.no_repeat_ngram_size", "generation.length_penalty",
-    "generation.temperature", "generation.top_k", "generation.min_p", "generation.repetition_window",
+    "generation.temperature", "generation.top_k", "generation.min_p",
     "generation.presence_penalty", "generation.frequency_penalty",
 }  # fmt: skip
 LISTS = {"model.freeze", "evaluation.metrics", "rewards"}
