@@ -68,7 +68,9 @@ def contrastive_search(
     if top_k < 1 or not 0 <= alpha <= 1:
         raise UsageError(f"top_k = {top_k}, alpha = {alpha} is not possible", "top_k is at least 1, alpha from 0 to 1")
     began, seen = perf_counter(), _Final()
-    logits_1V, session = model.start(torch.tensor([list(prompt)], device=device), limits.context, execution=Execution(taps=seen))
+    logits_1V, session = model.start(
+        torch.tensor([list(prompt)], device=device), limits.context, execution=Execution(taps=seen)
+    )
     begun, room = beginnings(model, [prompt])[0], limits.context - session.lengths[0]
     row = Row(begun, room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
     choice = _Contrast(model, session, seen, room, top_k, alpha)
