@@ -27,6 +27,7 @@ from orrery.objectives import OBJECTIVES  # noqa: E402
 from orrery.recipes.config import Optimizer, Schedule  # noqa: E402
 from orrery.rewards import REWARDS  # noqa: E402
 from orrery.schema.registry import settings_of  # noqa: E402
+from orrery.schema.writing import EVERY, SETTINGS  # noqa: E402
 from orrery.serving import ollama_options  # noqa: E402
 from orrery.serving.schema import ollama  # noqa: E402
 from orrery.serving.schema.chat import ChatRequest  # noqa: E402
@@ -35,7 +36,15 @@ from orrery.serving.schema.fields import Body  # noqa: E402
 from orrery.serving.schema.reading import EmbeddingsRequest  # noqa: E402
 from orrery.serving.schema.responses import ResponsesRequest  # noqa: E402
 
-PAGES = ("README.md", "docs/training.md", "docs/reinforcement.md", "docs/scores.md", "docs/speed.md", "docs/clients.md")
+PAGES = (
+    "README.md",
+    "docs/generating.md",
+    "docs/training.md",
+    "docs/reinforcement.md",
+    "docs/scores.md",
+    "docs/speed.md",
+    "docs/clients.md",
+)
 BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(<!-- end of it -->)", re.DOTALL)
 
 
@@ -179,9 +188,48 @@ def requests() -> str:
     return table(("field", "of", "", "why, or what to do instead"), sorted(lines))
 
 
+_DOORS = {
+    "python": "Python", "flag": "flags", "http": "requests", "translate": "`/v1/translate`", "pipeline": "pipelines",
+    "recipe": "recipes", "file": "`generation_config.json`",
+}  # fmt: skip
+
+
+def drawing() -> str:
+    """Return the settings that say how a token is chosen."""
+    return _settings(name for name, one in SETTINGS.items() if one.group == "Drawing")
+
+
+def searching() -> str:
+    """Return the other settings of writing."""
+    return _settings(name for name, one in SETTINGS.items() if one.group != "Drawing")
+
+
+def _settings(names: Iterable[str]) -> str:
+    """Return settings of writing with their numbers, where they can be said, and where they come from."""
+    rows = []
+    for name in names:
+        one = SETTINGS[name]
+        numbers = one.allowed if one.number or one.keyed else ""
+        doors = "everywhere" if one.about.doors == EVERY else ", ".join(_DOORS[door] for door in one.about.doors)
+        rows.append((f"`{name}`", one.about.help.removesuffix("."), numbers, doors, one.about.source))
+    return table(("setting", "does", "numbers", "said in", "from"), rows)
+
+
 TABLES = {
     each.__name__: each
-    for each in (verbs, objectives, data, metrics, rewards, optimizers, schedules, compiled, requests)
+    for each in (
+        verbs,
+        objectives,
+        data,
+        metrics,
+        rewards,
+        optimizers,
+        schedules,
+        compiled,
+        requests,
+        drawing,
+        searching,
+    )
 }
 
 

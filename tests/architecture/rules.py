@@ -279,9 +279,9 @@ def _bases(module: Module, cls: ast.ClassDef) -> list[str]:
 
 
 def _is_open(module: Module, cls: ast.ClassDef, classes: Classes) -> bool:
-    """Tell whether a class may be inherited from: it is abstract, an exception, or only carries settings."""
+    """Tell whether a class may be inherited from: abstract, an exception, the keys of a dict, or only settings."""
     bases = {_dotted(base).split(".")[-1] for base in cls.bases}
-    declared = bool(bases & {"ABC", "Protocol"})
+    declared = bool(bases & {"ABC", "Protocol", "TypedDict"})
     return (
         declared
         or bool(_open_methods(module, cls, classes))

@@ -16,7 +16,7 @@ SHARED = ("_record", "breaks")
 """Modules that programs import, and that measure nothing."""
 PROGRAMS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in SHARED)
 RECORDS = sorted(path.stem for path in BENCHMARKS.glob("*.json"))
-COMMAND = re.compile(r"\bbenchmarks/(?P<name>\w+)\.py(?P<words>(?: +[^`\s)(]+)*)")
+COMMAND = re.compile(r"(?<!evaluation/)\bbenchmarks/(?P<name>\w+)\.py(?P<words>(?: +[^`\s)(]+)*)")
 
 
 @pytest.fixture(scope="module")

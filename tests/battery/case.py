@@ -50,9 +50,9 @@ class Answer:
 
 FIXED = {"ORRERY_RUNS": "runs", "TOKENIZERS_PARALLELISM": "false", "COLUMNS": "120"}
 PROGRAM = """
-from orrery.planning import flops
+from orrery.training import operations
 from orrery.cli import program
-flops.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
+operations.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
 program.main()
 """
 SPARE = 8 << 30

@@ -39,14 +39,15 @@ NO_KEYS = (
     "", ".", "a..b", "training", "training.steps.more", "training.", ".steps", "\udcff", "x" * 5000, "__class__",
     "model_fields", "training.model_config", "model.config.",
 )  # fmt: skip
-FREE = {"name", "data.column", "evaluation.sample", "expect.bound", "seed", "model.config"}
+FREE = {"name", "data.column", "evaluation.sample", "expect.bound", "seed", "model.config", "generation.logit_bias"}
 """Keys where some of the values above mean something."""
 FROM_ZERO = {
     "seed", "data.skip_bad", "words.phrases", "training.schedule.warmup", "training.schedule.decay", "expect.bound",
     "training.final_rate", "words.sample", "training.optimizer.momentum", "training.optimizer.weight_decay",
     "objective.power", "objective.label_smoothing", "model.dropout", "training.schedule.final", "training.steps",
     "generation.min_new_tokens", "generation.no_repeat_ngram_size", "generation.length_penalty",
-    "generation.temperature", "generation.top_k",
+    "generation.temperature", "generation.top_k", "generation.min_p",
+    "generation.presence_penalty", "generation.frequency_penalty",
 }  # fmt: skip
 LISTS = {"model.freeze", "evaluation.metrics", "rewards"}
 """Lists that may be empty."""

@@ -98,10 +98,10 @@ BASES: dict[str, list[str]] = {
 SURE_TO_FAIL = {"data fetch", "verify", "evaluate word-vectors", "demo", "serve", "bench generate"}
 """These need data that is not there, a long time, or a model that has learnt something; a server never ends."""
 OUTPUTS = {"output", "out", "json", "map", "report", "alignment", "picture"}
-MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-penalty", "temperature", "top-p", "min-p",
+MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-penalty", "temperature", "min-p",
                "top-k", "near", "samples", "presence-penalty", "frequency-penalty", "diversity-penalty",
                "coverage-penalty", "penalty-alpha", "position", "port", "shots", "sweep"}  # fmt: skip
-MAY_BE_NEGATIVE = {"position", "length-penalty", "presence-penalty", "frequency-penalty"}
+MAY_BE_NEGATIVE = {"position", "top-k", "presence-penalty", "frequency-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
               "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
               "candidates", "bad-word", "regex", "clean", "corrupted", "answer", "wrong", "query",

@@ -8,7 +8,6 @@ import re
 
 import pytest
 import torch
-from unit.accounting.test_windows import WINDOWS
 
 from browser import Seen
 from orrery.models.decoding_memory import cache_bytes
@@ -18,6 +17,7 @@ from orrery.page.views.planner import attention_by_window
 from orrery.planning.plan import plan
 from orrery.serving.background import serving
 from orrery.training.operations import mean_keys, multiplied_parameters
+from unit.planning.test_windows import WINDOWS
 from views_toy import language_model_of
 
 pytestmark = pytest.mark.slow

@@ -1,19 +1,16 @@
 """How the verbs of tasks ask: a pipeline over what is read, its answers printed as lines or as JSON."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orrery.cli.texts import Given, Reading, one_line, print_json, run
-
-if TYPE_CHECKING:
-    from orrery.tasks import Pipeline
 
 
 def ask(
     task: str, model: str, device: str, dtype: str, given: Sequence[Given], inputs: list[Any] | None, reading: Reading,
     **settings: Any,
 ) -> None:  # fmt: skip
-    """Ask a model a task, and print its answers.
+    """Ask a model a task, and print its answers as lines or as JSON; an input without a text has none.
 
     Args:
         task: its name.
@@ -28,11 +25,8 @@ def ask(
     from orrery.tasks import pipeline
 
     pipe = pipeline(task, model, device=device, dtype=dtype, batch_size=reading.batch_size, **settings)
-    print_answers(pipe, given, [one.fields[reading.column] for one in given] if inputs is None else inputs, reading)
-
-
-def print_answers(pipe: "Pipeline", given: Sequence[Given], inputs: list[Any], reading: Reading) -> None:
-    """Ask a pipeline, and print its answers as lines or as JSON; an input without a text has no answer."""
+    if inputs is None:
+        inputs = [one.fields[reading.column] for one in given]
     found = run(pipe.several, given, inputs)
     for one, item, answer in zip(given, inputs, found, strict=True):
         if reading.json:

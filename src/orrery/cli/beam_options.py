@@ -1,54 +1,51 @@
 """The flags of beam searches, over one text or many sentences."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from orrery.cli.numbers import COUNT, NOT_NEGATIVE, NUMBER
+from orrery.cli.numbers import COUNT
+from orrery.cli.writing_options import with_flags
 from orrery.errors import UsageError
+from orrery.schema.writing import BEAMS as USUAL_BEAMS
+from orrery.schema.writing import is_searched
 
-_BEAMS = "Hypotheses followed a sentence; 1 is greedy; by default what the model's files say, else 4."
-_LENGTH_PENALTY = "0 favours short answers, the Transformer's paper used 0.6; by default what the files say, else 0.6."
-_COVERAGE = "How much a translation that leaves a part of its source out ranks lower; Wu et al. 2016 used 0.2."
-_BEYOND = "The most tokens of an answer beyond those of its source, where that is fewer; the paper had 50."
+_AS_FILES = "what the model's files say, else"
 
 
-@Parameter(name="*")
+def given(flags: Any) -> dict[str, Any]:
+    """Return the values of a class of flags, by name."""
+    return {one.name: getattr(flags, one.name) for one in fields(flags)}
+
+
+@with_flags(
+    "num_beams", "length_penalty", "max_new_tokens", "beyond_source", "coverage_penalty",
+    num_beams=f"{_AS_FILES} {USUAL_BEAMS}", length_penalty=f"{_AS_FILES} 0.6", max_new_tokens=128, coverage_penalty=0.0,
+)  # fmt: skip
 @dataclass(frozen=True)
 class Search:
     """How translations are searched for."""
 
-    num_beams: Annotated[int | None, COUNT, Parameter(help=_BEAMS)] = None
-    length_penalty: Annotated[float | None, NUMBER, Parameter(help=_LENGTH_PENALTY)] = None
-    max_new_tokens: Annotated[int, COUNT, Parameter(help="The most tokens of an answer.")] = 128
     batch_size: Annotated[int, COUNT, Parameter(help="Sentences translated at once.")] = 64
-    beyond_source: Annotated[int | None, COUNT, Parameter(help=_BEYOND)] = None
-    coverage_penalty: Annotated[float, NOT_NEGATIVE, Parameter(help=_COVERAGE)] = 0.0
 
 
 BEAMS = Search()
 """What is used unless told otherwise."""
 
 
-_ONE = "Above 1 searches for the answer of the greatest score instead of drawing tokens."
-_GROUPS = "Above 1, groups of beams that avoid each other's choices."
-_DIVERSITY = "What a choice of an earlier group costs a later one, in nats."
-_LENGTH = "Of beams; 0 favours short answers, the Transformer's paper used 0.6."
-_OF_ONE = "Of encoder-decoders: ranks answers lower that leave a part of the source out; Wu et al. 2016 used 0.2."
-
-
-@Parameter(name="*")
+@with_flags(
+    "num_beams", "length_penalty", "num_beam_groups", "diversity_penalty", "coverage_penalty", "answers",
+    num_beams=1, length_penalty=0.6, num_beam_groups=1, diversity_penalty=0.5, coverage_penalty=0.0, answers=1,
+)  # fmt: skip
 @dataclass(frozen=True)
 class Beams:
     """How answers to one text are searched for."""
 
-    num_beams: Annotated[int, COUNT, Parameter(help=_ONE)] = 1
-    length_penalty: Annotated[float, NUMBER, Parameter(help=_LENGTH)] = 0.6
-    num_beam_groups: Annotated[int, COUNT, Parameter(help=_GROUPS)] = 1
-    diversity_penalty: Annotated[float, NOT_NEGATIVE, Parameter(help=_DIVERSITY)] = 0.5
-    coverage_penalty: Annotated[float, NOT_NEGATIVE, Parameter(help=_OF_ONE)] = 0.0
-    answers: Annotated[int, COUNT, Parameter(help="How many answers are shown, the best first.")] = 1
+    @property
+    def searches(self) -> bool:
+        """Whether several beams are followed."""
+        return is_searched(given(self))
 
     def refuse_without_beams(self) -> None:
         """Refuse what means nothing for one beam.
@@ -56,9 +53,34 @@ class Beams:
         Raises:
             UsageError: several answers, groups or a ranking were asked for.
         """
-        if self.num_beams == 1 and (self.answers > 1 or self.num_beam_groups > 1 or self.coverage_penalty):
+        asked = given(self)
+        if not self.searches and (asked["answers"] > 1 or asked["num_beam_groups"] > 1 or asked["coverage_penalty"]):
             raise UsageError("one beam has one answer, one group and no ranking", "add --num-beams 4")
 
 
 ONE = Beams()
 """No search."""
+
+
+@with_flags(
+    "max_new_tokens", "min_new_tokens", "num_beams", "length_penalty", "no_repeat_ngram_size",
+    max_new_tokens=f"{_AS_FILES} 256", min_new_tokens=f"{_AS_FILES} none", num_beams=f"{_AS_FILES} {USUAL_BEAMS}",
+    length_penalty=f"{_AS_FILES} 1", no_repeat_ngram_size="what the model's files say",
+)  # fmt: skip
+@dataclass(frozen=True)
+class Summaries:
+    """How summaries are searched for; the penalty of lengths is that of Hugging Face's files."""
+
+
+SUMMARIES = Summaries()
+"""What is used unless told otherwise."""
+
+
+@with_flags("num_beams", "length_penalty", num_beams=3, length_penalty=0.6)
+@dataclass(frozen=True)
+class Ways:
+    """Which ways the beams of a tree follow at each depth."""
+
+
+WAYS = Ways()
+"""What is used unless told otherwise."""

@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orrery.cli.console import printable
-from orrery.cli.writing_options import Drawing
 from orrery.errors import UsageError
+from orrery.schema.writing import DRAWING, SETTINGS
 
 if TYPE_CHECKING:
     from orrery.generation.conversation import Conversation
@@ -25,8 +24,7 @@ HELP = """\
 /set              shows how answers are drawn; /set temperature 0.2 changes it
 /save FILE.jsonl  appends the conversation to a file
 /quit             leaves, as does Ctrl-D"""
-WHOLE = ("max_new_tokens", "top_k")
-SETTINGS = ("max_new_tokens", *(field.name for field in fields(Drawing) if field.name != "logit_bias"))
+CHANGED = {name: SETTINGS[name] for name in ("max_new_tokens", *DRAWING) if SETTINGS[name].number}
 """What ``/set`` changes."""
 
 
@@ -53,7 +51,7 @@ def obey(
     elif word == "/set":
         if rest:
             _set(settings, rest)
-        _tell(", ".join(f"{name} {settings[name]}" for name in SETTINGS if settings.get(name) is not None))
+        _tell(", ".join(f"{name} {settings[name]}" for name in CHANGED if settings.get(name) is not None))
     elif rest or word not in PLAIN:
         raise UsageError(f"no command {line.strip()[:80]!r}", f"{SHORT}; a space before the / makes it a question")
     else:
@@ -96,21 +94,15 @@ PLAIN: "dict[str, Callable[[Conversation], Callable[[Callable[[str], None]], Gen
 
 def _set(settings: dict[str, Any], rest: str) -> None:
     """Change one setting; one outside its range leaves all as they were."""
-    from orrery.generation.samplers import sampler
-
     name, _, text = rest.replace("=", " ").partition(" ")
     name = name.replace("-", "_").strip("_")
-    if name not in SETTINGS:
-        raise UsageError(f"there is no setting {name[:40]!r}", f"there are {', '.join(SETTINGS)}")
+    if name not in CHANGED:
+        raise UsageError(f"there is no setting {name[:40]!r}", f"there are {', '.join(CHANGED)}")
     try:
-        value = int(text) if name in WHOLE else float(text)
+        value = int(text) if CHANGED[name].whole else float(text)
     except ValueError as error:
         raise UsageError(f"{name} {text.strip()[:40]!r} is no number", f"such as /set {name} 1") from error
-    checked: dict[str, Any] = {name: value}
-    if name != "max_new_tokens":
-        sampler(**checked)
-    elif value < 1:
-        raise UsageError(f"max_new_tokens = {value} is not possible", "it must be at least 1")
+    CHANGED[name].refuse(value)
     settings[name] = value
 
 

@@ -4,13 +4,14 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from orrery.cli.beam_options import ONE, Beams
+from orrery.cli.beam_options import ONE, Beams, given
 from orrery.cli.console import printable
 from orrery.cli.loading import loading
 from orrery.cli.numbers import COUNT, SEED, SHARE
 from orrery.cli.places import DRAFT, MODEL
 from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
 from orrery.errors import UsageError
+from orrery.schema.writing import beams_of, refuse_with_beams
 
 if TYPE_CHECKING:
     from orrery.generation.row import Generation
@@ -63,22 +64,22 @@ def generate(
         kernel: How one token after another is computed: auto (compiled where that can be), eager or compiled.
     """
     limits = {"max_new_tokens": max_new_tokens, "truncate": truncate}
-    demands = answer.settings()
+    demands, chosen = answer.settings(), drawing.settings(None)
     beams.refuse_without_beams()
     with loading():
-        from orrery.generation.search import refuse_with_beams
         from orrery.language_model.load import load
 
-        if beams.num_beams > 1:
-            drawn = {**drawing.settings(None), "repetition_penalty": None}
+        if beams.searches:
+            drawn = {**chosen, "repetition_penalty": None}
             refuse_with_beams(**drawn, **demands, draft=draft, penalty_alpha=penalty_alpha)
         elif penalty_alpha is not None:
             _refuse_with_contrast(drawing, draft)
         lm = load(model, device, dtype, kernel=kernel)
-    if beams.num_beams > 1:
-        _search(lm, prompt, {**vars(beams), **limits, "repetition_penalty": drawing.repetition_penalty})
+    if beams.searches:
+        _search(lm, prompt, {**given(beams), **limits, "repetition_penalty": chosen["repetition_penalty"]})
     elif penalty_alpha is not None:
-        _contrast(lm, prompt, {"top_k": drawing.top_k or 4, "penalty_alpha": penalty_alpha, **demands, **limits})
+        top_k = 4 if chosen["top_k"] is None else chosen["top_k"]
+        _contrast(lm, prompt, {"top_k": top_k, "penalty_alpha": penalty_alpha, **demands, **limits})
     elif draft is not None:
         guess: LanguageModel | Literal["lookup"] = "lookup" if draft == "lookup" else load(draft, device, dtype)
         _speculate(lm, prompt, guess, {**drawing.settings(0.8), **demands, "seed": seed, **limits})
@@ -119,9 +120,9 @@ def _summary(answer: "Generation", settings: Mapping[str, Any]) -> str:
 
 def _refuse_with_contrast(drawing: Drawing, draft: str | None) -> None:
     settings = {**drawing.settings(None), "top_k": None, "draft": draft}
-    given = [f"--{name.replace('_', '-')}" for name, value in settings.items() if value is not None]
-    if given:
-        raise UsageError(f"{', '.join(given)} cannot be used with --penalty-alpha", "contrastive search draws nothing")
+    named = [f"--{name.replace('_', '-')}" for name, value in settings.items() if value is not None]
+    if named:
+        raise UsageError(f"{', '.join(named)} cannot be used with --penalty-alpha", "contrastive search draws nothing")
 
 
 def _contrast(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None:
@@ -141,7 +142,7 @@ def _search(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> No
         print(printable(found.text), flush=True)
         one = found.hypothesis
         print(
-            f"{len(one.ids)} tokens, {settings['num_beams']} beams, log probability {one.log_probability:.3f}, "
+            f"{len(one.ids)} tokens, {beams_of(settings)} beams, log probability {one.log_probability:.3f}, "
             f"score {one.score:.3f}, ended by {_WHY[one.finish_reason]}",
             file=sys.stderr,
         )

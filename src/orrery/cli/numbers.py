@@ -8,6 +8,7 @@ from typing import Any
 from cyclopts import Parameter, Token
 
 from orrery.errors import UsageError
+from orrery.schema.writing import Setting
 
 MOST, SEEDS = 2**31 - 1, 2**63
 """No count is above the one, no seed as large as the other."""
@@ -43,6 +44,14 @@ def _real(least: float, most: float, above: bool) -> Callable[[Any, Sequence[Tok
         return number
 
     return convert
+
+
+def within(setting: Setting) -> Parameter:
+    """Return what reads a number of a setting of writing."""
+    about = setting.about
+    if setting.whole:
+        return Parameter(converter=_whole(int(about.least), int(about.most)))
+    return Parameter(converter=_real(about.least, about.most, about.above))
 
 
 def _each(convert: Callable[[Any, Sequence[Token]], float]) -> Parameter:

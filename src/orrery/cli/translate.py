@@ -2,13 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.beam_options import BEAMS, Search
+from orrery.cli.beam_options import BEAMS, Search, given
 from orrery.cli.places import MODEL
 from orrery.cli.texts import one_line, tell_of_blanks
 from orrery.errors import DataError, UsageError
@@ -62,7 +61,7 @@ def translate(
     with waiting() as line:
         written = lm.translate(
             lines,
-            **asdict(search),
+            **given(search),
             done=counting(line.now, len(lines)),
         )
     for answer in written:

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from orrery.cli.beam_options import WAYS, Ways, given
 from orrery.cli.console import printable
-from orrery.cli.numbers import COUNT, DRAWN, NUMBER, SEED
+from orrery.cli.numbers import COUNT, DRAWN, SEED
 from orrery.cli.places import MODEL
 from orrery.cli.texts import print_json
 from orrery.cli.writing_options import CHOOSING, Drawing
@@ -19,8 +20,7 @@ def tree(
     /,
     *,
     max_new_tokens: Annotated[int, COUNT] = 4,
-    num_beams: Annotated[int, COUNT] = 3,
-    length_penalty: Annotated[float, NUMBER] = 0.6,
+    beams: Ways = WAYS,
     samples: Annotated[int, DRAWN] = 0,
     drawing: Drawing = CHOOSING,
     json: bool = False,
@@ -39,8 +39,7 @@ def tree(
         model: A run, a checkpoint or a folder of a model that writes.
         prompt: The text that the tree grows behind; of an encoder-decoder the source.
         max_new_tokens: The depth of the tree.
-        num_beams: Ways that the beam search follows at each depth.
-        length_penalty: Of beams; 0 favours short answers.
+        beams: Which ways the beam search follows at each depth.
         samples: Answers drawn besides.
         drawing: How samples are drawn.
         json: Print the tree as JSON.
@@ -59,8 +58,7 @@ def tree(
     found = load(model, device, dtype).tree(
         prompt,
         max_new_tokens=max_new_tokens,
-        num_beams=num_beams,
-        length_penalty=length_penalty,
+        **given(beams),
         samples=samples,
         seed=seed,
         truncate=truncate,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orrery.errors import MachineError, UsageError
+from orrery.schema.writing import DRAWING
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 NAME = "orrery"
 MAX_GEN_TOKS = 256
 _LONGEST = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-_DRAWN = ("top_k", "top_p", "min_p", "repetition_penalty")
+_DRAWN = tuple(name for name in DRAWING if name != "temperature")
 _ROWS = 32
 _UNCHOSEN = "cuda:0"
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-FOLLOWED = frozenset({
-    "bad_words_ids", "begin_suppress_tokens", "bos_token_id", "decoder_start_token_id", "do_sample", "early_stopping",
-    "eos_token_id", "forced_bos_token_id", "forced_eos_token_id", "length_penalty", "max_length", "max_new_tokens",
-    "min_length", "min_new_tokens", "min_p", "no_repeat_ngram_size", "num_beams", "num_return_sequences",
-    "pad_token_id", "repetition_penalty", "stop_strings", "suppress_tokens", "temperature", "top_k", "top_p",
-    "typical_p",
-})  # fmt: skip
+from orrery.schema.writing import at, is_searched
+
+CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+"""The keys that name tokens by what they are for."""
+
+FOLLOWED = frozenset({*CONTROL, *(name for name, one in at("file").items() if one.about.foreign)})
+"""Keys of the reference; those that only we know are the others of ``orrery.schema.writing`` that files may have."""
 
 _SPEED = "how the same tokens are computed"
 _TOLD = "what is told beside the tokens"
@@ -77,11 +77,11 @@ REFUSED = frozenset({*_ALWAYS, *_DRAWN, *_SEARCHED})
 def not_followed(settings: Mapping[str, Any]) -> list[str]:
     """Return the keys that ask for something that is not built; null asks for nothing.
 
-    A key that the reference does not know it never reads, and so do we.
+    A key that neither the reference nor we know is never read.
     """
     known: dict[str, tuple[Any, ...]] = dict(_ALWAYS)
     if settings.get("do_sample"):
         known |= _DRAWN
-    if (settings.get("num_beams") or 1) > 1:
+    if is_searched(settings):
         known |= _SEARCHED
     return [key for key, idle in known.items() if settings.get(key) is not None and settings[key] not in idle]

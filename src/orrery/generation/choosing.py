@@ -1,15 +1,16 @@
 """The next token of rows that were asked for in different ways."""
 
 from collections.abc import Sequence
+from typing import final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.generation.constraints import Constraints, Place
 from orrery.generation.filters import History
-from orrery.generation.generate import check_logits
+from orrery.generation.next_token import Choice, at, write
 from orrery.generation.requests import Answering, TokenScore, Written, scores_of
+from orrery.generation.row import Row
 from orrery.generation.samplers import Sampler
 
 
@@ -22,19 +23,51 @@ def choose(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> None:
         rows: the answers, all of which go on.
         logits_NV: those of each.
     """
-    allowed_NV = _allowed(rows, logits_NV)
     groups: dict[Sampler, list[int]] = {}
     for place, row in enumerate(rows):
-        if row.error is None:
-            groups.setdefault(row.request.sampler, []).append(place)
+        groups.setdefault(row.request.sampler, []).append(place)
     for sampler, places in groups.items():
-        try:
-            tokens = _drawn(sampler, [rows[place] for place in places], at(allowed_NV, places))
-        except Exception as error:  # of a sampler that these rows alone have
-            for place in places:
-                rows[place].error = error
-            continue
-        _take([rows[place] for place in places], tokens, at(logits_NV, places))
+        own, logits_GV = [rows[place] for place in places], at(logits_NV, places)
+        write([_row(one) for one in own], logits_GV, _Asked(sampler, own, logits_GV))
+
+
+def _row(answering: Answering) -> Row:
+    assert answering.row is not None
+    return answering.row
+
+
+@final
+class _Asked(Choice):
+    """What one sampler draws for the rows that asked for it; each is told its token with its score."""
+
+    def __init__(self, sampler: Sampler, rows: Sequence[Answering], logits_GV: Float[Tensor, "G V"]) -> None:
+        self._sampler, self._rows, self._logits_GV = sampler, rows, logits_GV
+        self._scores: dict[int, TokenScore] = {}
+
+    def pick(self, places: Sequence[int], allowed_NV: Float[Tensor, "N V"]) -> list[int]:
+        """Return the tokens of the rows that may go on."""
+        rows = [self._rows[place] for place in places]
+        tokens = _drawn(self._sampler, rows, allowed_NV)
+        scores = _scores(rows, tokens, at(self._logits_GV, places))
+        self._scores = {places[own]: score for own, score in scores.items()}
+        return tokens
+
+    def take(self, place: int, row: Row, token: int) -> bool:
+        """Add a token to its answer, and tell of it."""
+        own, score, shown = self._rows[place], self._scores.get(place), row.writer.pieces
+        if score is not None:
+            own.scores.append(score)
+        goes_on = row.take(token)
+        if own.history is not None:
+            own.history.add(torch.tensor([token], device=own.history.written_BV.device))
+        if own.request.told is not None:
+            own.request.told(Written(token, row.writer.since(shown), score))
+        return goes_on
+
+    def failed(self, places: Sequence[int], error: Exception) -> None:
+        """End the rows with the error, and no other."""
+        for place in places:
+            self._rows[place].error = error
 
 
 def end_if_whole(row: Answering) -> None:
@@ -43,43 +76,6 @@ def end_if_whole(row: Answering) -> None:
     shown = row.row.writer.pieces
     if not row.row.goes_on() and row.request.told is not None and (text := row.row.writer.since(shown)):
         row.request.told(Written(row.row.ids[-1], text, None))
-
-
-def _allowed(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
-    """Return the logits of the tokens that may come next; a row that has none, or no numbers, has ended."""
-    changed: dict[int, Tensor] = {}
-    sound = not bool(logits_NV.sum().isnan())  # quick: one that is no number leaves none of the sum
-    for place, row in enumerate(rows):
-        assert row.row is not None
-        try:
-            if not sound:
-                check_logits(logits_NV[place, None])
-            if row.row.guides or not _is_free(row.request.limits.constraints):
-                changed[place] = _constrained(row, logits_NV[place])
-        except Exception as error:  # of whatever kind: the neighbours go on
-            row.error = error
-    if changed:
-        logits_NV = logits_NV.clone()
-        for place, own_V in changed.items():
-            logits_NV[place] = own_V
-    return logits_NV
-
-
-def _is_free(constraints: Constraints) -> bool:
-    return constraints.free
-
-
-def _constrained(row: Answering, logits_V: Float[Tensor, "V"]) -> Float[Tensor, "V"]:
-    """Return the logits of the tokens that a row's constraints and guides allow."""
-    assert row.row is not None
-    limits = row.request.limits
-    kept_1V = limits.constraints(logits_V[None], [Place(row.begun, row.written, limits.max_new_tokens)])
-    return row.row.guided(kept_1V[0])
-
-
-def at(logits_NV: Float[Tensor, "N V"], places: Sequence[int]) -> Float[Tensor, "G V"]:
-    """Return the logits of some rows, without a copy where they are all."""
-    return logits_NV if len(places) == len(logits_NV) else logits_NV[torch.tensor(places, device=logits_NV.device)]
 
 
 def _drawn(sampler: Sampler, rows: Sequence[Answering], allowed_GV: Float[Tensor, "G V"]) -> list[int]:
@@ -96,16 +92,6 @@ def _history(row: Answering, like_NV: Float[Tensor, "N V"]) -> History:
     return row.history
 
 
-def _take(rows: Sequence[Answering], tokens: Sequence[int], logits_GV: Float[Tensor, "G V"]) -> None:
-    """Add to each answer its token and tell of it."""
-    scores = _scores(rows, tokens, logits_GV)
-    for place, (row, token) in enumerate(zip(rows, tokens, strict=True)):
-        try:
-            _take_one(row, token, scores.get(place))
-        except Exception as error:  # of whoever listens
-            row.error = error
-
-
 def _scores(rows: Sequence[Answering], tokens: Sequence[int], logits_GV: Float[Tensor, "G V"]) -> dict[int, TokenScore]:
     """Return the score of the token of each row that asks for it, by its place; those that ask alike in one call."""
     groups: dict[int, list[int]] = {}
@@ -117,15 +103,3 @@ def _scores(rows: Sequence[Answering], tokens: Sequence[int], logits_GV: Float[T
         some = scores_of(at(logits_GV, places), [tokens[place] for place in places], best)
         found.update(zip(places, some, strict=True))
     return found
-
-
-def _take_one(row: Answering, token: int, score: TokenScore | None) -> None:
-    assert row.row is not None
-    shown = row.row.writer.pieces
-    if score is not None:
-        row.scores.append(score)
-    row.row.take(token)
-    if row.history is not None:
-        row.history.add(torch.tensor([token], device=row.history.written_BV.device))
-    if row.request.told is not None:
-        row.request.told(Written(token, row.row.writer.since(shown), score))

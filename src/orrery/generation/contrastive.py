@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
@@ -11,9 +11,9 @@ from torch.nn.functional import cosine_similarity
 
 from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
-from orrery.generation.constraints import Place
 from orrery.generation.filters import VocabularyLimit
-from orrery.generation.generate import beginnings, check_logits, check_prompts
+from orrery.generation.generate import beginnings, check_prompts
+from orrery.generation.next_token import Choice, write
 from orrery.generation.row import Generation, Limits, Row
 from orrery.nn.context import Execution
 from orrery.text.streaming import StreamDecoder
@@ -67,29 +67,42 @@ def contrastive_search(
     check_prompts([prompt], limits)
     if top_k < 1 or not 0 <= alpha <= 1:
         raise UsageError(f"top_k = {top_k}, alpha = {alpha} is not possible", "top_k is at least 1, alpha from 0 to 1")
-    began, final = perf_counter(), _Final()
-    looking = Execution(taps=final)
-    logits_1V, session = model.start(torch.tensor([list(prompt)], device=device), limits.context, execution=looking)
-    room = limits.context - session.lengths[0]
-    row = Row(room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
-    begun, logits_V, earlier_LD = beginnings(model, [prompt])[0], logits_1V[0], final.x_BLD[0]
+    began, seen = perf_counter(), _Final()
+    logits_1V, session = model.start(
+        torch.tensor([list(prompt)], device=device), limits.context, execution=Execution(taps=seen)
+    )
+    begun, room = beginnings(model, [prompt])[0], limits.context - session.lengths[0]
+    row = Row(begun, room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
+    choice = _Contrast(model, session, seen, room, top_k, alpha)
     spelled = VocabularyLimit(tokenizer.size)
-    while True:
-        check_logits(logits_V)
-        where = Place(begun, row.ids, limits.max_new_tokens)
-        free_V = row.guided(limits.constraints(spelled(logits_V[None]), [where])[0])
-        p_k, ids_k = free_V.softmax(-1).topk(min(top_k, len(free_V)))
-        if len(row.ids) == room:
-            row.take(int(ids_k[0]))
-            return row.result()
-        session = session.select([0] * len(ids_k))
-        logits_kV = model.step(ids_k[:, None], session, execution=looking)[:, -1]
-        new_kD = final.x_BLD[:, 0]
-        best = int(_scores(p_k, new_kD, earlier_LD, alpha).argmax())
-        if not row.take(int(ids_k[best])):
-            return row.result()
-        session, logits_V = session.select([best]), logits_kV[best]
-        earlier_LD = torch.cat([earlier_LD, new_kD[best : best + 1]])
+    while write([row], spelled(logits_1V), choice):
+        logits_1V = choice.logits_1V
+    return row.result()
+
+
+@final
+class _Contrast(Choice):
+    """The candidate that is probable and unlike what stands already; it is read before it is chosen."""
+
+    def __init__(self, model: Any, session: Any, seen: _Final, room: int, top_k: int, alpha: float) -> None:
+        self._model, self._session, self._seen = model, session, seen
+        self._room, self._top_k, self._alpha = room, top_k, alpha
+        self._earlier_LD = seen.x_BLD[0]
+        self.logits_1V = torch.empty(0, 0)
+
+    def pick(self, places: Sequence[int], allowed_NV: Float[Tensor, "N V"]) -> list[int]:
+        """Return the candidate; ``logits_1V`` are what the model says behind it."""
+        p_k, ids_k = allowed_NV[0].softmax(-1).topk(min(self._top_k, allowed_NV.shape[1]))
+        if self._room == 0:
+            return [int(ids_k[0])]
+        self._room -= 1
+        session = self._session.select([0] * len(ids_k))
+        logits_kV = self._model.step(ids_k[:, None], session, execution=Execution(taps=self._seen))[:, -1]
+        new_kD = self._seen.x_BLD[:, 0]
+        best = int(_scores(p_k, new_kD, self._earlier_LD, self._alpha).argmax())
+        self._session, self.logits_1V = session.select([best]), logits_kV[best : best + 1]
+        self._earlier_LD = torch.cat([self._earlier_LD, new_kD[best : best + 1]])
+        return [int(ids_k[best])]
 
 
 def _scores(

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.beams import Hypothesis, NarrowingBeam
-from orrery.generation.generate import beginnings, check_logits, check_prompts
+from orrery.generation.generate import beginnings, check_prompts
+from orrery.generation.next_token import check_logits
 from orrery.generation.row import Limits
 from orrery.generation.search import USUAL, Penalty, log_probabilities
 from orrery.models.protocols import DecodingModel
@@ -52,7 +53,7 @@ def diverse_beam_search(
     """
     check_prompts([prompt], limits)
     if groups < 1 or width < groups or width % groups:
-        raise UsageError(f"{groups} groups of {width} beams", "num_beams must be a multiple of num_beam_groups")
+        raise UsageError(f"{groups} groups of {width} beams", "give a number of beams that the groups divide")
     if not 0 <= diversity < float("inf"):
         raise UsageError(f"diversity_penalty = {diversity} is not possible", "it must be at least 0")
     logits_NV, session = model.start(torch.tensor([list(prompt)], device=device), limits.context)

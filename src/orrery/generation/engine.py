@@ -12,10 +12,11 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
 from orrery.generation.batch import Batch
-from orrery.generation.choosing import at, choose, end_if_whole
+from orrery.generation.choosing import choose, end_if_whole
 from orrery.generation.compiled_step import CompiledStep
 from orrery.generation.generate import beginnings, check_prompts, generators
 from orrery.generation.joint_reading import read_together, take_together
+from orrery.generation.next_token import at
 from orrery.generation.paged import PagedModel
 from orrery.generation.prefixes import Prefixes, in_pages
 from orrery.generation.prompt_reading import PromptReading
@@ -315,7 +316,7 @@ class Engine:
             limits = own.request.limits
             if own.row is None:
                 text = AnswerText(StreamDecoder(self._tokenizer), limits.stop)
-                own.row = Row(limits.context - taken, text, limits, own.began)
+                own.row = Row(own.begun, limits.context - taken, text, limits, own.began)
             if limits.max_new_tokens == 0:
                 own.row.finish_reason = "length"
         asked = [place for place, own in enumerate(group) if not own.done]

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from typing import final
 
 import torch
 from torch import Tensor
 
-from orrery.errors import RunError, UsageError
+from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
-from orrery.generation.constraints import Place
 from orrery.generation.filters import History
+from orrery.generation.next_token import Choice, write
 from orrery.generation.row import Generation, Limits, Row
 from orrery.generation.samplers import GREEDY, Sampler
 from orrery.models.protocols import DecodingModel
@@ -54,27 +55,40 @@ def generate(
     logits_BV, session = model.start(ids_BL, limits.context, lengths)
     texts = (AnswerText(StreamDecoder(tokenizer), limits.stop, _bound(show, row)) for row in range(len(prompts)))
     taken = session.lengths  # a decoder's row begins with the prompt, an encoder-decoder's with one token
-    rows = [Row(limits.context - n, text, limits, began) for n, text in zip(taken, texts, strict=True)]
     begun = beginnings(model, prompts)
-    history = History.of(begun, logits_BV, window=sampler.window)
-    live = list(range(len(rows)))
-    while True:
-        check_logits(logits_BV)
-        places = [Place(begun[row], rows[row].ids, limits.max_new_tokens) for row in live]
-        logits_BV = limits.constraints(logits_BV, places)
-        if limits.guides:
-            logits_BV = torch.stack([rows[row].guided(own_V) for row, own_V in zip(live, logits_BV, strict=True)])
-        tokens_B = sampler(logits_BV, history, [draws[row] for row in live])
-        tokens = tokens_B.tolist()
-        going = [place for place, row in enumerate(live) if rows[row].take(tokens[place])]
-        if not going:
-            return [row.result() for row in rows]
-        history.add(tokens_B)
+    rows = [Row(*own, limits, began) for own in zip(begun, [limits.context - n for n in taken], texts, strict=True)]
+    choice = _Sampled(sampler, History.of(begun, logits_BV, window=sampler.window), draws)
+    live = rows
+    while going := write(live, logits_BV, choice):
+        tokens_B = choice.tokens_B
         if len(going) < len(live):
-            kept = torch.tensor(going, device=tokens_B.device)
-            tokens_B, history, session = tokens_B[kept], history.select(going), session.select(going)
+            tokens_B, session = tokens_B[torch.tensor(going, device=tokens_B.device)], session.select(going)
             live = [live[place] for place in going]
+        choice.keep(going)
         logits_BV = model.step(tokens_B[:, None], session)[:, -1]
+    return [row.result() for row in rows]
+
+
+@final
+class _Sampled(Choice):
+    """What a sampler draws for each row of a batch, each with its own random numbers."""
+
+    def __init__(self, sampler: Sampler, history: History, draws: list[torch.Generator]) -> None:
+        self._sampler, self._history, self._draws = sampler, history, draws
+        self.tokens_B = torch.empty(0, dtype=torch.long)
+
+    def pick(self, places: Sequence[int], allowed_NV: Tensor) -> list[int]:
+        """Return the tokens; ``tokens_B`` are the same on the device."""
+        self.tokens_B = self._sampler(allowed_NV, self._history, self._draws)
+        found: list[int] = self.tokens_B.tolist()
+        return found
+
+    def keep(self, going: Sequence[int]) -> None:
+        """Count the tokens, and let go of the rows that have ended."""
+        self._history.add(self.tokens_B)
+        if len(going) < len(self._draws):
+            self._history = self._history.select(going)
+            self._draws = [self._draws[place] for place in going]
 
 
 def beginnings(model: DecodingModel, prompts: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
@@ -133,17 +147,3 @@ def padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tup
 
 def _bound(show: Callable[[int, str], None] | None, row: int) -> Callable[[str], None] | None:
     return None if show is None else lambda piece: show(row, piece)
-
-
-def check_logits(logits_BV: Tensor) -> None:
-    """Refuse logits from which nothing can be chosen.
-
-    Raises:
-        RunError: one of them is NaN.
-    """
-    # The greatest of numbers with a NaN among them is NaN, and comes of one reading without a copy.
-    if bool(logits_BV.amax(-1).isnan().any()):
-        raise RunError(
-            "the model's logits are not numbers (NaN)",
-            'the weights may be damaged, or 16-bit numbers overflow: try `dtype="float32"`',
-        )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
-from orrery.generation.constraints import FREE, Constraints
+from orrery.generation.constraints import FREE, Constraints, Place
 from orrery.generation.guides import Begin
 
 FinishReason = Literal["end", "stop", "length", "context"]
@@ -60,13 +60,15 @@ class Row:
     """One answer while it grows.
 
     Args:
+        before: what stands in its row before it: the prompt, or an encoder-decoder's start token.
         remaining: how many more tokens the model can read behind what it has read.
         writer: makes text of the tokens.
         limits: when the answer ends.
         began: when it was asked for, by ``perf_counter``.
     """
 
-    def __init__(self, remaining: int, writer: AnswerText, limits: Limits, began: float) -> None:
+    def __init__(self, before: Sequence[int], remaining: int, writer: AnswerText, limits: Limits, began: float) -> None:
+        self.before = before
         self.remaining = remaining
         self.writer = writer
         self.limits = limits
@@ -105,12 +107,19 @@ class Row:
         until = monotonic() + seconds
         return all(guide.ready(max(0.0, until - monotonic())) for guide in self.guides)
 
-    def guided(self, logits_V: Tensor) -> Tensor:
-        """Return the logits, those of tokens that a guide does not allow at minus infinity.
+    @property
+    def free(self) -> bool:
+        """Whether any token may follow."""
+        return not self.guides and self.limits.constraints.free
+
+    def allowed(self, logits_V: Tensor) -> Tensor:
+        """Return the logits, those of tokens that a constraint or a guide does not allow at minus infinity.
 
         Raises:
             UsageError: no token is allowed.
         """
+        place = Place(self.before, self.ids, self.limits.max_new_tokens)
+        logits_V = self.limits.constraints(logits_V[None], [place])[0]
         for guide in self.guides:
             allowed_V = guide.allowed()
             if allowed_V is not None:

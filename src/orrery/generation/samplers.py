@@ -2,28 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, Unpack
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.generation.filters import (
-    LOGITS_ALONE,
-    Filter,
-    FrequencyPenalty,
-    History,
-    LogitBias,
-    MinP,
-    PresencePenalty,
-    RepetitionPenalty,
-    Temperature,
-    TopK,
-    TopP,
-    TypicalP,
-    VocabularyLimit,
-)
+from orrery.generation.filters import LOGITS_ALONE, Filter, History, RepetitionPenalty, VocabularyLimit
+from orrery.schema.writing import DRAWING, SETTINGS, Drawing, Setting
 
 Selection = Callable[[Tensor, Sequence[torch.Generator]], Tensor]
 """From logits ``[B, V]`` and one generator a row to ids ``[B]``."""
@@ -86,84 +75,53 @@ class Sampler:
         return self.pick(self.filtered(logits_BV, history), generators)
 
 
-MOST = 10_000
-"""What may be added to a logit or taken from it: far more than logits differ by, and no number overflows."""
-MOST_BACK = 1 << 20
-"""Tokens that a penalty may look back at."""
 GREEDY = Sampler((), most_probable)
 
 
-def sampler(
-    *,
-    temperature: float | int = 0,
-    top_k: int | None = None,
-    top_p: float | int | None = None,
-    min_p: float | int | None = None,
-    typical_p: float | int | None = None,
-    repetition_penalty: float | int | None = None,
-    repetition_window: int | None = None,
-    presence_penalty: float | int | None = None,
-    frequency_penalty: float | int | None = None,
-    logit_bias: Mapping[int, float | int] | None = None,
-    vocabulary: int | None = None,
-) -> Sampler:
-    """Return the sampler that these settings describe, its filters in Hugging Face's order.
+def sampler(*, vocabulary: int | None = None, **settings: Unpack[Drawing]) -> Sampler:
+    """Return the sampler that settings of ``orrery.schema.writing.Drawing`` describe.
+
+    Its filters stand in Hugging Face's order: what counts in every choice, then what counts where tokens are drawn.
+    Where no temperature above 0 is given, the most probable token is picked.
 
     Args:
-        temperature: divides the logits; 0 picks the most probable token, and then only bias and penalties count.
-        top_k: how many tokens stay possible.
-        top_p: the mass that stays possible, in (0, 1].
-        min_p: the least probability, as a share of the greatest, in [0, 1].
-        typical_p: the mass of the most typical tokens that stays possible, in (0, 1].
-        repetition_penalty: 1 changes nothing, more than 1 discourages tokens of the prompt and the answer.
-        repetition_window: how many of the last tokens ``repetition_penalty`` counts; all where it is left out.
-        presence_penalty: taken from the logit of each token of the answer; 0 changes nothing.
-        frequency_penalty: the same, once for each time that the answer holds the token.
-        logit_bias: what is added to the logits of some ids.
         vocabulary: ids from here on are never chosen; for models whose vocabulary is padded.
+        settings: how a token is chosen.
 
     Raises:
         UsageError: a setting outside its range, named with its value.
+        TypeError: there is no such setting.
     """
-    _check("temperature", temperature, 0 <= temperature < float("inf"), "0 (greedy) or more")
-    _check("top_k", top_k, top_k is None or top_k >= 1, "at least 1")
-    for name, share in (("top_p", top_p), ("typical_p", typical_p)):
-        _check(name, share, share is None or 0 < share <= 1, "above 0 and at most 1")
-    _check("min_p", min_p, min_p is None or 0 <= min_p <= 1, "between 0 and 1")
-    penalty = repetition_penalty
-    _check("repetition_penalty", penalty, penalty is None or 0 < penalty < float("inf"), "above 0; 1 changes nothing")
-    window = repetition_window
-    _check("repetition_window", window, window is None or 1 <= window <= MOST_BACK, f"from 1 to {MOST_BACK:,}")
-    for name, taken in (("presence_penalty", presence_penalty), ("frequency_penalty", frequency_penalty)):
-        _check(name, taken, taken is None or abs(taken) <= MOST, f"from -{MOST:,} to {MOST:,}; 0 changes nothing")
-    greedy = temperature == 0
-    settings: tuple[tuple[Callable[..., Filter], float | int | None], ...] = (
-        (VocabularyLimit, vocabulary),
-        (partial(RepetitionPenalty, window=repetition_window), repetition_penalty),
-        (PresencePenalty, presence_penalty or None),
-        (FrequencyPenalty, frequency_penalty or None),
-        (Temperature, None if greedy else temperature),
-        (TopK, None if greedy else top_k),
-        (TopP, None if greedy or top_p == 1 else top_p),
-        (MinP, None if greedy else min_p),
-        (TypicalP, None if greedy or typical_p == 1 else typical_p),
+    given: dict[str, Any] = dict(settings)
+    if unknown := given.keys() - {*DRAWING}:
+        raise TypeError(f"there is no setting {min(unknown)!r}; there are {', '.join(DRAWING)}")
+    for name, value in given.items():
+        SETTINGS[name].refuse(value)
+    _refuse_ids(given.get("logit_bias") or {}, vocabulary)
+    greedy = not given.get("temperature")
+    chosen = sorted((SETTINGS[name] for name in DRAWING if SETTINGS[name].about.filter), key=_counts_in_draws_alone)
+    limit: tuple[Filter, ...] = () if vocabulary is None else (VocabularyLimit(vocabulary),)
+    filters = (
+        _filter(one, given)
+        for one in chosen
+        if not one.is_off(given.get(one.name)) and not (greedy and one.about.drawn)
     )
-    bias = (_biased(logit_bias, vocabulary),) if logit_bias else ()
-    filters = (*bias, *(kind(value) for kind, value in settings if value is not None))
-    return Sampler(filters, most_probable if greedy else draw)
+    return Sampler((*limit, *filters), most_probable if greedy else draw)
 
 
-def _biased(biases: Mapping[int, float | int], vocabulary: int | None) -> LogitBias:
-    """Return the filter of these biases, each of an id that can be chosen."""
-    for id, value in biases.items():
-        if type(id) is not int or not 0 <= id < (vocabulary or float("inf")):
-            size = "" if vocabulary is None else f" below {vocabulary:,}"
-            raise UsageError(f"logit_bias has no token {str(id)[:40]!r}", f"give ids from 0{size}")
-        sound = isinstance(value, int | float) and abs(value) <= MOST
-        _check(f"logit_bias of {id}", value, sound, f"a number from -{MOST:,} to {MOST:,}; -100 forbids a token")
-    return LogitBias.of(biases)
+def _counts_in_draws_alone(setting: Setting) -> bool:
+    return setting.about.drawn
 
 
-def _check(name: str, value: float | int | None, sound: bool, allowed: str) -> None:
-    if not sound:
-        raise UsageError(f"{name} = {value} is not possible", f"it must be {allowed}")
+def _filter(setting: Setting, given: Mapping[str, Any]) -> Filter:
+    """Return what follows a setting."""
+    module, _, place = setting.about.filter.partition(":")
+    made: Callable[..., Filter] = attrgetter(place)(import_module(module))
+    return made(setting.plain(given[setting.name]), *(given.get(name) for name in setting.about.beside))
+
+
+def _refuse_ids(biases: Mapping[int, float], vocabulary: int | None) -> None:
+    """Refuse biases of ids that cannot be chosen."""
+    for id in biases:
+        if vocabulary is not None and int(id) >= vocabulary:
+            raise UsageError(f"logit_bias has no token {str(id)[:40]!r}", f"give ids from 0 below {vocabulary:,}")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,8 @@ from orrery.generation.beams import Beam, HuggingFacePenalty, Hypothesis, Length
 from orrery.generation.constraints import Constraints, Place
 from orrery.generation.coverage import Coverage, Unwatched
 from orrery.generation.filters import VocabularyLimit
-from orrery.generation.generate import beginnings, check_logits, check_prompts, padded
+from orrery.generation.generate import beginnings, check_prompts, padded
+from orrery.generation.next_token import check_logits
 from orrery.generation.row import Limits
 from orrery.models.protocols import DecodingModel
 
@@ -23,19 +23,11 @@ __all__ = [
     "Penalty",
     "beam_search",
     "exhaustive",
-    "refuse_with_beams",
 ]
 
 USUAL = LengthPenalty()
 """What answers are ranked by unless told otherwise."""
 
-USUAL_IDLE: tuple[Any, ...] = (None, 0, 1, (), "", [])
-"""Values of the settings of drawing that ask for nothing."""
-IDLE: dict[str, tuple[Any, ...]] = {
-    "presence_penalty": (None, 0), "frequency_penalty": (None, 0), "logit_bias": (None, {}), "penalty_alpha": (None,),
-    "regex": (None,), "json_schema": (None,), "grammar": (None,),
-}  # fmt: skip
-"""The same of those for which 0, 1 or an empty value does ask for something."""
 MOST_ANSWERS = 1_000_000
 """Sequences that an exhaustive search looks at; beyond that a user waits for hours."""
 
@@ -125,21 +117,10 @@ def exhaustive(
     return beam_search(model, [prompt], limits, size, penalty=penalty, answers=size)[0]
 
 
-def refuse_with_beams(**settings: Any) -> None:
-    """Refuse settings of sampling beside beams, which draw nothing.
-
-    Raises:
-        UsageError: one of them is given.
-    """
-    given = [name for name, value in settings.items() if value not in IDLE.get(name, USUAL_IDLE)]
-    if given:
-        raise UsageError(f"{', '.join(given)} cannot be used with num_beams", "search with beams, or draw tokens")
-
-
 def _check(prompts: Sequence[Sequence[int]], limits: Limits, answers: int, width: int) -> None:
     check_prompts(prompts, limits)
     if not 1 <= answers <= width:
-        raise UsageError(f"{answers} answers of {width} beams", "num_beams must be at least 1, and no less than these")
+        raise UsageError(f"{answers} answers of {width} beams", "follow at least 1 beam, and no fewer than the answers")
 
 
 def _within(limits: Limits, length: int, beyond: int | None) -> Limits:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import final
 
 import torch
 from jaxtyping import Float
@@ -11,10 +12,10 @@ from torch.nn.functional import pad
 
 from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
-from orrery.generation.constraints import Place
 from orrery.generation.drafts import Draft, Guess
 from orrery.generation.filters import History
-from orrery.generation.generate import beginnings, check_logits, check_prompts, generators
+from orrery.generation.generate import beginnings, check_prompts, generators
+from orrery.generation.next_token import Choice, write
 from orrery.generation.reading import Reading
 from orrery.generation.row import Generation, Limits, Row
 from orrery.generation.samplers import GREEDY, Sampler, draw
@@ -88,21 +89,16 @@ def speculate(
         raise UsageError(f"{count} guesses a step", "give at least 1")
     began, own, apart = perf_counter(), *generators([seed, (seed + APART) % 2**63], 2)
     reading = Reading(model, prompt, limits.context, device)
-    row = Row(reading.room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
     begun = beginnings(model, [prompt])[0]
-    history = History.of([begun], reading.first_V[None], window=sampler.window)
-    logits_NV, guesses, steps, proposed, accepted = reading.first_V[None], list[Guess](), 1, 0, 0
+    row = Row(begun, reading.room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
+    judge = _Judge(sampler, History.of([begun], reading.first_V[None], window=sampler.window), own)
+    logits_NV, guesses, steps, proposed = reading.first_V[None], list[Guess](), 1, 0
     while True:
         for logits_V, guess in zip(logits_NV, [*guesses, None], strict=True):
-            check_logits(logits_V)
-            kept_1V = limits.constraints(logits_V[None], [Place(begun, row.ids, limits.max_new_tokens)])
-            allowed_1V = row.guided(kept_1V[0])[None]
-            token, held = judged(sampler.filtered(allowed_1V, history), guess, sampler, own)
-            accepted += held
-            if not row.take(token):
-                return Speculation(row.result(), steps, proposed, accepted)
-            history.add(torch.tensor([token], device=history.written_BV.device))
-            if not held:
+            judge.guess = guess
+            if not write([row], logits_V[None], judge):
+                return Speculation(row.result(), steps, proposed, judge.accepted)
+            if not judge.count(row.ids[-1]):
                 break
         reading.go_back(len(row.ids) - 1)
         most = max(0, min(count, reading.room - 1, limits.max_new_tokens - len(row.ids) - 1))
@@ -110,6 +106,29 @@ def speculate(
         reading.mark(1 + len(guesses))
         logits_NV = reading.read([row.ids[-1], *(guess.token for guess in guesses)])
         steps, proposed = steps + 1, proposed + len(guesses)
+
+
+@final
+class _Judge(Choice):
+    """The model's own choice at a place for which a token may have been guessed."""
+
+    def __init__(self, sampler: Sampler, history: History, draws: torch.Generator) -> None:
+        self._sampler, self._history, self._draws = sampler, history, draws
+        self.guess: Guess | None = None
+        self.accepted = 0
+        self._held = False
+
+    def pick(self, places: Sequence[int], allowed_NV: Float[Tensor, "N V"]) -> list[int]:
+        """Return the guess where it is accepted, else another token."""
+        filtered_1V = self._sampler.filtered(allowed_NV, self._history)
+        token, self._held = judged(filtered_1V, self.guess, self._sampler, self._draws)
+        self.accepted += self._held
+        return [token]
+
+    def count(self, token: int) -> bool:
+        """Count a token that was taken; return whether it was the guess."""
+        self._history.add(torch.tensor([token], device=self._history.written_BV.device))
+        return self._held
 
 
 def judged(

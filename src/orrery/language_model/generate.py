@@ -21,7 +21,7 @@ from orrery.generation.drafts import Draft, DraftModel, PromptLookup
 from orrery.generation.generate import generate as write_tokens
 from orrery.generation.row import Generation, Limits
 from orrery.generation.samplers import Sampler, sampler
-from orrery.generation.search import LengthPenalty, refuse_with_beams
+from orrery.generation.search import LengthPenalty
 from orrery.generation.speculative import Speculation, speculate
 from orrery.inspection.interventions.intervention import Intervention
 from orrery.inspection.interventions.interventions import Interventions
@@ -31,6 +31,7 @@ from orrery.language_model.guides import NO_DEMANDS, Demands
 from orrery.language_model.search import Beams, search
 from orrery.language_model.texts import EVERYTHING, Text, Truncate, limits_of, prompt, prompts
 from orrery.nn.embeddings import check_ids
+from orrery.schema.writing import SETTINGS, refuse_with_beams
 
 Edits = Interventions | Sequence[Mapping[str, Any] | Intervention]
 NO_EDITS: Interventions = Interventions()
@@ -68,7 +69,7 @@ def generate(
         penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
         asked = with_repetitions(stored, repeated)
         return search(asked, [text], Beams(beams, penalty), longest, truncate)[0][0].text
-    usual = files.sampling if drawing["temperature"] is None else {"temperature": 0}
+    usual = files.sampling if given.get("temperature") is None else {"temperature": 0}
     show = None if stream is None else lambda row, piece: stream(piece)
     limits = limits_of(stored, longest, strings_of(stop), demands=demands)
     return continued(
@@ -84,7 +85,7 @@ def with_repetitions(stored: Stored, penalty: float | int | None) -> Stored:
     """
     if penalty is None:
         return stored
-    sampler(repetition_penalty=penalty)
+    SETTINGS["repetition_penalty"].refuse(penalty)
     return with_key(stored, "repetition_penalty", penalty)
 
 
@@ -117,9 +118,10 @@ def contrasted(
     truncate: Truncate,
 ) -> Generation:
     """Continue one text by contrastive search; see ``LanguageModel.contrastive_search``."""
-    if wishes(stored).sampling["repetition_penalty"] not in (None, 1):
+    counted = {name: value for name, value in wishes(stored).always.items() if not SETTINGS[name].is_off(value)}
+    if counted:
         raise UsageError(
-            "generation_config.json has a repetition_penalty, which contrastive search does not know",
+            f"generation_config.json has a {' and a '.join(counted)}, which contrastive search does not know",
             "remove it there, or draw tokens",
         )
     return contrastive_search(
@@ -181,11 +183,10 @@ def draft_of(stored: Stored, guesser: Stored | Literal["lookup"]) -> Draft:
 
 
 def sampler_of(stored: Stored, sampling: Mapping[str, Any]) -> Sampler:
-    """Return the sampler of these settings; the penalty of repetitions is the files' where none is given."""
-    if sampling.get("repetition_penalty") is None:
-        sampling = {**sampling, "repetition_penalty": wishes(stored).sampling["repetition_penalty"]}
+    """Return the sampler of these settings; what counts in every choice is as the files say where it is not given."""
+    given = {name: value for name, value in sampling.items() if value is not None}
     written = stored.model.spec.target_vocabulary or vocabulary(stored)
-    return sampler(vocabulary=min(tokenizer_of(stored).size, written), **sampling)
+    return sampler(vocabulary=min(tokenizer_of(stored).size, written), **{**wishes(stored).always, **given})
 
 
 def _longest(stored: Stored, text: Text) -> int:

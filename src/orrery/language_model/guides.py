@@ -13,16 +13,9 @@ from orrery.generation.forms_apart import LATE
 from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin, SpellingIndex, without
 from orrery.generation.vocabulary import Vocabulary
+from orrery.schema.writing import DEMANDS, DRAWING
 from orrery.text.spellings import drops_first_blank, spellings
 from orrery.text.tokenizer import Tokenizer
-
-DEMANDS = ("bad_words", "regex", "json_schema", "grammar")
-"""The arguments that say what an answer must be."""
-DRAWING = (
-    "temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty", "repetition_window",
-    "presence_penalty", "frequency_penalty", "logit_bias",
-)  # fmt: skip
-"""The arguments that say how a token is chosen."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import torch
 from jaxtyping import Float
@@ -38,6 +38,7 @@ from orrery.language_model.guides import Demands
 from orrery.language_model.likelihoods import Likelihood
 from orrery.language_model.ranking import PairScore, Ranked
 from orrery.language_model.search import Beams, Found
+from orrery.language_model.signatures import spelling_out
 from orrery.language_model.texts import Text, Truncate, limits_of, prompts
 from orrery.language_model.trace import Given, Row
 from orrery.language_model.tree import DecodingTree
@@ -46,6 +47,7 @@ from orrery.models.default_device import doors_on_cpu_by_default
 from orrery.models.model import Model
 from orrery.models.pair_scores import PairScores
 from orrery.models.sentence_vectors import Sentences
+from orrery.schema.writing import Drawing, Form, Writing
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate
@@ -104,16 +106,12 @@ class LanguageModel:
         """The ids that end a text: generation_config.json's, else config.json's, else the tokenizer's."""
         return stored.ends_of(self.stored)
 
+    @spelling_out(Writing)
     def generate(
         self,
         text: Text,
         *,
         max_new_tokens: int | None = None,
-        temperature: float | int | None = None,
-        top_k: int | None = None,
-        top_p: float | int | None = None,
-        min_p: float | int | None = None,
-        repetition_penalty: float | int | None = None,
         num_beams: int | None = None,
         length_penalty: float | int | None = None,
         stop: str | Sequence[str] = (),
@@ -121,21 +119,17 @@ class LanguageModel:
         stream: Callable[[str], None] | None = None,
         truncate: Truncate = None,
         edits: generate.Edits = (),
-        **others: Any,
+        **settings: Unpack[Writing],
     ) -> str:
         """Return a continuation of ``text``; ``generations`` tells why it ended, and takes several texts.
 
-        What is not given is as generation_config.json says, or the same keys of an old config.json.
+        What is not given is as generation_config.json says, or the same keys of an old config.json; where these draw
+        nothing, the most probable token is taken. Where a temperature is given, no other setting of draws is taken
+        from the files.
 
         Args:
             text: the prompt, or its ids; an empty one stands for the beginning of a text.
             max_new_tokens: the most tokens of the answer; 64 where nothing is said.
-            temperature: 0 is greedy, and what is done where nothing is said; given, no other setting of drawing is
-                taken from the files.
-            top_k: how many tokens stay possible.
-            top_p: the mass that stays possible.
-            min_p: the least probability, as a share of the greatest.
-            repetition_penalty: 1 changes nothing.
             num_beams: above 1 searches for the answer of the greatest score instead of drawing tokens.
             length_penalty: of beams: 0 favours short answers, see ``LengthPenalty``; in files ``HuggingFacePenalty``.
             stop: strings that end the answer and do not belong to it.
@@ -144,22 +138,16 @@ class LanguageModel:
             truncate: ``left`` cuts the beginning of the prompt so that it and the answer fit the context.
             edits: what is changed inside the model while it writes: ``lm.trace(text).edit().zero(key, head=1)``, or a
                 list as JSON holds it. The model then runs token by token with the eager kernel.
-            others: ``typical_p``, the mass of the most typical tokens that stays possible; ``repetition_window``, how
-                many of the last tokens ``repetition_penalty`` counts; ``presence_penalty``, taken from the logit of
-                each token of the answer, and ``frequency_penalty``, for each time it was written; ``logit_bias``, a
-                number by id that is added to logits; ``bad_words``, strings that never stand in the answer; and what
-                all of it must be: ``regex``, ``json_schema`` (a mapping; ``{}`` for any object) or ``grammar``
-                (context-free, in the notation of Lark).
+            settings: how a token is chosen, and what all of the answer must be.
 
         Raises:
             UsageError: a prompt longer than the context, a setting outside its range, or an edit that does not fit.
         """
-        demands, more = Demands.taken_from(others)
-        drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        demands, drawing = Demands.taken_from(settings)
         return generate.generate(
             self.stored,
             text,
-            {**drawing, "repetition_penalty": repetition_penalty, **more},
+            drawing,
             demands,
             max_new_tokens=max_new_tokens,
             num_beams=num_beams,
@@ -171,6 +159,7 @@ class LanguageModel:
             edits=edits,
         )
 
+    @spelling_out(Writing)
     def generations(
         self,
         texts: Text | Sequence[Text],
@@ -180,19 +169,20 @@ class LanguageModel:
         seed: int | Sequence[int] = 1337,
         stream: Callable[[int, str], None] | None = None,
         truncate: Truncate = None,
-        **sampling: Any,
+        **settings: Unpack[Writing],
     ) -> list[Generation]:
         """Continue several texts as one batch; each row is what it would be alone with its seed.
 
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        demands, drawing = Demands.taken_from(sampling)
+        demands, drawing = Demands.taken_from(settings)
         limits = limits_of(self.stored, max_new_tokens, strings_of(stop), demands=demands)
         return generate.continued(
             self.stored, lambda: prompts(self.stored, texts, truncate, max_new_tokens), limits, seed, stream, drawing
         )
 
+    @spelling_out(Writing)
     def speculate(
         self,
         text: Text,
@@ -204,7 +194,7 @@ class LanguageModel:
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
         truncate: Truncate = None,
-        **sampling: Any,
+        **settings: Unpack[Writing],
     ) -> Speculation:
         """Continue one text with guesses, in fewer steps of the model, whose own distribution the answer has.
 
@@ -219,12 +209,12 @@ class LanguageModel:
             seed: of the draws.
             stream: called with each piece.
             truncate: as in ``generate``.
-            sampling: the other arguments of ``generate``.
+            settings: how a token is chosen, and what all of the answer must be.
 
         Raises:
             UsageError: as in ``generate``, or a draft of another vocabulary.
         """
-        demands, drawing = Demands.taken_from(sampling)
+        demands, drawing = Demands.taken_from(settings)
         return generate.speculated(
             self.stored,
             text,
@@ -237,6 +227,7 @@ class LanguageModel:
             sampling=drawing,
         )
 
+    @spelling_out(Form)
     def contrastive_search(
         self,
         text: Text,
@@ -247,7 +238,7 @@ class LanguageModel:
         stop: str | Sequence[str] = (),
         stream: Callable[[str], None] | None = None,
         truncate: Truncate = None,
-        **demands: Any,
+        **settings: Unpack[Form],
     ) -> Generation:
         """Continue one text by tokens that are probable and unlike what stands already (Su et al. 2022).
 
@@ -259,12 +250,12 @@ class LanguageModel:
             stop: strings that end it.
             stream: called with each piece.
             truncate: as in ``generate``.
-            demands: ``bad_words``, ``regex``, ``json_schema`` or ``grammar``, as in ``generate``.
+            settings: what all of the answer must be.
 
         Raises:
             UsageError: as in ``generate``.
         """
-        made, drawing = Demands.taken_from(demands)
+        made, drawing = Demands.taken_from(settings)
         if drawing:
             raise TypeError(f"contrastive_search() draws nothing and has no {', '.join(drawing)}")
         return generate.contrasted(
@@ -316,6 +307,7 @@ class LanguageModel:
         asked = generate.with_repetitions(self.stored, repetition_penalty)
         return search.search(asked, texts, beams, max_new_tokens, truncate)
 
+    @spelling_out(Drawing)
     def tree(
         self,
         text: Text,
@@ -326,7 +318,7 @@ class LanguageModel:
         samples: int = 0,
         seed: int = 1337,
         truncate: Truncate = None,
-        **sampling: Any,
+        **settings: Unpack[Drawing],
     ) -> DecodingTree:
         """Return the decoding tree behind a text: what greedy decoding, beams and samples followed, and at what cost.
 
@@ -338,7 +330,7 @@ class LanguageModel:
             samples: answers drawn besides.
             seed: of the first of them; the others count on.
             truncate: as in ``generate``.
-            sampling: how samples are drawn, as in ``generate``.
+            settings: how samples are drawn.
 
         Raises:
             UsageError: as in ``generate``.
@@ -347,12 +339,11 @@ class LanguageModel:
             self.stored,
             text,
             max_new_tokens=max_new_tokens,
-            num_beams=num_beams,
-            length_penalty=length_penalty,
+            beams=Beams(num_beams, LengthPenalty(length_penalty)),
             samples=samples,
             seed=seed,
             truncate=truncate,
-            sampling=sampling,
+            sampling=settings,
         )
 
     def write(
@@ -467,6 +458,7 @@ class LanguageModel:
         """
         return self.chat_template(template).render(messages, prompt, replies=not prompt, **variables)
 
+    @spelling_out(Writing)
     def reply(
         self,
         messages: Sequence[Message],
@@ -477,7 +469,7 @@ class LanguageModel:
         stop: str | Sequence[str] = (),
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
-        **sampling: Any,
+        **settings: Unpack[Writing],
     ) -> Generation:
         """Return the assistant's answer to a conversation; it ends at the template's end-of-turn token.
 
@@ -489,7 +481,7 @@ class LanguageModel:
             messages,
             template,
             variables,
-            sampling,
+            settings,
             max_new_tokens=max_new_tokens,
             stop=stop,
             seed=seed,

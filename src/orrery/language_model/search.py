@@ -6,20 +6,29 @@ from itertools import zip_longest
 from typing import Any
 
 from orrery.errors import UsageError
+from orrery.exchange.reading.generation_settings import Wishes
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import device_of, tokenizer_of, wishes, writer
 from orrery.generation.batched import in_batches
 from orrery.generation.diverse import diverse_beam_search
 from orrery.generation.row import Limits
-from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search, refuse_with_beams
+from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search
 from orrery.language_model.texts import Text, Truncate, limits_of, line, prompts, spell_answer
+from orrery.schema.writing import BEAMS, beams_of, refuse_with_beams
 
-USUAL_BEAMS = 4
 
-
-def beams_for(said: Mapping[str, Any], asked: int | None) -> int:
+def beams_for(said: Mapping[str, Any], asked: Mapping[str, Any]) -> int:
     """Return how many hypotheses to follow: as many as asked for, or as the model's files say, or four."""
-    return int(said.get("num_beams", USUAL_BEAMS)) if asked is None else asked
+    return beams_of(asked, beams_of(said, BEAMS))
+
+
+def refuse_wishes(files: Wishes) -> None:
+    """Refuse what a model's files want of every answer and no search over beams does.
+
+    Raises:
+        UsageError: they have stop strings, or a penalty that counts where tokens are drawn alone.
+    """
+    refuse_with_beams(stop_strings=files.stop, **files.always)
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ def search(
     stored: Stored, texts: Text | Sequence[Text], beams: Beams, longest: int, truncate: Truncate
 ) -> list[list[Found]]:
     """Return what ``LanguageModel.search`` does, ranked by any penalty."""
-    refuse_with_beams(stop_strings=wishes(stored).stop)
+    refuse_wishes(wishes(stored))
     rows, limits = prompts(stored, texts, truncate, longest), limits_of(stored, longest)
     settings: dict[str, Any] = {
         "penalty": beams.penalty, "vocabulary": tokenizer_of(stored).size, "device": device_of(stored)
@@ -106,12 +115,12 @@ def translate(
     if not stored.model.spec.reads_source:
         raise UsageError("only an encoder-decoder translates", "train one on pairs, or use generate")
     files = wishes(stored)
-    refuse_with_beams(stop_strings=files.stop)
+    refuse_wishes(files)
     places = [place for place, text in enumerate(texts) if text.strip()]
     rows = [line(stored, texts[place], place) for place in places]
     limits = limits_of(stored, max_new_tokens)
     penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
-    beams = beams_for(files.settings, num_beams)
+    beams = beams_for(files.settings, {"num_beams": num_beams})
     size, device = tokenizer_of(stored).size, device_of(stored)
 
     def answer(numbers: list[int]) -> list[str]:

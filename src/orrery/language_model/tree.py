@@ -12,6 +12,7 @@ from orrery.generation.samplers import sampler
 from orrery.generation.search import LengthPenalty
 from orrery.generation.tree import Node, root, with_answer, with_beams
 from orrery.language_model.generate import sampler_of
+from orrery.language_model.search import Beams
 from orrery.language_model.texts import Text, Truncate, limits_of, prompts, spell
 from orrery.reports.tree import tree_picture
 
@@ -73,8 +74,7 @@ def grown(
     text: Text,
     *,
     max_new_tokens: int,
-    num_beams: int,
-    length_penalty: float | int,
+    beams: Beams,
     samples: int,
     seed: int,
     truncate: Truncate,
@@ -89,13 +89,11 @@ def grown(
     prompt = prompts(stored, [text], truncate, max_new_tokens)[0]
     text = text if isinstance(text, str) else tokenizer.decode(prompt, special=True)
     tree = root()
-    penalty = LengthPenalty(length_penalty)
-    with_beams(tree, model, prompt, limits, num_beams, penalty=penalty, vocabulary=tokenizer.size, device=device)
+    size = tokenizer.size
+    with_beams(tree, model, prompt, limits, beams.width, penalty=beams.penalty, vocabulary=size, device=device)
     ways = {"greedy": (plain, seed)} | {f"sample {n + 1}": (drawn, seed + n) for n in range(samples)}
     for way, (chosen, own) in ways.items():
         answer = generate(model, [prompt], tokenizer, limits, sampler=chosen, seed=own, device=device)[0]
-        with_answer(
-            tree, model, prompt, answer.ids, way, capacity=limits.context, vocabulary=tokenizer.size, device=device
-        )
+        with_answer(tree, model, prompt, answer.ids, way, capacity=limits.context, vocabulary=size, device=device)
     spelled = {node.token: spell(stored, node.token) for _, node in tree.walk()}
     return DecodingTree(text, tree, spelled)

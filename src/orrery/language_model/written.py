@@ -10,9 +10,10 @@ from orrery.exchange.reading.generation_settings import old_keys
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import device_of, reads_apart, tokenizer_of, wishes, writer
 from orrery.generation.beams import HuggingFacePenalty, RefilledBeam
-from orrery.generation.search import beam_search, refuse_with_beams
+from orrery.generation.search import beam_search
 from orrery.language_model.generate import continued
 from orrery.language_model.texts import limits_of, prompt
+from orrery.schema.writing import refuse_with_beams
 
 USUAL = 20
 """Tokens of a row where nothing says how many, as in transformers: of the prompt and the answer together."""
@@ -48,8 +49,8 @@ def _of_one_length(
     limits = limits_of(asked, longest, stop)
     if want.beams > 1:
         if want.settings.get("do_sample"):
-            raise UsageError("beams that are drawn are not known", "leave do_sample or num_beams away")
-        refuse_with_beams(stop=limits.stop)
+            raise UsageError("beams that are drawn are not known", "leave do_sample or the beams away")
+        refuse_with_beams(stop=limits.stop, **want.always)
         found = beam_search(
             writer(asked),
             rows,
@@ -63,7 +64,9 @@ def _of_one_length(
         )
         return [[one.ids for one in row] for row in found]
     if count > 1 and not want.settings.get("do_sample"):
-        raise UsageError(f"{count} answers that are all the most probable one", "set do_sample=True, or num_beams")
+        raise UsageError(
+            f"{count} answers that are all the most probable one", "set do_sample=True, or search with several beams"
+        )
     drawn = [seed + number for seed in seeds for number in range(count)]
     repeated = [row for row in rows for _ in range(count)]
     made = continued(asked, lambda: repeated, limits, drawn, None, want.sampling)

@@ -30,8 +30,8 @@ Door = Callable[[Any], Any]
 WRITING: Mapping[str, Door] = {
     "generate": lambda lm: lm.generate(TEXT, max_new_tokens=1),
     "generations": lambda lm: lm.generations([TEXT], max_new_tokens=1),
-    "search": lambda lm: lm.search([TEXT], num_beams=2, max_new_tokens=1),
-    "tree": lambda lm: lm.tree(TEXT, max_new_tokens=1, num_beams=2),
+    "search": lambda lm: lm.search([TEXT], max_new_tokens=1),
+    "tree": lambda lm: lm.tree(TEXT, max_new_tokens=1),
 }
 """Doors of every model that writes."""
 

@@ -4,18 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.exchange.stored import wishes
+from orrery.schema.writing import DRAWING
 from orrery.serving.errors import ApiError
 from orrery.serving.served import Served
 
+_OURS = ("logit_bias", "repetition_penalty", "repetition_window")
+"""Settings that Ollama has not, or calls by another name."""
 DRAWN: Mapping[str, str] = {
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "min_p": "min_p",
-    "typical_p": "typical_p",
+    **{name: name for name in DRAWING if name not in _OURS},
     "repeat_penalty": "repetition_penalty",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
     "seed": "seed",
     "stop": "stop",
 }

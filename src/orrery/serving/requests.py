@@ -11,7 +11,7 @@ from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import Sampler
 from orrery.language_model.generate import sampler_of
-from orrery.language_model.guides import DRAWING, Demands
+from orrery.language_model.guides import Demands
 from orrery.language_model.texts import EVERYTHING, LONGEST_TOKEN, encode, limits_of, opening_of, prompt
 from orrery.serving.errors import ApiError, api_error
 from orrery.serving.schema.fields import Drawing
@@ -175,26 +175,13 @@ def sampler_for(served: Served, asked: Drawing) -> Sampler:
     """
     files = wishes(served.stored).sampling
     usual: dict[str, Any] = files if files["temperature"] else {"temperature": 1.0}
-    if asked.temperature is not None:
+    if "temperature" in asked.drawing:
         usual = {}
-    names = set(DRAWING) - {"top_k", "logit_bias"}
-    own = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
-    if asked.top_k is not None:
-        own["top_k"] = asked.top_k if asked.top_k > 0 else None
-    bias = _biases(served, asked.logit_bias or {})
     try:
-        return sampler_of(served.stored, {**usual, **own, "logit_bias": bias or None})
+        return sampler_of(served.stored, {**usual, **asked.drawing})
     except OrreryError as error:
-        raise api_error(error, "temperature") from None
-
-
-def _biases(served: Served, given: dict[str, float]) -> dict[int, float]:
-    size = min(served.lm.tokenizer.size, served.stored.model.spec.target_vocabulary or vocabulary(served.stored))
-    for name in given:
-        if not (name.isascii() and name.isdigit() and len(name) < 10 and int(name) < size):
-            message = f"logit_bias has no token {name[:40]!r}; ids are 0 to {size - 1:,}"
-            raise ApiError(400, message, param="logit_bias")
-    return {int(name): value for name, value in given.items()}
+        param = next((name for name in asked.drawing if error.message.startswith(name)), "temperature")
+        raise api_error(error, param) from None
 
 
 def limits_for(served: Served, asked: Drawing, longest: int, end: frozenset[int], demands: Demands) -> Limits:

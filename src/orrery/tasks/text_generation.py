@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
+from orrery.schema.writing import said
 from orrery.tasks._task import register
 from orrery.tasks.pipelines._pipeline import Pipeline, text_of
 from orrery.tasks.pipelines._rows import Row, row, whole
@@ -80,7 +81,11 @@ class TextGeneration(Pipeline):
         Raises:
             UsageError: the answer alone fills the context.
         """
-        asked = settings.max_new_tokens or self.lm.writing.get("max_new_tokens") or USUAL["max_new_tokens"]
+        asked = (
+            said(settings, "pipeline").get("max_new_tokens")
+            or self.lm.writing.get("max_new_tokens")
+            or USUAL["max_new_tokens"]
+        )
         keep = self.lm.context - asked
         if keep < 1:
             hint = "lower max_new_tokens"

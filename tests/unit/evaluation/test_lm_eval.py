@@ -45,8 +45,9 @@ def test_how_tokens_are_drawn() -> None:
     assert lm_eval.drawing(greedy) == (["\n"], 5, {"temperature": 0.0})
     assert lm_eval.drawing({"temperature": 0.7, "top_k": 3}) == ([], 256, {"temperature": 0.7, "top_k": 3})
     assert lm_eval.drawing({"do_sample": True}) == ([], 256, {"temperature": 1.0})
-    with pytest.raises(UsageError, match="typical_p"):
-        lm_eval.drawing({"typical_p": 0.3})
+    assert lm_eval.drawing({"temperature": 0.7, "typical_p": 0.3})[2] == {"temperature": 0.7, "typical_p": 0.3}
+    with pytest.raises(UsageError, match="top_h"):
+        lm_eval.drawing({"top_h": 0.3})
 
 
 def test_without_lm_eval_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from orrery.errors import RunError, UsageError
 from orrery.families import load_family
 from orrery.generation.generate import generate
 from orrery.generation.row import Limits
-from orrery.generation.search import LengthPenalty, beam_search, exhaustive, refuse_with_beams
+from orrery.generation.search import LengthPenalty, beam_search, exhaustive
+from orrery.schema.writing import refuse_with_beams
 from tiny_models import TOKENIZER, tiny
 
 PROMPTS = [[5, 9, 200, 31], [7], [8, 8, 120, 14, 250, 3, 77], [40, 41]]

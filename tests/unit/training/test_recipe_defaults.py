@@ -12,7 +12,7 @@ from orrery.data.sources import SOURCES
 from orrery.metrics import METRICS
 from orrery.models.heads import HEADS
 from orrery.objectives import OBJECTIVES
-from orrery.recipes import config  # noqa: F401 - their sections are read
+from orrery.recipes import config, word_vectors  # noqa: F401 - their sections are read
 from orrery.rewards import REWARDS
 from orrery.schema.section import Section
 from orrery.studies.ladder import settings  # noqa: F401 - its section is read

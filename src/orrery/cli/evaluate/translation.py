@@ -6,13 +6,12 @@ BLEU with its signature, chrF, sentences a second, BLEU by the length of the sou
 --seed; --device, --dtype.
 """
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.beam_options import BEAMS, Search
+from orrery.cli.beam_options import BEAMS, Search, given
 from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.cli.places import DATA, MODEL
 from orrery.errors import UsageError
@@ -64,11 +63,11 @@ def translation(
         refuse_one(len(pairs))
     lm = load(model, device, dtype)
     with waiting() as line:
-        found = evaluate_translation(lm, pairs, done=counting(line.now, len(pairs)), **asdict(search))
+        found = evaluate_translation(lm, pairs, done=counting(line.now, len(pairs)), **given(search))
     if answers is not None:
         answers.write("".join(one_line(answer) + "\n" for answer in found.hypotheses))
     print_scores([found.bleu, found.chrf], None, trust)
-    beams = beams_for(lm.writing, search.num_beams)
+    beams = beams_for(lm.writing, given(search))
     print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {beams} beams")
     for bucket in found.buckets:
         print(bucket)

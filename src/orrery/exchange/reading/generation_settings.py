@@ -8,41 +8,16 @@ from orrery.errors import ModelFileError
 from orrery.families import _generation_keys as generation_keys
 from orrery.generation.constraints import Constraints
 from orrery.generation.search import HuggingFacePenalty, LengthPenalty
+from orrery.schema.writing import DRAWING, SETTINGS, at, beams_of
 
-_CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
-
-LEGACY_KEYS = tuple(sorted((generation_keys.FOLLOWED | generation_keys.REFUSED) - {*_CONTROL}))
+LEGACY_KEYS = tuple(sorted((generation_keys.FOLLOWED | generation_keys.REFUSED) - {*generation_keys.CONTROL}))
 """The keys that old configurations have beside those of the architecture."""
 
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "bad_words_ids": (list,),
-    "begin_suppress_tokens": (list,),
-    "do_sample": (bool,),
-    "forced_bos_token_id": (int,),
-    "forced_eos_token_id": (int, list),
-    "length_penalty": (int, float),
-    "max_length": (int,),
-    "max_new_tokens": (int,),
-    "min_length": (int,),
-    "min_new_tokens": (int,),
-    "min_p": (int, float),
-    "no_repeat_ngram_size": (int,),
-    "num_beams": (int,),
-    "repetition_penalty": (int, float),
-    "stop_strings": (str, list),
-    "suppress_tokens": (list,),
-    "temperature": (int, float),
-    "top_k": (int,),
-    "top_p": (int, float),
-    "typical_p": (int, float),
-}
-
-
 _SOUND: Mapping[str, Callable[[Any], bool]] = {
-    "repetition_penalty": lambda value: 0 < value < float("inf"),
+    "repetition_penalty": SETTINGS["repetition_penalty"].sound,
     "stop_strings": lambda value: all(isinstance(one, str) and one for one in ([value] if value == "" else value)),
 }
-"""What a value of the right kind must be besides."""
+"""What a value of the right kind must be besides, where nothing that follows it would refuse it."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +50,14 @@ class Wishes:
     @property
     def sampling(self) -> dict[str, Any]:
         """How a token is drawn; without ``do_sample`` the most probable one is taken."""
-        penalty = {"repetition_penalty": self.settings.get("repetition_penalty")}
         if not self.settings.get("do_sample"):
-            return {"temperature": 0, **penalty}
-        limits = {"top_k": self.settings.get("top_k", 50) or None}
-        limits |= {key: self.settings.get(key) for key in ("top_p", "min_p", "typical_p")}
-        return {"temperature": self.settings.get("temperature", 1.0), **limits, **penalty}
+            return {"temperature": 0, **self.always}
+        return {name: self.settings.get(name, SETTINGS[name].about.unsaid) for name in DRAWING}
+
+    @property
+    def always(self) -> dict[str, Any]:
+        """What counts in the choice of each token, whether or not it is drawn."""
+        return {name: self.settings.get(name) for name in DRAWING if not SETTINGS[name].about.drawn}
 
     def longest(self, before: int, usual: int) -> int:
         """Return the most tokens of an answer behind ``before`` tokens of its row."""
@@ -98,7 +75,7 @@ class Wishes:
     @property
     def beams(self) -> int:
         """How many hypotheses are followed."""
-        return int(self.settings.get("num_beams", 1))
+        return beams_of(self.settings)
 
     @property
     def penalty(self) -> LengthPenalty | HuggingFacePenalty:
@@ -114,10 +91,9 @@ def wishes_of(generation: Mapping[str, Any], config: Mapping[str, Any]) -> Wishe
         ModelFileError: a value of another kind than its key's, or a demand that Orrery cannot meet.
     """
     settings = {key: value for key, value in (generation or old_keys(config)).items() if value is not None}
-    for key, value in settings.items():
-        kinds = _KINDS.get(key)
-        unsound = key in _SOUND and isinstance(value, kinds or ()) and not _SOUND[key](value)
-        if unsound or (kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds))):
+    for key in settings.keys() & at("file").keys():
+        value, known = settings[key], SETTINGS[key]
+        if not known.is_one(value) or (key in _SOUND and not _SOUND[key](value)):
             raise ModelFileError(f"{key} = {str(value)[:40]!r} makes no sense", "correct generation_config.json")
     if beyond := generation_keys.not_followed(settings):
         said = ", ".join(f"{key} = {str(settings[key])[:40]!r}" for key in beyond)
@@ -130,7 +106,7 @@ def wishes_of(generation: Mapping[str, Any], config: Mapping[str, Any]) -> Wishe
 
 def as_file(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the generation_config.json that an old ``config.json`` stands for; nothing if it does not say how."""
-    control = {key: config[key] for key in _CONTROL if config.get(key) is not None}
+    control = {key: config[key] for key in generation_keys.CONTROL if config.get(key) is not None}
     said = {key: value for key, value in old_keys(config).items() if value is not None}
     return {**control, **said} if said else {}
 

@@ -7,17 +7,23 @@ import torch
 from pydantic import Field
 
 from orrery.errors import UsageError
+from orrery.generation.search import LengthPenalty
 from orrery.generation.tree import Node
+from orrery.language_model.search import Beams
 from orrery.language_model.tree import DecodingTree, grown, one_beam
 from orrery.page.views._decoding import MOST_BEAMS, MOST_SAMPLES, MOST_STEPS, Prompt, checks, drawn
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import Subject, View, register
 from orrery.schema.section import Section
+from orrery.schema.writing_fields import with_settings
 
 BEST = 256
 """Tokens of a distribution that are spelt, and whose probabilities are told."""
+LIMITS = ("top_k", "top_p")
+"""Settings of draws that can be asked besides the temperature."""
 
 
+@with_settings(*LIMITS)
 class DecodeSettings(Section):
     """What can be asked.
 
@@ -27,8 +33,6 @@ class DecodeSettings(Section):
         penalty: of their lengths, see ``LengthPenalty``.
         samples: answers that are drawn besides.
         temperature: of the draws; 0 takes the most probable token.
-        top_k: how many tokens stay possible in a draw.
-        top_p: the mass that stays possible in a draw.
         seed: of the first sample; the others count on.
         path: tokens behind the text, with commas: the distribution of what follows them, instead of the tree.
     """
@@ -38,15 +42,13 @@ class DecodeSettings(Section):
     penalty: Annotated[float, Field(ge=0, le=10)] = 0.6
     samples: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] = 2
     temperature: Annotated[int | float, Field(ge=0, le=100)] = 1
-    top_k: Annotated[int, Field(ge=1)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int = 1337
     path: str | None = None
 
     @property
     def sampling(self) -> dict[str, Any]:
         """How tokens are drawn."""
-        return {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
+        return {"temperature": self.temperature, **{name: getattr(self, name) for name in LIMITS}}
 
 
 @register
@@ -90,8 +92,7 @@ def _grown(prompt: Prompt, asked: DecodeSettings) -> DecodingTree:
         prompt.inside.lm.stored,
         prompt.ids,
         max_new_tokens=prompt.room(asked.steps),
-        num_beams=asked.beams,
-        length_penalty=asked.penalty,
+        beams=Beams(asked.beams, LengthPenalty(asked.penalty)),
         samples=asked.samples,
         seed=asked.seed,
         truncate=None,

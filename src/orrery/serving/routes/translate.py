@@ -29,8 +29,7 @@ def _translations(served: Served, asked: TranslateRequest, done: Done) -> list[s
     texts = texts_of(asked.input)
     return served.lm.translate(
         texts,
-        num_beams=asked.num_beams,
-        length_penalty=asked.length_penalty,
+        **asked.search,
         max_new_tokens=asked.max_tokens,
         batch_size=BATCH,
         done=lambda count: done(count, len(texts)),

@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, OF_A_SERVICE, Drawing, Flag, Text, text_or_list
+from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Drawing, Flag, Text, text_or_list
 from orrery.serving.usage import Usage
 
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128

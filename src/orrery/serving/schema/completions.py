@@ -4,9 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
+from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
 from orrery.serving.schema.chat import ContentLogprob
-from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, Drawing, Flag, Text, TokenId
+from orrery.serving.schema.fields import MOST_LOGPROBS, Drawing, Flag, Text, TokenId
 from orrery.serving.usage import Usage
 
 Row = Annotated[list[TokenId], Field(min_length=1)]

@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, model_validator
 
-from orrery.generation.samplers import MOST_BACK
+from orrery.schema.writing import DRAWING, at
+from orrery.schema.writing_fields import with_settings
 from orrery.serving.errors import ApiError
 
 Whole = Annotated[int, Field(strict=True)]
@@ -16,7 +17,6 @@ Flag = StrictBool
 Seed = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
 Stop = Annotated[str, Field(strict=True, min_length=1, max_length=1_000)]
 TokenId = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
-Bias = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-100, le=100)]
 
 
 def text_or_list(value: Any) -> str | None:
@@ -25,7 +25,8 @@ def text_or_list(value: Any) -> str | None:
 
 
 MOST_STOPS, MOST_CHOICES, MOST_LOGPROBS, MOST_BIASES, MOST_PREFIX = 16, 128, 20, 1_024, 1 << 20
-MOST_TOKENS = 2**31 - 1
+DRAWN = tuple(name for name in DRAWING if name in at("http"))
+"""The settings of writing that say how a token is chosen."""
 
 Stops = Annotated[
     Annotated[Stop, Tag("text")] | Annotated[list[Stop], Field(max_length=MOST_STOPS), Tag("list")],
@@ -78,24 +79,15 @@ class StreamOptions(BaseModel):
     include_usage: Flag = False
 
 
+@with_settings(*DRAWN, strict=True)
 class Drawing(Body, ABC):
-    """How a token is chosen, when an answer ends, and how many there are."""
+    """How a token is chosen, when an answer ends, and how many there are.
+
+    What is left out is as the model's generation_config.json says, where that asks for draws; else the temperature is
+    1.
+    """
 
     model: Text | None = None
-    temperature: Annotated[float, Field(strict=True, ge=0, le=2)] | None = Field(
-        None, description="0 takes the most probable token; where it is left out, generation_config.json's, else 1."
-    )
-    top_p: Annotated[float, Field(strict=True, gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(strict=True, ge=-1, le=MOST_TOKENS)] | None = Field(None, description="0, -1: no limit")
-    min_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
-    typical_p: Annotated[float, Field(strict=True, gt=0, le=1)] | None = None
-    repetition_penalty: Annotated[float, Field(strict=True, gt=0, le=2)] | None = None
-    repetition_window: Annotated[int, Field(strict=True, ge=1, le=MOST_BACK)] | None = Field(
-        None, description="How many of the last tokens repetition_penalty counts; all where it is left out."
-    )
-    presence_penalty: Annotated[float, Field(strict=True, ge=-2, le=2)] | None = None
-    frequency_penalty: Annotated[float, Field(strict=True, ge=-2, le=2)] | None = None
-    logit_bias: Annotated[dict[str, Bias], Field(max_length=MOST_BIASES)] | None = None
     seed: Seed | None = None
     stop: Stops | None = None
     n: Annotated[int, Field(strict=True, ge=1, le=MOST_CHOICES)] | None = None
@@ -111,6 +103,11 @@ class Drawing(Body, ABC):
     return_token_ids: Flag | None = Field(None, description="With logprobs: tell the id of each token as well.")
 
     @property
+    def drawing(self) -> dict[str, Any]:
+        """How a token is chosen, as far as the request says it."""
+        return {name: value for name in DRAWN if (value := getattr(self, name)) is not None}
+
+    @property
     def stops(self) -> list[str]:
         """The strings that end an answer."""
         return [self.stop] if isinstance(self.stop, str) else list(self.stop or ())
@@ -124,6 +121,12 @@ class Drawing(Body, ABC):
     def has_form(self) -> bool:
         """Whether the answer must be of a form, which may take long to be made ready."""
         return False
+
+    @model_validator(mode="after")
+    def _check_biases(self) -> "Drawing":
+        if len(self.drawing.get("logit_bias", ())) > MOST_BIASES:
+            raise ApiError(400, f"logit_bias may have {MOST_BIASES:,} tokens", param="logit_bias")
+        return self
 
     @model_validator(mode="after")
     def _check_stream_options(self) -> "Drawing":

@@ -4,7 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from orrery.serving.schema.fields import MOST_TOKENS, Body, Flag, Text
+from orrery.schema.writing import MOST_TOKENS
+from orrery.serving.schema.fields import Body, Flag, Text
 from orrery.serving.schema.reading import MOST_INPUTS, Given, ReadingUsage
 
 

@@ -4,10 +4,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from orrery.schema.writing import MOST_TOKENS, at, beams_of
+from orrery.schema.writing_fields import with_settings
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.fields import MOST_TOKENS, Body, Flag, Number, Text, TokenId
+from orrery.serving.schema.fields import Body, Flag, Text, TokenId
 
-MOST_INPUTS, MOST_LABELS = 2_048, 256
+MOST_INPUTS, MOST_LABELS, MOST_BEAMS = 2_048, 256, 32
+SEARCH = tuple(at("translate"))
+"""The settings of writing that a translation has."""
 
 Given = Annotated[str, Field(strict=True, min_length=1)]
 Ids = Annotated[list[TokenId], Field(min_length=1, max_length=1 << 20)]
@@ -87,6 +91,7 @@ class TagRequest(Body):
         return self
 
 
+@with_settings(*SEARCH, strict=True)
 class TranslateRequest(Body):
     """Sentences of the source language."""
 
@@ -98,10 +103,17 @@ class TranslateRequest(Body):
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] = Field(
         128, description="The most tokens of a translation."
     )
-    num_beams: Annotated[int, Field(strict=True, ge=1, le=32)] | None = Field(
-        None, description="Hypotheses followed; 1 is greedy. Where left out, what the model's files say, else 4."
-    )
-    length_penalty: Annotated[Number, Field(ge=-10, le=10)] | None = None
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """How translations are searched for, as far as the request says it."""
+        return {name: getattr(self, name) for name in SEARCH}
+
+    @model_validator(mode="after")
+    def _check_beams(self) -> "TranslateRequest":
+        if beams_of(self.search) > MOST_BEAMS:
+            raise ApiError(400, f"{SEARCH[0]} may be {MOST_BEAMS} at most", param=SEARCH[0])
+        return self
 
 
 class ReadingUsage(BaseModel):

@@ -5,9 +5,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
 from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, Effort, Name, Part
-from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, OF_A_SERVICE, Drawing, Flag, Text, text_or_list
+from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Drawing, Flag, Text, text_or_list
 
 LOGPROBS = "message.output_text.logprobs"
 Included = Literal[

@@ -15,6 +15,7 @@ from orrery.errors import UsageError
 from orrery.language_model.load import load
 from orrery.language_model.rewards import rewards_of_ids
 from orrery.nn.heads import Headless
+from orrery.schema.writing import greedy
 from orrery.scores.resampled import Additive, Resampled, mean_of
 from orrery.studies.stages.recipe import ReportSettings, Staged
 from orrery.studies.stages.talks import Answer, Talk, answer_of, talks, user_turns, written
@@ -133,7 +134,7 @@ def measure(name: str, lm: "LanguageModel", material: Material, beside: Sequence
         lambda total: math.exp(min(total[0] / max(1.0, total[1]), 700)), higher_is_better=False,
     )  # fmt: skip
     prompts, ends = prompt_rows(lm, material), lm.end | template.end
-    how: dict[str, Any] = {"max_new_tokens": settings.max_new_tokens, "num_beams": 1, "eos_token_id": sorted(ends)}
+    how = greedy(settings.max_new_tokens, eos_token_id=sorted(ends))
     now(f"{name}: answers {len(prompts):,} prompts")
     said = [answer_of(lm, ids, ends) for ids in written(lm, prompts, how, settings.temperature)]
     rewards = judged(material, said)

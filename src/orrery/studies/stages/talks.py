@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orrery.data.batches.rendering import render_prompt
 from orrery.data.rows.conversations import Conversation
 from orrery.generation.batched import in_batches
+from orrery.schema.writing import greedy
 from orrery.text.chat.messages import Message, text_of
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def talks(
         for talk in going:
             talk.messages.append({"role": "user", "content": talk.asked[turn]})
             rows.append(_fitting(lm, template, talk, max_new_tokens))
-        settings = {"max_new_tokens": max_new_tokens, "num_beams": 1, "eos_token_id": sorted(ends)}
+        settings = greedy(max_new_tokens, eos_token_id=sorted(ends))
         said = written(lm, rows, settings, temperature, turn, None if done is None else _told(done, turn))
         for talk, ids in zip(going, said, strict=True):
             talk.answers.append(answer_of(lm, ids, ends))
@@ -130,7 +131,7 @@ def written(
 ) -> list[list[int]]:
     """Return the ids of the answers to rows of ids, drawn by the row's number and the turn where they are drawn."""
     drawing = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature else {}
-    how = {"do_sample": False, **settings, **drawing}
+    how = {**settings, **drawing}
 
     def write(numbers: list[int]) -> list[list[int]]:
         seeds = [1337 + 10_000 * turn + number for number in numbers] if temperature else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.errors import UsageError
 from orrery.runs.going_on import FOUND_FOR_ANSWERS
+from orrery.schema.writing import greedy
 from orrery.scores.resampled import Additive, mean_of
 from orrery.tasks._task import Learned
 from orrery.tasks.finetuning.findings import Findings, Mistake
@@ -98,8 +99,7 @@ def answered(lm: "LanguageModel", source: Any, done: Any = None) -> "list[Answer
 
     template = template_of(lm, source)
     ends = lm.end if template is None else lm.end | template.end
-    settings = {"max_new_tokens": source.settings.max_new_tokens, "do_sample": False, "num_beams": 1}
-    settings["eos_token_id"] = sorted(ends)
+    settings = greedy(source.settings.max_new_tokens, eos_token_id=sorted(ends))
     prompts, ids = source.held_back, prompt_ids(source.held_back, lm.tokenizer, template)
     found = []
     for start in range(0, len(ids), AT_ONCE):

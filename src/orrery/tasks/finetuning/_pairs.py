@@ -12,6 +12,7 @@ from orrery.data.rows.preferences import Preference
 from orrery.data.sources.preferences import fitted, rendered
 from orrery.errors import UsageError
 from orrery.generation.batched import in_batches
+from orrery.schema.writing import greedy
 from orrery.scores.resampled import Additive, Resampled
 from orrery.tasks.finetuning._counting import NaiveBayes
 from orrery.tasks.finetuning._replies import BATCH, before_last_reply, template_of
@@ -127,7 +128,7 @@ def answered(
 ) -> list[list[int]]:
     """Return the ids that a model answers prompts with, greedily unless the settings say otherwise."""
     limit = max(1, min(most, lm.context - max(map(len, prompts))))
-    asked = {"max_new_tokens": limit, "do_sample": False, "num_beams": 1, **settings}
+    asked = greedy(limit, **settings)
 
     def write(numbers: list[int]) -> list[list[int]]:
         seeds = [1337 + number for number in numbers] if asked["do_sample"] else None

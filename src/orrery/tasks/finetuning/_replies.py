@@ -16,6 +16,7 @@ from orrery.data.rows.conversations import Conversation
 from orrery.errors import UsageError
 from orrery.generation.batched import in_batches
 from orrery.nn.cross_entropy import IGNORED
+from orrery.schema.writing import greedy
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.messages import text_of
@@ -120,8 +121,7 @@ def answers(
     limit = max(1, min(3 * max(longest) // 2, lm.context - max(map(len, prompts))))
 
     def write(numbers: list[int]) -> list[list[int]]:
-        settings = {"max_new_tokens": limit, "do_sample": False, "num_beams": 1}
-        return [each[0] for each in lm.write([prompts[number] for number in numbers], settings)]
+        return [each[0] for each in lm.write([prompts[number] for number in numbers], greedy(limit))]
 
     total = len(prompts)
     found = in_batches(

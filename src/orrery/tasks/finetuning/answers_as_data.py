@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.rows.prompts import Answered, Prompt, prompt_ids
+from orrery.schema.writing import greedy
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -65,8 +66,8 @@ def best_answers(
     """
     ends = lm.end if template is None else lm.end | template.end
     ids = prompt_ids(prompts, lm.tokenizer, template)
-    settings = {"max_new_tokens": max_new_tokens, "num_beams": 1, "eos_token_id": sorted(ends)}
-    settings |= {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
+    drawn = {"do_sample": True, "temperature": temperature} if temperature else {}
+    settings = greedy(max_new_tokens, eos_token_id=sorted(ends), **drawn)
     together = max(1, AT_ONCE // samples)
     for start in range(0, len(prompts), together):
         some = prompts[start : start + together]

@@ -2,39 +2,27 @@
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.models.default_device import on_cpu_by_default
-from orrery.schema.generation import GenerationKeys
-from orrery.schema.numbers import Count, Positive, Seed, Share
+from orrery.schema import writing
+from orrery.schema.numbers import Seed
+from orrery.schema.writing_fields import with_settings
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
 from orrery.tasks.pipelines._rows import Row, whole
 
-KEYS = (
-    "bad_words_ids", "do_sample", "early_stopping", "forced_bos_token_id", "forced_eos_token_id", "length_penalty",
-    "max_length", "max_new_tokens", "min_length", "min_new_tokens", "min_p", "no_repeat_ngram_size", "num_beams",
-    "num_return_sequences", "repetition_penalty", "suppress_tokens", "temperature", "top_k", "top_p", "eos_token_id",
-)  # fmt: skip
+KEYS = tuple(writing.at("pipeline"))
 """The settings that are keys of a generation_config.json; what is not given is as the model's files say."""
 
 
-class WritingSettings(PipelineSettings, GenerationKeys, ABC):
+@with_settings(*KEYS)
+class WritingSettings(PipelineSettings, ABC):
     """The keys of a generation_config.json, with the meaning that transformers gives them, and ``seed`` of draws."""
 
-    bad_words_ids: list[list[int]] | None = None
-    early_stopping: bool | Literal["never"] | None = None
-    eos_token_id: int | list[int] | None = None
-    forced_bos_token_id: int | None = None
-    forced_eos_token_id: int | list[int] | None = None
-    max_length: Positive | None = None
-    min_length: Count | None = None
-    min_p: Share | None = None
-    num_return_sequences: Positive | None = None
-    suppress_tokens: list[int] | None = None
     return_tensors: bool = False
     prefix: str | None = None
     seed: Seed = 1337
@@ -54,11 +42,12 @@ def written(
     ``usual`` is what holds where nobody says anything.
     """
     said = {**lm.writing, **{key: value for key, value in of_task.items() if key in KEYS}}
-    said |= {key: value for key in KEYS if (value := getattr(settings, key)) is not None}
+    asked = writing.said(settings, "pipeline")
+    said |= asked
     left = {key: value for key, value in usual.items() if key not in said}
     if "max_length" in said:
         left.pop("max_new_tokens", None)
-    seeds = [settings.seed + row.number * (settings.num_return_sequences or 1) for row in rows]
+    seeds = [settings.seed + row.number * asked.get("num_return_sequences", 1) for row in rows]
     return lm.write([row.ids for row in rows], {**left, **said}, seeds=seeds, stop=stop)
 
 
@@ -71,7 +60,7 @@ class FromSource(Pipeline, ABC):
 
     Settings = WritingSettings
     returns: ClassVar[str]
-    usual: ClassVar[Mapping[str, Any]] = {"max_new_tokens": 256, "num_beams": 4}
+    usual: ClassVar[Mapping[str, Any]] = writing.OF_SOURCE
 
     def __init__(self, lm: LanguageModel, task: str, batch_size: int = 1, **settings: Any) -> None:
         if not self.fits(lm):

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from unit.accounting.test_windows import LONG, WINDOWS, spec_of
 
 from orrery.families import load_family
 from orrery.page.views.planner import attention_by_window, attention_channels
 from orrery.planning.plan import plan
 from orrery.planning.step_cost import step_cost
 from orrery.training.operations import multiplied_parameters
+from unit.planning.test_windows import LONG, WINDOWS, spec_of
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "t5", "bart", "deepseek_v3", "mixtral", "gemma2"])
