@@ -28,7 +28,7 @@ FAMILIES = {
     "vision_encoder_decoder": "vision-encoder-decoder",
     "transformer": "the original Transformer",
 }  # fmt: skip
-"""What the README calls families otherwise than their files."""
+"""What the page of the families calls otherwise than their files."""
 
 
 @pytest.mark.parametrize("page", TABLES.PAGES)
@@ -42,17 +42,17 @@ def test_each_table_stands_somewhere() -> None:
 
 
 def test_a_stale_table_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "README.md").write_text("<!-- table: verbs -->\nold\n<!-- end of it -->\n")
+    (tmp_path / "page.md").write_text("<!-- table: verbs -->\nold\n<!-- end of it -->\n")
     monkeypatch.setattr(TABLES, "ROOT", tmp_path)
-    assert "\nold\n" not in TABLES.written("README.md")
-    assert "`generate MODEL PROMPT`" in TABLES.written("README.md")
+    assert "\nold\n" not in TABLES.written("page.md")
+    assert "`generate MODEL PROMPT`" in TABLES.written("page.md")
 
 
 OTHER_VERBS = {"dpo", "ppo", "grpo", "rloo", "reward", "sft"}
 """Tasks with verbs of their own."""
 
 LISTS = {
-    "families in the README": (families, (ROOT / "README.md").read_text("utf-8")),
+    "families": (families, text_of("model-families")),
     "kinds of tokenizers": (lambda: KINDS, text_of("training")),
     "frames": (lambda: FRAMES, text_of("training")),
     "chat formats": (lambda: CHATS, text_of("chat")),
