@@ -92,6 +92,18 @@ def test_the_page_on_mixers_shows_forms_that_agree_and_a_state_of_one_size(examp
     assert len({line.split(":")[1] for line in sizes.splitlines()}) == 1
 
 
+def test_the_page_on_a_brick_shows_laws_that_hold_and_numbers_that_are_explained(examples, tmp_path):
+    _, shown = _walk(examples, "writing-a-brick", examples.with_examples(tmp_path))
+    laws, keys, unknown, explained, whole, parts = shown
+    assert len(re.findall(r"(\d+) of \1 checks hold", laws)) == 6
+    assert "'blocks.1.attention.pattern'" in keys
+    assert unknown.strip() == "what CosineAttention makes of its input"
+    assert explained.count("the check passes: True") == 3
+    assert "'blocks.1.attention.added'" in whole
+    assert "'blocks.1.attention.head.1'" in parts
+    assert parts.rstrip().endswith("True")
+
+
 def test_the_page_on_planning_shows_the_numbers_of_its_sources(examples, tmp_path):
     _, shown = _walk(examples, "planning", tmp_path)
     printed = "\n".join(text for text in shown if not text.startswith("<svg"))
