@@ -40,7 +40,7 @@ from orrery.serving.schema.reading import EmbeddingsRequest  # noqa: E402
 from orrery.serving.schema.responses import ResponsesRequest  # noqa: E402
 from orrery.tasks.finetuning.tasks import TASKS  # noqa: E402
 from orrery.tasks.pipelines import PIPELINES  # noqa: E402
-from orrery.text.kinds import CHATS, FRAMES, KINDS  # noqa: E402
+from orrery.text.kinds import CHATS, FRAMES, TOKENIZERS  # noqa: E402
 from orrery.tuning._registry import KINDS as TRANSFORMS  # noqa: E402
 
 PAGES = tuple(
@@ -125,9 +125,9 @@ def recipe() -> str:
 
 def kinds() -> str:
     """Return every kind of part that a name chooses, with the names and what makes more of them known."""
-    registries = (OBJECTIVES, SOURCES, METRICS, REWARDS, HEADS, TRANSFORMS, TASKS, PIPELINES, GENERATED)
+    registries = (OBJECTIVES, SOURCES, METRICS, REWARDS, HEADS, TRANSFORMS, TASKS, PIPELINES, GENERATED, TOKENIZERS)
     rows = [(each.what, each.names(), f"`{each.package}.register`") for each in registries]
-    rows += [("kind of tokenizer", KINDS, ""), ("frame of a tokenizer", FRAMES, ""), ("chat format", CHATS, "")]
+    rows += [("frame of a tokenizer", FRAMES, ""), ("chat format", CHATS, "")]
     listed = [(what, ", ".join(f"`{name}`" for name in found), more) for what, found, more in rows]
     return table(("part", "names", "more by"), sorted(listed))
 

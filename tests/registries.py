@@ -14,6 +14,7 @@ REGISTRIES = {
     "orrery.objectives._objective": "OBJECTIVES",
     "orrery.tasks.pipelines._pipeline": "PIPELINES",
     "orrery.rewards._reward": "REWARDS",
+    "orrery.text.kinds._kind": "TOKENIZERS",
     "orrery.tuning._registry": "KINDS",
     "orrery.page.views._view": "_REGISTRY",
 }

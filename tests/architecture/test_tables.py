@@ -15,7 +15,7 @@ from orrery.planning.presets import PRESETS
 from orrery.rewards import REWARDS
 from orrery.schema.registry import settings_of
 from orrery.tasks.finetuning.tasks import TASKS
-from orrery.text.kinds import CHATS, FRAMES, KINDS
+from orrery.text.kinds import CHATS, FRAMES, TOKENIZERS
 from orrery_course.labs import questions
 from pages import ROOT, module, text_of
 
@@ -53,7 +53,7 @@ OTHER_VERBS = {"dpo", "ppo", "grpo", "rloo", "reward", "sft"}
 
 LISTS = {
     "families": (families, text_of("model-families")),
-    "kinds of tokenizers": (lambda: KINDS, text_of("training")),
+    "kinds of tokenizers": (TOKENIZERS.names, text_of("training")),
     "frames": (lambda: FRAMES, text_of("training")),
     "chat formats": (lambda: CHATS, text_of("chat")),
     "labs": (questions, text_of("labs")),
@@ -87,6 +87,7 @@ ALONE = [
         ("chat.py", CHATS), ("tokenizer/chat.py", CHATS),
         ("ppo.py", ALONE), ("grpo.py", ALONE), ("distil.py", ALONE),
         ("finetune.py", set(TASKS.names()) - OTHER_VERBS),
+        ("tokenizer/app.py", TOKENIZERS.names()),
         ("export.py", get_args(export.__annotations__["format"])),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
