@@ -203,8 +203,9 @@ def test_the_quick_start_runs(examples, folder):
     _, shown = _walk(examples, "quickstart", folder)
     assert shown[0].splitlines()[0].strip() == "Paris ."
     assert (folder / "countries-hf" / "config.json").is_file()
-    assert shown[-1].startswith("Paris .")
-    assert "False" not in shown[-1]
+    assert shown[-2].startswith("Paris .")
+    assert "False" not in shown[-2]
+    assert "0-1: Block" in shown[-1]
     for name in re.findall(r"!\[[^]]*\]\((.+?\.svg)\)", text_of("quickstart")):
         picture = (DOCS / name).read_bytes()
         assert len(picture) < 60_000
