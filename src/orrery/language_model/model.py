@@ -69,7 +69,7 @@ class LanguageModel:
 
     def __repr__(self) -> str:
         """Return where it comes from, and the tree of its parts."""
-        text = f"tokenizer of {self.tokenizer.size:,} ids" if self._stored.tokenizer else "no tokenizer"
+        text = f"tokenizer of {self.tokenizer.size:,} ids" if self.stored.tokenizer else "no tokenizer"
         return f"{type(self).__name__} {self.family or 'of its own spec'} from {self.folder}, {text}\n{self.model!r}"
 
     @property
