@@ -13,7 +13,7 @@ import pytest
 
 from orrery.errors import MachineError
 from orrery.sandbox import Exam, Limits, check, isolation, run
-from unit.evaluation import escapes
+from unit.scores import escapes
 
 try:
     isolation()
