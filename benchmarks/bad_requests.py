@@ -82,7 +82,7 @@ def told_of(verdicts: dict[str, Any], wrong: Sequence[str]) -> dict[str, Any]:
 def battery(
     start: Callable[[], AbstractContextManager[tuple[int, str]]], cases: Sequence[Case], patience: float
 ) -> dict[str, Any]:
-    """Return how a server answered each case; one that has not answered in time is started anew, and that is counted.
+    """Return how a server answered each case; one that has not answered in time is started again, and that is counted.
 
     ``start`` begins a server and yields its port and the name of its model.
     """

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/decoding.py --minutes 12 --output benchmarks/decoding.json
 
 A Llama-like model of 430 million parameters (24 layers, 1,024 wide, 16 heads over 4, 4,096 hidden, vocabulary 32,000,
-untied) in bfloat16 and GPT-2 124M in both precisions, one row and batches. Contenders take turns within a round, and so
+untied) in bfloat16 and GPT-2 124M in both precisions, one row and batches. Programs take turns within a round, and so
 does a probe of the memory's bandwidth, so that a change of the machine's speed meets all of them; a ratio is the median
 over rounds of the ratio within a round. Rates are end to end: new tokens over the time of the call, prompt and all.
 A peer writes in our numbers (alike) and in others that its users may take: on a processor without bfloat16 products
@@ -37,7 +37,7 @@ from orrery.tuning.quantise import Quantise
 
 PROMPT, NEW = 32, 48
 FAILED: dict[str, str] = {}
-"""Contenders that could not be made or take a turn, and why."""
+"""Programs that could not be made or take a turn, and why."""
 Contender = Callable[[], float]
 """Takes a turn and returns its new tokens a second."""
 
@@ -72,7 +72,7 @@ def contender(subject: Subject, rows: int) -> Contender:
 
 
 def race(name: str, contenders: dict[str, Contender], seconds: float, size: dict[str, int]) -> Any:
-    """Let contenders take turns until the time is over; print and return what they reached."""
+    """Let programs take turns until the time is over; print and return what they reached."""
     for contender in contenders.values():
         contender()
     begin, rounds, reads, reading = time.perf_counter(), [], [], Reading()
@@ -115,7 +115,7 @@ def peers_best(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def attempt(contenders: dict[str, Contender], name: str, make: Callable[[], Subject], rows: int = 1) -> None:
-    """Add a contender if it can be made and takes a first turn; what could not is recorded too."""
+    """Add a program if it can be made and takes a first turn; what could not is recorded too."""
     try:
         found = contender(make(), rows)
         found()

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/finetuning.py --output benchmarks/finetuning.json
 
 Both begin from the same folder, read the same rows in batches of 32, with the same optimizer, rate, clipping and
-dropout; texts are made into tokens before the clock starts. The contenders take turns, so that a change of the
+dropout; texts are made into tokens before the clock starts. The programs take turns, so that a change of the
 machine's speed meets all; a ratio is the median over rounds of the ratio within a round. Trainer runs twice: as it
 comes, with rows in random order, and with rows of like length together, as Orrery's batches are.
 """
@@ -131,7 +131,7 @@ def theirs(make: Callable[[], Any], rows: list[dict[str, Any]], collate: Any, or
 
 
 def bert(folder: Path) -> dict[str, Timed]:
-    """The contenders on SST-2."""
+    """What is compared on SST-2."""
     rows = [(str(row["1"]), int(row["2"])) for row in read_rows("sst2/train", ["1", "2"])]
     tokenizer = train_framed("wordpiece", [text for text, _ in rows], vocabulary=4000, lowercase=True, frame="bert")
     config = BERT | {"vocab_size": tokenizer.size}
@@ -167,7 +167,7 @@ def contenders(
 
 
 def t5(folder: Path) -> dict[str, Timed]:
-    """The contenders on Multi30k."""
+    """What is compared on Multi30k."""
     pairs = list(read_pairs("multi30k-en-de/train"))
     texts = [text for pair in pairs for text in (pair.source, pair.target)]
     tokenizer = train_framed("byte_bpe", texts, vocabulary=4000, frame="t5")
@@ -195,7 +195,7 @@ def t5(folder: Path) -> dict[str, Timed]:
 
 
 def compare(runs: Mapping[str, Timed], steps: int, rounds: int) -> dict[str, Any]:
-    """Let the contenders take turns, and return medians, ratios and the padding of each."""
+    """Let them take turns, and return medians, ratios and the padding of each."""
     rates: dict[str, list[float]] = {name: [] for name in runs}
     waste: dict[str, float] = {}
     for number in range(rounds + 1):

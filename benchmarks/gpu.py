@@ -293,7 +293,7 @@ def mixers(device: str, small: bool) -> dict[str, Any]:
 
 
 def going_on(device: str, small: bool) -> dict[str, Any]:
-    """A run that is begun anew in its middle beside one that is not: whether the weights are the same bytes."""
+    """A run that is begun again in its middle beside one that is not: whether the weights are the same bytes."""
     text = "".join(f"{n} and {n * n} are said.\n" for n in range(3000))
     lines = (
         "name: again\nseed: 1\nmodel:\n  family: llama\n  config: {hidden_size: 64, intermediate_size: 128,"

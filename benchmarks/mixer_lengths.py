@@ -4,7 +4,7 @@
     python benchmarks/mixer_lengths.py --mixers gla mamba --lengths 1024 4096 --rounds 3
 
 One block with one branch of the same width each, one row. Attention runs through torch's fused kernel with the causal
-mask, every other in its chunked form. A round times all contenders at one length, one after the other, and a ratio is
+mask, every other in its chunked form. A round times all mixers at one length, one after the other, and a ratio is
 the median over rounds of what attention took in that round by what the mixer took: so what else the machine does
 meets all of them alike. The memory is what a session says that it holds, and what the process gained (``VmRSS``).
 """
@@ -91,7 +91,7 @@ def one_block(family: str, config: Mapping[str, Any]) -> Decoder:
 
 
 def timed(models: Mapping[str, Decoder], length: int, rounds: int) -> list[dict[str, Any]]:
-    """Return each contender's seconds at one length, and how often faster than attention it was."""
+    """Return each mixer's seconds at one length, and how often faster than attention it was."""
     ids = torch.randint(VOCABULARY, (1, length), generator=torch.Generator().manual_seed(0))
     ways = {"forward": forward, "training": training}
     seen: dict[tuple[str, str], list[float]] = {(way, name): [] for way in ways for name in models}

@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m orrery train recipes/pretrain-sst2.yaml
     .venv/bin/python benchmarks/pretraining_gain.py runs/pretrain-sst2 --output benchmarks/pretraining_gain.json
 
-Both contenders have the same shape and the same pieces, learn from the same rows of SST-2 for as many steps in the same
+Both models have the same shape and the same pieces, learn from the same rows of SST-2 for as many steps in the same
 order, and are scored on its dev set after the last step. Only the rate differs: each has what ``orrery finetune`` finds
 for it. A seed draws the rows, the fresh weights and the order. ``--figure`` draws the means.
 """

@@ -23,10 +23,10 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.one, options.megabytes)))
         return
-    from orrery.text.kinds import KINDS
+    from orrery.text.kinds import TOKENIZERS
 
     record = Record(options, ["tokenizers"])
-    rows = [run_child(options, name) for name in (*(options.kinds or KINDS), *options.files)]
+    rows = [run_child(options, name) for name in (*(options.kinds or TOKENIZERS.names()), *options.files)]
     record.write({"megabytes": options.megabytes, "rows": [row for own in rows for row in own]})
 
 
@@ -56,12 +56,14 @@ def run_child(options: argparse.Namespace, name: str) -> list[dict[str, Any]]:
 def measure(name: str, megabytes: float) -> list[dict[str, Any]]:
     """Return what each text takes; a name that is no kind is a file."""
     from orrery.text import load_tokenizer
-    from orrery.text.kinds import KINDS
+    from orrery.text.kinds import TOKENIZERS
     from orrery.text.train import train_tokenizer
 
     size = int(megabytes * 1e6)
     texts = {"one line of words": (WORDS * (size // len(WORDS) + 1))[:size], "one letter": "a" * (size // 10)}
-    made = train_tokenizer(name, [WORDS * 3, "a" * 100_000], 400) if name in KINDS else load_tokenizer(name)
+    made = (
+        train_tokenizer(name, [WORDS * 3, "a" * 100_000], 400) if name in TOKENIZERS.names() else load_tokenizer(name)
+    )
     rows = []
     for text, content in texts.items():
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -3,7 +3,7 @@
     git clone https://github.com/karpathy/nanoGPT ../nanoGPT && git -C ../nanoGPT checkout 3adf61e
     .venv/bin/python benchmarks/training.py --nanogpt ../nanoGPT --text INPUT.TXT --output benchmarks/training.json
 
-Every contender starts from the same weights, sees the same batches and takes one step in turn, so that a change of the
+Every program starts from the same weights, sees the same batches and takes one step in turn, so that a change of the
 machine's speed meets all of them; a ratio is the median over rounds of the ratio within a round. The last rows relate
 our step to the plain matrix products of the model, measured alone at the model's own shapes, forward and backward.
 
@@ -179,7 +179,7 @@ def batches(text: str, count: int, rows: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def compare(steps: dict[str, Step], data: list[tuple[Tensor, Tensor]]) -> tuple[dict, dict]:
-    """Take one step of each contender in turn; return their times, without the warm-up, and their losses."""
+    """Take one step of each program in turn; return their times, without the warm-up, and their losses."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     losses: dict[str, list[float]] = {name: [] for name in steps}
     for round_, (x, y) in enumerate(data):

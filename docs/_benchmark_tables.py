@@ -12,7 +12,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def training(found: dict[str, Any]) -> str:
-    """Return tokens a second of every contender, the ratios alike and as it comes, and how far the losses are apart."""
+    """Return tokens a second of every program, the ratios alike and as it comes, and how far the losses are apart."""
     speed = [
         (name, f"{value:,.0f}", *(f"{loss:.4f}" for loss in found["losses"][name]))
         for name, value in found["tokens_per_second"].items()
@@ -23,7 +23,7 @@ def training(found: dict[str, Any]) -> str:
     ]
     rest = [(f"products' share of the step, {n}", f"{v:.0%}") for n, v in found["products' share of the step"].items()]
     rest += [(f"largest loss difference, {n}", f"{v:.1e}") for n, v in found["largest loss difference"].items()]
-    heads = ("contender", "tokens/s", "first loss", "second", "last")
+    heads = ("program", "tokens/s", "first loss", "second", "last")
     parts = (table(heads, speed), table(("", "of", "times as fast", "range"), ratios), table(("", "value"), rest))
     return "\n".join(parts)
 
@@ -213,14 +213,14 @@ def engine(found: dict[str, Any]) -> str:
 
 
 def finetuning(found: dict[str, Any]) -> str:
-    """Return a row for each contender: steps a second, what ours are to them, and the padding."""
+    """Return a row for each program: steps a second, what ours are to them, and the padding."""
     rows = []
     for task in ("bert on sst2", "t5 on multi30k"):
         for name, rate in found[task]["steps per second"].items():
             ratio = found[task]["ratios"].get(f"orrery / {name}")
             padding = f"{found[task]['padding'][name]:.1%}"
             rows.append((task, name, f"{rate:.1f}", "" if ratio is None else f"{ratio:.2f}", padding))
-    return table(("", "contender", "steps/s", "orrery / it", "padding"), rows)
+    return table(("", "program", "steps/s", "orrery / it", "padding"), rows)
 
 
 def pretraining_gain(found: dict[str, Any]) -> str:
@@ -319,7 +319,7 @@ def overload(found: dict[str, Any]) -> str:
 
 
 def decoding(found: dict[str, Any]) -> str:
-    """Return what each contender of each race wrote, how it stands to the first, and each peer's best."""
+    """Return what each program of each race wrote, how it stands to the first, and each peer's best."""
     parts = [
         f"Prompts of {found['prompt']} and answers of {found['new']} tokens; ratios are medians over the rounds.\n"
     ]
@@ -334,7 +334,7 @@ def decoding(found: dict[str, Any]) -> str:
         parts.append(
             f"{race}, {one['rounds']} rounds, bandwidth {one['bandwidth_GB_s']} GB/s; beside the best {best}:\n"
         )
-        parts.append(table(("contender", "tokens/s", "range", f"{first} over it", "of the bandwidth"), rows))
+        parts.append(table(("program", "tokens/s", "range", f"{first} over it", "of the bandwidth"), rows))
     return "\n".join(parts)
 
 

@@ -122,7 +122,7 @@ def with_examples(folder: Path) -> Path:
 
 
 def prepared(home: Path = HOME) -> Path:
-    """Return the folder of ``prepare``, made anew only where the sources differ from those that made it."""
+    """Return the folder of ``prepare``, made again only where the sources differ from those that made it."""
     stamp, key = home / "sources", _fingerprint()
     if not stamp.is_file() or stamp.read_text() != key:
         shutil.rmtree(home, ignore_errors=True)
@@ -193,7 +193,7 @@ def page_of(document: nodes.document) -> Page:
 
 
 def _own(page: Path, with_model: bool) -> Path:
-    """Make a page's folder anew: what another page or an earlier build has written is not in it."""
+    """Make a page's folder again: what another page or an earlier build has written is not in it."""
     folder = ALONE / page.with_suffix("")
     shutil.rmtree(folder, ignore_errors=True)
     if with_model:
@@ -202,7 +202,7 @@ def _own(page: Path, with_model: bool) -> Path:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Register with Sphinx; pages with examples are read anew in every build, for their numbers are the code's."""
+    """Register with Sphinx; pages with examples are read again in every build, for their numbers are the code's."""
     app.add_directive("example", Example)
     app.add_directive("command", Command)
     app.add_role("value", Value())

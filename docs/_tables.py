@@ -1,4 +1,4 @@
-"""Tables of pages that are written from the registries and the parser: ``python docs/_tables.py`` writes them anew."""
+"""Tables of pages that are written from the registries and the parser: ``python docs/_tables.py`` writes them."""
 
 import re
 import sys
@@ -18,15 +18,18 @@ from pydantic_core import PydanticUndefined  # noqa: E402
 from orrery.cli.evaluate.app import tasks  # noqa: E402
 from orrery.cli.program import VERBS, build  # noqa: E402
 from orrery.cli.verbs import summary  # noqa: E402
+from orrery.data.generated import GENERATED  # noqa: E402
 from orrery.data.sources import SOURCES  # noqa: E402
 from orrery.families import names  # noqa: E402
 from orrery.generation.compiled_step import why_not, why_not_here  # noqa: E402
 from orrery.laws.models import spec_of, tiny  # noqa: E402
 from orrery.metrics import METRICS  # noqa: E402
+from orrery.models.heads import HEADS  # noqa: E402
 from orrery.objectives import OBJECTIVES  # noqa: E402
-from orrery.recipes.config import Optimizer, Schedule  # noqa: E402
+from orrery.recipes.config import Optimizer, Recipe, Schedule  # noqa: E402
 from orrery.rewards import REWARDS  # noqa: E402
-from orrery.schema.registry import settings_of  # noqa: E402
+from orrery.schema.registry import Registry, settings_of  # noqa: E402
+from orrery.schema.section import Section  # noqa: E402
 from orrery.schema.writing import EVERY, SETTINGS  # noqa: E402
 from orrery.serving import ollama_options  # noqa: E402
 from orrery.serving.schema import ollama  # noqa: E402
@@ -35,15 +38,14 @@ from orrery.serving.schema.completions import CompletionRequest  # noqa: E402
 from orrery.serving.schema.fields import Body  # noqa: E402
 from orrery.serving.schema.reading import EmbeddingsRequest  # noqa: E402
 from orrery.serving.schema.responses import ResponsesRequest  # noqa: E402
+from orrery.tasks import TASKS, Pipeline  # noqa: E402
+from orrery.tasks._task import learned  # noqa: E402
+from orrery.text.kinds import CHATS, FRAMES, TOKENIZERS  # noqa: E402
+from orrery.tuning._registry import KINDS as TRANSFORMS  # noqa: E402
 
-PAGES = (
-    "README.md",
-    "docs/generating.md",
-    "docs/training.md",
-    "docs/reinforcement.md",
-    "docs/scores.md",
-    "docs/speed.md",
-    "docs/clients.md",
+PAGES = tuple(
+    f"docs/{name}.md"
+    for name in ("commands", "reference", "generating", "training", "reinforcement", "scores", "speed", "clients")
 )
 BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(<!-- end of it -->)", re.DOTALL)
 
@@ -60,7 +62,7 @@ def verbs() -> str:
 def _verb(name: str) -> Iterable[tuple[str, str, str]]:
     verb, parser = VERBS[name], build([name])[name]
     module, _, attribute = verb.target.partition(":")
-    more = f"[{verb.page}](docs/{verb.page}.md)"
+    more = f"[{verb.page}]({verb.page}.md)"
     if attribute == "app":
         if parser.default_command:
             yield _usage(name, parser), _said(summary(name)), more
@@ -109,6 +111,31 @@ def rewards() -> str:
     return _registered(REWARDS, "reward")
 
 
+def recipe() -> str:
+    """Return the sections of a recipe, each with its keys."""
+    rows = [("", _said(Recipe.__doc__), _keys(Recipe))]
+    for name, field in Recipe.model_fields.items():
+        if any(isinstance(each, Registry) for each in field.metadata):
+            continue  # the parts of a registry have a table of their own
+        for one in (field.annotation, *get_args(field.annotation)):
+            if isinstance(one, type) and issubclass(one, Section):
+                rows.append((f"`{name}`", _said(one.__doc__), _keys(one)))
+    return table(("section", "", "keys"), rows)
+
+
+def kinds() -> str:
+    """Return every kind of part that a name chooses, with the names and what makes more of them known."""
+    registries = (OBJECTIVES, SOURCES, METRICS, REWARDS, HEADS, TRANSFORMS, GENERATED, TOKENIZERS)
+    rows = [(each.what, each.names(), f"`{each.package}.register`") for each in registries]
+    more = f"`{TASKS.package}.register`"
+    asked = (task for task in map(TASKS.find, TASKS.names()) if issubclass(task, Pipeline))
+    answers = sorted(name for task in asked for name in (task.kind, *task.names))
+    rows += [("task to fine-tune on", learned(), more), ("task that answers", answers, more)]
+    rows += [("frame of a tokenizer", FRAMES, ""), ("chat format", CHATS, "")]
+    listed = [(what, ", ".join(f"`{name}`" for name in found), more) for what, found, more in rows]
+    return table(("part", "names", "more by"), sorted(listed))
+
+
 def optimizers() -> str:
     """Return the optimizers and their settings."""
     return _union(Optimizer, "training.optimizer.kind")
@@ -146,7 +173,7 @@ def _keys(section: Any) -> str:
     """Return the keys of a section, each with its default where it has one that is a value."""
     shown = []
     for name, field in section.model_fields.items():
-        if name != "kind":
+        if name != "kind" or field.is_required() or field.default is None:
             plain = field.default is not PydanticUndefined and field.default not in (None, (), {})
             value = f" {_value(field.default)}" if plain and not isinstance(field.default, BaseModel) else ""
             shown.append(f"`{field.alias or name}`{value}")
@@ -218,17 +245,8 @@ def _settings(names: Iterable[str]) -> str:
 TABLES = {
     each.__name__: each
     for each in (
-        verbs,
-        objectives,
-        data,
-        metrics,
-        rewards,
-        optimizers,
-        schedules,
-        compiled,
-        requests,
-        drawing,
-        searching,
+        *(verbs, recipe, kinds, objectives, data, metrics, rewards, optimizers, schedules, compiled, requests),
+        *(drawing, searching),
     )
 }
 
@@ -240,7 +258,7 @@ def written(page: str) -> str:
 
 
 def main(pages: Sequence[str] = PAGES) -> None:
-    """Write the tables of the pages anew."""
+    """Write the tables of the pages."""
     for page in pages:
         (ROOT / page).write_text(written(page), encoding="utf-8")
 

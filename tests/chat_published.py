@@ -1,4 +1,4 @@
-"""Chat templates of published models, written anew from their documented formats, each with a small tokenizer."""
+"""Chat templates of published models, written again from their documented formats, each with a small tokenizer."""
 
 import json
 import re

@@ -4,7 +4,7 @@ import torch
 
 
 def randomised(mixer, dtype=torch.float64, seed=0, deviation=0.3):
-    """Return the mixer with every parameter drawn anew, around what it was built with."""
+    """Return the mixer with every parameter drawn again, around what it was built with."""
     rng = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in mixer.parameters():

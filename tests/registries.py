@@ -13,6 +13,7 @@ REGISTRIES = {
     "orrery.models.heads._head": "HEADS",
     "orrery.objectives._objective": "OBJECTIVES",
     "orrery.rewards._reward": "REWARDS",
+    "orrery.text.kinds._kind": "TOKENIZERS",
     "orrery.tuning._registry": "KINDS",
     "orrery.page.views._view": "_REGISTRY",
 }

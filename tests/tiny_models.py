@@ -55,7 +55,7 @@ def smallest(family: str, dtype: torch.dtype = torch.float64, seed: int = 0) -> 
 
 
 def randomised(model: Model, seed: int = 0) -> Model:
-    """Return the model with every parameter drawn anew."""
+    """Return the model with every parameter drawn again."""
     rng = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from orrery.nn.heads import SequenceHead
-from orrery.schema.numbers import Share
 from orrery.scores.classification import accuracy
 from orrery.tasks import Findings, Learned, Mistake, Pipeline, PipelineSettings, Row, register
 from orrery.tasks.pipelines import ask, head_of, names_of, softmax, whole, wide
@@ -13,8 +14,8 @@ from orrery.tasks.pipelines import ask, head_of, names_of, softmax, whole, wide
 class SpottingSettings(PipelineSettings):
     """Which label is looked for, and how sure the model must be to say that it is there."""
 
-    label: str = "capital"
-    sure: Share = 0.5
+    label: str = Field("capital", description="The label that is looked for.")
+    sure: float = Field(0.5, ge=0, le=1, description="The probability above which it is there.")
 
 
 @register

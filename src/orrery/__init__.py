@@ -7,6 +7,14 @@ TYPE_CHECKING = False  # as type checkers understand it, without typing: until t
 if TYPE_CHECKING:
     from typing import Any
 
+    from orrery.exchange.exporting.average import average as average
+    from orrery.language_model.load import load as load
+    from orrery.page.see import see as see
+    from orrery.planning.plan import plan as plan
+    from orrery.runs.train import train as train
+    from orrery.tasks.finetuning.finetune import finetune as finetune
+    from orrery.tasks.pipelines import pipeline as pipeline
+
 __version__ = "0.1.0"
 
 # Name -> the module that holds it; a module of this package stands for itself.

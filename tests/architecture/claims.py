@@ -1,27 +1,15 @@
 """Numbers of measurements in README, CHANGELOG and the guides, and what each stands on.
 
 A sentence that says how fast, how much or how often beside a peer or as measured takes its number from a record by
-``{recorded}``, from code that runs by ``{value}``, or stands here: with the expression over a record that gives it, or
-with the reason for which no record is needed. ``docs/log.md`` and ``docs/experiments`` are dated: they tell what was
-measured on a day, and no page builds on them.
+``{recorded}``, from code that runs by ``{value}``, or stands here with the reason for which no record is needed.
+``docs/log.md`` and ``docs/experiments`` are dated: they tell what was measured on a day, and no page builds on them.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from pages import DOCS, ROOT, prose
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A number in a text that has no roles: part of a sentence, with the number as the record gives it."""
-
-    page: str
-    text: str
-    recorded: str
-
 
 NUMBER = r"(?<![\w.])\d[\d,]*(?:\.\d+)?"
 UNITS = (
@@ -38,15 +26,6 @@ BESIDE = re.compile(
 )
 ROLES = re.compile(r"\{(?:recorded|value)\}`")
 
-CLAIMS = (
-    Claim(
-        "CHANGELOG.md",
-        "32,768 tokens of a small LSTM hold {} MiB",
-        "f\"{next(r['counted'] for r in packed_rows['rows'] if (r['family'], r['tokens']) == ('lstm', 32768)) / 2**20"
-        ':.0f}"',
-    ),
-    Claim("CHANGELOG.md", "and what is kept, {} at 8,192 tokens", "f\"{trace_memory['ratio']:.2f}\""),
-)
 BACKED = {
     "docs/chat.md: 64 KiB of source": "limits that the sandbox sets; tests hold them",
     "docs/clients.md: The last 256 are kept": "limits that the server sets; tests hold them",
@@ -58,7 +37,6 @@ BACKED = {
     "docs/tokenizers.md: None needs 0.5 %": "tests/parity/test_trainer_quality.py holds it",
     "docs/word-vectors.md: a `.xz` file wants its dictionary": "the file's format: xz -9 has a dictionary of 64 MB",
     "docs/word-vectors.md: From an unpacked file": "the difference of two rows of the table above it",
-    "CHANGELOG.md: in 12 layers of 12 heads took": "follows from the sizes: 12 x 12 x 8192^2 x 4 bytes",
 }
 """Sentences by their page and a part of their text, and why each needs no record."""
 
@@ -89,16 +67,8 @@ def is_measured(sentence: str) -> bool:
 
 
 def is_backed(page: str, sentence: str) -> bool:
-    """Say whether a role, the table of claims or a reason stands behind a sentence."""
+    """Say whether a role or a reason stands behind a sentence."""
     if ROLES.search(sentence):
         return True
-    told = any(claim.page == page and matches(claim, sentence) for claim in CLAIMS)
     keys = [key.partition(": ") for key in BACKED]
-    return told or any(where == page and text in sentence for where, _, text in keys)
-
-
-def matches(claim: Claim, text: str) -> str | None:
-    """Return the number that a text has where a claim's has a gap."""
-    before, _, after = claim.text.partition("{}")
-    found = re.search(re.escape(before) + r"([\d.,]*\d)" + re.escape(after), text)
-    return found[1] if found else None
+    return any(where == page and text in sentence for where, _, text in keys)

@@ -78,3 +78,18 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
     assert [
         name for name in sorted(named) if not any((ROOT / at / name).exists() for at in ("src/orrery", "tests", "."))
     ] == []
+
+
+RARE = re.compile(r"\b(whence|anew|debris|contenders?|heavens)\b", re.IGNORECASE)
+"""Words that many readers would have to look up, and that a plain one can stand for."""
+KEYS = ("benchmarks/", "docs/_benchmark_tables.py", "tests/architecture/test_repository.py")
+"""Where one is a key of records that programs have written, or stands to be looked for."""
+
+
+def test_prose_has_no_rare_words() -> None:
+    found = []
+    for path in _tracked():
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix in (".md", ".py", ".js", ".yaml") and not name.startswith(KEYS):
+            found += [f"{name}: {word}" for word in RARE.findall(path.read_text(encoding="utf-8"))]
+    assert found == []

@@ -15,7 +15,7 @@ from orrery.planning.presets import PRESETS
 from orrery.rewards import REWARDS
 from orrery.schema.registry import settings_of
 from orrery.tasks._task import learned
-from orrery.text.kinds import CHATS, FRAMES, KINDS
+from orrery.text.kinds import CHATS, FRAMES, TOKENIZERS
 from orrery_course.labs import questions
 from pages import ROOT, module, text_of
 
@@ -28,7 +28,7 @@ FAMILIES = {
     "vision_encoder_decoder": "vision-encoder-decoder",
     "transformer": "the original Transformer",
 }  # fmt: skip
-"""What the README calls families otherwise than their files."""
+"""What the page of the families calls otherwise than their files."""
 
 
 @pytest.mark.parametrize("page", TABLES.PAGES)
@@ -42,18 +42,18 @@ def test_each_table_stands_somewhere() -> None:
 
 
 def test_a_stale_table_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "README.md").write_text("<!-- table: verbs -->\nold\n<!-- end of it -->\n")
+    (tmp_path / "page.md").write_text("<!-- table: verbs -->\nold\n<!-- end of it -->\n")
     monkeypatch.setattr(TABLES, "ROOT", tmp_path)
-    assert "\nold\n" not in TABLES.written("README.md")
-    assert "`generate MODEL PROMPT`" in TABLES.written("README.md")
+    assert "\nold\n" not in TABLES.written("page.md")
+    assert "`generate MODEL PROMPT`" in TABLES.written("page.md")
 
 
 OTHER_VERBS = {"dpo", "ppo", "grpo", "rloo", "reward", "sft"}
 """Tasks with verbs of their own."""
 
 LISTS = {
-    "families in the README": (families, (ROOT / "README.md").read_text("utf-8")),
-    "kinds of tokenizers": (lambda: KINDS, text_of("training")),
+    "families": (families, text_of("model-families")),
+    "kinds of tokenizers": (TOKENIZERS.names, text_of("training")),
     "frames": (lambda: FRAMES, text_of("training")),
     "chat formats": (lambda: CHATS, text_of("chat")),
     "labs": (questions, text_of("labs")),
@@ -87,6 +87,7 @@ ALONE = [
         ("chat.py", CHATS), ("tokenizer/chat.py", CHATS),
         ("ppo.py", ALONE), ("grpo.py", ALONE), ("distil.py", ALONE),
         ("finetune.py", set(learned()) - OTHER_VERBS),
+        ("tokenizer/app.py", TOKENIZERS.names()),
         ("export.py", get_args(export.__annotations__["format"])),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -195,7 +195,7 @@ def _key(key: str, value: Any) -> Change:
 
 
 def _spec(field: str, value: Any) -> Change:
-    """Return what writes a tiny spec with one field set anew."""
+    """Return what writes a tiny spec with one field set again."""
 
     def change(world: Path) -> None:
         from orrery.families import load_family

@@ -169,7 +169,7 @@ def line(verb: str) -> list[str]:
 
 
 def with_flag(words: list[str], flag: str, value: str) -> list[str]:
-    """Return a command line with a flag set anew."""
+    """Return a command line with a flag set again."""
     return [*(word for word in words if not word.startswith(f"--{flag}=")), f"--{flag}={value}"]
 
 

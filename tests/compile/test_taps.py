@@ -130,7 +130,7 @@ def test_taps_that_are_off_leave_nothing_in_the_graph(model, monkeypatch, kernel
 
 
 def test_a_model_that_is_looked_into_is_compiled_to_the_same_graph(model):
-    """Looking inside between two compiled runs changes neither the graph nor a number, and compiles nothing anew."""
+    """Looking inside between two compiled runs changes neither the graph nor a number, and compiles nothing again."""
     from orrery.inspection.thumbnails import Thumbnails
     from orrery.inspection.trace import trace
 

@@ -3,8 +3,8 @@
     make test-for src/orrery/nn/norms.py            or a folder, or several
 
 The tests come from ``by_file.json``: first those that caught a mutation of the file, then those that run its lines.
-Write it anew with ``.venv/bin/python tests/mutation/run.py --write-map``. A file that it does not know has the tests of
-its own name under ``tests/unit``, or those of its folder there.
+``.venv/bin/python tests/mutation/run.py --write-map`` writes it. A file that it does not know has the tests of its own
+name under ``tests/unit``, or those of its folder there.
 """
 
 import json

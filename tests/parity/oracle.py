@@ -66,7 +66,7 @@ def _functions(*modules: ModuleType) -> Iterator[FunctionType]:
 
 
 def randomise(model: nn.Module, seed: int, std: float = 0.3) -> None:
-    """Draw every parameter anew, norms and biases too: a default initialisation hides swapped norms and lost biases.
+    """Draw every parameter again, norms and biases too: a default initialisation hides swapped norms and lost biases.
 
     Buffers that are saved with the weights (routing corrections, BART's last bias) are weights too; a frozen parameter
     is a formula (sinusoids) and stays.

@@ -1,4 +1,4 @@
-"""The identities that the numbers of a trace satisfy, in every family: each is computed here anew.
+"""The identities that the numbers of a trace satisfy, in every family: each is computed here again.
 
 Random in every parameter; float64 where two ways to one number are compared, float32 where the bound is of float32.
 """

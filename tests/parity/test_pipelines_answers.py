@@ -14,7 +14,7 @@ AUTO = "AutoModelForQuestionAnswering"
 def test_answers_equal_what_was_recorded(case, tmp_path):
     expected = recorded(case)
     made(case, tmp_path)
-    assert fingerprint(tmp_path) == expected["model"], "other weights: record the answers anew"
+    assert fingerprint(tmp_path) == expected["model"], "other weights: record the answers again"
     ours = orrery.pipeline(case.task, tmp_path, device="cpu")
     for (given, settings), answer in zip(case.calls, expected["answers"], strict=True):
         for size in (1, 3):

@@ -15,7 +15,7 @@ WRITERS = [case for case in cases() if case.task != "question-answering"]
 def test_what_is_written_equals_what_was_recorded(case, tmp_path):
     expected = recorded(case)
     made(case, tmp_path)
-    assert fingerprint(tmp_path) == expected["model"], "other weights: record the answers anew"
+    assert fingerprint(tmp_path) == expected["model"], "other weights: record the answers again"
     ours = orrery.pipeline(case.task, tmp_path, device="cpu")
     for number, ((given, settings), answer) in enumerate(zip(case.calls, expected["answers"], strict=True)):
         same(ours(given, batch_size=1 if number < 3 else 4, **settings), answer, where=str(settings))

@@ -21,7 +21,7 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from orrery.data.corpora import read_corpus
-from orrery.text.kinds import KINDS
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.train import train_tokenizer
 
 WITHIN = 1.005
@@ -145,7 +145,9 @@ def reference(kind, train, held, vocabulary):
 
 
 TRAINED = [
-    pytest.param(kind, marks=pytest.mark.slow if kind == "wordpiece" else []) for kind in KINDS if kind != "bigram"
+    pytest.param(kind, marks=pytest.mark.slow if kind == "wordpiece" else [])
+    for kind in TOKENIZERS.names()
+    if kind != "bigram"
 ]
 LANGUAGES = {"english": english, "german": german, "japanese": japanese}
 

@@ -99,7 +99,7 @@ def several(*changes: Change) -> Change:
 
 
 def again(**how: Any) -> Change:
-    """Write the weights of the model anew."""
+    """Write the weights of the model again."""
 
     def change(folder: Path) -> None:
         (folder / WEIGHTS).unlink()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orrery.errors import DataError
 from orrery.text import load_tokenizer
-from orrery.text.kinds import KINDS
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import train_tokenizer
@@ -41,9 +41,9 @@ def naughty(data_set):
     return texts
 
 
-@pytest.fixture(scope="module", params=[*KINDS, *PUBLISHED])
+@pytest.fixture(scope="module", params=[*TOKENIZERS.names(), *PUBLISHED])
 def any_tokenizer(request, data_set):
-    if request.param in KINDS:
+    if request.param in TOKENIZERS.names():
         return of_kind(request.param)
     return load_tokenizer(data_set(f"tokenizer-reference/{request.param}"))
 
@@ -117,7 +117,7 @@ def test_streamed_characters_are_full(ids):
     assert "".join(pieces) + rest == CHARACTERS.decode(ids)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "wordpiece"])
+@pytest.mark.parametrize("kind", [kind for kind in TOKENIZERS.names() if kind != "wordpiece"])
 @given(text=st.text() | st.text(alphabet="thecatsm éï東🦊<>|unkOV\n\t"))
 def test_every_kind_gives_back_what_it_promises(kind, text):
     tokenizer = of_kind(kind)
@@ -134,7 +134,7 @@ def test_wordpiece_gives_back_words_of_known_characters(words):
     assert tokenizer.unknown(tokenizer.encode("qqq the")) == 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS.names())
 def test_naughty_strings_round_trip(kind, naughty):
     tokenizer = of_kind(kind)
     for text in naughty:
@@ -205,7 +205,7 @@ def test_streaming_is_linear(any_tokenizer, monkeypatch):
         assert decoded <= 8 * len(ids) + 20
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS.names())
 def test_half_of_a_surrogate_pair_is_refused_by_every_kind(kind):
     with pytest.raises(DataError, match="character 1"):
         of_kind(kind).encode("a\ud83e")

@@ -155,7 +155,7 @@ def stop_at(one, trials, number, *rest):
 
 
 def check_swept(found):
-    """Every contender had the same trials, and each training the rate that won; the hand-set rate stands beside."""
+    """Every model had the same trials, and each training the rate that won; the hand-set rate stands beside."""
     assert found["settings"]["sweep"]["trial"] == 2
     for name, sweep in found["sweeps"].items():
         trials = sweep["trials"]

@@ -137,7 +137,7 @@ BAD = [
     (("labels", "gap.txt", "two.txt"), 3, "gap.txt:1: no label"),
     (("labels", "nan.jsonl", "two.txt", "--column", "score"), 3, "nan.jsonl:1:"),
     (("labels", "two.txt", "half.jsonl"), 3, "half.jsonl:2: no label: 0.5"),
-    (("labels", "one.txt", "one.txt", "--confidence"), 3, "1 example cannot be drawn anew"),
+    (("labels", "one.txt", "one.txt", "--confidence"), 3, "1 example cannot be drawn again"),
     (("labels", "two.txt", "half.jsonl", "--column", "other"), 3, "other"),
     (("tags", "two.txt", "gold.bio"), 3, "no file of sentences"),
     (("tags", "ours.bio", "words.bio"), 3, "ours.bio:5: other words than in words.bio:5: 'Bo'"),

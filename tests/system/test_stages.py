@@ -78,7 +78,7 @@ def test_a_changed_stage_is_refused_by_its_name(toy: tuple[str, Path], capsys: p
     assert run(words) == 2
     said = capsys.readouterr().err
     assert "stage dpo: --resume: objective.beta was 0.1 and is now 0.5" in said
-    assert "to train it anew" in said
+    assert "to train it again" in said
 
 
 def test_a_stage_whose_base_has_changed_is_refused(toy: tuple[str, Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import load_tokenizer
-from orrery.text.kinds import KINDS, VOCABULARY
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.special import tokens_of
 
 
@@ -27,14 +27,14 @@ def test_train_and_show(tmp_path, capsys):
     run("show", tmp_path / "characters", "low")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS.names())
 def test_every_kind_from_text_to_a_file_that_encodes(kind, tmp_path, capsys):
     text = "The cat sat on the mat; the cats sat. Über naïve cafés: 東京\n"
     (tmp_path / "text.txt").write_text(text * 20, encoding="utf-8")
     run("train", tmp_path / "text.txt", "--kind", kind, "-o", tmp_path / "made")
     assert f"{kind} tokenizer" in capsys.readouterr().out
     tokenizer = load_tokenizer(tmp_path / "made")
-    assert tokenizer.size <= (VOCABULARY[kind] or 100)
+    assert tokenizer.size <= (TOKENIZERS.find(kind).vocabulary or 100)
     ids = tokenizer.encode(text)
     assert tokenizer.unknown(ids) == 0
     assert "".join(tokenizer.decode(ids).split()) == "".join(text.split())
@@ -42,7 +42,7 @@ def test_every_kind_from_text_to_a_file_that_encodes(kind, tmp_path, capsys):
     assert "7 characters, 7 bytes" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "byte_bpe"])
+@pytest.mark.parametrize("kind", [kind for kind in TOKENIZERS.names() if kind != "byte_bpe"])
 def test_lower_case_is_kept_in_the_file(kind, tmp_path):
     (tmp_path / "text.txt").write_text("THE CAT sat on the mat. ÀÉ\n" * 20, encoding="utf-8")
     run("train", tmp_path / "text.txt", "--kind", kind, "--lowercase", "-o", tmp_path / "made")

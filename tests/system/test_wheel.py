@@ -38,6 +38,7 @@ def files(folder: Path) -> set[str]:
 @pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_package(installed: Path) -> None:
     assert files(installed / "orrery") == files(SOURCE)
+    assert all((installed / package / "py.typed").is_file() for package in ("orrery", "orrery_course"))
     (facts,) = installed.glob("*.dist-info")
     assert "orrery = orrery.cli:main" in (facts / "entry_points.txt").read_text()
     assert list(facts.rglob("LICENSE"))

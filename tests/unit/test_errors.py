@@ -6,21 +6,22 @@ import re
 import pytest
 
 from orrery import errors
-from pages import ROOT
+from pages import text_of
 
 KINDS = {
     "the run failed": errors.RunError,
-    "usage or configuration": errors.UsageError,
+    "usage, recipe or configuration": errors.UsageError,
     "input data": errors.DataError,
-    "model files": errors.ModelFileError,
+    "model, tokenizer or checkpoint files": errors.ModelFileError,
     "the machine": errors.MachineError,
 }
 
 
 @pytest.mark.parametrize("what", KINDS)
-def test_the_exit_code_is_the_one_that_the_readme_promises(what):
-    (sentence,) = re.findall(r"exit codes are (.*?)\. ", " ".join((ROOT / "README.md").read_text("utf-8").split()))
-    promised = {name: int(code) for code, name in (part.split(" ", 1) for part in sentence.split(", "))}
+def test_the_exit_code_is_the_one_that_the_quick_start_promises(what):
+    promised = {
+        name: int(code) for code, name in re.findall(r"^\| (\d) \| ([^|:]+?)(?::.*)? \|$", text_of("quickstart"), re.M)
+    }
     assert KINDS[what]("it broke", "mend it").exit_code == promised[what]
 
 

@@ -1,5 +1,6 @@
 """What ``import orrery`` offers: every name resolves when it is first used, and nothing heavy is loaded before."""
 
+import ast
 import runpy
 import subprocess
 import sys
@@ -48,3 +49,10 @@ def test_python_dash_m_orrery_starts_the_program_and_importing_it_does_not(name,
     monkeypatch.setattr(start, "main", lambda: calls.append(name))
     runpy.run_path(str(SOURCE / "orrery" / "__main__.py"), run_name=name)
     assert len(calls) == starts
+
+
+def test_a_type_checker_finds_every_name_where_the_program_does():
+    tree = ast.parse(Path(orrery.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "." in (node.module or "")]
+    assert {alias.asname: node.module for node in imports for alias in node.names} == orrery._ATTRIBUTES
+    assert (Path(orrery.__file__).parent / "py.typed").is_file()

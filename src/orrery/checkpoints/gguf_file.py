@@ -167,9 +167,9 @@ class _Head:
         version = self._number("I")
         if version not in VERSIONS:
             if int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS:
-                refuse(path, "is written for big-endian machines", "convert it anew for little-endian machines")
+                refuse(path, "is written for big-endian machines", "convert it for little-endian machines")
             refuse(
-                path, f"has version {version} of the format; known: 2 and 3", "convert it anew with llama.cpp of today"
+                path, f"has version {version} of the format; known: 2 and 3", "convert it again with llama.cpp of today"
             )
         tensors, facts = self._number("Q"), self._number("Q")
         if tensors > TENSOR_LIMIT or facts > FACT_LIMIT:

@@ -123,4 +123,4 @@ def _answer(answered: "Callable[[Callable[[str], None]], Generation | None]", pe
     elif answer.finish_reason == "length":
         print("(cut off by --max-new-tokens)", file=sys.stderr)
     elif answer.finish_reason == "context":
-        print("(the context is full: /reset begins anew)", file=sys.stderr)
+        print("(the context is full: /reset begins again)", file=sys.stderr)

@@ -18,7 +18,7 @@ def import_model(
     ignore_keys: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a model anew as safetensors, read it back, and compare every tensor.
+    """Write a model as safetensors, read it back, and compare every tensor.
 
     A pickle can run any code. It is opened only with --allow-pickle, by another process without network and with
     little memory, which accepts nothing but tensors.

@@ -5,7 +5,7 @@ of distances has a norm (``norm_rel_ebd``); positions go through the projections
 all four projections have biases and matrices of their own in the files; in the xlarge models a convolution of
 the embeddings joins what the first block puts out (``conv_kernel_size``).
 The published files name the masked head as ``legacy`` false does, though their configurations leave the key out. Both
-heads compute the same, so it is read for either; transformers begins anew with a random one there.
+heads compute the same, so it is read for either; transformers begins with a random one there.
 """
 
 from collections.abc import Mapping

@@ -110,7 +110,7 @@ class DraftModel(Draft):
             logits_V = reading.read([found[-1].token])[-1]
 
     def _reading_of(self, prompt: list[int], answer: Sequence[int]) -> Reading | None:
-        """Return the reading of this prompt, which goes on from guess to guess; another answer begins anew."""
+        """Return the reading of this prompt, which goes on from guess to guess; another answer begins again."""
         reading = self._reading
         other = reading is not None and common_start(reading.answer, answer[:-1]) < reading.certain
         if self._prompt != prompt or other:

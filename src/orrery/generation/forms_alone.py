@@ -23,7 +23,7 @@ _SECRET = 32
 
 @final
 class FormsAlone:
-    """The forms over one vocabulary, each held by a process that reads the tokens anew.
+    """The forms over one vocabulary, each held by a process that reads the tokens again.
 
     It is reached through the loopback address, and known by a secret that it reads from its standard input. The kernel
     sets it no limit of time: who waits for it ends it.

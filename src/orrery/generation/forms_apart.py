@@ -64,7 +64,7 @@ class FormsApart:
                 socket.send_fds(channel, [b"+"], [theirs.fileno()])
             except OSError:
                 self.close()
-                raise MachineError("the process that holds forms has ended", "ask again; it starts anew") from None
+                raise MachineError("the process that holds forms has ended", "ask again; it starts again") from None
         held.begin(text)
         return held.copy
 

@@ -23,6 +23,7 @@ from orrery.inspection.interventions.operations import Source
 from orrery.inspection.kept_on_disk import KeptOnDisk
 from orrery.inspection.memory import refuse_too_large
 from orrery.inspection.recorder import Recorder, Reducer, Watcher, refuse_training
+from orrery.inspection.shown import shown
 from orrery.models.default_device import doors_on_cpu_by_default
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import eager, sdpa
@@ -110,6 +111,10 @@ class Trace:
             UsageError: nothing is known of the run, or an edit cannot be carried out.
         """
         return (self.interventions or Interventions(call=self.call)).more(edits, sources)
+
+    def __repr__(self) -> str:
+        """Return what was read, the names of what is kept, and which checks pass."""
+        return shown(self)
 
     def __contains__(self, key: object) -> bool:
         return key in self.values

@@ -75,7 +75,7 @@ def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS, *, par
         options: Any = numba.config
         options.CACHE_DIR = options.CACHE_DIR or str(cache_folder() / "numba")
         compiler = numba.njit(nogil=True, parallel=parallel, fastmath=set(sums))(inspect.unwrap(function))
-        with contextlib.suppress(RuntimeError):  # no folder can be written: compiled anew in each process
+        with contextlib.suppress(RuntimeError):  # no folder can be written: compiled again in each process
             compiler.enable_caching()
         result: Callable[P, T] = compiler
         return result

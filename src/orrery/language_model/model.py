@@ -67,6 +67,11 @@ class LanguageModel:
         self.stored = stored
         self.context: int = stored.model.spec.context
 
+    def __repr__(self) -> str:
+        """Return where it comes from, and the tree of its parts."""
+        text = f"tokenizer of {self.tokenizer.size:,} ids" if self.stored.tokenizer else "no tokenizer"
+        return f"{type(self).__name__} {self.family or 'of its own spec'} from {self.folder}, {text}\n{self.model!r}"
+
     @property
     def model(self) -> Model:
         """The ``Decoder``, ``Encoder`` or ``EncoderDecoder``, in eval mode."""

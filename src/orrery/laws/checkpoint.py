@@ -71,7 +71,7 @@ def respecified(family: str) -> int:
 
 @torch.no_grad()
 def rebuilt(family: str) -> float:
-    """Compare the logits of a model built anew from JSON and from bytes."""
+    """Compare the logits of a model built again from JSON and from bytes."""
     model, ids = tiny(family), random_ids(2, 9)
     copy = from_json(to_json(model.spec)).build(0).to(device(), torch.float64).eval()
     read = load(save(stored(model)))

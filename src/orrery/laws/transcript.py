@@ -1,4 +1,4 @@
-"""A decoding session with its minutes: what every row was told and answered, so that all of it can be checked."""
+"""A decoding session and its record: what every row was told and answered, so that all of it can be checked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Rows = Sequence[Sequence[int]]
 class Definition:
     """The full forwards of a model, each asked once, however many sessions are compared with it.
 
-    One lives as long as one check: what a later check changes in the model's code is computed anew.
+    One lives as long as one check: what a later check changes in the model's code is computed again.
     """
 
     def __init__(self, model: Subject) -> None:

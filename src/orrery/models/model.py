@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.models.inputs import HOW, Batch, Inputs
+from orrery.models.shown import shown
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.nn.heads import LanguageModelHead
@@ -173,6 +174,12 @@ class Model(nn.Module, ABC):
     def dtype(self) -> torch.dtype:
         """The dtype of its numbers: that of the first parameter that holds no whole numbers."""
         return next(parameter.dtype for parameter in self.parameters() if parameter.is_floating_point())
+
+    def __repr__(self) -> str:
+        """Return the tree of its parts, with their sizes and parameters."""
+        first = next(self.parameters(), None)
+        where = "" if first is None else f", {str(first.dtype).removeprefix('torch.')} on {first.device}"
+        return shown(self, f"context {self.spec.context:,}{where}")
 
     @property
     def reads_at_once(self) -> bool:

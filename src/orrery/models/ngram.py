@@ -58,7 +58,7 @@ class TokenNgram:
         return float(-np.log(self.probabilities(ids)).mean())
 
     def shortened(self, order: int) -> "TokenNgram":
-        """Return the model of the first ``order`` lengths: what fitting it anew would give."""
+        """Return the model of the first ``order`` lengths: what fitting it again would give."""
         shorter = TokenNgram(min(order, self.order), self.vocabulary)
         shorter._levels = self._levels[:order]
         return shorter

@@ -47,7 +47,7 @@ def head_log_probabilities(
 ) -> Float[Tensor, "N"]:
     """Return ``log softmax(head(x_n))[target_n]`` in nats, at least in float32.
 
-    Of many logits only a piece is held at once, which the backward pass computes anew.
+    Of many logits only a piece is held at once, which the backward pass computes again.
     """
     pieces = list(in_pieces(head, x_ND, targets_N))
     if len(pieces) == 1:

@@ -80,7 +80,7 @@ class SelfInitialised(Protocol):
     """A module that draws all that it holds, the parts of its parts too, in its own way."""
 
     def initialise(self, draw: Draw) -> None:
-        """Draw every parameter anew; called without gradients."""
+        """Draw every parameter; called without gradients."""
         ...
 
 

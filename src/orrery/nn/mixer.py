@@ -49,7 +49,7 @@ class StatefulMixer(nn.Module, ABC):
 
     ``step`` is the definition; ``forms`` are other ways to the same numbers, over whole rows (``parallel``) or piece by
     piece (``chunked``), and ``ctx.scan`` chooses. Under a recorder the definition runs beside another form, shows what
-    is inside and decides nothing. Padding gives zeros and leaves the state alone; a document begins anew.
+    is inside and decides nothing. Padding gives zeros and leaves the state alone; a document begins without a past.
 
     A new one says ``begin``, ``step`` and ``forms``; where its weights are not drawn as all others, ``initialise``
     too (``nn/initialisation.py``). The law of recurrence compares all forms. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
@@ -69,7 +69,7 @@ class StatefulMixer(nn.Module, ABC):
 
     @property
     def alone(self) -> Form | None:
-        """A form for rows that begin anew and that no call goes on with, as in training, if that is less work.
+        """A form for rows without a past that no call goes on with, as in training, if that is less work.
 
         It is given an empty state and returns any.
         """

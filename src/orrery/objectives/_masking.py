@@ -20,7 +20,7 @@ class Masking:
 
     ``probability`` of the ordinary tokens are chosen: each by itself, or with ``whole_words`` all of a word or none.
     Of these 80 % become the mask token, 10 % an ordinary token drawn from all, 10 % stay (Devlin et al. 2019, section
-    3.1). ``masked`` and ``random`` are these shares. Everything is drawn anew in each step (Liu et al. 2019).
+    3.1). ``masked`` and ``random`` are these shares. Everything is drawn again in each step (Liu et al. 2019).
 
     Differs from BERT's code, which chooses exactly 15 % of a row and at most 20 tokens, and from whose random tokens
     the special ones are not left out; transformers draws as here, with special tokens among the random ones.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OnHeadSettings(Section, ABC):
-    """``word_dropout`` is the share of the words that training hides behind the mask token, drawn anew each step.
+    """``word_dropout`` is the share of the words that training hides behind the mask token, drawn again each step.
 
     A model that cannot rely on every word learns to use those around it (Iyyer et al. 2015, section 3.2, who leave the
     words out).

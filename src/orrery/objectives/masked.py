@@ -24,7 +24,7 @@ TERM = "masked"
 class MaskedLanguageModel(Objective):
     """``-log p(x_t | corrupted x)`` in nats, summed over the chosen tokens ``t``.
 
-    Devlin et al. 2019, section 3.1; whole words as in their later code; drawn anew in each step as in Liu et al. 2019,
+    Devlin et al. 2019, section 3.1; whole words as in their later code; drawn again in each step as in Liu et al. 2019,
     section 4.1. Padding and special tokens are never chosen. A batch has ``ids`` [B L], of which ``prepare`` makes the
     corrupted ones and ``targets``, -100 where nothing was chosen.
     """

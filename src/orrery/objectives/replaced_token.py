@@ -28,7 +28,7 @@ GENERATED = "generated"
 class ReplacedTokenDetection(Objective):
     """``masked(generator) + weight * BCE(D(x'), x' != x)``, over chosen and over all real tokens.
 
-    ``x'`` is the text whose chosen tokens, all of them masked, the generator has written anew, drawn from its
+    ``x'`` is the text whose chosen tokens, all of them masked, the generator has replaced, drawn from its
     distribution; what it happens to write as it was counts as original. No gradient goes through the draw. Clark et
     al. 2020, section 3: 15 %, weight 50. Both in nats.
 

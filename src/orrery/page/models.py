@@ -15,7 +15,7 @@ MOST = 2
 
 @final
 class CheckpointModels:
-    """The models of one run, by the steps of their checkpoints; one that the run has written anew is read anew.
+    """The models of one run, by the steps of their checkpoints; one that the run has written again is read again.
 
     Args:
         lm: the model that is served; the others are placed as it is.

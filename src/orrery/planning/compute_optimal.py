@@ -114,7 +114,7 @@ CHINCHILLA = LossLaw(1.69, 406.4, 0.34, 410.7, 0.28)
 CHINCHILLA_UNROUNDED = LossLaw(1.6934, 406.4, 0.3392, 410.7, 0.2849)
 """The same with the digits of the source file of the paper, as Besiroglu et al. 2024 give them."""
 REFITTED = LossLaw(1.8172, 482.01, 0.3478, 2085.43, 0.3658)
-"""Besiroglu et al. 2024, who read the runs off the paper's Figure 4 and fitted them anew."""
+"""Besiroglu et al. 2024, who read the runs off the paper's Figure 4 and fitted them again."""
 
 
 @dataclass(frozen=True)

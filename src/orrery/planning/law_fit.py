@@ -176,7 +176,7 @@ def _fit(x: Array, y: Array, law: Callable[[Array], Law], resamples: int, seed: 
 
 
 def _resampled(x: Array, fitted: Array, residuals: Array, best: Array, count: int, seed: int) -> Array:
-    """Return the fits to the law with residuals drawn anew, widened by the numbers that were fitted."""
+    """Return the fits to the law with residuals drawn again, widened by the numbers that were fitted."""
     if not count:
         return np.empty((0, len(best)))
     points, unknown = len(fitted), len(best)

@@ -92,7 +92,7 @@ def child() -> None:
     _warm(first)
     before = _resident()
     if HIGHEST.exists():
-        HIGHEST.write_text("5")  # the highest mark of Linux begins anew
+        HIGHEST.write_text("5")  # the highest mark of Linux begins at zero
     running, clock = step.begin(), clock_of(step.precision.threads)
     seconds = []
     with denormals_as_zero():  # as a training does

@@ -13,7 +13,7 @@ def recompute_blocks(model: nn.Module) -> None:
 
     The forward pass of each block takes place twice, for ``L`` inputs in the place of ``L`` times all that a block
     keeps (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost, section 4.1, with segments of one block).
-    Dropout draws anew the second time: this is for counting, not for training.
+    Dropout draws again the second time: this is for counting, not for training.
     """
     for module in model.modules():
         if isinstance(module, Block):

@@ -54,7 +54,7 @@ class Speed:
         products: operations a second of each kind of product, by the operations of a call.
         writes: bytes a second of each kind of other operation, by the bytes of a call.
         weights: bytes a second that a product of few rows reads.
-        mapping: seconds that a byte costs whose page the system makes anew.
+        mapping: seconds that a byte costs whose page the system has to make.
         call: seconds that an operation takes however small it is, Python's part and that of the gradients among them.
     """
 

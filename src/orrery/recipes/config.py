@@ -26,7 +26,7 @@ from orrery.schema.numbers import (
     Share,
 )
 from orrery.schema.section import Section, kind_or
-from orrery.text.kinds import Chat, Frame, Kind
+from orrery.text.kinds import TOKENIZERS, Chat, Frame
 
 RunName = Annotated[str, Field(pattern=r"^[\w][\w.-]*$", max_length=100)]
 MEASURES = (
@@ -54,6 +54,7 @@ ObjectiveSection = Annotated[
 ]
 MetricSection = Annotated[SerializeAsAny[MetricSettings], METRICS, METRICS.section(alone=True)]
 RewardSection = Annotated[SerializeAsAny[RewardSettings], REWARDS, REWARDS.section(alone=True)]
+TokenizerName = Annotated[str, TOKENIZERS.known()]
 HeadSection = Annotated[SerializeAsAny[HeadSettings], HEADS, HEADS.section()]
 
 
@@ -103,7 +104,7 @@ class TokenizerSettings(Section):
     format, so that conversations can be learnt later without new ones; ``vocabulary`` counts these too.
     """
 
-    kind: Kind | None = None
+    kind: TokenizerName | None = None
     vocabulary: Several | None = None
     lowercase: bool = False
     frame: Frame | None = None
@@ -121,8 +122,9 @@ class TokenizerSettings(Section):
             raise PydanticCustomError("one_of", "a tokenizer from a file has its own special tokens")
         if self.file is not None and self.train is not None:
             raise PydanticCustomError("one_of", "a tokenizer from a file is trained already")
-        if self.lowercase and self.kind in (None, "byte_bpe"):
-            reason = "a tokenizer from a file decides that itself" if self.file else "byte_bpe gives back every byte"
+        if self.lowercase and (self.kind is None or TOKENIZERS.find(self.kind).exact):
+            own = f"{self.kind} gives back every byte"
+            reason = "a tokenizer from a file decides that itself" if self.file else own
             raise PydanticCustomError("lowercase", "lowercase cannot be: {reason}", {"reason": reason})
         return self
 

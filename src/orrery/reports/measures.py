@@ -1,4 +1,4 @@
-"""A page that follows a run: one curve for each of its measures, written anew with every line of metrics."""
+"""A page that follows a run: one curve for each of its measures, written again with every line of metrics."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -71,9 +71,9 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     spec = with_unit(spec, settled.head, source.targets)
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
-    anew = without_labels(spec, settled.renewed)
+    renewed = without_labels(spec, settled.renewed)
     learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
-    model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, anew, learnt, named)
+    model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, renewed, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
     modules = owned(objective, model, recipe.seed)
     judged = judge(recipe.rewards)

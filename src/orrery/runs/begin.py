@@ -31,7 +31,7 @@ class Base:
 
 
 def base_of(settings: ModelSettings) -> Base | None:
-    """Return the model that a recipe begins from, or nothing where it begins anew.
+    """Return the model that a recipe begins from, or nothing where it begins with new weights.
 
     Raises:
         ModelFileError: there is no model, or its files are damaged.
@@ -67,22 +67,22 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
 def take_weights(
     model: nn.Module,
     base: Base,
-    anew: Sequence[str] = (),
+    renewed: Sequence[str] = (),
     config: Mapping[str, Any] | None = None,
     rows: Collection[str] = (),
     take: Take | None = None,
 ) -> list[str]:
     """Copy the weights of a model that exists, and return what to say: how many, which are new, which were left.
 
-    Those whose names begin with one of ``anew`` are not taken; ``take`` copies the tensors that ``rows`` names. With
+    Those whose names begin with one of ``renewed`` are not taken; ``take`` copies the tensors that ``rows`` names. With
     the configuration of the new class, parts of its heads are taken that the base's files hold beside the base's own.
 
     Raises:
         UsageError: a tensor of the same name has another shape.
     """
     there, own = weights_of(base.stored.model), weights_of(model)
-    there = {name: tensor for name, tensor in there.items() if not name.startswith(tuple(anew))}
-    there |= {} if config is None else carried(model, base.stored, config, anew)
+    there = {name: tensor for name, tensor in there.items() if not name.startswith(tuple(renewed))}
+    there |= {} if config is None else carried(model, base.stored, config, renewed)
     for name in own.keys() & there.keys():
         if take is not None and name in rows:
             take(own[name], there[name])

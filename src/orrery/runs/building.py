@@ -189,14 +189,14 @@ def prepared(
     objective: Objective,
     tokenizer: Tokenizer | None,
     base: Base | None = None,
-    anew: Sequence[str] = (),
+    renewed: Sequence[str] = (),
     heads: Sequence[str] = (),
     config: Mapping[str, Any] | None = None,
 ) -> tuple[Model, list[str]]:
     """Give a model the weights that it begins with and the kernel to train it with, and say what was done.
 
     Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base but those whose
-    names begin with one of ``anew``, and what its files hold for a new class of ``config``; then an adapter, beside
+    names begin with one of ``renewed``, and what its files hold for a new class of ``config``; then an adapter, beside
     which ``heads`` learn.
     """
     seed = derive_seed(recipe.seed, "weights")
@@ -208,8 +208,8 @@ def prepared(
     rows = new_rows(base, tokenizer)
     notes: list[str] = []
     if base is not None:
-        notes += take_weights(model, base, anew, config, *((rows.names, rows.take) if rows is not None else ()))
-        keep_answers(model, base.stored.model.spec, anew)
+        notes += take_weights(model, base, renewed, config, *((rows.names, rows.take) if rows is not None else ()))
+        keep_answers(model, base.stored.model.spec, renewed)
     notes += freeze(model, recipe.model.freeze)
     notes += adapt(model, adapter_of(recipe.model, heads), derive_seed(recipe.seed, "adapter"))
     if base is not None and tokenizer is not None and rows is not None:

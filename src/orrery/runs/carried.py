@@ -16,14 +16,16 @@ from orrery.families import load_family, rules_of
 LABELS = ".labels."
 
 
-def carried(model: nn.Module, stored: Stored, config: Mapping[str, Any], anew: Sequence[str] = ()) -> dict[str, Tensor]:
+def carried(
+    model: nn.Module, stored: Stored, config: Mapping[str, Any], renewed: Sequence[str] = ()
+) -> dict[str, Tensor]:
     """Return the tensors of a model's new heads that the files of its base hold, by our names.
 
     They are found by the name that the class of ``config`` gives them, with or without the name of the stack before it,
     as bare models leave that out. The last maps to labels are never taken: those of another class mean something else.
     """
     there, own = weights_of(stored.model), weights_of(model)
-    new = [name for name in own if name not in there and LABELS not in name and not name.startswith(tuple(anew))]
+    new = [name for name in own if name not in there and LABELS not in name and not name.startswith(tuple(renewed))]
     if stored.family is None or not new:
         return {}
     held, found = _held(stored), dict[str, Tensor]()

@@ -22,7 +22,7 @@ class Settled:
         config: the family's configuration, which may name another class.
         heads: new heads by name, beside the model's.
         renamed: whether the configuration names another class than the base's, so that the architecture follows it.
-        renewed: heads of the base whose labels are others: their last map begins anew.
+        renewed: heads of the base whose labels are others: their last map is drawn again.
         names: the labels in the order of their numbers.
         head: the name of the head that the objective asked for.
     """
@@ -103,5 +103,5 @@ def _filled(settings: HeadSettings, needed: NeededHead) -> HeadSettings:
 
 
 def without_labels(spec: ModelSpec, renewed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the beginnings of the names of tensors that begin anew: the last maps of the heads with other labels."""
+    """Return how the names of tensors begin that are drawn again: the last maps of the heads with other labels."""
     return tuple(f"heads.{name}.labels." for name in renewed if name in spec.heads)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from orrery.errors import UsageError, did_you_mean
@@ -99,6 +99,16 @@ class Registry(Generic[Part]):
             return settings_of(self.find(name)).model_validate(values)
 
         return BeforeValidator(read)
+
+    def known(self) -> AfterValidator:
+        """Return what refuses a name in a recipe that no part has."""
+
+        def check(name: str) -> str:
+            if name not in self.names():
+                raise PydanticCustomError("kind", "must be one of {known}", {"known": ", ".join(self.names())})
+            return name
+
+        return AfterValidator(check)
 
     @cached_property
     def _shipped(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Scores that can be computed again on examples drawn anew: what intervals and paired tests need of a score."""
+"""Scores that can be computed again on examples drawn again: what intervals and paired tests need of a score."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence, Sized

@@ -19,7 +19,7 @@ AT_ONCE = 1 << 22
 
 @dataclass(frozen=True)
 class Interval:
-    """The interval of a score that holds ``level`` of its values on examples drawn anew."""
+    """The interval of a score that holds ``level`` of its values on examples drawn again."""
 
     low: float
     high: float
@@ -73,7 +73,7 @@ def interval(score: Resampled, samples: int = 1000, level: float = 0.95, seed: i
 
 
 def paired_bootstrap(ours: Resampled, theirs: Resampled, samples: int = 1000, seed: int = SEED) -> Compared:
-    r"""Test the difference ``d`` of two systems by drawing examples anew, the same ones for both.
+    r"""Test the difference ``d`` of two systems by drawing examples again, the same ones for both.
 
     :math:`p = (1 + \#\{|d_s| - \overline{|d|} > |d|\}) / (1 + \text{samples})`, the rule of Moses and of sacrebleu's
     ``--paired-bs``, with :math:`\overline{|d|}` the mean over the samples.
@@ -116,9 +116,9 @@ def _p_value(sizes: Floats, found: float) -> float:
 
 
 def refuse_one(examples: int) -> None:
-    """Raise `DataError` where there is one example only, of which nothing can be drawn anew."""
+    """Raise `DataError` where there is one example only, of which nothing can be drawn again."""
     if examples < 2:
-        raise DataError(f"{examples} example cannot be drawn anew", "give two or more")
+        raise DataError(f"{examples} example cannot be drawn again", "give two or more")
 
 
 def _drawn(examples: int, samples: int, seed: int) -> Iterator[np.ndarray]:

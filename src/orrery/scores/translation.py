@@ -63,7 +63,7 @@ def _score(
     except ImportError as error:
         raise MachineError("sacrebleu is not installed", install("eval")) from error
     metric = getattr(metrics, kind)(**settings)
-    # The two methods are those of sacrebleu.significance, which draws sentences anew in the same way.
+    # The two methods are those of sacrebleu.significance, which draws sentences again in the same way.
     counts = metric._extract_corpus_statistics(list(hypotheses), [list(lines) for lines in references])
     sums = np.array(counts, np.float64)
 

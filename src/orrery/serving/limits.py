@@ -1,4 +1,4 @@
-"""What every request passes before a route sees it: whom it addresses, whence it comes, its key, its size."""
+"""What every request passes before a route sees it: whom it addresses, where it comes from, its key, its size."""
 
 import hmac
 import secrets

@@ -36,7 +36,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal; uvicorn would send it anew at the end, as if nothing had been done about it."""
+        """Stop at a signal; uvicorn would send it again at the end, as if nothing had been done about it."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -144,7 +144,7 @@ def run(served: Served, listener: socket.socket, say: Callable[[str], Any] = pri
     gc.freeze()  # a collection that visits torch's modules and the model would hold every answer up for 0.2 s
     asyncio.run(server.serve(sockets=[listener]))
     if served.failed is not None:
-        raise RunError(f"the engine failed: {served.failed}", "what led to it is above; start the server anew")
+        raise RunError(f"the engine failed: {served.failed}", "what led to it is above; start the server again")
     if server.signalled == signal.SIGINT:
         print("stopped", file=sys.stderr)
         return 130

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orrery.errors import UsageError
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.tokenizer import Tokenizer
-from orrery.text.train import KINDS, train_tokenizer
+from orrery.text.train import train_tokenizer
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def train_all(
     """
     trained: dict[str, Tokenizer] = {}
     refused: dict[str, str] = {}
-    for kind in KINDS:
+    for kind in TOKENIZERS.names():
         starting(kind)
         try:
             trained[kind] = train_tokenizer(kind, texts, vocabulary)

@@ -136,7 +136,7 @@ class Trainer:
         return Outcome(self.progress.step, self.progress.best, None)
 
     def _start(self) -> None:
-        """Restore the newest checkpoint or begin anew, and refuse early what would fail late."""
+        """Restore the newest checkpoint or begin at step 0, and refuse early what would fail late."""
         device = find_device(self.settings.device)
         self.model = self.parts.model.to(device).train()
         description = self._description()

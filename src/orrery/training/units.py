@@ -45,17 +45,17 @@ def with_unit(spec: ModelSpec, name: str | None, targets: Sequence[float]) -> Mo
 
 
 @torch.no_grad()
-def keep_answers(model: nn.Module, before: ModelSpec, anew: Sequence[str] = ()) -> None:
+def keep_answers(model: nn.Module, before: ModelSpec, renewed: Sequence[str] = ()) -> None:
     """Change the last maps of heads that are loaded so that they answer as they did before the unit changed.
 
-    Those whose names begin with one of ``anew`` are not loaded.
+    Those whose names begin with one of ``renewed`` are not loaded.
 
     With ``f = s0 (W x + b) + c0`` in the old unit, ``s1 (W' x + b') + c1`` is the same for ``W' = W s0 / s1`` and
     ``b' = (b s0 + c0 - c1) / s1``.
     """
     found: Any = model
     for name, head in found.heads.items():
-        fresh = f"heads.{name}.labels.".startswith(tuple(anew))
+        fresh = f"heads.{name}.labels.".startswith(tuple(renewed))
         if isinstance(head, SequenceHead) and name in before.heads and not fresh:
             (c0, s0), (c1, s1) = _unit(before.heads[name]), _unit(found.spec.heads[name])
             if (c0, s0) != (c1, s1):

@@ -1,4 +1,4 @@
-"""All labs into one folder: each seed is kept as soon as it is measured, and the page written anew after each lab."""
+"""All labs into one folder: each seed is kept as soon as it is measured, and the page written again after each lab."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

@@ -11,7 +11,8 @@ from orrery.data.shards import large_text
 from orrery.data.shards.large_text import Reading, decoded, read_blocks, read_texts
 from orrery.errors import DataError
 from orrery.text import chunks
-from orrery.text.train import KINDS, train_tokenizer
+from orrery.text.kinds import TOKENIZERS
+from orrery.text.train import train_tokenizer
 
 ALPHABET = "ab1é名前。.,!_'- \t\n\r\u00a0\u2003\x1c\x85🙂"
 WORDS = "The quick brown fox, 123 jumps! 名前は。\n  over it's lazy dog's\ttail. Und Äpfel - süß.\n"
@@ -74,7 +75,7 @@ def test_decoding_by_blocks_is_decoding_the_whole(content, size, tmp_path_factor
             assert "".join(decoded(file, "error")) == text
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS.names())
 def test_no_cut_changes_an_id(kind, monkeypatch):
     """Every place that `CUT` allows, tried one by one, on texts of few characters that meet in many ways."""
     tokenizer = train_tokenizer(kind, [WORDS * 3], None if kind in ("character", "word") else 330)
@@ -94,7 +95,7 @@ def test_no_cut_changes_an_id(kind, monkeypatch):
     check()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS.names())
 def test_a_tokenizer_trained_on_blocks_is_the_one_trained_on_the_whole(kind, small, tmp_path, monkeypatch):
     text = "".join(f"{WORDS[number % 9 :]} number {number * 37} of {number % 13}s\n" for number in range(150))
     (tmp_path / "a.txt").write_text(text, newline="")

@@ -1,4 +1,4 @@
-"""Pairs whose words are cut anew in every step: the same text, other pieces, drawn from the seed and the step alone."""
+"""Pairs whose words are cut again in every step: the same text, other pieces, from the seed and the step alone."""
 
 from collections import Counter
 from random import Random

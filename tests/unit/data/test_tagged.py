@@ -12,7 +12,7 @@ from orrery.data.rows.tagged import read_tagged
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.tagged import TaggedSettings, TaggedSource, rows_of
 from orrery.errors import DataError
-from orrery.text.kinds import KINDS
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.special import framed_tokenizer
 from orrery.text.train import train_tokenizer
 
@@ -31,7 +31,7 @@ def file(tmp_path, text, name):
     return str(path)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS.names())
 def test_the_first_token_of_each_word_is_found(kind):
     tokenizer, rng = tokenizer_of(kind), random.Random(3)
     for _ in range(20):

@@ -45,7 +45,7 @@ BROKEN = {
     "language_model.likelihoods:before_text": {"likelihoods", "text_likelihoods"},
     "language_model.likelihoods:opening_of": {"likelihoods behind a context"},
     "evaluation.perplexity:before_text": {"perplexity"},
-    "tasks.pipelines.text_generation:whole": {"pipeline"},
+    "tasks.text_generation:whole": {"pipeline"},
 }
 """Places where a door takes its ids from the one way, and the doors that one other id there is seen behind."""
 

@@ -194,7 +194,7 @@ def test_a_real_step_is_measured():
     found = measure(tiny("gpt2"), 2)
     assert 0 < found.peak < found.process
     assert found.seconds > 0
-    # A tiny model adds less than two processes differ by, whose libraries are laid out anew each time.
+    # A tiny model adds less than two processes differ by, whose libraries are laid out again each time.
     assert libraries_bytes(PLAIN) == pytest.approx(found.process, rel=0.05)
 
 

@@ -50,7 +50,7 @@ def test_the_model_grows_with_the_text(tmp_path):
 
 
 def test_the_size_of_the_demos_text_has_the_demos_model():
-    demo = load_recipe(Path(orrery.__file__).parent / "demo" / "recipe.yaml", (), {})
+    demo = load_recipe(Path(orrery.__file__).parent / "studies" / "demo" / "recipe.yaml", (), {})
     config, size = demo.model.config, next(size for size in SIZES if size.bytes == 2_000_000)
     assert (size.width, size.layers, size.heads, size.length, size.vocabulary) == (
         config["hidden_size"], config["num_hidden_layers"], config["num_attention_heads"],

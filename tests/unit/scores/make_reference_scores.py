@@ -3,7 +3,7 @@
     python tests/unit/scores/make_reference_scores.py
 
 Each case has hypotheses, one or two references, and the settings of a metric; written beside are the score, the
-signature and the versions. Run anew only where a case is added: what is tested must not change with a library.
+signature and the versions. Run again only where a case is added: what is tested must not change with a library.
 """
 
 import json

@@ -13,7 +13,7 @@ import pytest
 
 from orrery.errors import MachineError
 from orrery.sandbox import Exam, Limits, check, isolation, run
-from unit.evaluation import escapes
+from unit.scores import escapes
 
 try:
     isolation()
@@ -84,7 +84,7 @@ def test_a_supervisor_that_is_gone_or_stopped_is_a_verdict(
         [sys.executable, "-c", f"""
 import os, time
 from pathlib import Path
-from unit.evaluation.escapes import below
+from unit.scores.escapes import below
 while True:
     for one in below({os.getpid()}):
         try:

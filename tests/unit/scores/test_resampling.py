@@ -77,7 +77,7 @@ def test_seeds_and_signature():
 def test_what_cannot_be_drawn():
     one = mean_of("mean", "", [1.0])
     for call in (interval, lambda score: paired_bootstrap(score, score)):
-        with pytest.raises(DataError, match="1 example cannot be drawn anew"):
+        with pytest.raises(DataError, match="1 example cannot be drawn again"):
             call(one)
     with pytest.raises(DataError, match="2 examples of one system, 3 of the other"):
         paired_bootstrap(mean_of("mean", "", [1.0, 2.0]), mean_of("mean", "", [1.0, 2.0, 3.0]))

@@ -106,7 +106,7 @@ REFUSED = {
         "an interval of level 0.0", "give a share between 0 and 1, such as 0.95"),
     "one example": (
         lambda: resampling.interval(scores(1)), DataError,
-        "1 example cannot be drawn anew", "give two or more"),
+        "1 example cannot be drawn again", "give two or more"),
     "one sample": (
         lambda: resampling.interval(scores(3), samples=1), UsageError,
         "1 samples", "give two or more; 1,000 are usual"),

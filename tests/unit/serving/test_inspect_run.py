@@ -81,7 +81,7 @@ def test_a_run_is_followed_from_its_history_on(toy, run):
     with (run / "metrics.jsonl").open("a") as file:
         file.write('{"step": 13, "lr": 0.5}\n')
     assert event(response) == {"record": {"step": 13, "lr": 0.5}}
-    (run / "metrics.jsonl").write_bytes(before)  # shorter than it was: the run began anew from here
+    (run / "metrics.jsonl").write_bytes(before)  # shorter than it was: the run began again from here
     assert "history" in event(response)
     assert toy.served.followers == 1
     response.close()

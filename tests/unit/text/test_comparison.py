@@ -5,8 +5,8 @@ import pytest
 from orrery.errors import DataError, UsageError
 from orrery.text.algorithms.words import of_words
 from orrery.text.comparison import Measures, measure, train_all
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.tokenizer import Tokenizer
-from orrery.text.train import KINDS
 from orrery_course.tables.parallel import shared_words, split, telling, train_systems
 
 PAIRS = [
@@ -30,7 +30,7 @@ def test_every_kind_is_trained_or_says_why_not():
     texts = [" ".join(pair) for pair in PAIRS]
     told = []
     trained, refused = train_all(texts, 300, told.append)
-    assert told == [*KINDS] == list(trained)
+    assert told == [*TOKENIZERS.names()] == list(trained)
     assert not refused
     few, refused = train_all(texts, 40, lambda kind: None)
     assert "word" in few

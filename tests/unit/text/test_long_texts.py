@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 
 from orrery.text import Tokenizer, chunks, load_tokenizer
-from orrery.text.kinds import KINDS
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.train import train_tokenizer
 
 MIXED = (
@@ -50,7 +50,9 @@ def of_kind(kind, tmp_path):
     return train_tokenizer(name, [WORDS * 3], 400, lowercase=bool(lower))
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "unigram lower", "character lower", "word lower", "gpt2", "bert"])
+@pytest.mark.parametrize(
+    "kind", [*TOKENIZERS.names(), "unigram lower", "character lower", "word lower", "gpt2", "bert"]
+)
 def test_cutting_changes_no_id(kind, tmp_path, monkeypatch):
     tokenizer = of_kind(kind, tmp_path)
     assert chunks.cuttable(tokenizer.definition)

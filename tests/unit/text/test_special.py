@@ -3,7 +3,7 @@
 import pytest
 
 from orrery.errors import UsageError
-from orrery.text.kinds import FRAMES, KINDS
+from orrery.text.kinds import FRAMES, TOKENIZERS
 from orrery.text.special import framed_tokenizer, tokens_of
 from orrery.text.tokenizer import load_tokenizer
 from orrery.text.train import train_tokenizer
@@ -15,7 +15,7 @@ def trained(kind, **how):
     return train_tokenizer(kind, [TEXT] * 20, None if kind in ("word", "character") else 290, **how)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS.names())
 @pytest.mark.parametrize("frame", FRAMES)
 def test_texts_stand_between_the_tokens_of_the_family(kind, frame):
     plain = trained(kind)

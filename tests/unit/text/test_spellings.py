@@ -13,7 +13,7 @@ from orrery.generation.grammar import Form, Formed, Vocabulary
 from orrery.generation.guides import SpellingIndex, without
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
-from orrery.text.kinds import KINDS
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.spellings import drops_first_blank, spellings
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
@@ -21,7 +21,7 @@ from orrery.text.train import train_tokenizer
 from tiny_models import randomised
 
 TEXT = "the cat sat on the mat , the dog sat on the log . red and blue ; äöü 日本\n"
-SERVED = [kind for kind in KINDS if kind not in ("wordpiece", "bigram")]
+SERVED = [kind for kind in TOKENIZERS.names() if kind not in ("wordpiece", "bigram")]
 
 
 def trained(kind):

@@ -159,7 +159,7 @@ class Panic(BaseException):
     """As the library's own, which is no `Exception`."""
 
 
-@pytest.mark.parametrize("call", ["encode", "encode_control", "encode_batch", "spans", "word_numbers", "decode"])
+@pytest.mark.parametrize("call", ["encode_control", "encode_batch", "spans", "word_numbers", "decode"])
 def test_a_panic_of_the_library_is_an_ordinary_error(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Panicking:
         def __getattr__(self, name: str) -> Any:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from orrery.errors import UsageError
 from orrery.text.algorithms.likelihood import joined, learn, symbols_of
 from orrery.text.algorithms.words import of_words
-from orrery.text.kinds import KINDS
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.text.train import MOST, train_tokenizer
@@ -160,10 +160,10 @@ def test_decoding_and_streaming(kind, vocabulary):
 TRAIN = """
 import hashlib, sys
 from pathlib import Path
-from orrery.text.kinds import KINDS
+from orrery.text.kinds import TOKENIZERS
 from orrery.text.train import MOST, train_tokenizer
 text = Path(sys.argv[1]).read_text(encoding="utf-8")[:300_000]
-for kind in KINDS:
+for kind in TOKENIZERS.names():
     train_tokenizer(kind, text.splitlines(keepends=True)).save(sys.argv[2])
     print(kind, hashlib.sha256(Path(sys.argv[2], "tokenizer.json").read_bytes()).hexdigest())
 """
@@ -183,7 +183,7 @@ def test_the_same_bytes_for_any_number_of_threads_and_in_every_run(data_set, tmp
         for threads in ("1", "2", "2")
     }
     assert len(found) == 1
-    assert found.pop().count("\n") == len(KINDS)
+    assert found.pop().count("\n") == len(TOKENIZERS.names())
 
 
 def test_order_and_pieces_of_the_texts_change_no_unigram_score():

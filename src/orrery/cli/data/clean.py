@@ -35,7 +35,7 @@ def clean(
     apart: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Leave out duplicates and debris; write the rest as JSON lines with a name, the text and all other columns.
+    """Leave out duplicates and what is no prose; write the rest as JSON lines with a name, the text and all columns.
 
     Of like documents the first stays. Rows with one text and other labels, or another text beside it, are no
     duplicates. The text is never changed. Memory does not grow with the text: 21 to 43 bytes a document for --exact, 1

@@ -11,8 +11,8 @@ from orrery.cli.numbers import COUNT, SEED
 if TYPE_CHECKING:
     from orrery.scores.resampled import Resampled
 
-_CONFIDENCE = "Print the 95 % interval of each score, from examples drawn anew."
-_SAMPLES = "How often examples are drawn anew, or outputs swapped."
+_CONFIDENCE = "Print the 95 % interval of each score, from examples drawn again."
+_SAMPLES = "How often examples are drawn again, or outputs swapped."
 
 
 @Parameter(name="*")
@@ -33,7 +33,7 @@ def print_scores(scores: "Sequence[Resampled]", others: "Sequence[Resampled] | N
     """Print each score; below it, where asked for, its interval and how it differs from the other system's.
 
     Raises:
-        DataError: there is only one example, of which nothing can be drawn anew.
+        DataError: there is only one example, of which nothing can be drawn again.
     """
     from orrery.scores.resampling import interval, paired_bootstrap, paired_randomisation
 

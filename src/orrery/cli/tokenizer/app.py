@@ -10,7 +10,10 @@ from orrery.cli.tokenizer.chat import chat
 from orrery.cli.tokenizer.compare import compare
 from orrery.cli.tokenizer.show import show
 from orrery.errors import DataError
-from orrery.text.kinds import Frame, Kind
+from orrery.text.kinds import Frame
+
+Kind = Literal["byte_bpe", "character", "word", "char_bpe", "wordpiece", "unigram", "bigram"]
+"""Written out, so that help and completion name them; a program calls `train_tokenizer` with its own kinds."""
 
 app = App(name="tokenizer", help="Train a tokenizer, see step by step what it does, compare several.")
 app.command(show)

@@ -1,4 +1,4 @@
-"""Texts cut into pieces anew each time they are read, so that a model meets many cuts of one word (BPE-dropout)."""
+"""Texts cut into pieces again each time they are read, so that a model meets many cuts of one word (BPE-dropout)."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -10,7 +10,7 @@ from orrery.text.algorithms.sampling import Sampler, bpe_dropout
 from orrery.text.tokenizer import Tokenizer
 
 CUTS = 32
-"""Random cuts of a word, each drawn once: drawing all anew takes longer than small models take to learn from them."""
+"""Random cuts of a word, each drawn once: drawing all again takes longer than small models take to learn from them."""
 
 KEPT = 2**19
 """Cuts kept in memory, about 100 MB: those of the words of a small corpus, of a large one those of frequent words."""

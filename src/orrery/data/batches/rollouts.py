@@ -164,7 +164,7 @@ class Answers:
         return {**found, "group": torch.arange(len(asked)), "fresh": torch.ones(len(asked), dtype=torch.bool)}
 
     def state(self) -> dict[str, Any]:
-        """Return nothing: answers are written anew."""
+        """Return nothing: answers are written again."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:

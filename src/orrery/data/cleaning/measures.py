@@ -1,4 +1,4 @@
-"""Measures of a text that tell prose from debris: lengths, symbols, lines, and how much of it repeats.
+"""Measures of a text that tell prose from other text: lengths, symbols, lines, and how much of it repeats.
 
 Most are those of Gopher (Rae et al. 2021, appendix A1.1). Words are what white space separates; lines and
 paragraphs that are blank do not count. A ratio of nothing is 0.
@@ -138,7 +138,7 @@ def gram_numbers(text: str, size: int) -> NDArray[np.int64]:
     shorter, single = gram_numbers(text, size - 1), gram_numbers(text, 1)
     if len(shorter) < 2:
         return shorter[:0]
-    # Numbered anew at each size, so that the product stays below 2**63.
+    # Numbered again at each size, so that the product stays below 2**63.
     pairs = shorter[:-1] * (single.max() + 1) + single[size - 1 :]
     return np.unique(pairs, return_inverse=True)[1].reshape(-1)
 

@@ -14,14 +14,14 @@ SHORTEST = 5
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
-def label_notes(train: Mapping[str, int], held_back: Mapping[str, int], what: str, anew: str) -> list[str]:
+def label_notes(train: Mapping[str, int], held_back: Mapping[str, int], what: str, renaming: str) -> list[str]:
     """Return what is said of labels.
 
     Args:
         train: how often each occurs in training.
         held_back: and among what is held back, if anything is.
         what: what has the labels, rows or words.
-        anew: how a label gets another name.
+        renaming: how a label gets another name.
     """
     if not train:
         return []
@@ -37,7 +37,7 @@ def label_notes(train: Mapping[str, int], held_back: Mapping[str, int], what: st
     pairs = near(names) if len(names) <= MOST_COMPARED else []
     for first, second in pairs[:SHOWN]:
         pair = f"{first!r} ({train[first]:,}) and {second!r} ({train[second]:,})"
-        found.append(f"warning: the labels {pair} are nearly equal, and learned as two; {anew}")
+        found.append(f"warning: the labels {pair} are nearly equal, and learned as two; {renaming}")
     return found + ([f"warning: {len(pairs) - SHOWN:,} more pairs of labels are"] if len(pairs) > SHOWN else [])
 
 

@@ -136,7 +136,7 @@ class ShardFile:
         real = self.path.stat().st_size if self.path.is_file() else 0
         if real < size:
             message = f"{self.path}: {real:,} bytes, fewer than the {size:,} already written"
-            raise DataError(message, f"delete {self.path.parent} and prepare it anew")
+            raise DataError(message, f"delete {self.path.parent} and prepare it again")
         file = open(self.path, "r+b")  # noqa: SIM115
         file.truncate(size)
         file.seek(HEADER.size)

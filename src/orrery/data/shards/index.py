@@ -104,7 +104,7 @@ class Index(Record):
             fault = error.errors()[0]
             place = ".".join(map(str, fault["loc"])) or "the whole"
             message = f"{file}: not an index of token shards: {place}: {fault['msg']}"
-            raise DataError(message, f"delete {folder} and prepare it anew") from None
+            raise DataError(message, f"delete {folder} and prepare it again") from None
 
     def write(self, folder: Path) -> None:
         """Replace the index in one step, so that a kill leaves the old one or this one."""
@@ -132,7 +132,7 @@ class ShardSet:
             shard = Shard.open(folder / record.file, tokenizer_fingerprint)
             if len(shard) != record.tokens:
                 message = f"{shard.path}: {len(shard):,} tokens, the index says {record.tokens:,}"
-                raise DataError(message, "the file is of another preparation: prepare the folder anew")
+                raise DataError(message, "the file is of another preparation: prepare the folder again")
             shards.append(shard)
         return cls(shards)
 
@@ -172,7 +172,7 @@ def verify(folder: Path) -> int:
         shards = ShardSet.open(folder, split, index.plan.tokenizer).shards
         for shard, expected in zip(shards, record.shards, strict=True):
             if shard.sha256() != expected.sha256:
-                raise DataError(f"{shard.path}: its ids changed since they were written", "prepare the folder anew")
+                raise DataError(f"{shard.path}: its ids changed since they were written", "prepare the folder again")
             total += len(shard)
     return total
 

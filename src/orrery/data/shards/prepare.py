@@ -229,4 +229,4 @@ WORDS = {
 
 def _changed(folder: Path, what: str) -> DataError:
     message = f"{folder} holds another preparation: {what}"
-    return DataError(message, f"give what it was made with, choose another folder, or delete {folder} to begin anew")
+    return DataError(message, f"give what it was made with, choose another folder, or delete {folder} to begin again")

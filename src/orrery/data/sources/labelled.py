@@ -103,8 +103,8 @@ class LabelledSource(Source):
     def remarks(self) -> Sequence[str]:
         """Say how often each label occurs, which are nearly equal, and what stands on both sides or on one alone."""
         held_back = counted([row.target for row in self.held_back])
-        anew = "data.names gives one the other's name"
-        return [*label_notes(self.labels, held_back, "rows", anew), *super().remarks()]
+        renaming = "data.names gives one the other's name"
+        return [*label_notes(self.labels, held_back, "rows", renaming), *super().remarks()]
 
     @property
     def fingerprint(self) -> str:

@@ -151,7 +151,7 @@ class PairSource(Source):
         return [shortened[place] for place in places], places, [*notes, *more]
 
     def _redraw(self, request: BatchRequest, pairs: Sequence[Ids], places: Sequence[int]) -> Callable[[int, int], Ids]:
-        """Return what cuts a pair anew for a step; one that would not fit into a row then stays as it is."""
+        """Return what cuts a pair again for a step; one that would not fit into a row then stays as it is."""
         from orrery.data.batches.recutting import Recutter, with_dropout
 
         tokenizer, length = request.required_tokenizer, request.length

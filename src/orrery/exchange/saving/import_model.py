@@ -1,4 +1,4 @@
-"""Importing: a published folder in any file format that weights come in, written anew as safetensors and compared."""
+"""Importing: a published folder in any file format that weights come in, written as safetensors and compared."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def import_model(
     ignore_keys: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Stored:
-    """Write a model anew as safetensors, read it back, and compare every tensor.
+    """Write a model as safetensors, read it back, and compare every tensor.
 
     Args:
         source: a Hugging Face folder, one file of weights inside one, or a GGUF file.

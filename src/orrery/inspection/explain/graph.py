@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import singledispatch
 from typing import Any
 
 import torch
@@ -199,14 +200,20 @@ def _branch(nodes: Nodes, side: Side, path: str, module: nn.Module, source: str)
             return None
         nodes[f"{path}.switched"] = Switched(module.gate, source, inner)
         return f"{path}.switched"
-    leaf = Leaf(side, path, source, nodes)
-    for kind, build in BUILDERS.items():
-        if isinstance(module, kind):
-            return build(leaf, module)
+    return layer_nodes(module, Leaf(side, path, source, nodes))
+
+
+@singledispatch
+def layer_nodes(module: nn.Module, leaf: Leaf) -> str | None:
+    """Add the nodes of a layer to ``leaf.nodes`` and return the key of its output; nothing where none is registered.
+
+    ``@layer_nodes.register`` before a function of a layer's class makes the layer known.
+    """
     return None
 
 
-def _multihead(leaf: Leaf, module: MultiHeadAttention) -> str:
+@layer_nodes.register
+def _multihead(module: MultiHeadAttention, leaf: Leaf) -> str:
     nodes, path, width = leaf.nodes, leaf.path, module.head_width
     position = leaf.bound(module.position)
     turns = 0 if type(position).rotate is not BoundPosition.rotate else None
@@ -242,7 +249,8 @@ def _mixing(
     nodes[f"{path}.mixed"] = Mixed(f"{path}.pattern", f"{path}.v")
 
 
-def _latent(leaf: Leaf, module: LatentAttention) -> str:
+@layer_nodes.register
+def _latent(module: LatentAttention, leaf: Leaf) -> str:
     nodes, path, widths = leaf.nodes, leaf.path, module.widths
     position = leaf.bound(module.position)
     query = chain(nodes, module.query, leaf.source, f"{path}.query")
@@ -259,7 +267,8 @@ def _latent(leaf: Leaf, module: LatentAttention) -> str:
     return f"{path}.out"
 
 
-def _differential(leaf: Leaf, module: DifferentialAttention) -> str:
+@layer_nodes.register
+def _differential(module: DifferentialAttention, leaf: Leaf) -> str:
     nodes, path, width = leaf.nodes, leaf.path, module.head_width
     position = leaf.bound(module.position)
     for name in ("q", "k", "v"):
@@ -274,7 +283,8 @@ def _differential(leaf: Leaf, module: DifferentialAttention) -> str:
     return f"{path}.out"
 
 
-def _disentangled(leaf: Leaf, module: DisentangledAttention) -> str:
+@layer_nodes.register
+def _disentangled(module: DisentangledAttention, leaf: Leaf) -> str:
     nodes, path = leaf.nodes, leaf.path
     position = leaf.bound("none")
     for name in ("q", "k", "v"):
@@ -288,7 +298,8 @@ def _disentangled(leaf: Leaf, module: DisentangledAttention) -> str:
     return f"{path}.out"
 
 
-def _attention_decoder(leaf: Leaf, module: AttentionDecoder) -> str:
+@layer_nodes.register
+def _attention_decoder(module: AttentionDecoder, leaf: Leaf) -> str:
     """Add the steps of a recurrence that attends, or what it gives where its kind is not known."""
     for kind, build in DECODERS.items():
         if isinstance(module, kind) and leaf.side.memory is not None:
@@ -297,7 +308,8 @@ def _attention_decoder(leaf: Leaf, module: AttentionDecoder) -> str:
     return f"{leaf.path}.state"
 
 
-def _elman(leaf: Leaf, module: ElmanRNN) -> str:
+@layer_nodes.register
+def _elman(module: ElmanRNN, leaf: Leaf) -> str:
     before, state = f"{leaf.path}.before", f"{leaf.path}.state"
     leaf.nodes[before] = Before(state)
     parts = engine_parts(module.engine, leaf.source, before)
@@ -306,7 +318,8 @@ def _elman(leaf: Leaf, module: ElmanRNN) -> str:
     return _stepwise(leaf)
 
 
-def _lstm(leaf: Leaf, module: LSTM) -> str:
+@layer_nodes.register
+def _lstm(module: LSTM, leaf: Leaf) -> str:
     path, before = leaf.path, f"{leaf.path}.before"
     leaf.nodes[before] = Before(f"{path}.state")
     cell = (f"{path}.cell_before", Before(f"{path}.cell"))
@@ -315,7 +328,8 @@ def _lstm(leaf: Leaf, module: LSTM) -> str:
     return _stepwise(leaf)
 
 
-def _gru(leaf: Leaf, module: GRU) -> str:
+@layer_nodes.register
+def _gru(module: GRU, leaf: Leaf) -> str:
     path, before = leaf.path, f"{leaf.path}.before"
     new, old = engine_parts(module.engine, leaf.source, before)
     gru_nodes(leaf.nodes, path, (new,), (old,), before, Before(f"{path}.state"), f"{path}.state")
@@ -328,7 +342,8 @@ def _stepwise(leaf: Leaf) -> str:
     return f"{leaf.path}.state"
 
 
-def _mixture(leaf: Leaf, module: MoE) -> str:
+@layer_nodes.register
+def _mixture(module: MoE, leaf: Leaf) -> str:
     """Add the shared experts, which see every token, and the sum of all answers."""
     base = leaf.path.rsplit(".", 1)[0]
     paths = [f"{base}.shared.{number}" for number in range(len(module.shared))]
@@ -338,27 +353,27 @@ def _mixture(leaf: Leaf, module: MoE) -> str:
     return f"{leaf.path}.answer"
 
 
+@layer_nodes.register
+def _mlp(module: MLP, leaf: Leaf) -> str:
+    return mlp(leaf.nodes, leaf.path, leaf.source, module)
+
+
+@layer_nodes.register
+def _gated(module: GatedMLP, leaf: Leaf) -> str:
+    return gated(leaf.nodes, leaf.path, leaf.source, module)
+
+
+@layer_nodes.register
+def _clamped(module: ClampedGatedMLP, leaf: Leaf) -> str:
+    return clamped(leaf.nodes, leaf.path, leaf.source, module)
+
+
 DECODERS: dict[type[nn.Module], Callable[..., str]] = {
     BahdanauDecoder: bahdanau,
     LSTMDecoder: lstm_decoder,
     InputFeedingLSTM: input_feeding,
 }
 """By the class of a recurrent decoder, what adds the nodes of its steps."""
-BUILDERS: dict[type[nn.Module], Callable[[Leaf, Any], str]] = {
-    MultiHeadAttention: _multihead,
-    LatentAttention: _latent,
-    DifferentialAttention: _differential,
-    DisentangledAttention: _disentangled,
-    AttentionDecoder: _attention_decoder,
-    ElmanRNN: _elman,
-    LSTM: _lstm,
-    GRU: _gru,
-    MLP: lambda leaf, module: mlp(leaf.nodes, leaf.path, leaf.source, module),
-    GatedMLP: lambda leaf, module: gated(leaf.nodes, leaf.path, leaf.source, module),
-    ClampedGatedMLP: lambda leaf, module: clamped(leaf.nodes, leaf.path, leaf.source, module),
-    MoE: _mixture,
-}
-"""By the class of a layer, what adds its nodes and returns the key of its output."""
 
 
 def _head(nodes: Nodes, heads: Mapping[str, nn.Module], final: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import torch
 from jaxtyping import Float
@@ -29,7 +30,7 @@ def chain(nodes: Nodes, module: nn.Module, source: str, name: str) -> str:
     parts = list(steps(module))
     for number, part in enumerate(parts, 1):
         key = name if number == len(parts) else f"{name}.{number}"
-        _add(nodes, part, source, key)
+        slot_nodes(part, nodes, source, key)
         source = key
     return source
 
@@ -43,22 +44,46 @@ def steps(module: nn.Module) -> Iterator[nn.Module]:
         yield module
 
 
-def _add(nodes: Nodes, part: nn.Module, source: str, key: str) -> None:
-    if isinstance(part, LayerNorm | RMSNorm | PlainRMSNorm | HeadNorm | PerHeadNorm):
-        nodes[f"{key}.scale"] = _Statistic(source, part)
-        nodes[key] = Norm(source, f"{key}.scale", part)
-    elif isinstance(part, Projection):
-        nodes[key] = Linear(source, part.linear)
-    elif isinstance(part, nn.Linear):
-        nodes[key] = Linear(source, part)
-    elif isinstance(part, Scale):
-        nodes[key] = Added(((source, part.factor),))
-    elif isinstance(part, FixedBias):
-        nodes[key] = Shifted(source, part)
-    elif isinstance(part, Activation | SoftCap | Clamp):
-        nodes[key] = Pointwise(source, part, _called(part))
-    else:
-        nodes[key] = Unknown(source, part)
+@singledispatch
+def slot_nodes(part: nn.Module, nodes: Nodes, source: str, key: str) -> None:
+    """Add the node ``key`` of what a part of a slot makes of ``source``; of one that is not registered its numbers.
+
+    ``@slot_nodes.register`` before a function of a part's class makes the part known.
+    """
+    nodes[key] = Unknown(source, part)
+
+
+@slot_nodes.register
+def _norm(
+    part: LayerNorm | RMSNorm | PlainRMSNorm | HeadNorm | PerHeadNorm, nodes: Nodes, source: str, key: str
+) -> None:
+    nodes[f"{key}.scale"] = _Statistic(source, part)
+    nodes[key] = Norm(source, f"{key}.scale", part)
+
+
+@slot_nodes.register
+def _projection(part: Projection, nodes: Nodes, source: str, key: str) -> None:
+    nodes[key] = Linear(source, part.linear)
+
+
+@slot_nodes.register
+def _linear(part: nn.Linear, nodes: Nodes, source: str, key: str) -> None:
+    nodes[key] = Linear(source, part)
+
+
+@slot_nodes.register
+def _scaled(part: Scale, nodes: Nodes, source: str, key: str) -> None:
+    nodes[key] = Added(((source, part.factor),))
+
+
+@slot_nodes.register
+def _fixed_bias(part: FixedBias, nodes: Nodes, source: str, key: str) -> None:
+    nodes[key] = Shifted(source, part)
+
+
+@slot_nodes.register
+def _pointwise(part: Activation | SoftCap | Clamp, nodes: Nodes, source: str, key: str) -> None:
+    nodes[key] = Pointwise(source, part, _called(part))
 
 
 def _called(part: nn.Module) -> str:

@@ -228,7 +228,7 @@ class Interventions(Generic[Seen]):
 
 
 def _spelled(call: Call, words: Sequence[str], before_BL: Tensor, read_BL: Tensor) -> list[str]:
-    """Return how the tokens of the first row read, those anew that an edit has replaced."""
+    """Return how the tokens of the first row read, with those that an edit has put there."""
     if not words or read_BL.is_floating_point():  # of an image no token is replaced
         return list(words)
     spell, pairs = call.spell or "#{}".format, zip(words, before_BL[0].tolist(), read_BL[0].tolist(), strict=True)

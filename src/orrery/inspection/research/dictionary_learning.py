@@ -14,7 +14,7 @@ from orrery.inspection.research.sparse_autoencoder import SparseAutoencoder, Spa
 from orrery.inspection.research.variants import Done
 
 RESAMPLED_AT = (0.25, 0.5, 0.75)
-"""When, as a share of the steps, directions that no row uses are taken anew."""
+"""When, as a share of the steps, directions that no row uses are replaced."""
 FALL = 0.2
 """The share of the steps at the end over which the rate falls to zero."""
 
@@ -57,7 +57,7 @@ class Dictionary:
         autoencoder: what was trained, in units of the value.
         quality: on the rows held back.
         curve: the loss of every hundredth step.
-        resampled: how many directions were taken anew.
+        resampled: how many directions were replaced.
         held_out_B: the texts that ``quality`` is of.
     """
 
@@ -85,9 +85,9 @@ def learn_dictionary(
 
     ``mean |x - x'|^2 + penalty``, by Adam, on values that are scaled so that their mean squared distance from their
     mean is their width; the scale is put into the weights at the end. Columns of the decoder keep length one: what
-    would change it is taken out of their gradient. Directions that no row of the last quarter has used are taken anew
+    would change it is taken out of their gradient. Directions that no row of the last quarter has used are replaced
     from rows that are said badly (Bricken et al. 2023, appendix "Neuron Resampling").
-    Differs from Gao et al. 2024: no auxiliary loss brings unused directions back, TopK's are taken anew as well.
+    Differs from Gao et al. 2024: no auxiliary loss brings unused directions back, TopK's are replaced as well.
 
     Args:
         values_BLD: what ``collect`` gives for one key; the text of a token decides on which side it is.

@@ -35,7 +35,7 @@ def build() -> Any:
             for kept in machine_code_folder().glob("*/*.nb?"):
                 kept.unlink(missing_ok=True)
             entries = _compiled_anew()
-    with contextlib.suppress(OSError):  # where nothing can be kept, each program compiles anew
+    with contextlib.suppress(OSError):  # where nothing can be kept, each program compiles again
         (machine_code_folder() / READY).touch()
         (machine_code_folder() / BUILDING).unlink(missing_ok=True)
     return partial(_run, entries)

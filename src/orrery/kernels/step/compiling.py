@@ -20,7 +20,7 @@ def machine_code_kept() -> Iterator[None]:
     """Let what is compiled meanwhile be kept in the folder of this step."""
     before, config.CACHE_DIR = config.CACHE_DIR, str(machine_code_folder())
     try:
-        with contextlib.suppress(RuntimeError):  # no folder can be written: compiled anew in each process
+        with contextlib.suppress(RuntimeError):  # no folder can be written: compiled again in each process
             yield
     finally:
         config.CACHE_DIR = before

@@ -23,7 +23,7 @@ CUTS: dict[str, Callable[[str], list[str]]] = {"letters": letters, "spaces": str
 
 @final
 class CutText:
-    """The sentences of texts, cut anew each time they are gone through, so that no text stays in memory."""
+    """The sentences of texts, cut again each time they are gone through, so that no text stays in memory."""
 
     def __init__(
         self, texts: Callable[[], Iterable[str]], unit: str = "lines", cut: str = "letters", lowercase: bool = True

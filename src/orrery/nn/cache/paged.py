@@ -140,7 +140,7 @@ class PagedStore(KeysOnly):
         return changed
 
     def _stale(self) -> None:
-        """Let the next call render the tables anew."""
+        """Let the next call render the tables again."""
         self._table_BP = torch.zeros(0, 0, dtype=torch.long, device=self._device)
 
     def _rendered(self) -> Tensor:

@@ -65,7 +65,7 @@ def chunked(piece: Piece, inputs: tuple[Tensor, ...], state: Tensor, size: int =
     """Return the outputs of all pieces, one behind the other, and the last state.
 
     A piece may make its decays, scan and read its states at once: these exist for one piece at a time, in the
-    backward pass too, which computes each piece anew from the state before it.
+    backward pass too, which computes each piece again from the state before it.
 
     Args:
         piece: what computes one piece; parameters it may take from around it.

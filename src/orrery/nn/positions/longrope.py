@@ -15,7 +15,7 @@ class LongRope(Scaling):
 
     Differs from the reference: the length is the capacity that a cached call was opened with, not the tokens seen so
     far. So the keys in a cache are never rotated by other factors than their queries, and cached equals full; the
-    reference computes its cache anew when a text passes the trained length.
+    reference computes its cache again when a text passes the trained length.
     """
 
     short: tuple[float, ...]

@@ -85,10 +85,10 @@ class Tail:
         except FileNotFoundError:
             return False
         file = (found.st_dev, found.st_ino)
-        anew = self._file is not None and (file != self._file or found.st_size < self._place)
-        self._place = 0 if anew else self._place
+        restarted = self._file is not None and (file != self._file or found.st_size < self._place)
+        self._place = 0 if restarted else self._place
         self._file = file
-        return anew
+        return restarted
 
     def new(self) -> Iterator[dict[str, Any]]:
         """Yield the records since the last call; a line that is none is left out."""
@@ -179,7 +179,7 @@ class RunSeen:
         return {"curves": curves.points(), "samples": samples, "checkpoints": list(map(vars, self._told))}
 
     def news(self) -> list[dict[str, Any]]:
-        """Return what has come since, as events; a run that began anew is told as a whole."""
+        """Return what has come since, as events; a run that began again is told as a whole."""
         if self._metrics.begins_anew():
             return [{"history": self.history()}]
         found: list[dict[str, Any]] = [{"record": record} for record in self._metrics.new()]

@@ -22,7 +22,7 @@ class Kernel:
 
 
 FLASH = Kernel(score_bytes=0, keys=0.5, backward=2.5)
-"""No score is kept, what the causal mask hides is not computed, and scores are made anew backward (Dao 2023)."""
+"""No score is kept, what the causal mask hides is not computed, and scores are made again backward (Dao 2023)."""
 EAGER = Kernel(score_bytes=5, keys=1, backward=2)
 """Softmax, its dropout mask and what comes out of it are kept (Korthikanti et al. 2022, section 4.1)."""
 EAGER_WITHOUT_DROPOUT = Kernel(score_bytes=2, keys=1, backward=2)

@@ -57,7 +57,7 @@ class LlamaCpp:
             raise RunError(f"llama.cpp does not load {path}", "leave this peer out")
 
     def write(self, rows: Any, new: int) -> list[list[int]]:
-        """Return the tokens of each row, its prompt read anew."""
+        """Return the tokens of each row, its prompt read again."""
         with ThreadPoolExecutor(len(rows)) as pool:
             return list(pool.map(lambda row: self._one(list(row), new), rows))
 

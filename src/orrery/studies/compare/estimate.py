@@ -1,4 +1,4 @@
-"""What a comparison will cost, before it begins: trainings, trials and their minutes by contender."""
+"""What a comparison will cost, before it begins: trainings, trials and their minutes by model."""
 
 from orrery.studies.compare.models import COUNTS
 from orrery.studies.compare.plan import Plan, jobs
@@ -7,7 +7,7 @@ COLUMNS = ("model", "trials", "trainings", "in all")
 
 
 def costs(plan: Plan) -> tuple[list[tuple[str, ...]], str]:
-    """Return a line for each contender, and what all of them take together in words.
+    """Return a line for each model, and what all of them take together in words.
 
     A budget in steps has no minutes: they depend on the machine.
     """

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 OWN, SWEPT, HAND_SET, BESIDE = "its recipe's", "swept", "hand-set", "hand-set beside the swept"
-"""Where a learning rate comes from; the last is a second training of a contender whose rate is swept."""
+"""Where a learning rate comes from; the last is a second training of a model whose rate is swept."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Trial:
 
 @dataclass
 class SweepResult:
-    """The trials of a contender in their order; the first is at the rate set by hand."""
+    """The trials of a model in their order; the first is at the rate set by hand."""
 
     trials: list[Trial] = field(default_factory=list)
 
@@ -94,7 +94,7 @@ class Comparison:
     """The text and the budgets that all had, and what is done so far; ``signal`` is what stopped it early.
 
     ``sweeps`` and ``speeds`` (tokens of training a second, which budgets of time are turned into steps by) are by the
-    contender's name; ``probes`` by the probe's name, then the contender's.
+    model's name; ``probes`` by the probe's name, then the model's.
     """
 
     settings: Mapping[str, Any]

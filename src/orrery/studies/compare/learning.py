@@ -104,7 +104,7 @@ def steps_in(budget: Budget, recipe: Recipe, tokens_per_second: float) -> int:
 
 
 def measured_speed(recipe: Recipe, texts: Texts, seconds: float) -> float:
-    """Return a contender's tokens of training a second, from a short training that is thrown away.
+    """Return a model's tokens of training a second, from a short training that is thrown away.
 
     It takes about ``seconds``, but at least a few steps.
     """

@@ -66,7 +66,7 @@ def curves(drawn: dict[str, str]) -> str:
 
 
 def budgets(found: Comparison, drawn: dict[str, str]) -> str:
-    """Return bits per byte over the budget, and where the order of each two contenders turns."""
+    """Return bits per byte over the budget, and where the order of each two models turns."""
     if BY_BUDGET not in drawn:
         return ""
     note = "Each point is a training of its own, with a schedule that ends with its budget; upright: the seeds' spread."

@@ -88,7 +88,7 @@ class Plan:
             raise UsageError(message, "leave it out of a recipe that is compared")
 
     def rate_from(self, name: str) -> str:
-        """Return where the learning rate of a contender comes from."""
+        """Return where the learning rate of a model comes from."""
         own = any(recipe.name == name for recipe in self.recipes)
         if self.sweep is not None and (self.sweep_recipes or not own):
             return SWEPT
@@ -118,13 +118,13 @@ class Job:
         return Path(self.name) / f"{self.budget.place}-seed-{self.seed}{more}"
 
 
-def jobs(plan: Plan, contenders: dict[str, Recipe | None]) -> list[Job]:
+def jobs(plan: Plan, compared: dict[str, Recipe | None]) -> list[Job]:
     """Return all trainings: the least budget first, and within each seed by seed, so that what is done compares."""
     found: list[Job] = []
     budgets = sorted(plan.budgets)
     for budget in budgets:
         for seed in plan.seeds:
-            for name, recipe in contenders.items():
+            for name, recipe in compared.items():
                 if recipe is not None:
                     found.append(Job(name, recipe, budget, seed, plan.rate_from(name)))
                 elif (budget, seed) == (budgets[0], plan.seeds[0]):
@@ -132,7 +132,7 @@ def jobs(plan: Plan, contenders: dict[str, Recipe | None]) -> list[Job]:
         if plan.hand_set and budget in (budgets[0], budgets[-1]):
             found += [
                 Job(name, recipe, budget, plan.seeds[0], BESIDE)
-                for name, recipe in contenders.items()
+                for name, recipe in compared.items()
                 if recipe is not None and plan.rate_from(name) == SWEPT
             ]
     return found

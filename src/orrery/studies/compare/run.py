@@ -37,11 +37,11 @@ def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = 
         texts = read(plan.base, folder / TOKENIZER)
         found = Comparison(plan.settings(), texts.facts(plan.base))
         begin(folder, found, before)
-        contenders = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)
+        compared = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)
         work = Work(plan, folder, texts, found, say, watch)
-        found.signal = work.train_all(jobs(plan, contenders))
+        found.signal = work.train_all(jobs(plan, compared))
         if found.signal is None:
-            work.probe_all([name for name, recipe in contenders.items() if name in plan.models and recipe is not None])
+            work.probe_all([name for name, recipe in compared.items() if name in plan.models and recipe is not None])
     return found
 
 
@@ -88,12 +88,12 @@ class Work:
         return learn(job, ready, self.texts, self.folder / job.place, self.say, self.watch)
 
     def _twin(self, job: Job) -> Entry:
-        """Return the training of the same contender, budget and seed at the swept rate, which comes first."""
+        """Return the training of the same model, budget and seed at the swept rate, which comes first."""
         key = replace(job, rate_from=SWEPT).key
         return next(entry for entry in self.found.entries if entry.key == key)
 
     def _sweep(self, recipe: Recipe) -> int | None:
-        """Do the trials of a contender that are not done; return the number of the signal that stopped it."""
+        """Do the trials of a model that are not done; return the number of the signal that stopped it."""
         sweep = self.plan.sweep
         assert sweep is not None
         result = self.found.sweeps.setdefault(recipe.name, SweepResult())
@@ -102,7 +102,7 @@ class Work:
         return trials.run(result, self.say, self.watch, lambda: note(self.folder, self.found))
 
     def _speed(self, recipe: Recipe) -> float:
-        """Return the tokens a second that budgets of time become steps by, measured once for each contender."""
+        """Return the tokens a second that budgets of time become steps by, measured once for each model."""
         if self.plan.budgets[0].unit == "steps":
             return 0.0
         if recipe.name not in self.found.speeds:
@@ -113,7 +113,7 @@ class Work:
         return self.found.speeds[recipe.name]
 
     def probe_all(self, names: Sequence[str]) -> None:
-        """Do every probe of every contender that is not done."""
+        """Do every probe of every model that is not done."""
         for kind in self.plan.probing.names:
             done = self.found.probes.setdefault(kind, {})
             for name in names:
@@ -123,7 +123,7 @@ class Work:
                     leave(self.folder, self.found)
 
     def _subject(self, name: str) -> Subject:
-        """Return what a probe is told of a contender; its run is that of the greatest budget and the first seed."""
+        """Return what a probe is told of a model; its run is that of the greatest budget and the first seed."""
         best = Job(name, None, max(self.plan.budgets), self.plan.seeds[0], self.plan.rate_from(name))
         return Subject(name, self.plan, self.folder / best.place, self.texts.tokenizer.size, self.texts.held_back_ids)
 

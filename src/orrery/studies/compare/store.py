@@ -48,7 +48,7 @@ def begin(folder: Path, found: Comparison, before: Comparison | None) -> None:
     if before is not None:
         if before.corpus != found.corpus:
             message = "--resume: the text is not the one that this comparison began with"
-            raise DataError(message, "restore it, or begin anew")
+            raise DataError(message, "restore it, or begin again")
         found.entries, found.sweeps, found.speeds, found.probes = (
             before.entries,
             before.sweeps,

@@ -84,7 +84,7 @@ def groups(found: Comparison) -> list[Group]:
 
 
 def ranked(found: Comparison) -> list[Group]:
-    """Return the contenders at the greatest budget that each has, the best first; what was counted is one of them."""
+    """Return the models at the greatest budget that each has, the best first; what was counted is one of them."""
     best: dict[str, Group] = {}
     for group in groups(found):
         if group.recipe == BESIDE:
@@ -113,7 +113,7 @@ def table(found: Comparison) -> list[tuple[str, ...]]:
 
 
 def by_budget(found: Comparison) -> dict[str, dict[Amount, Group]]:
-    """Return the groups of each contender at its own rate by the amount of the budget; what was counted is at every."""
+    """Return the groups of each model at its own rate by the amount of the budget; what was counted is at every."""
     amounts = sorted({entry.budget for entry in found.entries if entry.budget is not None})
     made: dict[str, dict[Amount, Group]] = {}
     for group in groups(found):
@@ -125,7 +125,7 @@ def by_budget(found: Comparison) -> dict[str, dict[Amount, Group]]:
 
 
 def order_sentences(found: Comparison) -> list[str]:
-    """Return for each two contenders where their order turns; those that turn come first."""
+    """Return for each two models where their order turns; those that turn come first."""
     curves, unit = by_budget(found), found.settings["unit"]
     said = [(one, other, turns(curves[one], curves[other])) for one, other in combinations(curves, 2)]
     sentences = [
@@ -149,7 +149,7 @@ def turns(one: Mapping[Amount, Group], other: Mapping[Amount, Group]) -> list[fl
 def order_sentence(
     one: str, other: str, curves: Mapping[str, Mapping[Amount, Group]], crossings: Sequence[float], unit: str
 ) -> str:
-    """Return a sentence on the order of two contenders; nothing where they share no budget."""
+    """Return a sentence on the order of two models; nothing where they share no budget."""
     amounts = sorted(curves[one].keys() & curves[other].keys())
     if not amounts:
         return ""
@@ -172,7 +172,7 @@ def order_sentence(
 
 
 def doubt(curves: Mapping[str, Mapping[Amount, Group]], one: str, other: str, amount: Amount) -> str:
-    """Say that two contenders are nearer to each other than their seeds, where that is so."""
+    """Say that two models are nearer to each other than their seeds, where that is so."""
     pair = curves[one][amount], curves[other][amount]
     spread = math.hypot(*(group.spread or 0.0 for group in pair))
     near = spread > 0 and abs(pair[0].mean - pair[1].mean) < 2 * spread
@@ -181,7 +181,7 @@ def doubt(curves: Mapping[str, Mapping[Amount, Group]], one: str, other: str, am
 
 @dataclass(frozen=True)
 class Gain:
-    """What one contender gains, in bits per byte: by its own rate at the least budget, and by more budget."""
+    """What one model gains, in bits per byte: by its own rate at the least budget, and by more budget."""
 
     name: str
     before: float
@@ -195,7 +195,7 @@ class Gain:
 
 
 def gains(found: Comparison) -> list[Gain]:
-    """Return what each contender gains that was trained at the rate set by hand too, with the least budget."""
+    """Return what each model gains that was trained at the rate set by hand too, with the least budget."""
     own, made = by_budget(found), []
     for group in groups(found):
         if group.recipe != BESIDE or group.budget is None:
@@ -208,7 +208,7 @@ def gains(found: Comparison) -> list[Gain]:
 
 
 def gain_sentences(found: Comparison) -> list[str]:
-    """Return for each two contenders how much of the change in their difference is recipe and how much budget."""
+    """Return for each two models how much of the change in their difference is recipe and how much budget."""
     said = []
     for one, other in combinations(gains(found), 2):
         before, after = one.before - other.before, one.after - other.after

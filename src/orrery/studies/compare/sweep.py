@@ -1,4 +1,4 @@
-"""The sweep of a contender's learning rate and warm-up: which trial comes next, and what all of them give."""
+"""The sweep of a model's learning rate and warm-up: which trial comes next, and what all of them give."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ WARMUPS = (0.05, 0.0)
 
 @dataclass(frozen=True)
 class Sweep:
-    """How much is tried, the same for every contender: ``rates`` trials of the rate, one more for each other warm-up.
+    """How much is tried, the same for every model: ``rates`` trials of the rate, one more for each other warm-up.
 
     A trial gets ``share`` of the greatest budget.
     """
@@ -28,7 +28,7 @@ class Sweep:
 
     @property
     def trials(self) -> int:
-        """The trials of each contender."""
+        """The trials of each model."""
         return self.rates + len(self.warmups) - 1
 
     def check(self) -> None:

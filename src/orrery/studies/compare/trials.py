@@ -18,12 +18,12 @@ from orrery.training.folder import open_run_folder
 from orrery.training.precision import find_device
 
 FOLDER = "sweep"
-"""Where the runs of the trials lie, inside their contender's folder, until the sweep is done."""
+"""Where the runs of the trials lie, inside their model's folder, until the sweep is done."""
 
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one contender: its recipe, the budget and the speed of each trial, and where they run."""
+    """The trials of one model: its recipe, the budget and the speed of each trial, and where they run."""
 
     recipe: Recipe
     sweep: Sweep

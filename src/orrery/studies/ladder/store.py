@@ -48,10 +48,10 @@ def refuse_moved(before: Findings, corpus: Mapping[str, Any], sizes: Sequence[Ma
     """
     if before.corpus != corpus:
         message = "--resume: the text is not the one that this ladder began with"
-        raise DataError(message, "restore it, or begin anew")
+        raise DataError(message, "restore it, or begin again")
     if [{**one, "planned_seconds": 0} for one in before.sizes] != [{**one, "planned_seconds": 0} for one in sizes]:
         message = "--resume: the sizes are not those that this ladder began with"
-        raise UsageError(message, "take the version of the program that it was begun with, or begin anew")
+        raise UsageError(message, "take the version of the program that it was begun with, or begin again")
 
 
 def leave(folder: Path, found: Findings) -> None:

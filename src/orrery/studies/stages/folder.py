@@ -77,7 +77,7 @@ class StagesFolder:
             content: Any = strict_json.parse(file.read_text(encoding="utf-8"))
             return {str(name): Done(**values) for name, values in content.items()}
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            hint = "a run of stages writes it itself: start anew in another folder with --output"
+            hint = "a run of stages writes it itself: start again in another folder with --output"
             raise ModelFileError(f"{file} does not say how far the stages are: {error}", hint) from error
 
     def note(self, stage: Stage, done: Done) -> None:

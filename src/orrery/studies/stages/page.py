@@ -56,7 +56,7 @@ def scores(told: Mapping[str, Any]) -> str:
     times = [(name, f"{run['steps']:,}", f"{run['minutes']:.1f}") for name, run in told["runs"].items()]
     body = rows_table(("stage", *(head for _, head in COLUMNS)), rows)
     note = (
-        "In brackets the interval that holds 95 % of a score's values on examples drawn anew. The reward model is one "
+        "In brackets the interval that holds 95 % of a score's values on examples drawn again. The reward model is one "
         "of the stages: what is trained on it, or on its pairs, can please it without being better."
     )
     return section(

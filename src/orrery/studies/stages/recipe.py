@@ -209,7 +209,7 @@ def _order(stages: Mapping[str, Stage], path: Path) -> list[str]:
         if ready is None:
             circle = _circle(stages, waiting)
             message = f"{path}: stages begin from one another in a circle: {' from '.join(circle)}"
-            raise UsageError(message, "let one of them begin from another stage, or anew")
+            raise UsageError(message, "let one of them begin from another stage, or with new weights")
         order.append(ready)
     return order
 

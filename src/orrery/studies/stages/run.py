@@ -40,7 +40,7 @@ def run_stages(
         reporter: makes what shows the progress of one stage.
         say: told which stage it is.
         resume: keep what is finished, and continue what was interrupted.
-        overwrite: train every stage anew; the run of each stays until the new one has its first checkpoint.
+        overwrite: train every stage again; the run of each stays until the new one has its first checkpoint.
         inputs: files that no run may replace.
 
     Raises:
@@ -95,7 +95,7 @@ def refuse_stages(folder: StagesFolder, recipes: dict[str, Recipe], resume: bool
             try:
                 refuse_changes(before, recipes[stage.name])
             except UsageError as error:
-                hint = f"take the old value, remove {folder.of(stage)} to train it anew, or choose another --output"
+                hint = f"take the old value, remove {folder.of(stage)} to train it again, or choose another --output"
                 raise UsageError(f"stage {stage.name}: {error.message}", hint) from error
 
 
@@ -117,7 +117,7 @@ def finished(folder: StagesFolder, stage: Stage, recipe: Recipe) -> bool:
     now = folder.begun(stage)
     if changed := [name for name in now if now[name] != done.begun.get(name)]:
         message = f"stage {stage.name} began from another {changed[0]} than {folder.path / changed[0]} holds now"
-        raise UsageError(message, f"remove {folder.of(stage)} to train it anew")
+        raise UsageError(message, f"remove {folder.of(stage)} to train it again")
     before = saved_recipe(folder.of(stage))
     if done.weights is None or not (folder.of(stage) / FINAL).is_dir():
         return False

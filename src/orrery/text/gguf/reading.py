@@ -22,7 +22,7 @@ NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 """Kinds of tokens, with SentencePiece's numbers."""
 WORD = "\u2581"
 """Begins what begins a word."""
-HINT = "convert the model anew with llama.cpp of today, or take its Hugging Face folder"
+HINT = "convert the model again with llama.cpp of today, or take its Hugging Face folder"
 _ROLES = {
     "bos": "start", "eos": "end", "unknown": "unknown", "padding": "pad", "mask": "mask", "cls": "class",
     "seperator": "separator",

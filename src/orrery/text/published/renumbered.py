@@ -1,4 +1,4 @@
-"""SentencePiece models whose families number their pieces anew: XLM-R, CamemBERT, mBART and mBART-50.
+"""SentencePiece models whose families number their pieces otherwise: XLM-R, CamemBERT, mBART and mBART-50.
 
 fairseq put four tokens of its own in front of the pieces, and languages and a mask behind them; the files of these
 families hold the SentencePiece model as it was, and the classes of their tokenizers know the rest.

@@ -25,7 +25,7 @@ TEXT = "The cat's cradle\nheld 3 cats.\n\nÉté à 2-3 o\u2019clock\n \n"
 def test_sentences_and_words(unit, cut, lowercase, expected):
     found = CutText(lambda: iter([TEXT, "", TEXT]), unit, cut, lowercase)
     assert list(found) == [line.split() for line in expected * 2]
-    assert list(found) == list(found)  # read anew each time
+    assert list(found) == list(found)  # read again each time
 
 
 def test_two_passes_join_up_to_four_words():

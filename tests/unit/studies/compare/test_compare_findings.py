@@ -114,7 +114,7 @@ def test_every_trial_of_a_sweep_has_a_row_and_the_chosen_one_says_so(rates, loss
     ]
 
 
-def test_contenders_of_one_hue_differ_in_their_dashes():
+def test_models_of_one_hue_differ_in_their_dashes():
     found = comparison("text")
     found.entries = [
         Entry(f"m{i}", "", 1, 1, 1, 1.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0) for i in range(14)

@@ -12,7 +12,7 @@ ELSEWHERE, GO_ON = "choose another folder with --output", "add --resume to go on
 
 
 @pytest.mark.parametrize(
-    ("names", "anew", "resumed"),
+    ("names", "fresh", "resumed"),
     [
         ((), None, None),
         ((LOCK,), None, None),
@@ -25,10 +25,10 @@ ELSEWHERE, GO_ON = "choose another folder with --output", "add --resume to go on
         (("comparison.json.bak",), ELSEWHERE, ELSEWHERE),
     ],
 )
-def test_only_what_a_call_before_left_is_gone_on_with(names, anew, resumed, tmp_path):
+def test_only_what_a_call_before_left_is_gone_on_with(names, fresh, resumed, tmp_path):
     for name in names:
         (tmp_path / name).touch()
-    for resume, hint in ((False, anew), (True, resumed)):
+    for resume, hint in ((False, fresh), (True, resumed)):
         if hint is None:
             with held_folder(tmp_path, resume, RESULT, "comparison"):
                 assert (tmp_path / LOCK).exists()

@@ -1,4 +1,4 @@
-"""The probes' texts ask for what they say, a right answer is counted as one, and every probe measures a contender."""
+"""The probes' texts ask for what they say, a right answer is counted as one, and every probe measures a model."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -130,7 +130,7 @@ def test_another_text_is_not_gone_on_with(tmp_path):
     before = noted(tmp_path, plan())
     with pytest.raises(DataError, match="the text is not the one that this comparison began with") as refused:
         store.begin(tmp_path, Comparison({}, {"fingerprint": "b"}), before)
-    assert refused.value.hint == "restore it, or begin anew"
+    assert refused.value.hint == "restore it, or begin again"
 
 
 def test_a_sweep_of_which_every_trial_came_apart_is_an_error(tmp_path):

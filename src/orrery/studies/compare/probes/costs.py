@@ -1,4 +1,4 @@
-"""Probes of cost by length, on new models of the contender's full size: time of training and decoding, and memory."""
+"""Probes of cost by length, on new models as large as the compared one: time of training and decoding, and memory."""
 
 import time
 from collections.abc import Callable

@@ -22,7 +22,7 @@ PAIRS, TEXTS, BEYOND = (2, 4, 8), (4, 8, 16), 32
 
 @dataclass(frozen=True)
 class Mixed:
-    """Batches of one task whose size is drawn anew for each."""
+    """Batches of one task whose size is drawn again for each."""
 
     task: Pairs | Copies
     sizes: Sequence[int]

@@ -1,4 +1,4 @@
-"""What a probe is told of a contender, and the models of its kind that a probe needs."""
+"""What a probe is told of a model, and the models of its kind that a probe needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ SMALL, NEAR, LAYERS = 60_000, 0.1, 2
 """The parameters of what a probe trains, how far off they may be, and its layers."""
 
 Curve = dict[str, float]
-"""What a probe measured of one contender: a number at each place, which is a number too, written out for JSON."""
+"""What a probe measured of one model: a number at each place, which is a number too, written out for JSON."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A contender: its name, the comparison's plan, and the run of the greatest budget and first seed.
+    """A compared model: its name, the comparison's plan, and the run of the greatest budget and first seed.
 
     ``vocabulary`` are the ids of the tokenizer, ``held_back`` the text of the table.
     """
@@ -41,13 +41,13 @@ class Subject:
         return self.plan.probing.steps
 
     def small(self, vocabulary: int, length: int, seed: int) -> Any:
-        """Return a new model of the contender's kind with two layers and about `SMALL` parameters."""
+        """Return a new model of the same kind with two layers and about `SMALL` parameters."""
         kind = KINDS[self.name]
         shallow = replace(kind, fixed={key: LAYERS if "layers" in key else value for key, value in kind.fixed.items()})
         return self._built(shallow, {"vocab_size": vocabulary}, length, SMALL, NEAR, seed)
 
     def whole(self, length: int) -> Any:
-        """Return a new model as large as the contender, whose context is ``length``."""
+        """Return a new model of the same size, whose context is ``length``."""
         return self._built(KINDS[self.name], {"vocab_size": self.vocabulary}, length, self.plan.parameters, NEAR, 0)
 
     def _built(

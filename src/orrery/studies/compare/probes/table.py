@@ -1,4 +1,4 @@
-"""The probes of a comparison by name: how each measures a contender, and how what it found is drawn."""
+"""The probes of a comparison by name: how each measures a model, and how what it found is drawn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from orrery.studies.compare.probes.subject import Curve, Subject
 
 @dataclass(frozen=True)
 class Probe:
-    """One measurement of every contender, a curve each."""
+    """One measurement of every model, a curve each."""
 
     run: Callable[[Subject], Curve]
     title: str

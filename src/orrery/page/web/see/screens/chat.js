@@ -101,7 +101,7 @@ class Screen {
     this.parts.turns.querySelector(again)?.focus({ preventScroll: true });
   }
 
-  /** The answer under way has more tokens: it alone is drawn anew, once a frame. */
+  /** The answer under way has more tokens: it alone is drawn again, once a frame. */
   grow(one) {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;

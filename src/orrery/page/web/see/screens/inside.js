@@ -32,7 +32,7 @@ export class Stage {
     explainWith(page);
   }
 
-  /** Draw the rail and the chosen view anew. */
+  /** Draw the rail and the chosen view again. */
   async again() {
     const views = this.page.views(this.screen).filter((view) => view.kind !== "tokens" || this.page.pass);
     const modules = await Promise.all(views.map(({ kind }) => module(kind)));
