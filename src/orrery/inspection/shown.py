@@ -2,17 +2,36 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from orrery.inspection.trace import Trace
+from orrery.inspection.checks import Check
+from orrery.inspection.recorded import RecordedPass
 
 LINES = 40
 """The most lines; names of which there are more are counted."""
 _BLOCK = re.compile(r"\bblocks\.(\d+)\.")
 
 
-def shown(trace: "Trace") -> str:
+class Shown(RecordedPass, Protocol):
+    """A pass with what a person is told of it."""
+
+    @property
+    def checks(self) -> Sequence[Check]:
+        """Return the checks."""
+        ...
+
+    @property
+    def tokens(self) -> Sequence[str] | None:
+        """Return the tokens as text."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return what a user may not expect."""
+        ...
+
+
+def shown(trace: Shown) -> str:
     """Return a trace in at most ``LINES`` lines; the same name in several blocks is one line, and nothing is read."""
     failed = [check.name for check in trace.checks if not check.passed]
     passed = len(trace.checks) - len(failed)
@@ -30,7 +49,7 @@ def shown(trace: "Trace") -> str:
     return "\n".join(line[:120] for line in (*head, f"  {len(trace.values)} values:", *keys[:room], *more))
 
 
-def _lines(trace: "Trace") -> list[str]:
+def _lines(trace: Shown) -> list[str]:
     """Return a line for each name, with its blocks and the shape in the first of them, unless that lies on the disk."""
     blocks: dict[str, list[int]] = {}
     shapes: dict[str, str] = {}
