@@ -13,6 +13,7 @@ REGISTRIES = {
     "orrery.models.heads._head": "HEADS",
     "orrery.objectives._objective": "OBJECTIVES",
     "orrery.tasks.pipelines._pipeline": "PIPELINES",
+    "orrery.reports.observers._observer": "OBSERVERS",
     "orrery.rewards._reward": "REWARDS",
     "orrery.text.kinds._kind": "TOKENIZERS",
     "orrery.tuning._registry": "KINDS",
