@@ -341,7 +341,7 @@ def test_only_resume_finds_something_in_the_folder_and_only_the_same(place, caps
     assert run([*words, "--steps", "1"]) == 2
     assert "add --resume" in capsys.readouterr().err
     assert run([*words, "--steps", "200", "--resume"]) == 2
-    assert "--resume: sweep was " in capsys.readouterr().err
+    assert "--resume: sweep.trial was " in capsys.readouterr().err
     (place / "ring" / "00.txt").write_text("another text")
     assert run([*words, "--steps", "1", "--resume"]) == 3
     assert "the text is not the one" in capsys.readouterr().err

@@ -24,7 +24,7 @@ from orrery.text.chat.folder import FILE as TEMPLATE
 from orrery.training.denormals import denormals_as_zero
 from orrery.training.distributed import find_ranks
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
-from orrery.training.loop import Outcome, Parts, Trainer
+from orrery.training.loop import Outcome, Parts, train
 from orrery.training.operations import matmul_parameters, matmul_rate, training_operations_per_token
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
@@ -49,7 +49,7 @@ def execute(
     if ranks.rank:
         ranks.any(False)  # the first rank has opened the folder
         place = folder / NEW if overwrite else folder
-        return Trainer(make_parts(recipe), recipe, RunFolder(place), ranks).run()
+        return train(make_parts(recipe), recipe, RunFolder(place), ranks)
     with open_run_folder(folder, resume=resume, overwrite=overwrite, inputs=[*words_of(recipe), *inputs]) as opened:
         try:
             ranks.any(False)
@@ -57,7 +57,7 @@ def execute(
             if opened.replaces is not None:
                 reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
             parts = make_parts(recipe)
-            outcome = Trainer(parts, recipe, opened, ranks, reporter).run()
+            outcome = train(parts, recipe, opened, ranks, reporter)
             if outcome.signal:
                 again = f"orrery train {folder}" if recipe.task is None else "the same command with"
                 reporter.line(f"{again} --resume continues")

@@ -89,11 +89,22 @@ class Parts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its steps, the best value of the metric that decides, and the signal that stopped it."""
+    """How a run ended: its steps, the best value of the metric that decides, the signal that stopped it.
+
+    ``arithmetic`` is what it computed in, in words.
+    """
 
     step: int
     best: float | None
     signal: int | None
+    arithmetic: str = ""
+
+
+def train(
+    parts: Parts, recipe: Recipe, folder: RunFolder, ranks: Ranks | None = None, reporter: Reporter | None = None
+) -> Outcome:
+    """Run a training, from the newest checkpoint in its folder if there is one: what everybody trains by."""
+    return Trainer(parts, recipe, folder, ranks, reporter).run()
 
 
 class Trainer:
@@ -129,7 +140,7 @@ class Trainer:
                 self._ended(error=str(error))
                 raise
             self._ended(signal=signal)
-        return Outcome(self.progress.step, self.progress.best, signal)
+        return Outcome(self.progress.step, self.progress.best, signal, self.precision.described)
 
     def _start(self) -> None:
         """Restore the newest checkpoint or begin at step 0, and refuse early what would fail late."""
@@ -203,10 +214,7 @@ class Trainer:
             raise disk.no_room(self.folder.checkpoints, needed, FEWER)
         if free < needed * (self.recipe.checkpoints.keep + 2):
             self._say(f"warning: {free:,} bytes free, a checkpoint needs {needed:,} and several are kept")
-        self._say(
-            f"{self.precision.dtype} ({self.precision.path}) on {self.precision.device}, "
-            f"{self.precision.threads} threads, seed {self.recipe.seed}"
-        )
+        self._say(f"{self.precision.described}, seed {self.recipe.seed}")
         for note in self.parts.notes:
             self._say(note)
 
