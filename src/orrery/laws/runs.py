@@ -129,14 +129,15 @@ def train(family: str, folder: Path, *, fail_at: int | None = None, dropout: flo
         CannotRunError: the training loop is not part of this installation.
     """
     try:
-        from orrery.training import loop
         from orrery.training.folder import open_run_folder
+        from orrery.training.loop import Parts
+        from orrery.training.loop import train as run_training
         from orrery.training.signals import pass_on
     except ImportError as error:
         raise CannotRunError("the training loop is not there", "it comes with training") from error
-    parts = loop.Parts(learner(family, dropout), objective_of(family), Source(family, fail_at))
+    parts = Parts(learner(family, dropout), objective_of(family), Source(family, fail_at))
     with open_run_folder(folder, resume=folder.exists()) as opened, torch.random.fork_rng(devices=[]):
-        pass_on(loop.train(parts, recipe(**training), opened).signal)
+        pass_on(run_training(parts, recipe(**training), opened).signal)
 
 
 def recipe(**training: Any) -> Any:

@@ -63,8 +63,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base, chat) if needed else None
     known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **decided_config(objective, tokenizer)}
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
-    if base is not None and tokenizer is not None and more:
-        config = with_room(base, config, tokenizer)
+    config = with_room(base, config, tokenizer) if base is not None and tokenizer is not None and more else config
     family = recipe.model.family if base is None else base.stored.family
     found = settle(recipe.model, base, config, needed_head(objective, source.labels))
     settled, tokenizer = padded(found, family, tokenizer)
@@ -76,8 +75,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, renewed, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
-    modules = owned(objective, model, recipe.seed)
-    judged = judge(recipe.rewards)
+    modules, judged = owned(objective, model, recipe.seed), judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
         model=model,
