@@ -279,10 +279,6 @@ class Trainer:
             raise RunError(message, f"{AGAIN}; or with training.on_nonfinite skip")
         self._say(f"skipped {message} ({self.progress.skipped} of at most {self.settings.skip_limit})")
 
-    def _due(self, every: int) -> bool:
-        """Say whether something done every so many steps, and at the last one, is due now."""
-        return self.progress.step % every == 0 or self.progress.step == self.settings.steps
-
     def _report(self) -> bool:
         """Evaluate and write a line of metrics where due; say whether this is the best model so far."""
         evaluating = self.parts.validation is not None and self._due(self.recipe.evaluation.every)
@@ -379,6 +375,10 @@ class Trainer:
             self._say(take_best(self.model, self.store))
         if self.parts.finish is not None:
             write_final(self.parts.finish, self.model, self.folder.final)
+
+    def _due(self, every: int) -> bool:
+        """Say whether something done every so many steps, and at the last one, is due now."""
+        return self.progress.step % every == 0 or self.progress.step == self.settings.steps
 
     def _over(self) -> bool:
         return is_over(self.progress, self.recipe)
