@@ -105,9 +105,10 @@ def test_stopped_and_continued_is_never_stopped(where, place, monkeypatch, capsy
     monkeypatch.undo()
     monkeypatch.chdir(place)
     capsys.readouterr()
-    assert run([*words, "--output", "cut", "--resume"]) == 0
+    Path("cut").rename("moved")
+    assert run([*words, "--output", "moved", "--resume"]) == 0
     assert "nplm (6 steps, seed 1337): done before" in capsys.readouterr().out
-    assert models("cut") == models("whole")
+    assert models("moved") == models("whole")
 
 
 SWEPT = ["compare", *SMALL, "--probes", "none", "--models", "nplm,lstm", "--steps", "4"]
