@@ -172,6 +172,9 @@ class Trainer:
         if self.ranks.rank == 0:
             self._open_folder()
         self.speed = self.parts.measure_speed(self.precision) if self.parts.measure_speed else None
+        step = self.progress.step
+        first = step if self.progress.pending else step + 1
+        self._tell(RunBegan(self.folder.path, self.recipe.name, step, first, plain(self.recipe)))
         self.clock = time.perf_counter()
 
     def _begin_sources(self) -> None:
@@ -197,10 +200,7 @@ class Trainer:
         self._say(f"resumed at step {saved.step:,}")
 
     def _open_folder(self) -> None:
-        """Tell that the run begins, describe it in its folder, and check the free space."""
-        step = self.progress.step
-        first = step if self.progress.pending else step + 1
-        self._tell(RunBegan(self.folder.path, self.recipe.name, step, first, plain(self.recipe)))
+        """Describe the run in its folder, and check the free space."""
         facts = {
             "seed": self.recipe.seed,
             "config_hash": config_hash(self.recipe),

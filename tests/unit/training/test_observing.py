@@ -7,8 +7,10 @@ from typing import Any, Literal
 import pytest
 from torch import Tensor
 
+from orrery.errors import MachineError
 from orrery.reports.observers import Event, Observer
 from orrery.schema.section import Section
+from orrery.training import loop
 from orrery.training.distributed import Alone
 from orrery.training.folder import RunFolder
 from orrery.training.loop import Trainer
@@ -53,7 +55,7 @@ def test_everything_is_told_once_and_in_order(tmp_path: Path) -> None:
     told = [name for name in seen.names() if name != "Said"]
     steps = ["StepLearned"] * 3
     assert told == ["RunBegan", *steps, "CheckpointSaved", "Evaluated", "StepLearned", "CheckpointSaved", "RunEnded"]
-    began, ended = seen.events[0], seen.events[-1]
+    began, ended = next(event for event in seen.events if hasattr(event, "first")), seen.events[-1]
     assert (began.folder, began.name, began.step, began.first, began.recipe["seed"]) == (tmp_path, "toy", 0, 1, 1337)
     assert (ended.step, ended.signal, ended.error) == (4, None, None)
     evaluated = next(event for event in seen.events if hasattr(event, "found"))
@@ -102,6 +104,14 @@ def test_the_end_of_a_run_that_fails_is_told_with_its_error(tmp_path: Path) -> N
     with pytest.raises(RuntimeError):
         toy_run(tmp_path, toy_recipe(), toy_parts(source=Killed(5), observers=[seen]))
     assert (seen.events[-1].step, seen.events[-1].error) == (5, "killed")
+
+
+def test_a_run_that_cannot_begin_is_not_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Seen()
+    monkeypatch.setattr(loop.disk, "free_bytes", lambda path: 100)
+    with pytest.raises(MachineError, match="100 free"):
+        toy_run(tmp_path, toy_recipe(), toy_parts(observers=[seen]))
+    assert seen.names() == []
 
 
 class SecondRank(Alone):
