@@ -107,7 +107,7 @@ class MeasuresPage(Observer):
     recipe: Recipe
 
     def observe(self, event: Event) -> None:
-        """Draw the page anew."""
+        """Draw the page again."""
         if isinstance(event, StepLearned) and event.record is not None:
             records = RunFolder(event.folder).records()
             with machine_errors(event.folder):

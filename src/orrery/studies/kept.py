@@ -104,7 +104,7 @@ class Kept:
         """Raise ``DataError`` where the facts of the text are not what they were."""
         if before != now:
             message = f"--resume: the text is not the one that this {self.what} began with"
-            raise DataError(message, "restore it, or begin anew")
+            raise DataError(message, "restore it, or begin again")
 
     def note(self, values: Mapping[str, Any]) -> None:
         """Write what is known so far."""

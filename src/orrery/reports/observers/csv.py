@@ -16,7 +16,7 @@ TABLE = "metrics.csv"
 class Csv(Observer):
     """``observers/metrics.csv`` in the run's folder: a row for each line of metrics, a column for each measure.
 
-    A measure that a line does not have, or that is not finite, is an empty cell. The table is written anew where a
+    A measure that a line does not have, or that is not finite, is an empty cell. The table is written again where a
     measure comes for the first time, else a row is added.
     """
 

@@ -67,7 +67,7 @@ def refuse_other_sizes(before: Findings, sizes: Sequence[Size]) -> None:
     known = [{key: value for key, value in one.items() if key != "planned_seconds"} for one in before.sizes]
     if known != [size.as_json() for size in sizes]:
         message = "--resume: the sizes are not those that this ladder began with"
-        raise UsageError(message, "take the version of the program that it was begun with, or begin anew")
+        raise UsageError(message, "take the version of the program that it was begun with, or begin again")
 
 
 def leave(place: Kept, found: Findings) -> None:
