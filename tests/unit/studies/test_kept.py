@@ -19,7 +19,7 @@ def opened(folder, resume):
 
 
 @pytest.mark.parametrize(
-    ("names", "anew", "resumed"),
+    ("names", "again", "resumed"),
     [
         ((), None, None),
         ((LOCK,), None, None),
@@ -32,10 +32,10 @@ def opened(folder, resume):
         (("comparison.json.bak",), ELSEWHERE, ELSEWHERE),
     ],
 )
-def test_only_what_a_call_before_left_is_gone_on_with(names, anew, resumed, tmp_path):
+def test_only_what_a_call_before_left_is_gone_on_with(names, again, resumed, tmp_path):
     for name in names:
         (tmp_path / name).touch()
-    for resume, hint in ((False, anew), (True, resumed)):
+    for resume, hint in ((False, again), (True, resumed)):
         if hint is None:
             with opened(tmp_path, resume):
                 assert (tmp_path / LOCK).exists()
