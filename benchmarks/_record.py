@@ -33,14 +33,6 @@ FEATURES = (
 """The instruction sets that decide which kernels run, as Linux names them."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-TO_BE_MADE_AGAIN: dict[str, tuple[str, str]] = {
-    "quantisation": ("2026-11-24", "f536d8eeec2c5303"),
-}
-"""Records that are older than the header: when they were made, and the beginning of the file's sha256.
-
-A program that runs again writes a header, and its name leaves this list; none is ever added.
-"""
-
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
     """Return a parser with what every program takes: ``--output`` and ``--small``."""

@@ -82,16 +82,15 @@ def measure(family: str, steps: int) -> dict[str, Any]:
 
     from orrery.runs.assemble import assemble
     from orrery.training.folder import open_run_folder
-    from orrery.training.loop import Trainer
+    from orrery.training.loop import train
 
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         recipe = make_recipe(family, steps, Path(folder))
         watch = Watch(steps)
         with open_run_folder(Path(folder) / "run", resume=False, overwrite=False) as opened:
-            trainer = Trainer(assemble(recipe).parts, recipe, opened, reporter=watch)
-            trainer.run()
-        precision = f"{trainer.precision.dtype} ({trainer.precision.path})"
+            outcome = train(assemble(recipe).parts, recipe, opened, reporter=watch)
+        precision = outcome.arithmetic.partition(" on ")[0]
     resident = [mark["resident"] for mark in watch.marks]
     return {
         "family": family,

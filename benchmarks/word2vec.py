@@ -141,7 +141,9 @@ def with_gensim(options: argparse.Namespace) -> dict:
 def with_orrery(options: argparse.Namespace) -> dict:
     from orrery.models.word2vec.draws import cbow, skip_gram
     from orrery.models.word2vec.objectives import HierarchicalSoftmax, NegativeSampling
-    from orrery.models.word2vec.train import Settings, compile_ahead, hogwild, in_order, train
+    from orrery.models.word2vec.parts import Settings
+    from orrery.models.word2vec.runners import hogwild, in_order
+    from orrery.models.word2vec.train import compile_ahead, train
     from orrery.models.word2vec.vocabulary import StoredCorpus, Vocabulary
 
     architecture = cbow if options.cbow else skip_gram

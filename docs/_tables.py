@@ -27,6 +27,7 @@ from orrery.metrics import METRICS  # noqa: E402
 from orrery.models.heads import HEADS  # noqa: E402
 from orrery.objectives import OBJECTIVES  # noqa: E402
 from orrery.recipes.config import Optimizer, Recipe, Schedule  # noqa: E402
+from orrery.reports.observers import OBSERVERS  # noqa: E402
 from orrery.rewards import REWARDS  # noqa: E402
 from orrery.schema.registry import Registry, settings_of  # noqa: E402
 from orrery.schema.section import Section  # noqa: E402
@@ -125,7 +126,7 @@ def recipe() -> str:
 
 def kinds() -> str:
     """Return every kind of part that a name chooses, with the names and what makes more of them known."""
-    registries = (OBJECTIVES, SOURCES, METRICS, REWARDS, HEADS, TRANSFORMS, GENERATED, TOKENIZERS)
+    registries = (OBJECTIVES, SOURCES, METRICS, REWARDS, HEADS, TRANSFORMS, GENERATED, TOKENIZERS, OBSERVERS)
     rows = [(each.what, each.names(), f"`{each.package}.register`") for each in registries]
     more = f"`{TASKS.package}.register`"
     asked = (task for task in map(TASKS.find, TASKS.names()) if issubclass(task, Pipeline))
@@ -134,6 +135,11 @@ def kinds() -> str:
     rows += [("frame of a tokenizer", FRAMES, ""), ("chat format", CHATS, "")]
     listed = [(what, ", ".join(f"`{name}`" for name in found), more) for what, found, more in rows]
     return table(("part", "names", "more by"), sorted(listed))
+
+
+def observers() -> str:
+    """Return who can be told of a run as it goes."""
+    return _registered(OBSERVERS, "observer")
 
 
 def optimizers() -> str:
@@ -245,8 +251,8 @@ def _settings(names: Iterable[str]) -> str:
 TABLES = {
     each.__name__: each
     for each in (
-        *(verbs, recipe, kinds, objectives, data, metrics, rewards, optimizers, schedules, compiled, requests),
-        *(drawing, searching),
+        *(verbs, recipe, kinds, objectives, data, metrics, rewards, observers, optimizers),
+        *(schedules, compiled, requests, drawing, searching),
     )
 }
 

@@ -12,6 +12,7 @@ REGISTRIES = {
     "orrery.metrics._metric": "METRICS",
     "orrery.models.heads._head": "HEADS",
     "orrery.objectives._objective": "OBJECTIVES",
+    "orrery.reports.observers._observer": "OBSERVERS",
     "orrery.rewards._reward": "REWARDS",
     "orrery.text.kinds._kind": "TOKENIZERS",
     "orrery.tuning._registry": "KINDS",

@@ -10,7 +10,8 @@ from orrery.data.corpora import read_corpus
 from orrery.evaluation.benchmarks.word_vectors import measure
 from orrery.models.word2vec.draws import skip_gram
 from orrery.models.word2vec.objectives import NegativeSampling
-from orrery.models.word2vec.train import Settings, train
+from orrery.models.word2vec.parts import Settings
+from orrery.models.word2vec.train import train
 from orrery.models.word2vec.vectors import Vectors
 from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
 

@@ -105,9 +105,10 @@ def test_stopped_and_continued_is_never_stopped(where, place, monkeypatch, capsy
     monkeypatch.undo()
     monkeypatch.chdir(place)
     capsys.readouterr()
-    assert run([*words, "--output", "cut", "--resume"]) == 0
+    Path("cut").rename("moved")
+    assert run([*words, "--output", "moved", "--resume"]) == 0
     assert "nplm (6 steps, seed 1337): done before" in capsys.readouterr().out
-    assert models("cut") == models("whole")
+    assert models("moved") == models("whole")
 
 
 SWEPT = ["compare", *SMALL, "--probes", "none", "--models", "nplm,lstm", "--steps", "4"]
@@ -341,7 +342,7 @@ def test_only_resume_finds_something_in_the_folder_and_only_the_same(place, caps
     assert run([*words, "--steps", "1"]) == 2
     assert "add --resume" in capsys.readouterr().err
     assert run([*words, "--steps", "200", "--resume"]) == 2
-    assert "--resume: sweep was " in capsys.readouterr().err
+    assert "--resume: sweep.trial was " in capsys.readouterr().err
     (place / "ring" / "00.txt").write_text("another text")
     assert run([*words, "--steps", "1", "--resume"]) == 3
     assert "the text is not the one" in capsys.readouterr().err

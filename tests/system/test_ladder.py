@@ -129,7 +129,7 @@ def test_only_the_same_ladder_is_gone_on_with(place, monkeypatch, capsys):
     assert "--resume: ladder.rate_exponent was 0.25 and is now 0.5" in capsys.readouterr().err
     (place / "ring" / "00.txt").write_text("another text")
     assert run(["ladder", "toy.yaml", "--resume"]) == 3
-    assert "not the one that this ladder began with" in capsys.readouterr().err
+    assert "not the one that this scaling ladder began with" in capsys.readouterr().err
 
 
 def steps_of(width):

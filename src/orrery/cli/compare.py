@@ -87,7 +87,6 @@ def carry_out(plan: "Plan", folder: Path, resume: bool) -> int:
     """Say what it takes, compare, and print the table."""
     from orrery.studies.compare import run as lab
     from orrery.studies.compare.estimate import costs
-    from orrery.studies.compare.store import PAGE
     from orrery.studies.compare.summary import columns, order_sentences, table
     from orrery.training.progress import find_reporter
 
@@ -98,7 +97,7 @@ def carry_out(plan: "Plan", folder: Path, resume: bool) -> int:
         print()
         print_table(columns(found), table(found))
         turning = [sentence for sentence in order_sentences(found) if "turns" in sentence]
-        print("".join(f"\n{sentence}" for sentence in turning) + f"\nThe page with the curves: {folder / PAGE}")
+        print("".join(f"\n{sentence}" for sentence in turning) + f"\nThe page with the curves: {lab.kept(folder).page}")
     if found.signal is not None:
         print("stopped; --resume goes on with what is not done")
     return 128 + found.signal if found.signal is not None else 0

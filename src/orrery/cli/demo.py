@@ -49,12 +49,12 @@ def demo(
     print(f"Orrery's demo writes into {folder}.", flush=True)
     findings = lab.demo(recipe, folder, lambda line: print(line, flush=True), find_reporter, overwrite=overwrite)
     show(findings)
-    print(f"\nThe page with curves, samples and attention: {folder / lab.PAGE}")
+    print(f"\nThe page with curves, samples and attention: {lab.kept(folder).page}")
     print(f"The inside of the model over a sentence, number by number: {folder / lab.INSIDE}")
     print(f'Go on with: orrery generate {folder} "The list"')
     if findings.failed:
         names = "; ".join(f"{check.name} ({check.value:.4g} > {check.bound:.4g})" for check in findings.failed)
-        raise RunError(f"a check failed: {names}", f"{folder / lab.PAGE} shows how the training went")
+        raise RunError(f"a check failed: {names}", f"{lab.kept(folder).page} shows how the training went")
 
 
 def show(findings: "Findings") -> None:

@@ -54,8 +54,7 @@ def dry(asked: "Ladder") -> int:
 def carry_out(asked: "Ladder", folder: Path, resume: bool) -> int:
     """Train, fit, predict, and print the tables."""
     from orrery.studies.ladder.forecast import forecasts
-    from orrery.studies.ladder.run import train_ladder
-    from orrery.studies.ladder.store import PAGE
+    from orrery.studies.ladder.run import kept, train_ladder
     from orrery.studies.ladder.summary import LAWS, SIZES, law_rows, size_rows
     from orrery.training.progress import find_reporter
 
@@ -67,5 +66,5 @@ def carry_out(asked: "Ladder", folder: Path, resume: bool) -> int:
     print_table(SIZES, size_rows(found))
     print()
     print_table(LAWS, law_rows(forecasts(found)))
-    print(f"\nThe page with the curves: {folder / PAGE}")
+    print(f"\nThe page with the curves: {kept(folder).page}")
     return 0

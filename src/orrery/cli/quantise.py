@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from orrery.cli.numbers import COUNT
+from orrery.cli.numbers import COUNT, ONE_OR_MORE
 from orrery.cli.places import DATA, MODEL
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def quantise(
     *,
     bits: Literal[8, 4] = 8,
     group: Annotated[int | None, COUNT] = None,
+    eight_bits: Annotated[tuple[str, ...], ONE_OR_MORE] = (),
     head: Literal["8", "4", "keep"] = "8",
     calibrate: Annotated[Path | None, DATA] = None,
     text: Annotated[Path | None, DATA] = None,
@@ -38,7 +39,9 @@ def quantise(
         model: A run, a checkpoint, or a Hugging Face folder.
         out: The folder to write.
         bits: Of the matrices inside blocks.
-        group: Inputs that share a scale; by default the whole channel with 8 bits, 32 with 4.
+        group: Inputs that share a scale, at most; by default 256 with 8 bits, 32 with 4.
+        eight_bits: Names of matrices that keep 8 bits beside --bits 4, such as "*.v" "*.down": those of values and the
+            second of a feed-forward lose most by rounding.
         head: Bits of the matrix before the logits, or keep; one that is the embedding table has 8, as Q8_0.
         calibrate: A file or folder of text for which numbers of 4 bits are chosen (GPTQ), of which the first 100,000
             characters are read; a minute for a hundred million parameters.
@@ -54,7 +57,15 @@ def quantise(
         line.now("rounding")
         kept = None if head == "keep" else int(head)
         done = quantised.quantise(
-            model, out, bits, group=group, head=kept, calibrate=read, say=line.now, overwrite=overwrite
+            model,
+            out,
+            bits,
+            group=group,
+            eight=eight_bits,
+            head=kept,
+            calibrate=read,
+            say=line.now,
+            overwrite=overwrite,
         )
     print(f"{model}: {done.before:,} bytes of weights, read in {done.read_before:.2f} s")
     print(

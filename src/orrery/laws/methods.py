@@ -68,7 +68,7 @@ def run(case: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run through the training loop gives."""
     from orrery.training.evaluate import Validation
     from orrery.training.folder import open_run_folder
-    from orrery.training.loop import Parts, Trainer
+    from orrery.training.loop import Parts, train
 
     model = built(case["family"], case["config"])
     reads = model.spec.reads_source
@@ -78,7 +78,7 @@ def run(case: Mapping[str, Any]) -> dict[str, Any]:
     with scratch() as folder:
         with open_run_folder(folder / "run", resume=False) as opened, torch.random.fork_rng(devices=[]):
             settings = recipe(steps=case["steps"], **{**case["training"], "micro_batch": 2})
-            Trainer(parts, settings.model_copy(update={"evaluation": _every(settings, case["steps"])}), opened).run()
+            train(parts, settings.model_copy(update={"evaluation": _every(settings, case["steps"])}), opened)
         lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     metrics = [json.loads(line) for line in lines]
     ours = {name: p.detach() for name, p in model.named_parameters()}

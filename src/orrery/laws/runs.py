@@ -130,15 +130,14 @@ def train(family: str, folder: Path, *, fail_at: int | None = None, dropout: flo
     """
     try:
         from orrery.training.folder import open_run_folder
-        from orrery.training.loop import Parts, Trainer
+        from orrery.training.loop import Parts
+        from orrery.training.loop import train as run_training
         from orrery.training.signals import pass_on
     except ImportError as error:
         raise CannotRunError("the training loop is not there", "it comes with training") from error
     parts = Parts(learner(family, dropout), objective_of(family), Source(family, fail_at))
     with open_run_folder(folder, resume=folder.exists()) as opened, torch.random.fork_rng(devices=[]):
-        trainer = Trainer(parts, recipe(**training), opened)
-        trainer.run()
-        pass_on(trainer.signals.received)
+        pass_on(run_training(parts, recipe(**training), opened).signal)
 
 
 def recipe(**training: Any) -> Any:

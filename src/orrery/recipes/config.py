@@ -12,6 +12,7 @@ from orrery.metrics import METRICS, MetricSettings, possible
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.objectives import OBJECTIVES, Objective
 from orrery.recipes.generation import GenerationSettings
+from orrery.reports.observers import OBSERVERS
 from orrery.rewards import REWARDS, RewardSettings
 from orrery.schema.numbers import (
     AboveZero,
@@ -25,6 +26,7 @@ from orrery.schema.numbers import (
     Several,
     Share,
 )
+from orrery.schema.registry import name_of
 from orrery.schema.section import Section, kind_or
 from orrery.text.kinds import TOKENIZERS, Chat, Frame
 
@@ -53,6 +55,7 @@ ObjectiveSection = Annotated[
     SerializeAsAny[Section], OBJECTIVES, OBJECTIVES.section(lambda values: "causal", alone=True)
 ]
 MetricSection = Annotated[SerializeAsAny[MetricSettings], METRICS, METRICS.section(alone=True)]
+ObserverSection = Annotated[SerializeAsAny[Section], OBSERVERS, OBSERVERS.section(alone=True)]
 RewardSection = Annotated[SerializeAsAny[RewardSettings], REWARDS, REWARDS.section(alone=True)]
 TokenizerName = Annotated[str, TOKENIZERS.known()]
 HeadSection = Annotated[SerializeAsAny[HeadSettings], HEADS, HEADS.section()]
@@ -319,9 +322,17 @@ class CheckpointSettings(Section):
 
 
 class LoggingSettings(Section):
-    """After how many steps a line of metrics is written."""
+    """After how many steps a line of metrics is written, and who is told of the run beside its folder."""
 
     every: Positive = 10
+    observers: tuple[ObserverSection, ...] = ()
+
+    @model_validator(mode="after")
+    def _named_once(self) -> "LoggingSettings":
+        names = [name_of(OBSERVERS.class_of(each)) for each in self.observers]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise PydanticCustomError("kinds", "the observer {name} is named twice", {"name": twice[0]})
+        return self
 
 
 class ExpectSettings(Section):

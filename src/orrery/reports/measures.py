@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from orrery.reports.figures import line_chart
-from orrery.reports.page import document, figure, section, visible
+from orrery.reports.page import document, figure, head, section
 
 SECONDS = 5
 """After which a page of a run that is not over loads itself again."""
@@ -29,8 +29,7 @@ def measures_page(title: str, records: Sequence[dict[str, Any]], steps: int) -> 
     """Return the page of a run's measures so far; ``steps`` are those that it will have."""
     done = records[-1]["step"] if records else 0
     lead = f"{done:,} of {steps:,} steps."
-    head = f'<header>\n<h1>{visible(title)}</h1>\n<p class="lead">{visible(lead)}</p>\n</header>'
-    body = "\n".join([head, charts(records)])
+    body = "\n".join([head(title, lead), charts(records)])
     whole = document(f"Orrery: {title}", body)
     again = f'<meta http-equiv="refresh" content="{SECONDS}">\n<title>'
     return whole.replace("<title>", again, 1) if done < steps else whole

@@ -23,6 +23,11 @@ def document(title: str, body: str) -> str:
     )
 
 
+def head(title: str, lead: str) -> str:
+    """Return the top of a page: its title, and what it says in a sentence or two."""
+    return f'<header>\n<h1>{visible(title)}</h1>\n<p class="lead">{visible(lead)}</p>\n</header>'
+
+
 def section(title: str, body: str, name: str = "") -> str:
     """Return a part of the page; ``body`` is markup, and ``name`` that by which a link finds it."""
     anchor = f' id="{visible(name)}"' if name else ""

@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,6 +21,7 @@ from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
 from orrery.objectives._contracts import decided_config, give_models, needed_head, own_modules
 from orrery.recipes.config import Recipe
+from orrery.reports.observers import OBSERVERS, Event, Observer, RunBegan
 from orrery.rewards import REWARDS, RewardSettings
 from orrery.runs.adapt import adapter_of
 from orrery.runs.begin import Base, base_of
@@ -53,6 +53,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         DataError: the data are missing, damaged or too few.
         UsageError: data, objective and model do not fit together.
     """
+    observers = [OBSERVERS.class_of(own).of(own) for own in recipe.logging.observers]  # a package may be missing
     source, left_out = (source, []) if source is not None else read_source(recipe)
     objective = recipe.objective_class.of(recipe.objective)
     adapter_of(recipe.model)  # refused before anything is read
@@ -62,8 +63,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base, chat) if needed else None
     known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **decided_config(objective, tokenizer)}
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
-    if base is not None and tokenizer is not None and more:
-        config = with_room(base, config, tokenizer)
+    config = with_room(base, config, tokenizer) if base is not None and tokenizer is not None and more else config
     family = recipe.model.family if base is None else base.stored.family
     found = settle(recipe.model, base, config, needed_head(objective, source.labels))
     settled, tokenizer = padded(found, family, tokenizer)
@@ -75,8 +75,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, renewed, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
-    modules = owned(objective, model, recipe.seed)
-    judged = judge(recipe.rewards)
+    modules, judged = owned(objective, model, recipe.seed), judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
         model=model,
@@ -85,7 +84,8 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
         describe=describer(layout, settled.config),
         facts=facts(source, tokenizer, chat, judged),
-        begin=None if tokenizer is None else beginning(tokenizer, chat),
+        keepers=() if tokenizer is None else (TokenizerKeeper(tokenizer, chat),),
+        observers=observers,
         epochs=examples.epochs,
         notes=(*notes, *left_out, *source.remarks(), *examples.notes),
         modules=modules,
@@ -111,14 +111,18 @@ def padded(settled: Settled, family: str | None, tokenizer: Tokenizer | None) ->
     return replace(settled, config=config), tokenizer
 
 
-def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path], None]:
-    """Return what writes into a run's folder what its checkpoints are used with: tokenizer and chat templates."""
+@dataclass(frozen=True)
+class TokenizerKeeper(Observer):
+    """Writes into a run's folder what its checkpoints are used with: tokenizer and chat templates."""
 
-    def begin(folder: Path) -> None:
-        tokenizer.save(folder)
-        write_templates(folder, chat)
+    tokenizer: Tokenizer
+    chat: Mapping[str, str]
 
-    return begin
+    def observe(self, event: Event) -> None:
+        """Write them where the run begins."""
+        if isinstance(event, RunBegan):
+            self.tokenizer.save(event.folder)
+            write_templates(event.folder, self.chat)
 
 
 def judge(rewards: Sequence[RewardSettings]) -> Judge:

@@ -1,7 +1,7 @@
 """A recipe executed: the folder held, the parts assembled, the loop run, the final model written."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from orrery.objectives.causal import CausalLanguageModel
 from orrery.recipes.config import Recipe
 from orrery.recipes.read import words_of
 from orrery.reports.measures import measures_page
+from orrery.reports.observers import Event, Observer, StepLearned
 from orrery.runs.assemble import assemble
 from orrery.runs.building import Assembled
 from orrery.runs.conclusion import conclusion, epochs
@@ -23,7 +24,7 @@ from orrery.text.chat.folder import FILE as TEMPLATE
 from orrery.training.denormals import denormals_as_zero
 from orrery.training.distributed import find_ranks
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
-from orrery.training.loop import Outcome, Parts, Trainer
+from orrery.training.loop import Outcome, Parts, train
 from orrery.training.operations import matmul_parameters, matmul_rate, training_operations_per_token
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
@@ -48,7 +49,7 @@ def execute(
     if ranks.rank:
         ranks.any(False)  # the first rank has opened the folder
         place = folder / NEW if overwrite else folder
-        return Trainer(make_parts(recipe), recipe, RunFolder(place), ranks).run()
+        return train(make_parts(recipe), recipe, RunFolder(place), ranks)
     with open_run_folder(folder, resume=resume, overwrite=overwrite, inputs=[*words_of(recipe), *inputs]) as opened:
         try:
             ranks.any(False)
@@ -56,7 +57,7 @@ def execute(
             if opened.replaces is not None:
                 reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
             parts = make_parts(recipe)
-            outcome = Trainer(parts, recipe, opened, ranks, reporter).run()
+            outcome = train(parts, recipe, opened, ranks, reporter)
             if outcome.signal:
                 again = f"orrery train {folder}" if recipe.task is None else "the same command with"
                 reporter.line(f"{again} --resume continues")
@@ -95,18 +96,22 @@ def make_parts(recipe: Recipe) -> Parts:
         measure_speed=speed(recipe, assembled),
         finish=writer(recipe, assembled),
         sample=sample_writer(recipe, assembled),
-        show=drawn(recipe) if recipe.objective_class.reports else None,
+        keepers=(*assembled.parts.keepers, *([MeasuresPage(recipe)] if recipe.objective_class.reports else [])),
     )
 
 
-def drawn(recipe: Recipe) -> Callable[[RunFolder], None]:
-    """Return what draws the measures of a run into its folder; the page is whole at any time."""
+@dataclass(frozen=True)
+class MeasuresPage(Observer):
+    """Draws the measures of a run into its folder, with each line of metrics; the page is whole at any time."""
 
-    def draw(folder: RunFolder) -> None:
-        with machine_errors(folder.path):
-            write_text(folder.path / PROGRESS, measures_page(recipe.name, folder.records(), recipe.training.steps))
+    recipe: Recipe
 
-    return draw
+    def observe(self, event: Event) -> None:
+        """Draw the page again."""
+        if isinstance(event, StepLearned) and event.record is not None:
+            records = RunFolder(event.folder).records()
+            with machine_errors(event.folder):
+                write_text(event.folder / PROGRESS, measures_page(self.recipe.name, records, event.steps))
 
 
 def speed(recipe: Recipe, assembled: Assembled) -> Callable[[Precision], Speed] | None:

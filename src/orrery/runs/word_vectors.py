@@ -14,8 +14,10 @@ from orrery.errors import RunError
 from orrery.models.word2vec.draws import cbow, skip_gram
 from orrery.models.word2vec.files import VECTORS, write_binary
 from orrery.models.word2vec.objectives import FullSoftmax, HierarchicalSoftmax, NegativeSampling, Objective
+from orrery.models.word2vec.parts import Progress, Settings, Trained
+from orrery.models.word2vec.runners import hogwild, in_order
 from orrery.models.word2vec.sentences import CutText, Sentences, with_phrases
-from orrery.models.word2vec.train import Progress, Settings, Trained, compile_ahead, hogwild, in_order, train
+from orrery.models.word2vec.train import compile_ahead, train
 from orrery.models.word2vec.vocabulary import StoredCorpus, Vocabulary
 from orrery.recipes.read import as_yaml
 from orrery.recipes.word_vectors import HierarchicalSettings, NegativeSettings, WordObjective, WordVectorRecipe

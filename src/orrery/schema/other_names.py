@@ -40,6 +40,7 @@ evaluation.patience: early_stopping early_stopping_patience patience
 training.final: load_best_model_at_end save_best keep_best
 checkpoints.every: save_steps save_every save_interval save_freq checkpoint_every checkpointing_steps
 checkpoints.keep: save_total_limit keep_last max_checkpoints num_checkpoints
+logging.observers: report_to log_with loggers
 logging.every: logging_steps log_every log_interval log_freq log_steps
 output out: output_dir out_dir output_path save_dir save_path save_to outfile output_file default_root_dir o
 resume: resume_from resume_from_checkpoint continue auto_resume resume_training init_from

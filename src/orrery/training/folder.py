@@ -20,6 +20,7 @@ from orrery.checkpoints.lock import folder_lock
 from orrery.checkpoints.names import is_ours
 from orrery.checkpoints.outputs import is_path
 from orrery.errors import ModelFileError, UsageError
+from orrery.reports.observers import OBSERVED
 
 METRICS, SAMPLES, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS = (
     "metrics.jsonl",
@@ -36,7 +37,7 @@ LEFTOVER = re.compile(
     r"(|report\.(json|html)|progress\.html|metrics\.jsonl|samples\.jsonl|config\.yaml|run\.json|final)\.tmp-\d+"
 )
 """What a killed process leaves of the files of a run."""
-OURS = (METRICS, SAMPLES, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS, *TOKENIZER)
+OURS = (METRICS, SAMPLES, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS, OBSERVED, *TOKENIZER)
 
 
 class RunFolder:
@@ -112,10 +113,10 @@ class RunFolder:
                 raise _spoilt(path, f"line {number} is no object with a step")
         return found
 
-    def rewind(self, step: int, pending: bool) -> None:
-        """Drop the records after ``step``, and that of ``step`` itself if pending: they will come again."""
+    def rewind(self, first: int) -> None:
+        """Drop the records of the step ``first`` and of later ones: they will come again."""
         for name in (METRICS, SAMPLES):
-            kept = [record for record in self._lines(name) if record["step"] < step + (not pending)]
+            kept = [record for record in self._lines(name) if record["step"] < first]
             if (self.path / name).exists():
                 write_text(self.path / name, "".join(json.dumps(record) + "\n" for record in kept))
 

@@ -21,6 +21,7 @@ from orrery.models.inputs import Inputs
 from orrery.objectives import Objective, _contracts
 from orrery.recipes.config import Recipe
 from orrery.recipes.read import as_yaml, config_hash, plain, refuse_changes
+from orrery.reports.observers import CheckpointSaved, Evaluated, Event, Observer, RunBegan, RunEnded, Said, StepLearned
 from orrery.settings import bound_kernel_caches
 from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Ranks
@@ -28,6 +29,7 @@ from orrery.training.ending import improved, is_over, take_best, told, write_fin
 from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import RunFolder
 from orrery.training.memory import STATES, memory_errors, peak_gigabytes, refuse_too_large, weight_bytes
+from orrery.training.observing import Kept, Observers, Shown
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
 from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision
 from orrery.training.progress import Reporter, Silent
@@ -57,13 +59,14 @@ class Parts:
 
     ``facts`` are fingerprints of what a resumed run must find again: the corpus, the tokenizer.
 
-    ``describe(model)`` returns what spec.json says of the model; ``begin(folder)`` writes what a checkpoint needs
-    beside it (the tokenizer) into the run's folder; ``finish(model, folder)`` writes the final model into a new folder;
-    ``sample(model)`` returns a text to show at each evaluation and must not draw from global generators;
+    ``keepers`` are told of the run and write what belongs to it, as the tokenizer beside its checkpoints, so that an
+    error of theirs ends it; ``observers`` are told too, and theirs do not.
+
+    ``describe(model)`` returns what spec.json says of the model; ``finish(model, folder)`` writes the final model into
+    a new folder; ``sample(model)`` returns a text to show at each evaluation and must not draw from global generators;
     ``epochs(step)`` says of each corpus of a mixture how often it was gone through by then; ``notes`` are said at the
     beginning; ``modules`` are what the objective owns, by name; ``inputs`` what the model reads of a batch, which is
-    then checked; ``show(folder)`` draws the run in its folder with each line of metrics;
-    ``writer(model, precision, micro_batch, ranks)`` has the model answer, for a source that asks.
+    then checked; ``writer(model, precision, micro_batch, ranks)`` has the model answer, for a source that asks.
     """
 
     model: nn.Module
@@ -72,7 +75,6 @@ class Parts:
     validation: Validation | None = None
     describe: Callable[[Any], dict[str, Any]] | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
-    begin: Callable[[Path], None] | None = None
     finish: Callable[[nn.Module, Path], None] | None = None
     sample: Callable[[nn.Module], str] | None = None
     measure_speed: Callable[[Precision], Speed] | None = None
@@ -80,17 +82,29 @@ class Parts:
     notes: Sequence[str] = ()
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=dict)
-    show: Callable[[RunFolder], None] | None = None
     writer: Callable[[Any, Precision, int | None, Ranks], Writer] | None = None
+    keepers: Sequence[Observer] = ()
+    observers: Sequence[Observer] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its steps, the best value of the metric that decides, and the signal that stopped it."""
+    """How a run ended: its steps, the best value of the metric that decides, the signal that stopped it.
+
+    ``arithmetic`` is what it computed in, in words.
+    """
 
     step: int
     best: float | None
     signal: int | None
+    arithmetic: str = ""
+
+
+def train(
+    parts: Parts, recipe: Recipe, folder: RunFolder, ranks: Ranks | None = None, reporter: Reporter | None = None
+) -> Outcome:
+    """Run a training, from the newest checkpoint in its folder if there is one: what everybody trains by."""
+    return Trainer(parts, recipe, folder, ranks, reporter).run()
 
 
 class Trainer:
@@ -108,7 +122,8 @@ class Trainer:
         self.parts, self.recipe, self.folder = parts, recipe, folder
         self.settings = recipe.training
         self.ranks: Ranks = ranks or Alone()
-        self.reporter: Reporter = reporter or Silent()
+        own = (Kept(folder), *parts.keepers, Shown(reporter or Silent()))
+        self.observers = Observers(own, parts.observers)
         self.store = CheckpointStore(folder.checkpoints, recipe.checkpoints.keep)
         self.schedule = build_schedule(self.settings.schedule, self.settings.steps)
         self.progress = Progress()
@@ -119,21 +134,13 @@ class Trainer:
         """Train up to ``training.steps``, from the newest checkpoint if any, and return how it ended."""
         with self.signals, memory_errors(self.parts.model, self.settings.optimizer.kind):
             self._start()
-            if self.ranks.any(self.signals.received is not None) and not self._over():
-                self._say("stopped before the first step: nothing new to save")
-                return Outcome(self.progress.step, self.progress.best, self.signals.received)
-            while self.progress.pending or not self._over():
-                if not self.progress.pending:
-                    self._update()
-                improved = self._report()
-                stopping = self.ranks.any(self.signals.received is not None)
-                if stopping or improved or self._over() or self._due(self.recipe.checkpoints.every):
-                    self._save(improved)
-                if (stopping and not self._over()) or self.progress.pending:
-                    self._say(f"stopped and saved after step {self.progress.step:,}")
-                    return Outcome(self.progress.step, self.progress.best, self.signals.received)
-            self._finish()
-        return Outcome(self.progress.step, self.progress.best, None)
+            try:
+                signal = self._learn()
+            except Exception as error:
+                self._ended(error=str(error))
+                raise
+            self._ended(signal=signal)
+        return Outcome(self.progress.step, self.progress.best, signal, self.precision.described)
 
     def _start(self) -> None:
         """Restore the newest checkpoint or begin at step 0, and refuse early what would fail late."""
@@ -165,6 +172,9 @@ class Trainer:
         if self.ranks.rank == 0:
             self._open_folder()
         self.speed = self.parts.measure_speed(self.precision) if self.parts.measure_speed else None
+        step = self.progress.step
+        first = step if self.progress.pending else step + 1
+        self._tell(RunBegan(self.folder.path, self.recipe.name, step, first, plain(self.recipe)))
         self.clock = time.perf_counter()
 
     def _begin_sources(self) -> None:
@@ -190,10 +200,7 @@ class Trainer:
         self._say(f"resumed at step {saved.step:,}")
 
     def _open_folder(self) -> None:
-        """Describe the run in its folder, rewind the metrics, and check the free space."""
-        self.folder.rewind(self.progress.step, self.progress.pending)
-        if self.parts.begin is not None:
-            self.parts.begin(self.folder.path)
+        """Describe the run in its folder, and check the free space."""
         facts = {
             "seed": self.recipe.seed,
             "config_hash": config_hash(self.recipe),
@@ -207,12 +214,27 @@ class Trainer:
             raise disk.no_room(self.folder.checkpoints, needed, FEWER)
         if free < needed * (self.recipe.checkpoints.keep + 2):
             self._say(f"warning: {free:,} bytes free, a checkpoint needs {needed:,} and several are kept")
-        self._say(
-            f"{self.precision.dtype} ({self.precision.path}) on {self.precision.device}, "
-            f"{self.precision.threads} threads, seed {self.recipe.seed}"
-        )
+        self._say(f"{self.precision.described}, seed {self.recipe.seed}")
         for note in self.parts.notes:
             self._say(note)
+
+    def _learn(self) -> int | None:
+        """Take the steps that are left, and write the final model; return the signal that stopped it, if one did."""
+        if self.ranks.any(self.signals.received is not None) and not self._over():
+            self._say("stopped before the first step: nothing new to save")
+            return self.signals.received
+        while self.progress.pending or not self._over():
+            if not self.progress.pending:
+                self._update()
+            improved = self._report()
+            stopping = self.ranks.any(self.signals.received is not None)
+            if stopping or improved or self._over() or self._due(self.recipe.checkpoints.every):
+                self._save(improved)
+            if (stopping and not self._over()) or self.progress.pending:
+                self._say(f"stopped and saved after step {self.progress.step:,}")
+                return self.signals.received
+        self._finish()
+        return None
 
     def _update(self) -> None:
         """Do one step: the gradient of the global batch, clipped, and the optimizer."""
@@ -257,17 +279,13 @@ class Trainer:
             raise RunError(message, f"{AGAIN}; or with training.on_nonfinite skip")
         self._say(f"skipped {message} ({self.progress.skipped} of at most {self.settings.skip_limit})")
 
-    def _due(self, every: int) -> bool:
-        """Say whether something done every so many steps, and at the last one, is due now."""
-        return self.progress.step % every == 0 or self.progress.step == self.settings.steps
-
     def _report(self) -> bool:
         """Evaluate and write a line of metrics where due; say whether this is the best model so far."""
         evaluating = self.parts.validation is not None and self._due(self.recipe.evaluation.every)
         first = self.progress.step == 1  # whether it learns at all is asked before the tenth step is done
         if not (evaluating or first or self._due(self.recipe.logging.every)):
             self.progress.pending = False
-            self._show(None)
+            self._learned(None)
             return False
         self.progress.pending = True
         found = self._evaluate() if evaluating else {}
@@ -278,12 +296,8 @@ class Trainer:
         record |= {"train/loss": sum(window) / len(window)} if window else {}
         record |= {f"train/{name}": sum(means) / len(means) for name, means in self.progress.measured.items()}
         record |= self._measures() | found
-        if self.ranks.rank == 0:
-            self.folder.record({key: value if _finite(value) else None for key, value in record.items()})
-            if self.parts.show is not None:
-                self.parts.show(self.folder)
+        self._learned(record)
         self.progress.pending, self.progress.window, self.progress.measured = False, [], {}
-        self._show(record)
         return self.parts.validation is not None and improved(self.progress, found, self.parts.validation)
 
     def _evaluate(self) -> dict[str, float] | None:
@@ -292,10 +306,11 @@ class Trainer:
         stopped = lambda: self.signals.received is not None  # noqa: E731
         started = time.perf_counter()
         found = evaluate(self.model, self.parts.validation, self.precision, self.ranks, stopped)
-        if found is not None and self.parts.sample is not None and self.ranks.rank == 0:
-            text = self.parts.sample(self.model)
-            self._say(text)
-            self.folder.keep_sample(self.progress.step, text)
+        if found is not None and self.ranks.rank == 0:
+            text = None if self.parts.sample is None else self.parts.sample(self.model)
+            if text is not None:
+                self._say(text)
+            self._tell(Evaluated(self.folder.path, self.progress.step, found, text))
         self.clock += time.perf_counter() - started
         return found
 
@@ -327,6 +342,8 @@ class Trainer:
             self.store.save(self._checkpoint(), best)
             self.folder.take_over()
             self.store.folder = self.folder.checkpoints
+            step = self.progress.step
+            self._tell(CheckpointSaved(self.folder.path, step, self.store.path(step), best))
 
     def _checkpoint(self) -> Checkpoint:
         """Return all that continues the run from here."""
@@ -359,17 +376,22 @@ class Trainer:
         if self.parts.finish is not None:
             write_final(self.parts.finish, self.model, self.folder.final)
 
+    def _due(self, every: int) -> bool:
+        """Say whether something done every so many steps, and at the last one, is due now."""
+        return self.progress.step % every == 0 or self.progress.step == self.settings.steps
+
     def _over(self) -> bool:
         return is_over(self.progress, self.recipe)
 
-    def _show(self, record: dict[str, Any] | None) -> None:
-        self.reporter.progress(self.progress.step, self.settings.steps, record)
+    def _learned(self, record: dict[str, Any] | None) -> None:
+        self._tell(StepLearned(self.folder.path, self.progress.step, self.settings.steps, record))
 
     def _say(self, text: str) -> None:
+        self._tell(Said(self.folder.path, text))
+
+    def _ended(self, **how: Any) -> None:
+        self._tell(RunEnded(self.folder.path, self.progress.step, self.progress.best, **how))
+
+    def _tell(self, event: Event) -> None:
         if self.ranks.rank == 0:
-            self.reporter.line(text)
-            self.folder.log(text)
-
-
-def _finite(value: Any) -> bool:
-    return not isinstance(value, float) or abs(value) < float("inf")
+            self.observers.tell(event)

@@ -30,6 +30,11 @@ class Precision:
     device: str
     threads: int
 
+    @property
+    def described(self) -> str:
+        """The choice in words."""
+        return f"{self.dtype} ({self.path}) on {self.device}, {self.threads} threads"
+
     def context(self) -> AbstractContextManager[Any]:
         """Return the context in which a forward pass of this precision runs."""
         if self.path == "autocast":

@@ -42,6 +42,7 @@ TRAINING = {
     "--fp16": "training.precision", "--max-seq-length": "batches.length", "--block_size": "batches.length",
     "--eval-steps": "evaluation.every", "--save-steps": "checkpoints.every", "--save-total-limit": "checkpoints.keep",
     "--logging-steps": "logging.every", "--metric-for-best-model": "evaluation.best",
+    "--report-to": "logging.observers",
     "--load-best-model-at-end": "training.final", "--early-stopping-patience": "evaluation.patience",
     "--model-name-or-path": "model.from", "--dataset-name": "data.train", "--validation-file": "data.val",
     "--label-smoothing-factor": "objective.label_smoothing", "--lora-r": "model.adapter.rank",

@@ -25,8 +25,9 @@ def test_another_process_waits_for_the_first_and_then_trains_in_its_folder(
         did.append(("waits", flag))
         return flag
 
-    def trains(parts: object, recipe: object, folder: RunFolder, ranks: object) -> SimpleNamespace:
-        return SimpleNamespace(run=lambda: did.append(folder.path) or outcome)
+    def trains(parts: object, recipe: object, folder: RunFolder, ranks: object) -> Outcome:
+        did.append(folder.path)
+        return outcome
 
     def makes(recipe: object) -> str:
         did.append("makes")
@@ -34,7 +35,7 @@ def test_another_process_waits_for_the_first_and_then_trains_in_its_folder(
 
     monkeypatch.setattr(executing, "find_ranks", lambda device: SimpleNamespace(rank=1, world=2, any=waits))
     monkeypatch.setattr(executing, "make_parts", makes)
-    monkeypatch.setattr(executing, "Trainer", trains)
+    monkeypatch.setattr(executing, "train", trains)
     assert outcome is executing.execute(toy_recipe(), tmp_path / "run", Silent(), resume=False, overwrite=overwrite)
     assert did == [("waits", False), "makes", tmp_path / place]
     assert not (tmp_path / "run").exists()  # the first process makes it

@@ -13,6 +13,7 @@ from orrery.metrics import METRICS
 from orrery.models.heads import HEADS
 from orrery.objectives import OBJECTIVES
 from orrery.recipes import config, word_vectors  # noqa: F401 - their sections are read
+from orrery.reports.observers import OBSERVERS
 from orrery.rewards import REWARDS
 from orrery.schema.section import Section
 from orrery.studies.ladder import settings  # noqa: F401 - its section is read
@@ -23,7 +24,7 @@ TABLE = Path(__file__).parents[2] / "data" / "recipe_defaults.json"
 
 def sections(base=Section):
     """Yield every section that the package defines."""
-    for registry in (OBJECTIVES, SOURCES, METRICS, HEADS, REWARDS):
+    for registry in (OBJECTIVES, SOURCES, METRICS, HEADS, REWARDS, OBSERVERS):
         for name in registry.names():
             registry.find(name)
     for section in base.__subclasses__():

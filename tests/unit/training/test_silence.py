@@ -123,7 +123,7 @@ def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_metrics_that_are_none(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 1}\n' + content + b"\n")
     with pytest.raises(ModelFileError, match="holds no metrics of a run"):
-        RunFolder(tmp_path).rewind(1, pending=False)
+        RunFolder(tmp_path).rewind(2)
 
 
 def test_metrics_that_are_a_folder(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """``orrery bench``: this machine's limits, and how near to them a model writes."""
 
-import json as json_format
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -126,9 +125,11 @@ def _output(path: Path | None, overwrite: bool) -> Any:
 
 
 def _write(target: Any, content: dict[str, Any]) -> None:
+    from orrery.studies.kept import as_json
+
     if target is not None:
         with target.aside() as fresh:
-            fresh.write_text(json_format.dumps(content, indent=1) + "\n", encoding="utf-8")
+            fresh.write_text(as_json(content), encoding="utf-8")
 
 
 def _take_threads(threads: int | None) -> None:

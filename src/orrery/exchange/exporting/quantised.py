@@ -1,7 +1,7 @@
 """A model with its matrices in whole numbers, as a folder: written aside, read back, compared, then given its name."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from torch import nn
 
 from orrery.checkpoints.gguf_blocks import BY_NAME
 from orrery.checkpoints.outputs import OutputFolder
+from orrery.errors import UsageError
 from orrery.exchange.exporting.average import WRITTEN
 from orrery.exchange.exporting.export import compare_bytes
 from orrery.exchange.reading.read import Stored, read
@@ -20,6 +21,8 @@ from orrery.tuning import apply_calibrated
 from orrery.tuning.blocks import StoredBlocks, can_stay, store_table
 from orrery.tuning.quantise import Quantise
 
+EIGHT_BIT_GROUP = 256
+"""Inputs that share a scale where eight bits are asked for and no group: benchmarks/quantisation.json has the cost."""
 _HEAD = "head."
 
 
@@ -52,6 +55,7 @@ def quantise(
     bits: int = 8,
     *,
     group: int | None = None,
+    eight: Sequence[str] = (),
     head: int | None = 8,
     calibrate: Callable[[Stored], Any] | None = None,
     say: Callable[[str], None] = lambda line: None,
@@ -65,7 +69,8 @@ def quantise(
         model: a run, a checkpoint, or a Hugging Face folder.
         out: the new folder.
         bits: 8 or 4 for the matrices inside blocks.
-        group: inputs that share a scale, see `Quantise`.
+        group: inputs that share a scale, at most; by default 256 with eight bits, 32 with four.
+        eight: patterns of the matrices that keep eight bits where ``bits`` is 4.
         head: bits for the head, or none, and it stays as it is. A head that is the embedding table, and with it the
             table, is stored in Q8_0, whatever the bits, where its width is a multiple of 32.
         calibrate: lets the model read a text, for which the four-bit numbers of the blocks are chosen (GPTQ).
@@ -77,18 +82,24 @@ def quantise(
         ModelFileError: the model is damaged.
         RunError: what was written is not what was read back.
     """
-    blocks = Quantise(bits=bits, group=group)
+    if eight and bits != 4:
+        raise UsageError(f"every matrix has {bits} bits already", "take bits=4, or leave out what keeps eight")
+    finer = (Quantise(bits=8, group=EIGHT_BIT_GROUP, targets=tuple(eight)),) if eight else ()
+    group = EIGHT_BIT_GROUP if bits == 8 and group is None else group
+    blocks = Quantise(bits=bits, group=group, leave=(*Quantise.leave, *eight))
     target = OutputFolder(out, WRITTEN, inputs=[model], overwrite=overwrite)
     start = time.perf_counter()
     stored = read(model)
     reading = time.perf_counter() - start
     before = _bytes(stored.model)
+    for transform in finer:
+        transform.apply(stored.model)
     if calibrate is None:
         blocks.apply(stored.model)
     else:
         read_text = calibrate
         apply_calibrated(blocks, stored.model, lambda: read_text(stored), say)
-    behind, notes = _head(stored.model, head, group if head == bits else None) if head else ((), ())
+    behind, notes = _head(stored.model, head, group if head == bits else _group_of_a_head(head)) if head else ((), ())
     weights = weights_of(stored.model)
     with target.aside(_bytes(stored.model)) as fresh:
         save(stored, fresh, layout="own")
@@ -96,8 +107,12 @@ def quantise(
         again = read(fresh).model
         rereading = time.perf_counter() - start
         compare_bytes(weights, weights_of(again))
-    done = (blocks, *behind)
+    done = (*finer, blocks, *behind)
     return QuantisedFolder(Path(out), done, before, _bytes(stored.model), reading, rereading, notes)
+
+
+def _group_of_a_head(bits: int) -> int | None:
+    return EIGHT_BIT_GROUP if bits == 8 else None
 
 
 def _head(model: Model, bits: int, group: int | None) -> tuple[tuple[Quantise | StoredBlocks, ...], tuple[str, ...]]:

@@ -1,159 +1,28 @@
 """Train word vectors: chunks of text, each drawn from its own random stream, stepped in order or as they come."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError
 from orrery.kernels.compiled import HAVE_NUMBA, release_compiler
-from orrery.models.word2vec.draws import Contexts, Ends, Ids, Targets, stream_key, subsample
+from orrery.models.word2vec.draws import stream_key, subsample
 from orrery.models.word2vec.objectives import Objective
-from orrery.models.word2vec.vectors import Vectors
+from orrery.models.word2vec.parts import Architecture, Chunk, Draw, Progress, Runner, Settings, Step, Trained, Work
+from orrery.models.word2vec.runners import counted, in_order
 from orrery.models.word2vec.vocabulary import Corpus, Text, Vocabulary
 from orrery.settings import install
 
 logger = logging.getLogger(__name__)
-
-Architecture = Callable[[Ids, Ends, int, np.uint64], Contexts]
-"""`skip_gram` or `cbow`."""
 
 LINE = 16
 """Numbers in a cache line of 64 bytes: rows are padded to whole lines with zeros, which stay zero."""
 
 MEASURED = 200_000
 """The most words on which the loss of an epoch is measured."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The numbers of a training; those of the C program where it has them.
-
-    The rate is that of skip-gram; CBOW wants about three times as much (0.075): its gradient carries the 1/n of the
-    mean, which the C program and gensim leave out (Irsoy et al. 2021). Recipes choose by the kind of model.
-    """
-
-    width: int = 100
-    window: int = 5
-    epochs: int = 5
-    rate: float = 0.025
-    final_rate: float = 0.0001
-    sample: float = 1e-3
-    chunk: int = 4_000
-    workers: int = 1
-    seed: int = 1337
-
-    def __post_init__(self) -> None:
-        """Raise `UsageError` for a number that cannot be."""
-        for name in ("width", "window", "epochs", "chunk", "workers"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}", f"{name} is at least 1")
-        if not 0 <= self.final_rate <= self.rate or self.sample < 0:
-            raise UsageError(
-                f"rates {self.rate} to {self.final_rate}, sample {self.sample}",
-                "the rate falls from `rate` to `final_rate`, none of them is negative",
-            )
-
-
-class Chunk(NamedTuple):
-    """One piece of an epoch before anything is drawn: its text, its random stream, its learning rate."""
-
-    corpus: Corpus
-    numbers: tuple[int, int, int]
-    rate: float
-
-
-class Work(NamedTuple):
-    """One piece of an epoch, drawn: only arithmetic is left."""
-
-    contexts: Contexts
-    targets: Targets
-    rate: float
-
-
-class Progress(NamedTuple):
-    """Where the training is: words of all epochs so far, of how many, and the epoch's mean loss until now.
-
-    ``measured`` is there once, when an epoch has ended; see `Trained`.
-    """
-
-    epoch: int
-    words: int
-    of: int
-    loss: float
-    measured: float | None = None
-
-
-Draw = Callable[[Chunk], Work]
-Step = Callable[[Work], float]
-Stepped = tuple[int, float]
-"""How many examples a chunk had and the sum of their losses; the chunk itself is gone, it has megabytes."""
-Runner = Callable[[Iterator[Chunk], Draw, Step, int], Iterator[Stepped]]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Both tables of a training, and the mean loss of an example in and after each epoch, in float64.
-
-    ``losses`` are of the steps: each example's before its own step, but just after those of its neighbours, which
-    share its words. That lowers them, the more so the larger the rate: as the rate falls they may rise while the
-    model gets better. ``measured`` stand still: at rate 0, after the epoch, on the same part of the text each time.
-    """
-
-    vocabulary: Vocabulary
-    vectors: NDArray[np.float32]
-    weights: NDArray[np.float32]
-    losses: tuple[float, ...]
-    measured: tuple[float, ...]
-
-    def keep(self) -> Vectors:
-        """Throw the classifier away and keep the embeddings."""
-        return Vectors(self.vocabulary.words, self.vectors)
-
-
-def in_order(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[Stepped]:
-    """Step the chunks one after another; the other workers draw ahead.
-
-    The bytes are those of one worker, for any number of them: a draw depends on its chunk alone, and the
-    steps, which are the serial algorithm of the papers, follow the order of the text.
-    """
-    if workers == 1:
-        for chunk in chunks:
-            yield _counted(draw(chunk), step)
-        return
-    waiting: deque[Future[Work]] = deque()
-    with ThreadPoolExecutor(workers - 1) as pool:
-        for chunk in chunks:
-            waiting.append(pool.submit(draw, chunk))
-            if len(waiting) > workers:
-                yield _counted(waiting.popleft().result(), step)
-        while waiting:
-            yield _counted(waiting.popleft().result(), step)
-
-
-def hogwild(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[Stepped]:
-    """Let every worker draw and step its own chunks on the shared tables, without locks (Niu et al. 2011).
-
-    The fastest way; two runs differ, because updates that meet in one row may lose one another.
-    """
-    waiting: deque[Future[Stepped]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        for chunk in chunks:
-            waiting.append(pool.submit(lambda chunk: _counted(draw(chunk), step), chunk))
-            if len(waiting) > 2 * workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def _counted(work: Work, step: Step) -> Stepped:
-    return len(work.contexts.words), step(work)
 
 
 def compile_ahead(architecture: Architecture, objective: Callable[[Vocabulary], Objective]) -> None:
@@ -226,7 +95,7 @@ def _measure(corpus: Text, settings: Settings, draw: Draw, step: Step) -> float:
     every = max(10, corpus.words // MEASURED)
     total, examples = 0.0, 0
     for chunk in islice(_chunks(corpus, settings.epochs, settings), 0, None, every):
-        count, loss = _counted(draw(chunk._replace(rate=0.0)), step)
+        count, loss = counted(draw(chunk._replace(rate=0.0)), step)
         total, examples = total + loss, examples + count
     return total / max(examples, 1)
 

@@ -24,14 +24,13 @@ from orrery.studies.bench.machine import Machine, Reading
 from orrery.studies.bench.rounds import Case, Series, agreement, measure
 from orrery.studies.bench.shapes import make_model
 from orrery.studies.bench.subjects import FILE, Orrery, Subject, open_peer
+from orrery.studies.kept import Say
 from orrery.tuning import BlockEmbedding, TransformedLinear
 
 KINDS = {torch.float32: "f32", torch.bfloat16: "bf16"}
 TABLES, MATRICES = (nn.Embedding, BlockEmbedding), (nn.Linear, TransformedLinear)
 CHECKED = 16
 """Tokens that are compared in float32."""
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

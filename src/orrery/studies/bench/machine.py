@@ -2,7 +2,7 @@
 
 import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from orrery.kernels.processor import this_processor
+from orrery.studies.kept import Say
 
 PROBE = 2**28
 """Numbers of the array whose sum measures the memory: a gibibyte in float32, beyond every cache."""
@@ -67,7 +68,7 @@ class Machine:
         return found
 
 
-def measure_machine(say: Callable[[str], None] = lambda line: None) -> Machine:
+def measure_machine(say: Say = lambda line: None) -> Machine:
     """Measure the limits in about ten seconds."""
     load = os.getloadavg()[0]
     processor = this_processor()

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from orrery.reports.figures import bar_chart
-from orrery.reports.page import document, figure, rows_table, section, visible
+from orrery.reports.page import document, figure, head, rows_table, section, visible
 from orrery.studies.bench.generating import Measured
 from orrery.studies.bench.rounds import Series
 
@@ -45,7 +45,7 @@ def notes(found: Measured) -> list[str]:
 def page(found: Measured) -> str:
     """Return one HTML file with the tables and a figure for each case."""
     figures = [figure(chart(several), several[0].case.name) for several in found.series]
-    lead = f'<header>\n<h1>Speed of {visible(found.model)}</h1>\n<p class="lead">{visible(UNITS)}</p>\n</header>'
+    lead = head(f"Speed of {found.model}", UNITS)
     listed = "\n".join(f"<p>{visible(note)}</p>" for note in notes(found))
     body = (lead, section("Rates", "\n".join(figures)), section("Numbers", rows_table(COLUMNS, rows(found)) + listed))
     return document(f"Orrery: speed of {found.model}", "\n".join(body))

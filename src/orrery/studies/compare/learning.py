@@ -2,39 +2,28 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from orrery.evaluation.floors import joined as joined_ids
-from orrery.evaluation.floors import model_bits_per_byte
 from orrery.models.ngram import TokenNgram
 from orrery.recipes.config import Recipe
-from orrery.recipes.read import check_recipe, load_recipe, plain, set_dotted
-from orrery.runs.assemble import assemble
-from orrery.runs.building import Assembled
-from orrery.runs.final import writer
+from orrery.recipes.read import check_recipe, plain, set_dotted
 from orrery.studies.compare.budgets import Budget
 from orrery.studies.compare.findings import Entry, points
 from orrery.studies.compare.models import COUNTS
-from orrery.studies.compare.plan import Job, changed
+from orrery.studies.compare.plan import Job
 from orrery.studies.compare.texts import Texts
-from orrery.training.folder import CONFIG, RunFolder, open_run_folder
-from orrery.training.loop import Trainer
-from orrery.training.precision import find_device
-from orrery.training.progress import Reporter, Silent
-from orrery.training.signals import pass_on
+from orrery.studies.kept import Say
+from orrery.studies.training import Training, Watch, speed, training_in
 
 ORDERS = range(2, 8)
 TRIAL_STEPS, TRIAL_SECONDS, EVALUATIONS, LINES = 8, 20.0, 15, 60
 WARMUP = 0.05
 """The part of a training that the rate rises in where neither a sweep nor a recipe says so."""
-Say = Callable[[str], None]
-Watch = Callable[[], Reporter]
 
 
 def count(texts: Texts, say: Say) -> Entry:
@@ -66,33 +55,14 @@ def count(texts: Texts, say: Say) -> Entry:
 
 def learn(job: Job, recipe: Recipe, texts: Texts, folder: Path, say: Say, watch: Watch) -> Entry | int:
     """Train and measure one model; return the number of the signal that stopped it, if one did."""
-    with open_run_folder(folder, resume=True) as opened:
-        recipe = settled(recipe, folder)
-        assembly = assemble(recipe, texts.source)
-        parameters = sum(parameter.numel() for parameter in assembly.parts.model.parameters())
+    with training_in(recipe, texts.source, folder) as training:
         assert job.budget is not None
+        settings = training.recipe.training
         say(
-            f"{job.name}: {job.budget.label}, seed {job.seed}: {parameters:,} parameters, {recipe.training.steps:,} "
-            f"steps, rate {recipe.training.optimizer.rate:.3g} ({job.rate_from})"
+            f"{job.name}: {job.budget.label}, seed {job.seed}: {training.parameters:,} parameters, {settings.steps:,} "
+            f"steps, rate {settings.optimizer.rate:.3g} ({job.rate_from})"
         )
-        parts = replace(assembly.parts, finish=writer(recipe, assembly))
-        stopped = train(parts, recipe, opened, watch())
-        return stopped or measure(job, recipe, assembly, texts, opened)
-
-
-def settled(recipe: Recipe, folder: Path) -> Recipe:
-    """Return the recipe of a training that was begun before, whose steps are settled; else the one given."""
-    return load_recipe(folder / CONFIG) if (folder / CONFIG).exists() else recipe
-
-
-def train(parts: Any, recipe: Recipe, opened: RunFolder, reporter: Reporter) -> int | None:
-    """Train to the end; return the number of the signal that stopped it, if one did."""
-    try:
-        trainer = Trainer(parts, recipe, opened, reporter=reporter)
-        trainer.run()
-    finally:
-        reporter.close()
-    return trainer.signals.received
+        return training.run(watch).signal or measure(job, training, texts)
 
 
 def steps_in(budget: Budget, recipe: Recipe, tokens_per_second: float) -> int:
@@ -108,19 +78,9 @@ def measured_speed(recipe: Recipe, texts: Texts, seconds: float) -> float:
 
     It takes about ``seconds``, but at least a few steps.
     """
-    first = speed(recipe, texts, TRIAL_STEPS)
+    first = speed(recipe, texts.source, TRIAL_STEPS)
     steps = int(min(seconds, TRIAL_SECONDS) * first / recipe.batches.positions)
-    return speed(recipe, texts, steps) if steps > TRIAL_STEPS else first
-
-
-def speed(recipe: Recipe, texts: Texts, steps: int) -> float:
-    """Return the tokens per second of a short run of the training loop itself, without the first two steps."""
-    trial = changed(recipe, training__steps=steps, training__schedule={"kind": "constant"}, logging__every=1)
-    assembly = assemble(trial, texts.source)
-    with TemporaryDirectory() as place, open_run_folder(Path(place) / "trial") as opened:
-        pass_on(train(replace(assembly.parts, validation=None), trial, opened, Silent()))
-        steady = [1 / record["tokens_per_second"] for record in opened.records()[2:]]
-    return len(steady) / sum(steady)
+    return speed(recipe, texts.source, steps) if steps > TRIAL_STEPS else first
 
 
 def scheduled(recipe: Recipe, steps: int, rate: float | None = None, warmup: float | None = None) -> Recipe:
@@ -150,25 +110,23 @@ def part(share: float, steps: int) -> int:
     return max(1, round(share * steps)) if share else 0
 
 
-def measure(job: Job, recipe: Recipe, assembly: Assembled, texts: Texts, folder: RunFolder) -> Entry:
+def measure(job: Job, training: Training, texts: Texts) -> Entry:
     """Return what a trained model reached on the whole text held back."""
-    model, curve = assembly.parts.model.eval(), points(folder.records())
-    device = find_device(recipe.training.device)
-    bits = model_bits_per_byte(model, texts.held_back_ids, recipe.batches.length, texts.size, device)
-    parameters = list(model.parameters())
+    recipe, records = training.recipe, training.folder.records()
+    bits = training.bits_per_byte(texts.held_back_ids, texts.size)
     config = ", ".join(f"{key} {value}" for key, value in recipe.model.config.items())
-    tokens, seconds = time_and_tokens(folder.records())
+    tokens, seconds = time_and_tokens(records)
     return Entry(
         name=job.name,
         description=f"{recipe.model.family or 'a spec'}: {config}",
-        parameters=sum(parameter.numel() for parameter in parameters),
-        bytes=sum(parameter.nbytes for parameter in parameters),
+        parameters=training.parameters,
+        bytes=sum(parameter.nbytes for parameter in training.assembled.parts.model.parameters()),
         tokens=tokens,
         seconds=seconds,
         bits_per_byte=bits,
         perplexity=texts.perplexity(bits),
         steps=recipe.training.steps,
-        curve=curve,
+        curve=points(records),
         budget=None if job.budget is None else job.budget.amount,
         seed=job.seed,
         recipe=job.rate_from,

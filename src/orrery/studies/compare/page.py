@@ -1,6 +1,6 @@
 """The page of a comparison: findings in, one HTML file out that needs nothing but a browser."""
 
-from orrery.reports.page import document, figure, rows_table, section, visible
+from orrery.reports.page import document, figure, head, rows_table, section, visible
 from orrery.studies.compare import charts
 from orrery.studies.compare.budgets import Budget
 from orrery.studies.compare.charts import BY_BUDGET, BY_SECONDS, BY_TOKENS, SWEEPS, figures
@@ -34,7 +34,7 @@ def summary(found: Comparison) -> str:
         f"{len(groups)} models learned the same text with the same tokenizer and {given(found)}. The best is "
         f"{best.name} with {best.mean:.3f} bits per byte of the text held back{last}."
     )
-    return f'<header>\n<h1>Orrery</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
+    return head("Orrery", text)
 
 
 def given(found: Comparison) -> str:

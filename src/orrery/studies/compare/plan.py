@@ -7,11 +7,12 @@ from typing import Any
 
 from orrery.errors import UsageError
 from orrery.recipes.config import Recipe
-from orrery.recipes.read import check_recipe, plain, set_dotted
+from orrery.recipes.read import plain
 from orrery.studies.compare.budgets import Budget
 from orrery.studies.compare.findings import BESIDE, HAND_SET, OWN, SWEPT
 from orrery.studies.compare.models import COUNTS, recipe_of, refuse_unknown
 from orrery.studies.compare.sweep import Sweep
+from orrery.studies.training import changed
 
 
 @dataclass(frozen=True)
@@ -145,11 +146,3 @@ def recipes(plan: Plan, vocabulary: int, tokenizer: Path) -> dict[str, Recipe | 
         made = None if name == COUNTS else recipe_of(name, plan.base, vocabulary, plan.parameters)
         found[name] = None if made is None else changed(made, tokenizer={"file": str(tokenizer)})
     return found | {recipe.name: changed(recipe, tokenizer={"file": str(tokenizer)}) for recipe in plan.recipes}
-
-
-def changed(recipe: Recipe, **dotted: Any) -> Recipe:
-    """Return a recipe with some keys changed; a dot in a key is written ``__``."""
-    values = plain(recipe)
-    for key, value in dotted.items():
-        set_dotted(values, key.replace("__", "."), value)
-    return check_recipe(values, recipe.name)

@@ -2,18 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from orrery.recipes.config import Recipe
-from orrery.studies.compare.findings import BESIDE, SWEPT, Comparison, Entry, SweepResult
-from orrery.studies.compare.folder import TOKENIZER, held_folder
-from orrery.studies.compare.learning import Say, Watch, count, learn, measured_speed, scheduled, steps_in
-from orrery.studies.compare.plan import Job, Plan, changed, jobs, recipes
+from orrery.studies.compare.charts import figures
+from orrery.studies.compare.findings import BESIDE, SWEPT, Comparison, Entry, SweepResult, comparison_from
+from orrery.studies.compare.learning import count, learn, measured_speed, scheduled, steps_in
+from orrery.studies.compare.page import page
+from orrery.studies.compare.plan import Job, Plan, jobs, recipes
 from orrery.studies.compare.probes.subject import Subject
 from orrery.studies.compare.probes.table import PROBES
-from orrery.studies.compare.store import RESULT, begin, earlier, leave, note
 from orrery.studies.compare.texts import Texts, read
 from orrery.studies.compare.trials import Trials
+from orrery.studies.kept import TOKENIZER, Kept, Say, held, once
+from orrery.studies.training import Watch, changed
+
+kept = partial(Kept, name="compare", what="comparison")
+GROWING = ("models", "seeds", "budgets", "probes")
+"""What a comparison that is continued may have more or less of."""
 
 
 def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Comparison:
@@ -31,18 +38,32 @@ def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = 
         DataError: nothing is held back, or the text has changed.
     """
     plan.check()
-    with held_folder(folder, resume, RESULT, "comparison"):
-        before = earlier(folder, plan) if resume else None
+    place = kept(folder)
+    with held(folder, lambda: place.refuse_others(resume)):
+        before = place.earlier(comparison_from, plan.settings(), GROWING) if resume else None
         say(f"reading {plan.base.data.described}")
         texts = read(plan.base, folder / TOKENIZER)
         found = Comparison(plan.settings(), texts.facts(plan.base))
-        begin(folder, found, before)
+        begin(place, found, before)
         compared = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)
-        work = Work(plan, folder, texts, found, say, watch)
+        work = Work(plan, place, texts, found, say, watch)
         found.signal = work.train_all(jobs(plan, compared))
         if found.signal is None:
             work.probe_all([name for name, recipe in compared.items() if name in plan.models and recipe is not None])
     return found
+
+
+def begin(place: Kept, found: Comparison, before: Comparison | None) -> None:
+    """Take up what an earlier call found, and note at once what this comparison is of.
+
+    Raises:
+        DataError: that was on another text.
+    """
+    if before is not None:
+        place.refuse_moved(before.corpus, found.corpus)
+        for name in ("entries", "sweeps", "speeds", "probes"):
+            setattr(found, name, getattr(before, name))
+    place.note(found.as_json())
 
 
 @dataclass(frozen=True)
@@ -50,7 +71,7 @@ class Work:
     """A comparison under way: what is done goes into ``found``, and from there to the folder at once."""
 
     plan: Plan
-    folder: Path
+    place: Kept
     texts: Texts
     found: Comparison
     say: Say
@@ -59,20 +80,22 @@ class Work:
     def train_all(self, work: Sequence[Job]) -> int | None:
         """Do every training that is not done; return the number of the signal that stopped it, if one did."""
         for job in work:
-            if self.found.found(*job.key):
-                self.say(f"{job.name}{told(job)}: done before")
-                continue
-            entry = count(self.texts, self.say) if job.recipe is None else self._trained(job, job.recipe)
-            if isinstance(entry, int):
-                return entry
-            self.found.entries.append(entry)
-            leave(self.folder, self.found)
-            said = f"{entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{off_budget(entry, job)}"
-            self.say(f"{job.name}{told(job)}: {said}")
+            done = self.found.found(*job.key)
+            do, keep = partial(self._trained, job, job.recipe), partial(self._keep, job)
+            if stopped := once(f"{job.name}{told(job)}", done, do, keep, self.say):
+                return stopped
         return None
 
-    def _trained(self, job: Job, recipe: Recipe) -> Entry | int:
+    def _keep(self, job: Job, entry: Entry) -> str:
+        """Write down what a training reached, and return it in words."""
+        self.found.entries.append(entry)
+        self._leave()
+        return f"{entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{off_budget(entry, job)}"
+
+    def _trained(self, job: Job, recipe: Recipe | None) -> Entry | int:
         """Settle rate, warm-up and steps of a training, by a sweep first where that is due, and do it."""
+        if recipe is None:
+            return count(self.texts, self.say)
         seeded = changed(recipe, seed=job.seed)
         if job.rate_from == SWEPT and (stopped := self._sweep(changed(recipe, seed=self.plan.seeds[0]))):
             return stopped
@@ -85,7 +108,7 @@ class Work:
             if job.rate_from == BESIDE and swept == ready:  # the sweep has chosen what was set by hand
                 return replace(self._twin(job), recipe=BESIDE)
             ready = swept if job.rate_from == SWEPT else ready
-        return learn(job, ready, self.texts, self.folder / job.place, self.say, self.watch)
+        return learn(job, ready, self.texts, self.place.path / job.place, self.say, self.watch)
 
     def _twin(self, job: Job) -> Entry:
         """Return the training of the same model, budget and seed at the swept rate, which comes first."""
@@ -98,8 +121,8 @@ class Work:
         assert sweep is not None
         result = self.found.sweeps.setdefault(recipe.name, SweepResult())
         budget = max(self.plan.budgets).part(sweep.share)
-        trials = Trials(recipe, sweep, budget, self._speed(recipe), self.texts, self.folder / recipe.name)
-        return trials.run(result, self.say, self.watch, lambda: note(self.folder, self.found))
+        trials = Trials(recipe, sweep, budget, self._speed(recipe), self.texts, self.place.path / recipe.name)
+        return trials.run(result, self.say, self.watch, self._note)
 
     def _speed(self, recipe: Recipe) -> float:
         """Return the tokens a second that budgets of time become steps by, measured once for each model."""
@@ -109,8 +132,14 @@ class Work:
             self.say(f"{recipe.name}: measuring its speed")
             seconds = max(self.plan.budgets).seconds / 20
             self.found.speeds[recipe.name] = measured_speed(recipe, self.texts, seconds)
-            note(self.folder, self.found)
+            self._note()
         return self.found.speeds[recipe.name]
+
+    def _note(self) -> None:
+        self.place.note(self.found.as_json())
+
+    def _leave(self) -> None:
+        self.place.leave(self.found.as_json(), page(self.found), figures(self.found))
 
     def probe_all(self, names: Sequence[str]) -> None:
         """Do every probe of every model that is not done."""
@@ -120,12 +149,14 @@ class Work:
                 if name not in done:
                     self.say(f"{kind}: {name}")
                     done[name] = PROBES[kind].run(self._subject(name))
-                    leave(self.folder, self.found)
+                    self._leave()
 
     def _subject(self, name: str) -> Subject:
         """Return what a probe is told of a model; its run is that of the greatest budget and the first seed."""
         best = Job(name, None, max(self.plan.budgets), self.plan.seeds[0], self.plan.rate_from(name))
-        return Subject(name, self.plan, self.folder / best.place, self.texts.tokenizer.size, self.texts.held_back_ids)
+        return Subject(
+            name, self.plan, self.place.path / best.place, self.texts.tokenizer.size, self.texts.held_back_ids
+        )
 
 
 def told(job: Job) -> str:

@@ -1,21 +1,20 @@
 """The trials of a sweep carried out: short trainings, each judged on training text that none of them learned."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from orrery.checkpoints.disk import machine_errors, remove
 from orrery.errors import RunError
-from orrery.evaluation.floors import model_bits_per_byte
 from orrery.recipes.config import Recipe
-from orrery.runs.assemble import assemble
 from orrery.studies.compare.budgets import Budget
 from orrery.studies.compare.findings import SweepResult, Trial
-from orrery.studies.compare.learning import Say, Watch, scheduled, settled, steps_in, time_and_tokens, train
+from orrery.studies.compare.learning import scheduled, steps_in, time_and_tokens
 from orrery.studies.compare.sweep import Sweep, at_edge
 from orrery.studies.compare.texts import Texts
-from orrery.training.folder import open_run_folder
-from orrery.training.precision import find_device
+from orrery.studies.kept import Say, once
+from orrery.studies.training import Watch, training_in
 
 FOLDER = "sweep"
 """Where the runs of the trials lie, inside their model's folder, until the sweep is done."""
@@ -43,12 +42,9 @@ class Trials:
         while (chosen := self.sweep.next(found.trials, centre)) is not None:
             number = len(found.trials) + 1
             label = f"{name}: trial {number} of {self.sweep.trials}, rate {chosen[0]:.3g}, warm-up {chosen[1]:.0%}"
-            trial = self._one(number, *chosen, watch)
-            if isinstance(trial, int):
-                return trial
-            found.trials.append(trial)
-            keep()
-            say(f"{label}: {judgement(trial)}")
+            do, note = partial(self._one, number, *chosen, say, watch), partial(noted, found, keep)
+            if stopped := once(label, False, do, note, say):
+                return stopped
         if found.best.bits_per_byte is None:
             raise RunError(f"{name}: no trial of its sweep has a loss", "give a lower rate to begin with, or --sweep 0")
         with machine_errors(self.folder):
@@ -59,30 +55,27 @@ class Trials:
             say(f"{name}: rate {found.best.rate:.3g}, warm-up {found.best.warmup:.0%}{edge}")
         return None
 
-    def _one(self, number: int, rate: float, warmup: float, watch: Watch) -> Trial | int:
+    def _one(self, number: int, rate: float, warmup: float, say: Say, watch: Watch) -> Trial | int:
         """Train for the trial's budget and judge; return the number of the signal that stopped it, if one did."""
         steps = steps_in(self.budget, self.recipe, self.speed)
         folder = self.folder / FOLDER / f"trial-{number}"
-        with open_run_folder(folder, resume=True) as opened:
-            recipe = settled(scheduled(self.recipe, steps, rate, warmup), folder)
-            assembly = assemble(recipe, self.texts.trials)
-            reporter = watch()
+        with training_in(scheduled(self.recipe, steps, rate, warmup), self.texts.trials, folder) as training:
+            steps = training.recipe.training.steps
             try:
-                if stopped := train(replace(assembly.parts, validation=None), recipe, opened, reporter):
+                if stopped := training.rehearse(watch).signal:
                     return stopped
             except RunError as error:
-                reporter.line(error.message)
-                return Trial(rate, warmup, recipe.training.steps, 0, 0.0, None)
-            model, texts = assembly.parts.model.eval(), self.texts
-            device = find_device(recipe.training.device)
-            length = recipe.batches.length
-            bits = model_bits_per_byte(model, texts.choosing_ids(), length, texts.choosing_size, device)
-            tokens, seconds = time_and_tokens(opened.records())
-        return Trial(rate, warmup, recipe.training.steps, tokens, seconds, bits if bits < float("inf") else None)
+                say(error.message)
+                return Trial(rate, warmup, steps, 0, 0.0, None)
+            bits = training.bits_per_byte(self.texts.choosing_ids(), self.texts.choosing_size)
+            tokens, seconds = time_and_tokens(training.folder.records())
+        return Trial(rate, warmup, steps, tokens, seconds, bits if bits < float("inf") else None)
 
 
-def judgement(trial: Trial) -> str:
-    """Return what a trial reached, in words."""
+def noted(found: SweepResult, keep: Callable[[], None], trial: Trial) -> str:
+    """Write down what a trial reached, and return it in words."""
+    found.trials.append(trial)
+    keep()
     if trial.bits_per_byte is None:
         return "it came apart"
     return f"{trial.bits_per_byte:.3f} bits per byte after {trial.seconds:.1f} s"

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from orrery.reports.figures import bar_chart, heat_map, line_chart
-from orrery.reports.page import document, figure, rows_table, section, visible
+from orrery.reports.page import document, figure, head, rows_table, section, visible
 from orrery.studies.demo.findings import Findings, Head, Sample
 
 _SUMMARY = {"check": "must be above the model", "aim": "a number to aim at", "model": ""}
@@ -28,7 +28,7 @@ def summary(findings: Findings) -> str:
         f"parameters on {corpus.train_bytes / 1e6:.1f} MB of text ({corpus.source}). Text that it has never seen costs "
         f"it {findings.model.bits_per_byte:.2f} bits per byte. {verdict}"
     )
-    return f'<header>\n<h1>Orrery</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
+    return head("Orrery", text)
 
 
 def curves(findings: Findings) -> str:

@@ -1,11 +1,11 @@
 """The demo: from the text on this machine to a trained model, its measure, its writing and its inside."""
 
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +23,29 @@ from orrery.recipes.config import Recipe
 from orrery.recipes.read import config_hash, words_of
 from orrery.runs.assemble import assemble
 from orrery.runs.building import Assembled
-from orrery.runs.final import writer
 from orrery.studies.demo.findings import Corpus, Findings, Measure, Run, Sample
 from orrery.studies.demo.floors import aims, floors
 from orrery.studies.demo.freed_memory import keep_freed_memory
 from orrery.studies.demo.heads import look, sentence_from
 from orrery.studies.demo.page import page
+from orrery.studies.kept import Kept, Say
+from orrery.studies.training import Training, Watch
 from orrery.training.folder import RUN, RunFolder, entries, open_run_folder
-from orrery.training.loop import Trainer
-from orrery.training.progress import Reporter
 from orrery.training.signals import pass_on
 
-REPORT, PAGE, INSIDE = "report.json", "report.html", "inside.html"
+INSIDE = "inside.html"
+kept = partial(Kept, name="report", what="demo")
 PROMPTS = ("The list", "Return a list of", "If the file does not exist,")
 GREEDY, SAMPLED = "greedy", "sampled, temperature 0.8, top-p 0.95"
 SETTINGS: dict[str, dict[str, Any]] = {GREEDY: {"temperature": 0.0}, SAMPLED: {"temperature": 0.8, "top_p": 0.95}}
 NEW_TOKENS = 60
-Watch = Callable[[], Reporter]
 
 
 @dataclass
 class Stages:
     """Tells each stage as it ends, and keeps its seconds."""
 
-    say: Callable[[str], None]
+    say: Say
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -58,9 +57,7 @@ class Stages:
         self.say(f"{name:<11}{'; '.join(told)} ({self.seconds[name]:.1f} s)")
 
 
-def demo(
-    recipe: Recipe, folder: Path, say: Callable[[str], None], watch: Watch, *, overwrite: bool = False
-) -> Findings:
+def demo(recipe: Recipe, folder: Path, say: Say, watch: Watch, *, overwrite: bool = False) -> Findings:
     """Run the whole demo in ``folder`` and leave its pages and the JSON file there.
 
     Args:
@@ -80,8 +77,7 @@ def demo(
         findings, inside = tour(recipe, run_folder, Stages(say), watch)
         with machine_errors(folder):
             write_text(folder / INSIDE, inside)
-            write_text(folder / REPORT, json.dumps(findings.as_json() | mark(recipe), indent=1) + "\n")
-            write_text(folder / PAGE, page(findings))
+        kept(folder).leave(findings.as_json() | mark(recipe), page(findings))
     return findings
 
 
@@ -129,17 +125,10 @@ def learn(recipe: Recipe, assembly: Assembled, folder: RunFolder, watch: Watch) 
 
     A signal that stopped the training ends the demo: there is nothing to go on with.
     """
-    parts = replace(assembly.parts, finish=writer(recipe, assembly))
     keep_freed_memory()
-    reporter = watch()
-    try:
-        trainer = Trainer(parts, recipe, folder, reporter=reporter)
-        trainer.run()
-    finally:
-        reporter.close()
-    pass_on(trainer.signals.received)
-    chosen = trainer.precision
-    return f"{chosen.dtype} ({chosen.path}) on {chosen.device}, {chosen.threads} threads"
+    outcome = Training(recipe, assembly, folder).run(watch)
+    pass_on(outcome.signal)
+    return outcome.arithmetic
 
 
 def measure(recipe: Recipe, lm: LanguageModel, train: list[Document], held_back: list[Document]) -> list[Measure]:
@@ -237,8 +226,9 @@ def demo_folder(folder: Path, recipe: Recipe, overwrite: bool) -> Iterator[RunFo
         raise UsageError(message, "choose another folder with --output, or move this one away")
     if ours and not overwrite:
         raise UsageError(f"{folder} holds an earlier demo", "add --overwrite to replace it, or choose another --output")
-    with open_run_folder(folder, overwrite=ours, inputs=words_of(recipe), beside=(REPORT, PAGE, INSIDE)) as run_folder:
-        write_text(run_folder.path / REPORT, json.dumps(mark(recipe)) + "\n")
+    beside = (kept(folder).result.name, kept(folder).page.name, INSIDE)
+    with open_run_folder(folder, overwrite=ours, inputs=words_of(recipe), beside=beside) as run_folder:
+        kept(run_folder.path).note(mark(recipe))
         yield run_folder
 
 
@@ -250,7 +240,7 @@ def mark(recipe: Recipe) -> dict[str, str]:
 def made_by_demo(folder: Path) -> bool:
     """Say whether the run in the folder is one that a demo made, and not one that was trained over it since."""
     try:
-        report = read_json(folder / REPORT)
+        report = read_json(kept(folder).result)
         run = read_json(folder / RUN) if (folder / RUN).exists() else report
     except ModelFileError:
         return False

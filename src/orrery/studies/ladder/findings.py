@@ -67,12 +67,7 @@ class Findings:
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        return {
-            "settings": dict(self.settings),
-            "corpus": dict(self.corpus),
-            "sizes": [dict(size) for size in self.sizes],
-            "runs": [asdict(run) for run in self.runs],
-        }
+        return {name: value for name, value in asdict(self).items() if name != "signal"}
 
 
 def findings_from(values: Mapping[str, Any]) -> Findings:

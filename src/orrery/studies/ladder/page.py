@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from orrery.reports.page import document, figure, rows_table, section, visible
+from orrery.reports.page import document, figure, head, rows_table, section
 from orrery.studies.ladder.charts import figures
 from orrery.studies.ladder.findings import Findings
 from orrery.studies.ladder.forecast import LEVEL, Forecast
@@ -23,10 +23,9 @@ SIZE_NOTE = (
 
 def page(found: Findings, told: Mapping[str, Forecast]) -> str:
     """Return the whole page; the same findings give the same bytes."""
-    lead = visible(outcome(found, told)) + "."
     note = f"Each dot is a training. The band holds {LEVEL:.0%} of trainings, by the law and its resampled residuals."
     parts = (
-        f'<header>\n<h1>Orrery</h1>\n<p class="lead">{lead}</p>\n</header>',
+        head("Orrery", f"{outcome(found, told)}."),
         section("The law", "\n".join(figure(svg, note) for svg in figures(found, told).values())),
         section("What it tells", rows_table(LAWS, law_rows(told)) + f"<p>{LAW_NOTE.format(level=f'{LEVEL:.0%}')}</p>"),
         section("The sizes", rows_table(SIZES, size_rows(found)) + f"<p>{SIZE_NOTE}</p>"),

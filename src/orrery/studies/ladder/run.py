@@ -2,30 +2,28 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from orrery.data.documents import Portion
 from orrery.data.sources.text import TextSource
-from orrery.errors import RunError
-from orrery.evaluation.floors import model_bits_per_byte
-from orrery.runs.assemble import assemble
-from orrery.runs.final import writer
-from orrery.studies.compare.folder import TOKENIZER, held_folder
-from orrery.studies.compare.learning import TRIAL_STEPS, Say, Watch, settled, speed, time_and_tokens, train
-from orrery.studies.compare.plan import changed
+from orrery.errors import RunError, UsageError
+from orrery.studies.compare.learning import TRIAL_STEPS, time_and_tokens
 from orrery.studies.compare.texts import Ids, Texts, read
-from orrery.studies.ladder.findings import Findings, Run
+from orrery.studies.kept import TOKENIZER, Kept, Say, held, once
+from orrery.studies.ladder.charts import figures
+from orrery.studies.ladder.findings import Findings, Run, findings_from
 from orrery.studies.ladder.forecast import forecasts
+from orrery.studies.ladder.page import page
 from orrery.studies.ladder.settings import Ladder
 from orrery.studies.ladder.sizes import Size, sizes_of
-from orrery.studies.ladder.store import RESULT, earlier, leave, refuse_moved
 from orrery.studies.ladder.summary import foretold, outcome, planned
-from orrery.training.folder import open_run_folder
-from orrery.training.precision import find_device
+from orrery.studies.training import Training, Watch, changed, speed, training_in
 
+kept = partial(Kept, name="ladder", what="scaling ladder")
 TIMED = 100_000
 """Characters of text that the speed of a size is measured on."""
 
@@ -45,21 +43,41 @@ def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume
         DataError: nothing is held back, or the text has changed.
         RunError: a training came apart.
     """
-    with held_folder(folder, resume, RESULT, "scaling ladder"):
-        before = earlier(folder, ladder.as_json()) if resume else None
+    place = kept(folder)
+    with held(folder, lambda: place.refuse_others(resume)):
+        before = place.earlier(findings_from, ladder.as_json()) if resume else None
         say(f"reading {ladder.base.data.described}")
         texts = read(ladder.base, folder / TOKENIZER)
         sizes = sizes_of(ladder, texts.tokenizer.size, folder / TOKENIZER)
         if before is not None:
-            refuse_moved(before, measured_on(ladder, texts), [size.as_json() for size in sizes])
+            place.refuse_moved(before.corpus, measured_on(ladder, texts))
+            refuse_other_sizes(before, sizes)
             found = before
         else:
             found = begun(ladder, texts, sizes, say)
             say(planned(found))
-        leave(folder, found)
-        work = Work(ladder, folder, texts, found, say, watch)
+        leave(place, found)
+        work = Work(ladder, place, texts, found, say, watch)
         found.signal = work.train_all(sizes)
     return found
+
+
+def refuse_other_sizes(before: Findings, sizes: Sequence[Size]) -> None:
+    """Raise ``UsageError`` where the sizes are counted otherwise, as by another version of the program."""
+    known = [{key: value for key, value in one.items() if key != "planned_seconds"} for one in before.sizes]
+    if known != [size.as_json() for size in sizes]:
+        message = "--resume: the sizes are not those that this ladder began with"
+        raise UsageError(message, "take the version of the program that it was begun with, or begin again")
+
+
+def leave(place: Kept, found: Findings) -> None:
+    """Write what is known so far: JSON, and with a law the figures and the page."""
+    told = forecasts(found)
+    values = found.as_json() | {"forecasts": {axis: one.as_json() for axis, one in told.items()}}
+    if told:
+        place.leave(values, page(found, told), figures(found, told))
+    else:
+        place.note(values)
 
 
 def rehearse(ladder: Ladder, say: Say) -> Findings:
@@ -90,8 +108,7 @@ def measured_on(ladder: Ladder, texts: Texts) -> dict[str, Any]:
 
 def planned_seconds(size: Size, texts: Texts) -> float:
     """Return the seconds that one training takes, at the speed of a few steps on a little of the text."""
-    few = replace(texts, source=shortened(texts.source))
-    return size.tokens / speed(size.recipe, few, TRIAL_STEPS)
+    return size.tokens / speed(size.recipe, shortened(texts.source), TRIAL_STEPS)
 
 
 def shortened(source: TextSource) -> TextSource:
@@ -133,7 +150,7 @@ class Work:
     """A ladder under way: what is done goes into ``found``, and from there to the folder at once."""
 
     ladder: Ladder
-    folder: Path
+    place: Kept
     texts: Texts
     found: Findings
     say: Say
@@ -147,36 +164,32 @@ class Work:
                 self.say(foretold(self.found, forecasts(self.found)))
             for seed in self.ladder.settings.seeds[: 1 if last else None]:
                 label = f"size {number} of {len(sizes)}, {size.parameters:,} parameters, seed {seed}"
-                if self.found.done(size.parameters, seed):
-                    self.say(f"{label}: done before")
-                    continue
-                self.say(f"{label}: {size.steps:,} steps, {size.tokens:,} tokens, rate {size.rate:.3g}")
-                run = self._trained(size, seed)
-                if isinstance(run, int):
-                    return run
-                self.found.runs.append(run)
-                leave(self.folder, self.found)
-                self.say(f"{label}: {run.loss:.4f} nats a token after {run.seconds:.1f} s")
+                done = self.found.done(size.parameters, seed)
+                if stopped := once(label, done, partial(self._trained, label, size, seed), self._keep, self.say):
+                    return stopped
         self.say(outcome(self.found, forecasts(self.found)))
         return None
 
-    def _trained(self, size: Size, seed: int) -> Run | int:
-        """Train and measure one model; return the number of the signal that stopped it, if one did."""
-        with open_run_folder(self.folder / f"{size.name}-seed-{seed}", resume=True) as opened:
-            recipe = changed(size.recipe, seed=seed)
-            assembly = assemble(recipe, self.texts.source)
-            parts = replace(assembly.parts, finish=writer(recipe, assembly))
-            # Of a training that was begun: the same, but for where the folder with the tokenizer was then.
-            begun_as = settled(recipe, opened.path)
-            if stopped := train(parts, begun_as, opened, self.watch()):
-                return stopped
-            _, seconds = time_and_tokens(opened.records())
-            return self._measured(assembly.parts.model.eval(), size, seed, seconds)
+    def _keep(self, run: Run) -> str:
+        """Write down what a training reached, and return it in words."""
+        self.found.runs.append(run)
+        leave(self.place, self.found)
+        return f"{run.loss:.4f} nats a token after {run.seconds:.1f} s"
 
-    def _measured(self, model: Any, size: Size, seed: int, seconds: float) -> Run:
+    def _trained(self, label: str, size: Size, seed: int) -> Run | int:
+        """Train and measure one model; return the number of the signal that stopped it, if one did."""
+        self.say(f"{label}: {size.steps:,} steps, {size.tokens:,} tokens, rate {size.rate:.3g}")
+        place = self.place.path / f"{size.name}-seed-{seed}"
+        with training_in(changed(size.recipe, seed=seed), self.texts.source, place) as training:
+            if stopped := training.run(self.watch).signal:
+                return stopped
+            _, seconds = time_and_tokens(training.folder.records())
+            return self._measured(training, size, seed, seconds)
+
+    def _measured(self, training: Training, size: Size, seed: int, seconds: float) -> Run:
         chosen = held_back(self.texts, self.ladder.settings.held_back)
-        tokens, length = sum(map(len, chosen.ids)), size.recipe.batches.length
-        bits = model_bits_per_byte(model, chosen.ids, length, tokens, find_device(size.recipe.training.device))
+        tokens = sum(map(len, chosen.ids))
+        bits = training.bits_per_byte(chosen.ids, tokens)
         if not 0 < bits < math.inf:
             message = f"{size.parameters:,} parameters, seed {seed}: the loss of the text held back is {bits:g}"
             raise RunError(message, "give a lower training.optimizer.rate, and another folder with --output")

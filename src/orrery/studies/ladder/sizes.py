@@ -15,8 +15,8 @@ from orrery.planning.step_cost import step_cost
 from orrery.recipes.config import Recipe
 from orrery.runs.building import read_spec
 from orrery.studies.compare.learning import scheduled
-from orrery.studies.compare.plan import changed
 from orrery.studies.ladder.settings import Ladder
+from orrery.studies.training import changed
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,17 @@
 """The folder of a run of stages: which are finished, and which weights each began from."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from orrery.checkpoints import strict_json
-from orrery.checkpoints.disk import machine_errors, write_text
+from orrery.checkpoints.disk import machine_errors
 from orrery.errors import ModelFileError, UsageError
+from orrery.studies.kept import ELSEWHERE, Kept
 from orrery.studies.stages.recipe import RESERVED, Stage, Staged
 from orrery.training.folder import FINAL, LEFTOVER
-
-STATE = "stages.json"
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class StagesFolder:
     """The folders of the stages, and ``stages.json`` beside them."""
 
     def __init__(self, path: Path, staged: Staged) -> None:
-        self.path, self.staged = path, staged
+        self.path, self.staged, self.kept = path, staged, Kept(path, "stages", "run of stages")
 
     def of(self, stage: Stage) -> Path:
         """Return the folder of a stage's run."""
@@ -62,7 +60,7 @@ class StagesFolder:
         found = [name for name in found if not LEFTOVER.fullmatch(name)]
         if found:
             message = f"{self.path} is not empty: it has {', '.join(found[:3])}, which is no stage of this recipe"
-            raise UsageError(message, "choose another folder with --output")
+            raise UsageError(message, ELSEWHERE)
 
     def state(self) -> dict[str, Done]:
         """Return how far each stage is that was begun.
@@ -70,7 +68,7 @@ class StagesFolder:
         Raises:
             ModelFileError: the file is damaged.
         """
-        file = self.path / STATE
+        file = self.kept.result
         if not file.is_file():
             return {}
         try:
@@ -83,10 +81,7 @@ class StagesFolder:
     def note(self, stage: Stage, done: Done) -> None:
         """Write how far a stage is."""
         state = {**self.state(), stage.name: done}
-        with machine_errors(self.path):
-            write_text(
-                self.path / STATE, json.dumps({name: asdict(one) for name, one in state.items()}, indent=1) + "\n"
-            )
+        self.kept.note({name: asdict(one) for name, one in state.items()})
 
     def begun(self, stage: Stage) -> dict[str, str]:
         """Return the sha256 of the weights, as they are now, of the stages that one begins from."""

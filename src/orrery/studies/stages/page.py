@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orrery.reports.figures import bar_chart
-from orrery.reports.page import document, figure, rows_table, section, visible
+from orrery.reports.page import document, figure, head, rows_table, section, visible
 
 COLUMNS = (
     ("perplexity", "perplexity of dialogues"),
@@ -44,7 +44,7 @@ def heading(told: Mapping[str, Any]) -> str:
     minutes = sum(run["minutes"] for run in told["runs"].values())
     lead = f"{len(told['runs'])} stages in {minutes:.1f} minutes; {told['settings']['against']} is what the others are "
     lead += f"compared with, the reward model of {told['settings']['judge']} judges."
-    return f'<header>\n<h1>{visible(told["name"])}</h1>\n<p class="lead">{visible(lead)}</p>\n</header>'
+    return head(told["name"], lead)
 
 
 def scores(told: Mapping[str, Any]) -> str:

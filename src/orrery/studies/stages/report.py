@@ -1,15 +1,14 @@
 """The report of a run of stages: every stage that writes beside the others, as a page and as JSON."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.reports.status import waiting
 from orrery.scores.resampled import Resampled
 from orrery.scores.resampling import interval
+from orrery.studies.kept import Kept, Say
 from orrery.studies.stages.folder import Done, StagesFolder
 from orrery.studies.stages.measure import Material, Measured, measure_all
 from orrery.studies.stages.page import page
@@ -17,12 +16,11 @@ from orrery.studies.stages.picture import picture
 from orrery.studies.stages.recipe import Staged
 from orrery.text.chat.messages import text_of
 
-REPORT, SCORES = "report.html", "report.json"
 MANY = 2
 """Examples from which on an interval can be drawn."""
 
 
-def write_report(staged: Staged, path: Path, say: Callable[[str], None]) -> dict[str, Any]:
+def write_report(staged: Staged, path: Path, say: Say) -> dict[str, Any]:
     """Measure the stages of a finished run, and write ``report.html`` and ``report.json`` beside them.
 
     Args:
@@ -41,10 +39,9 @@ def write_report(staged: Staged, path: Path, say: Callable[[str], None]) -> dict
     told = as_values(staged, shared, found, state)
     for name, stage in told["stages"].items():
         say(f"{name}: " + ", ".join(f"{key} {one['score']:.4g}" for key, one in stage["scores"].items()))
-    with machine_errors(path):
-        write_text(path / SCORES, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
-        write_text(path / REPORT, page(told, picture(staged, path, state)))
-    say(f"compared in {perf_counter() - began:.1f} s; {path / REPORT} shows the stages side by side")
+    kept = Kept(path, "report", "report of stages")
+    kept.leave(told, page(told, picture(staged, path, state)))
+    say(f"compared in {perf_counter() - began:.1f} s; {kept.page} shows the stages side by side")
     return told
 
 

@@ -1,31 +1,29 @@
 """Stages run in their order: what is finished stays, what was interrupted goes on, what was changed is refused."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from orrery.checkpoints.lock import folder_lock
 from orrery.checkpoints.strict_yaml import parse
 from orrery.errors import UsageError
 from orrery.recipes.config import Recipe
 from orrery.recipes.read import check_recipe, refuse_changes
 from orrery.runs.execute import execute
+from orrery.studies.kept import Say, held
 from orrery.studies.stages.folder import Done, StagesFolder, tensors_hash, weights_hash
 from orrery.studies.stages.recipe import Stage, Staged
+from orrery.studies.training import Watch
 from orrery.tasks.finetuning.seeds import with_seeds
 from orrery.training.folder import CONFIG, FINAL, RunFolder
 from orrery.training.processes import processes
-from orrery.training.progress import Reporter
-
-Say = Callable[[str], None]
 
 
 def run_stages(
     staged: Staged,
     path: Path,
-    reporter: Callable[[], Reporter],
+    reporter: Watch,
     say: Say,
     *,
     resume: bool,
@@ -48,15 +46,12 @@ def run_stages(
     """
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other", "choose one")
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{path} is a file", "choose another folder with --output")
     if processes() > 1:
         hint = "start it without torchrun; each stage's recipe alone runs on several processes"
         raise UsageError("a recipe of stages runs in one process", hint)
     folder, files = StagesFolder(path, staged), list(inputs)
     recipes = {stage.name: stage.recipe(path) for stage in staged.stages}
-    folder.refuse_others()
-    with folder_lock(path):
+    with held(path, folder.refuse_others):
         refuse_stages(folder, recipes, resume, overwrite)
         for stage in staged.stages if overwrite else ():
             folder.note(stage, Done(replaces=tensors_hash(folder.of(stage)) if folder.holds(stage) else None))
@@ -134,7 +129,7 @@ def _train(
     folder: StagesFolder,
     stage: Stage,
     recipe: Recipe,
-    reporter: Callable[[], Reporter],
+    reporter: Watch,
     say: Say,
     files: list[Path],
 ) -> int | None:

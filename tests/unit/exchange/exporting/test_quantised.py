@@ -78,3 +78,27 @@ def test_numbers_are_chosen_for_a_text(tmp_path, capsys):
     name = "stack.blocks.0.feed_forward.branch.up.weight"
     other = load(tmp_path / "plain", say=lambda line: None).model.get_parameter(name)
     assert not torch.equal(chosen.model.get_parameter(name), other)
+
+
+def test_some_matrices_keep_eight_bits(tmp_path, capsys):
+    folder, text = saved(tmp_path / "llama", "llama"), tmp_path / "text.txt"
+    text.write_text(TEXT * 3)
+    words = ["quantise", str(folder), str(tmp_path / "out"), "--bits", "4", "--eight-bits", "*.v", "*.down"]
+    assert program([*words, "--calibrate", str(text)]) == 0
+    said = capsys.readouterr().out
+    assert "int8, one scale for up to 256 inputs: *.v, *.down" in said
+    model = load(tmp_path / "out", say=lambda line: None).model
+    kinds = {name.split(".")[-2]: p.dtype for name, p in model.stack.named_parameters() if name.endswith(".weight")}
+    assert {name for name, dtype in kinds.items() if dtype == torch.int8} == {"v", "down"}
+    assert {kinds["q"], kinds["up"]} == {torch.uint8}
+    assert program(["quantise", str(folder), str(tmp_path / "two"), "--eight-bits", "*.v"]) == 2
+    assert "every matrix has 8 bits already" in capsys.readouterr().err
+    assert program([*words[:-1], "*.dwn", "--overwrite"]) == 2
+    assert "dwn" in capsys.readouterr().err
+
+
+def test_eight_bits_share_a_scale_among_256_inputs(tmp_path):
+    done = quantise(saved(tmp_path / "llama", "llama", hidden_size=512), tmp_path / "out")
+    assert done.transforms[0].group == 256
+    model = load(tmp_path / "out", say=lambda line: None).model
+    assert model.stack.blocks[0].attention.branch.q.weight_scale.shape[1] == 2

@@ -8,7 +8,8 @@ import pytest
 from orrery.data.python_docs import collect
 from orrery.models.word2vec.draws import skip_gram
 from orrery.models.word2vec.objectives import NegativeSampling
-from orrery.models.word2vec.train import Settings, train
+from orrery.models.word2vec.parts import Settings
+from orrery.models.word2vec.train import train
 from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
 
 # Written down before any vector was looked at.

@@ -18,9 +18,11 @@ from orrery.errors import DataError, UsageError
 from orrery.models.word2vec import train as module
 from orrery.models.word2vec.draws import cbow, skip_gram, stream_key, subsample
 from orrery.models.word2vec.objectives import FullSoftmax, HierarchicalSoftmax, NegativeSampling
+from orrery.models.word2vec.parts import Settings
 from orrery.models.word2vec.plain import descend_by_definition
+from orrery.models.word2vec.runners import hogwild, in_order
 from orrery.models.word2vec.sentences import CutText
-from orrery.models.word2vec.train import Settings, hogwild, in_order, train
+from orrery.models.word2vec.train import train
 from orrery.models.word2vec.vocabulary import Corpus, StoredCorpus, Vocabulary
 from word2vec_toy import KINDS, corpus, sentences
 
@@ -89,7 +91,8 @@ from dataclasses import replace
 from word2vec_toy import corpus
 from orrery.models.word2vec.draws import skip_gram
 from orrery.models.word2vec.objectives import HierarchicalSoftmax
-from orrery.models.word2vec.train import Settings, train
+from orrery.models.word2vec.parts import Settings
+from orrery.models.word2vec.train import train
 text, vocabulary = corpus(4)
 settings = Settings(width=20, window=3, epochs=1, sample=0.01, seed=7)
 print(train(text, vocabulary, skip_gram, HierarchicalSoftmax(vocabulary), settings).losses[0])

@@ -93,7 +93,7 @@ def test_a_run_keeps_its_samples_and_a_resumed_one_drops_those_that_come_again(t
     ]
     from orrery.training.folder import RunFolder
 
-    RunFolder(tmp_path).rewind(8, pending=False)
+    RunFolder(tmp_path).rewind(9)
     assert [one["step"] for one in seen.news()[0]["history"]["samples"]] == [4, 8]
 
 

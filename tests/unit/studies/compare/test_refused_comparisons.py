@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from orrery.errors import DataError, RunError, UsageError
-from orrery.studies.compare import store, texts
+from orrery.studies.compare import run as lab
+from orrery.studies.compare import texts
 from orrery.studies.compare.budgets import Budget
-from orrery.studies.compare.findings import Comparison, SweepResult, Trial
+from orrery.studies.compare.findings import Comparison, SweepResult, Trial, comparison_from
 from orrery.studies.compare.models import MODELS, refuse_unknown
 from orrery.studies.compare.plan import Plan, Probing
 from orrery.studies.compare.probes.table import PROBES, chosen
@@ -109,27 +110,31 @@ def test_a_text_of_which_nothing_is_held_back_is_refused(tmp_path, monkeypatch):
 def noted(folder, kept, **corpus):
     """Leave what an earlier call of a plan would, on some text."""
     found = Comparison(kept.settings(), {"fingerprint": "a", **corpus})
-    (folder / store.RESULT).write_text(json.dumps(found.as_json()))
+    lab.kept(folder).result.write_text(json.dumps(found.as_json()))
     return found
 
 
+def earlier(folder, asked):
+    return lab.kept(folder).earlier(comparison_from, asked.settings(), lab.GROWING)
+
+
 def test_another_comparison_is_not_gone_on_with(tmp_path):
-    assert store.earlier(tmp_path, plan()) is None
+    assert earlier(tmp_path, plan()) is None
     noted(tmp_path, plan())
-    assert store.earlier(tmp_path, plan()).corpus == {"fingerprint": "a"}
+    assert earlier(tmp_path, plan()).corpus == {"fingerprint": "a"}
     with pytest.raises(UsageError, match="--resume: parameters was 20000 and is now 30000"):
-        store.earlier(tmp_path, plan(parameters=30_000))
+        earlier(tmp_path, plan(parameters=30_000))
     for content in ("{", "[]", "{}", '{"settings": {}}'):
-        (tmp_path / store.RESULT).write_text(content)
+        lab.kept(tmp_path).result.write_text(content)
         with pytest.raises(UsageError, match=r"is not of a comparison: ") as refused:
-            store.earlier(tmp_path, plan())
+            earlier(tmp_path, plan())
         assert refused.value.hint == "choose another folder with --output"
 
 
 def test_another_text_is_not_gone_on_with(tmp_path):
     before = noted(tmp_path, plan())
     with pytest.raises(DataError, match="the text is not the one that this comparison began with") as refused:
-        store.begin(tmp_path, Comparison({}, {"fingerprint": "b"}), before)
+        lab.begin(lab.kept(tmp_path), Comparison({}, {"fingerprint": "b"}), before)
     assert refused.value.hint == "restore it, or begin again"
 
 

@@ -42,7 +42,7 @@ def recipe():
     ],
 )
 def test_a_folder_is_a_demo_s_where_its_run_is_the_one_that_the_report_is_of(report, run, ours, tmp_path):
-    for name, content in ((tour.REPORT, report), (tour.RUN, run)):
+    for name, content in (("report.json", report), (tour.RUN, run)):
         if content is not None:
             (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content))
     assert tour.made_by_demo(tmp_path) is ours
@@ -60,7 +60,7 @@ def test_what_no_demo_wrote_is_refused_whatever_is_asked_for(overwrite, recipe, 
 def test_a_new_folder_is_marked_at_once_and_then_an_earlier_demo(recipe, tmp_path):
     with tour.demo_folder(tmp_path / "new", recipe, False) as folder:
         assert folder.path == tmp_path / "new"
-        assert json.loads((tmp_path / "new" / tour.REPORT).read_text()) == tour.mark(recipe)
+        assert json.loads((tmp_path / "new" / "report.json").read_text()) == tour.mark(recipe)
     assert tour.made_by_demo(tmp_path / "new")
     with pytest.raises(UsageError) as refused, tour.demo_folder(tmp_path / "new", recipe, False):
         pass

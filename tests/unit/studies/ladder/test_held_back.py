@@ -1,7 +1,6 @@
 """Which documents the loss of a ladder is measured on."""
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,11 +12,12 @@ from orrery.data.sources.text import TextSource
 from orrery.errors import RunError
 from orrery.recipes.config import Recipe
 from orrery.studies.compare.texts import Texts
-from orrery.studies.ladder import run as ladder
+from orrery.studies.kept import Kept
 from orrery.studies.ladder.findings import Findings
 from orrery.studies.ladder.run import Work, held_back, shortened
 from orrery.studies.ladder.settings import Ladder
 from orrery.studies.ladder.sizes import Size
+from orrery.studies.training import Training
 from orrery.training.progress import Silent
 from stand_ins import stand_in
 from tiny_models import TOKENIZER
@@ -51,15 +51,14 @@ def test_the_speed_is_measured_with_a_document_that_has_text():
 
 
 @pytest.fixture
-def measured(monkeypatch):
+def measured():
     """What a training of a size is measured with, where its model needs so many bits a token."""
 
     def measure(bits):
-        settings = SimpleNamespace(batches=SimpleNamespace(length=7), training=SimpleNamespace(device="cpu"))
         asked = stand_in(Ladder, settings=SimpleNamespace(held_back=20))
-        work = Work(asked, Path(), texts(*[9] * 8), stand_in(Findings), print, lambda *said: Silent())
-        monkeypatch.setattr(ladder, "model_bits_per_byte", lambda model, ids, length, tokens, device: bits)
-        return work._measured(None, Size(stand_in(Recipe, **vars(settings)), 640, 1e9), 3, 1.23456)
+        work = Work(asked, stand_in(Kept), texts(*[9] * 8), stand_in(Findings), print, lambda *said: Silent())
+        training = stand_in(Training, bits_per_byte=lambda ids, size: bits)
+        return work._measured(training, Size(stand_in(Recipe), 640, 1e9), 3, 1.23456)
 
     return measure
 
