@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from orrery.planning.plan import plan as plan
     from orrery.runs.train import train as train
     from orrery.tasks.finetuning.finetune import finetune as finetune
-    from orrery.tasks.pipelines import pipeline as pipeline
+    from orrery.tasks import pipeline as pipeline
 
 __version__ = "0.1.0"
 

@@ -393,7 +393,7 @@ def test_a_model_with_spare_rows_has_no_bias_for_ids_that_no_text_has(tmp_path):
         for id, status in ((size - 1, 200), (size, 400), (size + 6, 400)):
             answer = post(found, {"prompt": "a", "max_tokens": 1, "logit_bias": {str(id): 1}})
             assert answer[0] == status, answer
-        assert f"ids are 0 to {size - 1:,}" in answer[1]["error"]["message"]
+        assert f"give ids from 0 below {size:,}" in answer[1]["error"]["message"]
 
 
 def test_a_server_that_stops_waits_as_long_as_it_says(toy):
