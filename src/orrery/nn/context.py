@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache.contract import Cache, Layer
+from orrery.nn.feedforward.routing import Routing
 from orrery.nn.masks import BoundMask
 from orrery.nn.positions.scheme import BoundPosition
 from orrery.nn.segments import PackedSegments
@@ -42,18 +43,18 @@ class Execution:
     Attributes:
         kernel: the attention kernel; by default the model's own, ``model.kernel``.
         scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
-        losses: where auxiliary losses (load balance) are appended; ``None`` drops them.
+        routings: where each mixture of experts appends what its router decided; ``None`` drops it.
         taps: a recorder.
     """
 
     kernel: Kernel | None = None
     scan: str | None = None
-    losses: list[Tensor] | None = None
+    routings: list[Routing] | None = None
     taps: Taps | None = None
 
     def by_default(self, kernel: Kernel, scan: str | None) -> "Execution":
         """Return the same with a model's own kernel and form where none is named."""
-        return Execution(self.kernel or kernel, self.scan or scan, self.losses, self.taps)
+        return Execution(self.kernel or kernel, self.scan or scan, self.routings, self.taps)
 
     def tap(self, key: str, value: Tensor) -> Tensor:
         """Show a value that no brick makes to the recorder."""
@@ -61,7 +62,7 @@ class Execution:
 
 
 DEFAULT_EXECUTION = Execution()
-"""The model's own kernel and form; auxiliary losses are dropped, and nobody looks."""
+"""The model's own kernel and form; nobody looks."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Context:
         layer: the depth of the running block and its share of the cache, set by the stack alone.
         memory: the encoder's output ``[B, S, D]`` that cross-attention reads.
         memory_mask: which places of the memory are real.
-        losses: where a module may add an auxiliary loss (load balance); ``None`` drops it.
+        routings: where each mixture of experts appends what its router decided; ``None`` drops it.
         taps: a recorder, or ``None``, which leaves nothing in a compiled graph.
     """
 
@@ -92,7 +93,7 @@ class Context:
     layer: Layer | None = None
     memory: Tensor | None = None
     memory_mask: BoundMask | None = None
-    losses: list[Tensor] | None = None
+    routings: list[Routing] | None = None
     taps: Taps | None = None
 
     def at(self, layer: Layer) -> "Context":
@@ -107,7 +108,7 @@ class Context:
             layer=layer,
             memory=self.memory,
             memory_mask=self.memory_mask,
-            losses=self.losses,
+            routings=self.routings,
             taps=self.taps,
         )
 

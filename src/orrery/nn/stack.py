@@ -126,7 +126,7 @@ class Stack(nn.Module):
             scan=execution.scan,
             memory=memory,
             memory_mask=memory_mask,
-            losses=execution.losses,
+            routings=execution.routings,
             taps=execution.taps,
         )
         x_BLD = ctx.tap(self, "looked_up", self.enter(x_BLD))

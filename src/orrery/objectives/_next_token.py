@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from orrery.objectives import Term
+from orrery.objectives._balance import Balance
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from orrery.models.inputs import Batch
 
 TERM = "next_token"
+NONE = Balance()
+"""No balance of experts: the loss of the targets alone."""
 
 
 def counts(batch: "Batch") -> dict[str, int]:
@@ -19,8 +22,8 @@ def counts(batch: "Batch") -> dict[str, int]:
     return {TERM: int((batch["targets"] != IGNORED).sum())}
 
 
-def loss(model: Any, batch: "Batch", label_smoothing: float) -> dict[str, Term]:
-    """Return the summed cross entropy of the main head, and the number of targets."""
+def loss(model: Any, batch: "Batch", label_smoothing: float, balance: Balance = NONE) -> dict[str, Term]:
+    """Return the summed cross entropy of the main head, the number of targets, and the balance of experts."""
     from orrery.nn.cross_entropy import IGNORED, head_cross_entropy
 
     targets_BL = batch["targets"]
@@ -29,5 +32,6 @@ def loss(model: Any, batch: "Batch", label_smoothing: float) -> dict[str, Term]:
         return head_cross_entropy(head, x_BLD.flatten(0, 1), targets_BL.flatten(), label_smoothing)
 
     # Inside the call, so that what wraps the model (sharding, compilation) has the head's weights at hand.
-    (total,) = model(batch, {model.spec.head_names[0]: summed}).values()
-    return {TERM: Term(total, (targets_BL != IGNORED).sum())}
+    found, more = balance.call(model, batch, {model.spec.head_names[0]: summed})
+    (total,) = found.values()
+    return {TERM: Term(total, (targets_BL != IGNORED).sum()), **more}

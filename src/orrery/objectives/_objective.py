@@ -53,7 +53,7 @@ class Objective(ABC):
     needs: ClassVar[tuple[str, ...]]
     makes: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("loss",)
-    reports: ClassVar[tuple[str, ...]] = ()
+    reports: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: Section) -> "Objective":

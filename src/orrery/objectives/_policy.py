@@ -3,7 +3,7 @@
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from orrery.errors import RunError, UsageError
 from orrery.objectives import Objective, Term
@@ -128,7 +128,7 @@ class Policy(Objective, ABC):
 
     needs = ("ids", "real", "written", "scores", "reward", "group", "finished", "most", "temperature", "fresh")
     metrics = ("reward",)
-    reports: ClassVar[tuple[str, ...]] = (*ROWS, *TOKENS)
+    reports: tuple[str, ...] = (*ROWS, *TOKENS)
 
     reference: "Reference"
 

@@ -1,7 +1,7 @@
 """What the objectives over pairs of replies share: one cost a pair, and what is told of the rewards behind it."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from orrery.objectives import Objective, Term
 from orrery.objectives._replies import AgainstReference, OnReplies, reply_lengths, token_log_probabilities
@@ -25,7 +25,7 @@ REWARDS = ("reward_accuracy", "reward_margin", "reward_chosen", "reward_rejected
 class OverPairs(Objective, ABC):
     """An objective whose loss is one cost for each pair, the mean over pairs."""
 
-    reports: ClassVar[tuple[str, ...]] = (RIGHT, CHOSEN, REJECTED)
+    reports: tuple[str, ...] = (RIGHT, CHOSEN, REJECTED)
 
     def counts(self, batch: "Batch") -> "dict[str, int]":
         """Count the pairs."""

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.errors import UsageError
 from orrery.objectives import Objective, Term, register
+from orrery.objectives._balance import Balance
 from orrery.objectives._next_token import counts, loss
 from orrery.objectives._real import real_tokens
+from orrery.schema.numbers import NotNegative
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
@@ -28,19 +30,27 @@ class PrefixLanguageModel(Objective):
     """
 
     class Settings(Section):
-        """Prediction of what follows a beginning; the decoder needs a mask with a prefix (model.mask: prefix)."""
+        """Prediction of what follows a beginning; the decoder needs a mask with a prefix (model.mask: prefix).
+
+        ``balance`` is the weight of the load of experts.
+        """
 
         kind: Literal["prefix"] = "prefix"
+        balance: NotNegative = 0.0
 
     needs = ("ids", "targets")
     makes = ("prefix", "targets")
     metrics = ("loss", "perplexity")
 
+    def __init__(self, balance: float = 0.0) -> None:
+        self.balance = Balance(balance)
+        self.reports = self.balance.reports
+
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
-        """Refuse what is no decoder whose masks have a prefix.
+        """Refuse what is no decoder whose masks have a prefix, and to balance one without experts.
 
         Raises:
-            UsageError: the model is none.
+            UsageError: the model is none, or has no mixture to balance.
         """
         from orrery.nn.masks import Need
 
@@ -49,6 +59,7 @@ class PrefixLanguageModel(Objective):
         if not any(Need.PREFIX in mask.needs for mask in spec.answering.masks.values()):
             hint = "model.mask: prefix gives a decoder such a mask"
             raise UsageError("the objective prefix needs a mask with a prefix, and the model's are others", hint)
+        self.balance.bind(spec)
 
     def prepare(self, batch: "Batch", rng: "torch.Generator") -> "Batch":
         """Draw the length of each prefix.
@@ -70,9 +81,13 @@ class PrefixLanguageModel(Objective):
         return {**batch, "prefix": prefix_B, "targets": batch["targets"].masked_fill(seen_BL, IGNORED)}
 
     def counts(self, batch: "Batch") -> dict[str, int]:
-        """Count the targets that are not ignored."""
-        return counts(batch)
+        """Count the targets that are not ignored, and the balance once."""
+        return {**counts(batch), **self.balance.counts()}
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
-        """Return the summed cross entropy of the main head, and the number of targets."""
-        return loss(model, batch, 0.0)
+        """Return the summed cross entropy of the main head, the number of targets, and the balance of experts."""
+        return loss(model, batch, 0.0, self.balance)
+
+    def evaluated(self) -> "PrefixLanguageModel":
+        """Return the objective without balance."""
+        return PrefixLanguageModel()

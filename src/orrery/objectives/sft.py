@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.errors import UsageError
 from orrery.objectives import Objective, Term, register
+from orrery.objectives._balance import Balance
 from orrery.objectives._next_token import TERM, counts
 from orrery.objectives._real import real_tokens
+from orrery.schema.numbers import NotNegative
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
@@ -30,32 +32,38 @@ class SupervisedFineTuning(Objective):
     """
 
     class Settings(Section):
-        """Prediction of what the assistant wrote."""
+        """Prediction of what the assistant wrote; ``balance`` is the weight of the load of experts."""
 
         kind: Literal["sft"] = "sft"
+        balance: NotNegative = 0.0
 
     needs = ("ids", "targets")
     metrics = ("loss", "perplexity", "accuracy")
 
+    def __init__(self, balance: float = 0.0) -> None:
+        self.balance = Balance(balance)
+        self.reports = self.balance.reports
+
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
-        """Refuse what is no decoder.
+        """Refuse what is no decoder, and to balance one without experts.
 
         Raises:
-            UsageError: the model does not continue what it reads.
+            UsageError: the model does not continue what it reads, or has no mixture to balance.
         """
         if not spec.writes or spec.reads_source:
             raise UsageError("the objective sft needs a decoder, this model is none", "begin from a decoder")
+        self.balance.bind(spec)
 
     def counts(self, batch: "Batch") -> dict[str, int]:
-        """Count the tokens that are learnt."""
-        return counts(batch)
+        """Count the tokens that are learnt, and the balance once."""
+        return {**counts(batch), **self.balance.counts()}
 
     def tokens_of(self, batch: "Batch", counts: Mapping[str, int]) -> int:
         """Return the tokens that are read: the model pays for these, learnt or not."""
         return int(real_tokens(batch).sum())
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
-        """Return the summed cross entropy of the learnt tokens, and their number."""
+        """Return the summed cross entropy of the learnt tokens, their number, and the balance of experts."""
         from orrery.nn.cross_entropy import IGNORED, head_cross_entropy
 
         targets_BL = batch["targets"]
@@ -64,5 +72,10 @@ class SupervisedFineTuning(Objective):
         def summed(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
             return head_cross_entropy(head, x_BLD[learnt_BL], targets_BL[learnt_BL])
 
-        (total,) = model(batch, {model.spec.head_names[0]: summed}).values()
-        return {TERM: Term(total, learnt_BL.sum())}
+        found, more = self.balance.call(model, batch, {model.spec.head_names[0]: summed})
+        (total,) = found.values()
+        return {TERM: Term(total, learnt_BL.sum()), **more}
+
+    def evaluated(self) -> "SupervisedFineTuning":
+        """Return the objective without balance."""
+        return SupervisedFineTuning()

@@ -485,7 +485,7 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _is_measured(self) -> "Recipe":
         held_back = [f"val/{name}" for name in self.measured] if self.data.holds_back else []
-        reported = [f"train/{name}" for name in self.objective_class.reports]
+        reported = [f"train/{name}" for name in self.objective_class.of(self.objective).reports]
         known = [*MEASURES, *reported, *held_back, *(f"epochs/{name}" for name in self.data.counted)]
         if self.expect is not None and self.expect.metric not in known:
             parts = {"metric": self.expect.metric[:100], "known": ", ".join(known)}

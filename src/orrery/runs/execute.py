@@ -96,7 +96,7 @@ def make_parts(recipe: Recipe) -> Parts:
         measure_speed=speed(recipe, assembled),
         finish=writer(recipe, assembled),
         sample=sample_writer(recipe, assembled),
-        keepers=(*assembled.parts.keepers, *([MeasuresPage(recipe)] if recipe.objective_class.reports else [])),
+        keepers=(*assembled.parts.keepers, *([MeasuresPage(recipe)] if assembled.parts.objective.reports else [])),
     )
 
 

@@ -138,12 +138,12 @@ def test_an_edit_of_the_load_is_refused():
         mixture()(X, replace(CONTEXT, taps=lambda key, value: value.clone()))
 
 
-def test_the_balance_loss_goes_where_the_call_wants_it():
-    module, losses = mixture(), []
-    module(X, replace(CONTEXT, losses=losses))
+def test_what_the_router_decided_goes_where_the_call_wants_it():
+    module, routings = mixture(), []
+    module(X, replace(CONTEXT, routings=routings))
     module(X, CONTEXT)
-    assert len(losses) == 1
-    torch.testing.assert_close(losses[0], module.router(X.flatten(0, 1)).balance())
+    assert len(routings) == 1
+    assert torch.equal(routings[0].chosen_NE, module.router(X.flatten(0, 1)).chosen_NE)
 
 
 def test_the_clamped_network_by_hand():

@@ -12,12 +12,12 @@ from orrery.nn.feedforward.routers import (
     GroupLimited,
     Normalised,
     RawScores,
-    Routing,
     SigmoidRouter,
     SoftmaxRouter,
     SparseMixerRouter,
     TopK,
 )
+from orrery.nn.feedforward.routing import Routing, balance
 
 WIDTH, EXPERTS = 6, 8
 X = torch.randn(11, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -112,30 +112,54 @@ def routing(scores, chosen):
     return Routing(scores.log(), scores, chosen, scores.gather(1, chosen))
 
 
+def evenness(*routings, real=None):
+    """Return the balance of some layers; all tokens are real unless it is said."""
+    real = torch.ones(1, len(routings[0].chosen_NE)) if real is None else torch.tensor([real])
+    return balance(routings, real.bool())
+
+
+UNEVEN = routing([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6]], [[0], [0], [0], [1]])
+
+
 def test_load_and_balance_by_hand():
     """Fedus et al. 2021, equations 4 to 6: three of four tokens to expert 0, X sum f P = 2 (3/4 0.7 + 1/4 0.3)."""
-    uneven = routing([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6]], [[0], [0], [0], [1]])
-    assert uneven.counts().tolist() == [3, 1]
-    assert uneven.load().tolist() == [0.75, 0.25]
-    torch.testing.assert_close(uneven.balance(), torch.tensor(2 * (0.75 * 0.7 + 0.25 * 0.3)))
-    torch.testing.assert_close(routing([[0.5, 0.5]] * 2, [[0], [1]]).balance(), torch.tensor(1.0))
-    torch.testing.assert_close(routing([[1.0, 0.0, 0.0]] * 2, [[0], [0]]).balance(), torch.tensor(3.0))
+    assert UNEVEN.counts().tolist() == [3, 1]
+    assert UNEVEN.load().tolist() == [0.75, 0.25]
+    torch.testing.assert_close(evenness(UNEVEN), torch.tensor(2 * (0.75 * 0.7 + 0.25 * 0.3)))
+    torch.testing.assert_close(evenness(routing([[0.5, 0.5]] * 2, [[0], [1]])), torch.tensor(1.0))
+    torch.testing.assert_close(evenness(routing([[1.0, 0.0, 0.0]] * 2, [[0], [0]])), torch.tensor(3.0))
+
+
+def test_two_experts_a_token_are_balanced_at_two():
+    torch.testing.assert_close(evenness(routing([[0.5, 0.5]] * 3, [[0, 1]] * 3)), torch.tensor(2.0))
+
+
+def test_padding_is_not_balanced():
+    torch.testing.assert_close(evenness(UNEVEN, real=[1, 0, 0, 1]), torch.tensor(2 * (0.5 * 0.65 + 0.5 * 0.35)))
+    assert evenness(UNEVEN, real=[0, 0, 0, 0]) == 0
+
+
+def test_the_means_are_over_all_layers():
+    """Two layers that are each wholly uneven even each other out: the number of transformers, not of the paper."""
+    first, second = routing([[1.0, 0.0]] * 2, [[0], [0]]), routing([[0.0, 1.0]] * 2, [[1], [1]])
+    assert evenness(first) == evenness(second) == 2
+    torch.testing.assert_close(evenness(first, second), torch.tensor(1.0))
 
 
 def test_sigmoid_scores_are_brought_to_a_sum_of_one_before_they_are_balanced():
     scaled = routing([[1.8, 0.2], [0.9, 0.1]], [[0], [1]])
-    torch.testing.assert_close(scaled.balance(), torch.tensor(2 * (0.5 * 0.9 + 0.5 * 0.1)))
+    torch.testing.assert_close(evenness(scaled), torch.tensor(2 * (0.5 * 0.9 + 0.5 * 0.1)))
 
 
 def test_the_balance_loss_teaches_the_router():
     router = built(SoftmaxRouter.Spec(experts=EXPERTS, choice=TopK(chosen=2)))
     optimizer = torch.optim.SGD(router.parameters(), lr=1.0)
-    before = router(X).balance().item()
+    before = evenness(router(X)).item()
     for _ in range(50):
         optimizer.zero_grad()
-        router(X).balance().backward()
+        evenness(router(X)).backward()
         optimizer.step()
-    assert 1.0 <= router(X).balance().item() < before
+    assert 2.0 <= evenness(router(X)).item() < before
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.context import Context
-from orrery.nn.feedforward.routers import RouterSpec, Routing
+from orrery.nn.feedforward.routers import RouterSpec
+from orrery.nn.feedforward.routing import Routing
 from orrery.nn.residual import give_role
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -17,9 +18,9 @@ class MoE(nn.Module):
     """``sum_e weight_e(x) expert_e(x) + sum_s shared_s(x)`` over the few experts that the router chooses.
 
     Shazeer et al. 2017; Fedus et al. 2021; shared experts, which see every token: Dai et al. 2024 (DeepSeekMoE). The
-    taps show the router's logits and the load of the experts; its balance loss goes to ``ctx.losses``.
-    Differs from the papers: no expert has a capacity, so no token is dropped; padding is routed and counted as well;
-    no objective brings the list for that loss, so nothing evens the load of a mixture that is trained here.
+    taps show the router's logits and the load of the experts; what it decided goes to ``ctx.routings``, of which an
+    objective with the key ``balance`` makes a loss.
+    Differs from the papers: no expert has a capacity, so no token is dropped; padding is routed as well.
     Shapes: ``[B, L, D]`` unchanged; chosen and weights ``[B L, chosen]``.
     """
 
@@ -48,8 +49,8 @@ class MoE(nn.Module):
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Route, let the experts answer, add up."""
         routing = self.route(x_BLD, ctx)
-        if ctx.losses is not None:
-            ctx.losses.append(routing.balance())
+        if ctx.routings is not None:
+            ctx.routings.append(routing)
         mixed_BLD = self.mix(x_BLD.flatten(0, 1), routing, ctx).view_as(x_BLD)
         for expert in self.shared:
             mixed_BLD = mixed_BLD + expert(x_BLD, ctx)

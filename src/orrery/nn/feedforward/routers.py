@@ -6,7 +6,6 @@ A router computes in float32 at least, whatever the model's dtype: a rounded sco
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
@@ -16,42 +15,8 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.attention.operands import unseen
-from orrery.nn.rehearsal import rehearsing
+from orrery.nn.feedforward.routing import Routing
 from orrery.nn.spec import ModuleSpec, Value, spec
-
-
-@dataclass(frozen=True)
-class Routing:
-    """What a router decided: logits and probabilities of all experts, the chosen ones and their weights."""
-
-    logits_NX: Float[Tensor, "N X"]
-    scores_NX: Float[Tensor, "N X"]
-    chosen_NE: Int[Tensor, "N E"]
-    weights_NE: Float[Tensor, "N E"]
-
-    def counts(self) -> Int[Tensor, "X"]:
-        """Return how many tokens each expert received."""
-        return torch.bincount(self.chosen_NE.flatten(), minlength=self.scores_NX.shape[1])
-
-    def counts_on_host(self) -> list[int]:
-        """Return the same as numbers that the host knows; a rehearsal sends equally many to all, to within one."""
-        if not rehearsing():
-            return list(self.counts().tolist())
-        choices, experts = self.chosen_NE.numel(), self.scores_NX.shape[1]
-        return [choices // experts + int(expert < choices % experts) for expert in range(experts)]
-
-    def load(self) -> Float[Tensor, "X"]:
-        """Return the share of all choices that each expert received."""
-        return self.counts().to(self.scores_NX.dtype) / self.chosen_NE.numel()
-
-    def balance(self) -> Float[Tensor, ""]:
-        """Return the balance loss ``X sum_e load_e mean_score_e`` (Fedus et al. 2021, equation 4): one is even.
-
-        The gradient flows through the scores alone. Differs from the paper: scores that do not sum to one (sigmoid)
-        are brought to that first, as in DeepSeek-V3, equation 19.
-        """
-        mean_X = (self.scores_NX / self.scores_NX.sum(-1, keepdim=True)).mean(0)
-        return len(mean_X) * (self.load() * mean_X).sum()
 
 
 @spec
