@@ -60,6 +60,7 @@ label data.label: label_column label_key labels_column target_column
 skip_bad data.skip_bad: skip_errors ignore_errors skip_invalid on_bad_lines
 seed: random_seed rng_seed manual_seed random_state seed_value s -s
 model.dropout: dropout hidden_dropout dropout_rate resid_pdrop hidden_dropout_prob attention_dropout
+objective.balance: router_aux_loss_coef aux_loss_coef aux_loss_alpha moe_aux_loss_coeff load_balancing_loss_coef
 objective.label_smoothing: label_smoothing label_smoothing_factor smoothing
 objective.beta: beta dpo_beta kl_coef
 loss objective.kind: loss_type loss_fn rl_type
