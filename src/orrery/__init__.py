@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from orrery.page.see import see as see
     from orrery.planning.plan import plan as plan
     from orrery.runs.train import train as train
-    from orrery.tasks.finetuning.finetune import finetune as finetune
     from orrery.tasks import pipeline as pipeline
+    from orrery.tasks.finetuning.finetune import finetune as finetune
 
 __version__ = "0.1.0"
 
