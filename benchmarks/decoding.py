@@ -29,10 +29,10 @@ from _record import Record, parsed, parser
 
 from orrery.exchange.reading.read import Stored, read
 from orrery.studies.bench.generating import closing, step_bytes
-from orrery.studies.bench.machine import Reading
+from orrery.studies.bench.machine import BandwidthProbe
 from orrery.studies.bench.rounds import Case
 from orrery.studies.bench.shapes import make_model
-from orrery.studies.bench.subjects import Orrery, Subject, Transformers, open_peer
+from orrery.studies.bench.subjects import Orrery, PeerProgram, Transformers, open_peer
 from orrery.tuning.quantise import Quantise
 
 PROMPT, NEW = 32, 48
@@ -59,7 +59,7 @@ def compiled_transformers(folder: Path, dtype: torch.dtype) -> Transformers:
     return Transformers(folder, dtype, cache_implementation="static", compile_config=config)
 
 
-def contender(subject: Subject, rows: int) -> Contender:
+def contender(subject: PeerProgram, rows: int) -> Contender:
     """Return what lets a subject write ``rows`` answers, prompts and all."""
     prompts = Case(rows, PROMPT, NEW).prompts(290)
 
@@ -75,7 +75,7 @@ def race(name: str, contenders: dict[str, Contender], seconds: float, size: dict
     """Let programs take turns until the time is over; print and return what they reached."""
     for contender in contenders.values():
         contender()
-    begin, rounds, reads, reading = time.perf_counter(), [], [], Reading()
+    begin, rounds, reads, reading = time.perf_counter(), [], [], BandwidthProbe()
     while len(rounds) < 3 or time.perf_counter() - begin < seconds:
         reads.append(max(reading() for _ in range(3)))
         rounds.append({who: contender() for who, contender in contenders.items()})
@@ -114,7 +114,7 @@ def peers_best(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return best
 
 
-def attempt(contenders: dict[str, Contender], name: str, make: Callable[[], Subject], rows: int = 1) -> None:
+def attempt(contenders: dict[str, Contender], name: str, make: Callable[[], PeerProgram], rows: int = 1) -> None:
     """Add a program if it can be made and takes a first turn; what could not is recorded too."""
     try:
         found = contender(make(), rows)

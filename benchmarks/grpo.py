@@ -28,7 +28,7 @@ import transformers
 from _record import Record, parsed, parser
 from torch import Tensor
 
-from orrery.data.batches.rollouts import Asked, How, Rollouts
+from orrery.data.batches.rollouts import How, PromptRow, Rollouts
 from orrery.data.rows.prompts import Prompt
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
@@ -80,7 +80,7 @@ class Ours:
         judge = Judge({"digits": (Digits(), 1.0)})
         self.precision = Precision("float32", "plain", "cpu", torch.get_num_threads())
         writer = ModelWriter(self.model, self.objective, tokenizer, (), judge, self.precision, None, Alone())
-        asked = [Asked(Prompt("benchmark:1", text, {}), tuple(tokenizer.encode(text))) for text in TEXTS]
+        asked = [PromptRow(Prompt("benchmark:1", text, {}), tuple(tokenizer.encode(text))) for text in TEXTS]
         self.rollouts = Rollouts(asked, How(SAMPLES, LONGEST), PROMPTS * SAMPLES, 1)
         self.rollouts.begin(writer)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate)

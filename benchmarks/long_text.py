@@ -58,7 +58,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     from orrery.families import load_family
     from orrery.language_model.load import load
     from orrery.page.views._inside import Inside
-    from orrery.page.views._view import Subject, shown
+    from orrery.page.views._view import ViewSubject, shown
     from orrery.text.train import train_tokenizer
 
     tokenizer = train_tokenizer("byte_bpe", ["the cat sat on the mat\n"] * 3, 290)
@@ -73,7 +73,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     before, began = now_bytes(), time.perf_counter()
     inside = Inside(lm, {"ids": ids})
     passed = time.perf_counter()
-    subject, middle = Subject(lm, inside), options.tokens // 2
+    subject, middle = ViewSubject(lm, inside), options.tokens // 2
     asked: list[dict[str, int]] = [
         {},
         {"layer": 1, "head": 2},

@@ -20,7 +20,7 @@ from _record import Record, parsed, parser
 
 from orrery.families import load_family
 from orrery.kernels.processor import this_processor
-from orrery.planning.measure import Compared, calibration, compare
+from orrery.planning.measure import ComparedPrediction, calibration, compare
 from orrery.planning.whole_step import WholeStep
 from orrery.training.precision import choose_precision
 
@@ -96,7 +96,7 @@ def main() -> None:
     sys.exit(int(any(missed(row) for row in rows)))
 
 
-def cells(found: Compared) -> str:
+def cells(found: ComparedPrediction) -> str:
     """Return a line: bytes of tensors, of the process, seconds; each predicted, measured, and by how much it missed."""
     parts = ((found.tensors, 1e6, "MB"), (found.process, 1e6, "MB"), (found.seconds, 1, "s"))
     return "   ".join(

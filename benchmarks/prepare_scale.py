@@ -21,7 +21,7 @@ from pathlib import Path
 
 from _record import Record, parsed, parser
 
-from orrery.data.shards.large_text import Reading, read_texts
+from orrery.data.shards.large_text import ReadingOptions, read_texts
 
 CORPUS = "eltec-novels"
 
@@ -50,7 +50,7 @@ def make_source(file: Path, size: int) -> Path:
     rng, written = random.Random(0), 0
     with open(file, "w", encoding="utf-8", newline="") as stream:
         while written < size:
-            for text in read_texts(CORPUS, Reading()):
+            for text in read_texts(CORPUS, ReadingOptions()):
                 for line in varied(text, rng):
                     written += len(line.encode())
                     stream.write(line)

@@ -205,7 +205,7 @@ def requests() -> str:
         "`/v1/chat/completions`": ChatRequest,
         "`/v1/responses`": ResponsesRequest,
         "`/v1/embeddings`": EmbeddingsRequest,
-        "`/api/chat`": ollama.ChatRequest,
+        "`/api/chat`": ollama.OllamaChatRequest,
         "`/api/generate`": ollama.GenerateRequest,
         "`/api/embed`": ollama.EmbedRequest,
     }

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from orrery.inspection.checks import Check
-from orrery.studies.demo.findings import Corpus, Findings, Head, Measure, Run, Sample, Sight
+from orrery.studies.demo.findings import DemoCorpus, DemoFindings, DemoHead, DemoRun, Measure, Sample, Sight
 
 OVERRIDES = (
     "--model.config {hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 2, "
@@ -30,17 +30,17 @@ def write_ring(folder: Path, documents: int = 80, length: int = 40) -> None:
         (folder / f"{number:02}.txt").write_text("The ring: " + " ".join(words) + ".")
 
 
-def findings(text: str = "sorted", bits_per_byte: float = 1.8) -> Findings:
+def findings(text: str = "sorted", bits_per_byte: float = 1.8) -> DemoFindings:
     """Return findings without a run; ``text`` stands wherever text from outside can stand."""
     pattern = [[1.0, 0.0], [0.25, 0.75]]
-    head = Head("block 0, head 0", text, pattern)
+    head = DemoHead("block 0, head 0", text, pattern)
     records = [
         {"step": 1, "train/loss": 7.0, "tokens": 100, "tokens_per_second": 50.0},
         {"step": 2, "train/loss": 6.0, "val/loss": 6.5, "val/bpb": 3.0, "tokens": 200, "tokens_per_second": 60.0},
     ]
-    return Findings(
-        corpus=Corpus(text, "0" * 64, 20, 1, 2000, 100, 500),
-        run=Run(text, "llama", {"hidden_size": 32}, 1000, 300, 2, 200, 7, text, {"training": 1.5}, records),
+    return DemoFindings(
+        corpus=DemoCorpus(text, "0" * 64, 20, 1, 2000, 100, 500),
+        run=DemoRun(text, "llama", {"hidden_size": 32}, 1000, 300, 2, 200, 7, text, {"training": 1.5}, records),
         measures=[
             Measure("this model", bits_per_byte, "model"),
             Measure("xz", 2.0, "check"),

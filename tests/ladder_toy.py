@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from orrery.studies.ladder.findings import Findings, Run
+from orrery.studies.ladder.findings import LadderFindings, LadderRun
 
 LADDER: dict[str, Any] = {
     "name": "toy",
@@ -47,7 +47,7 @@ def write_ladder(path: Path, **changes: Any) -> Path:
 
 def followed(
     law: Callable[[float], float], sizes: tuple[int, ...] = (20_000, 40_000, 80_000, 160_000, 320_000, 640_000)
-) -> Findings:
+) -> LadderFindings:
     """Return a ladder whose losses are those of a law of the parameters, times ``exp(noise)`` of each seed."""
     seeds = {1: -0.001, 2: 0.0, 3: 0.001}
     numbers = [
@@ -64,7 +64,7 @@ def followed(
     ]
     corpus = {key: 10 for key in ("train_bytes", "train_tokens", "measured_bytes", "measured_tokens", "vocabulary")}
     rules = {"tokens_per_parameter": 20.0, "rate_exponent": 0.25, "seeds": list(seeds)}
-    found = Findings({"ladder": rules}, {**corpus, "source": "<text>", "fingerprint": "0" * 64}, numbers)
+    found = LadderFindings({"ladder": rules}, {**corpus, "source": "<text>", "fingerprint": "0" * 64}, numbers)
     for size in sizes[:-1]:
-        found.runs += [Run(size, seed, law(size) * (1 + noise), 2.0, 60.0) for seed, noise in seeds.items()]
+        found.runs += [LadderRun(size, seed, law(size) * (1 + noise), 2.0, 60.0) for seed, noise in seeds.items()]
     return found

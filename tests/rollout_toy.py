@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from objectives_toy import tiny
-from orrery.data.batches.rollouts import Asked, How, Rollouts
+from orrery.data.batches.rollouts import How, PromptRow, Rollouts
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.rows.prompts import Answered, Prompt
 from orrery.objectives import OBJECTIVES, Objective
@@ -84,7 +84,7 @@ def world(
     torch.manual_seed(derive_seed(1, "objective"))
     for module in objective.modules(model).values():
         module.double() if double else module.float()
-    asked = [Asked(each, tuple(tokenizer.encode(each.text))) for each in prompts()]
+    asked = [PromptRow(each, tuple(tokenizer.encode(each.text))) for each in prompts()]
     end = frozenset([tokenizer.special("end")])
     writer = ModelWriter(model, objective, tokenizer, end, judged or judge(), PLAIN, micro_batch, Alone())
     rollouts = Rollouts(asked, how, size, 5)

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from orrery.generation.samplers import Sampler
 from orrery.serving import requests
-from orrery.serving.background import Running
+from orrery.serving.background import RunningServer
 
 
-def write(monkeypatch: pytest.MonkeyPatch, toy: Running, text: str, end: str | None = "<|im_end|>") -> None:
+def write(monkeypatch: pytest.MonkeyPatch, toy: RunningServer, text: str, end: str | None = "<|im_end|>") -> None:
     """Let every answer of a server be a text, whose control tokens are spelt out, and then a token that ends it."""
     tokenizer = toy.served.lm.tokenizer
     ids = tokenizer.encode(text, special=True)

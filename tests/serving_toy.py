@@ -9,7 +9,7 @@ from pathlib import Path
 from chat_toy import chat_tokenizer
 from orrery.exchange.saving.save import save_model
 from orrery.language_model.load import load
-from orrery.serving.background import Running, serving
+from orrery.serving.background import RunningServer, serving
 from orrery.text.chat.formats import ChatFormat
 from tiny_models import CONFIGS, tiny
 
@@ -27,7 +27,7 @@ def chat_model(folder: Path, template: str = JINJA, context: int = CONTEXT) -> P
 
 
 @contextmanager
-def running(folder: Path, dtype: str = "float64", **settings: object) -> Iterator[Running]:
+def running(folder: Path, dtype: str = "float64", **settings: object) -> Iterator[RunningServer]:
     """Serve a model folder from a thread of this process until the block ends; the model is called ``toy``."""
     lm = load(folder, "cpu", dtype, say=lambda line: None)
     with serving(lm, "toy", **{"grace": 5, **settings}) as found:

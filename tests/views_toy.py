@@ -10,7 +10,7 @@ from orrery.exchange.reading.read import Stored
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
 from orrery.page.views._inside import Inside
-from orrery.page.views._view import Subject
+from orrery.page.views._view import ViewSubject
 from orrery.text import Tokenizer
 from orrery.text.train import train_tokenizer
 from tiny_models import randomised
@@ -35,10 +35,10 @@ def language_model_of(
 
 def subject_of(
     family: str, tokenizer: Tokenizer = TOKENIZER, dtype: torch.dtype = torch.float32, text: str = "the cat sat on"
-) -> Subject:
+) -> ViewSubject:
     """Return one pass of the smallest model of a family, random in every parameter."""
     lm = language_model_of(family, tokenizer, dtype)
-    return Subject(lm, Inside(lm, given_to(lm, text)))
+    return ViewSubject(lm, Inside(lm, given_to(lm, text)))
 
 
 def given_to(lm: LanguageModel, text: str = "the cat sat on", image: object = PIXELS) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+from orrery.models.word2vec.vocabulary import Vocabulary, WordCorpus
 
 KINDS = {
     "animal": "cat dog horse cow sheep",
@@ -23,4 +23,4 @@ def sentences(count=2000, seed=0):
 def corpus(count=2000, seed=0):
     text = sentences(count, seed)
     vocabulary = Vocabulary.count(text, 1)
-    return Corpus.of(text, vocabulary), vocabulary
+    return WordCorpus.of(text, vocabulary), vocabulary

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from orrery.nn.heads import SequenceHead
 from orrery.scores.classification import accuracy
-from orrery.tasks import Findings, Learned, Mistake, Pipeline, PipelineSettings, Row, register
+from orrery.tasks import Findings, InputRow, Learned, Mistake, Pipeline, PipelineSettings, register
 from orrery.tasks.pipelines import ask, head_of, names_of, softmax, whole, wide
 
 
@@ -52,17 +52,17 @@ class Spotting(Learned, Pipeline):
         """Say whether a model has a head for classes."""
         return any(isinstance(head, SequenceHead.Spec) for head in lm.model.spec.heads.values())
 
-    def rows(self, item: str, settings: SpottingSettings) -> Sequence[Row]:
+    def rows(self, item: str, settings: SpottingSettings) -> Sequence[InputRow]:
         """Return the one row of a text."""
         return [whole(self.lm, item, truncation=settings.truncation)]
 
-    def ask(self, rows: Sequence[Row], settings: SpottingSettings) -> Sequence[float]:
+    def ask(self, rows: Sequence[InputRow], settings: SpottingSettings) -> Sequence[float]:
         """Return the probability of the label in each row of a batch."""
         name, head = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
         probabilities = softmax(wide(ask(self.lm, rows, name)[0]))
         return [float(row[names_of(head).index(settings.label)]) for row in probabilities]
 
-    def answer(self, item: str, rows: Sequence[Row], found: Sequence[float], settings: SpottingSettings) -> Any:
+    def answer(self, item: str, rows: Sequence[InputRow], found: Sequence[float], settings: SpottingSettings) -> Any:
         """Return yes or no, and how sure that is."""
         return {"is": found[0] > settings.sure, "score": round(found[0], 4)}
 

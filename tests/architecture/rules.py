@@ -15,6 +15,7 @@ from typing import TypeVar
 SOURCE = Path(__file__).parents[2] / "src"
 
 FILE_LINES, FUNCTION_LINES, FORWARD_LINES, SPEC_FIELDS = 400, 40, 25, 10
+ROOMS, SHARED_NAMES = 30, 60
 _SILENT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -73,11 +74,59 @@ def source_modules() -> list[Module]:
 
 
 def report(modules: Sequence[Module]) -> str:
-    """Say how long the source files are, in lines of code; empty files do not count."""
+    """Say how long the source files are, how many public names are shared, and where a file is read upwards."""
     lengths = sorted((len(module.code_lines), module.name) for module in modules if module.code_lines)
     longest, name = lengths[-1]
     median = statistics.median(length for length, _ in lengths)
-    return f"{len(lengths)} source files, median {median:.0f} lines of code, longest {longest} ({name})"
+    chain = max((climbing(module) for module in modules), key=len)
+    return (
+        f"{len(lengths)} source files, median {median:.0f} lines of code, longest {longest} ({name})\n"
+        f"{len(rooms(modules))} packages; {len(shared_names(modules))} names stand for several public classes\n"
+        f"the longest chain of calls that climbs: {' -> '.join(chain)}"
+    )
+
+
+def rooms(modules: Sequence[Module]) -> set[str]:
+    """Return the packages of the program."""
+    return {module.package for module in modules if module.name.startswith("orrery.") and module.name.count(".") > 1}
+
+
+def shared_names(modules: Sequence[Module]) -> dict[str, list[str]]:
+    """Return the names of public classes that several modules define, each with the modules."""
+    found: dict[str, list[str]] = {}
+    for module in modules:
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(module.name)
+    return {name: where for name, where in found.items() if len(where) > 1}
+
+
+def climbing(module: Module) -> list[str]:
+    """Return the longest chain of functions of a module each of which calls one that stands above it."""
+    places = {node.name: node for node in module.tree.body if isinstance(node, _FUNCTIONS)}
+    above = {
+        name: {
+            call.func.id
+            for call in ast.walk(node)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in places
+            if places[call.func.id].lineno < node.lineno
+        }
+        for name, node in places.items()
+    }
+    longest: dict[str, list[str]] = {}
+    for name in places:  # what stands above has its chain already
+        longest[name] = [name, *max((longest[other] for other in above[name]), key=len, default=[])]
+    return [f"{module.name}.{name}" for name in max(longest.values(), key=len, default=[])]
+
+
+def few_rooms_and_few_shared_names(modules: Sequence[Module]) -> list[str]:
+    """The program has at most thirty packages, and at most sixty names stand for several public classes."""
+    found, shared = rooms(modules), shared_names(modules)
+    broken = [f"{len(found)} packages: at most {ROOMS}"] if len(found) > ROOMS else []
+    worst = ", ".join(
+        f"{name} ({len(where)})" for name, where in sorted(shared.items(), key=lambda one: -len(one[1]))[:9]
+    )
+    return broken + ([f"{len(shared)} shared names, at most {SHARED_NAMES}: {worst}"] * (len(shared) > SHARED_NAMES))
 
 
 def no_path_from_a_setting(modules: Sequence[Module]) -> list[str]:
@@ -212,6 +261,7 @@ RULES: tuple[Rule, ...] = (
     bricks_are_documented,
     bricks_need_only_torch,
     inits_are_lazy,
+    few_rooms_and_few_shared_names,
 )
 
 

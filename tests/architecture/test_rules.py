@@ -69,7 +69,20 @@ def test_rule_finds_fault(rule: rules.Rule, snippet: str) -> None:
 
 
 def test_every_rule_is_shown_to_fail() -> None:
-    assert set(BROKEN) == set(rules.RULES)
+    assert {*BROKEN, rules.few_rooms_and_few_shared_names} == set(rules.RULES)
+
+
+def test_too_many_rooms_and_too_many_shared_names_are_found() -> None:
+    many = [Module(f"orrery.room{n}.a", "") for n in range(rules.ROOMS + 1)]
+    assert rules.few_rooms_and_few_shared_names(many) == ["31 packages: at most 30"]
+    classes = "".join(f"class A{n}:\n    pass\n" for n in range(rules.SHARED_NAMES + 1))
+    (told,) = rules.few_rooms_and_few_shared_names([Module("orrery.nn.a", classes), Module("orrery.nn.b", classes)])
+    assert told.startswith("61 shared names, at most 60: A0 (2), ")
+
+
+def test_calls_that_climb_are_counted() -> None:
+    text = "def a():\n    pass\ndef b():\n    a()\ndef c():\n    b()\n    d()\ndef d():\n    pass\n"
+    assert rules.climbing(Module("m", text)) == ["m.c", "m.b", "m.a"]
 
 
 GOOD = '''"""A module with every exception that the rules make."""

@@ -14,7 +14,7 @@ from orrery.page.views import find
 from orrery.page.views import names as views
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import to_json
-from orrery.page.views._view import Subject, fitting, shown
+from orrery.page.views._view import ViewSubject, fitting, shown
 from serving_toy import chat_model
 from views_toy import TOKENIZER, language_model_of, subject_of
 
@@ -119,13 +119,13 @@ OTHERS = {
 def test_other_models_and_inputs_open_too(name):
     family, how, given = OTHERS[name]
     lm = language_model_of(family, **how)
-    assert_opens(Subject(lm, Inside(lm, given)))
+    assert_opens(ViewSubject(lm, Inside(lm, given)))
 
 
 def test_a_conversation_is_cut_between_its_control_tokens(tmp_path):
     lm = load(chat_model(tmp_path / "chat"), "cpu", say=lambda line: None)
     turns = [{"role": "user", "content": "the cat"}, {"role": "assistant", "content": "sat"}]
-    subject = Subject(lm, Inside(lm, {"messages": turns}))
+    subject = ViewSubject(lm, Inside(lm, {"messages": turns}))
     assert [one["text"] for one in shown("text", subject, {}).facts["streams"]] == ["user\nthe cat", "assistant\nsat"]
     assert_opens(subject)
 

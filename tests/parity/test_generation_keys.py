@@ -10,7 +10,7 @@ import transformers
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
 from orrery.families._generation_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
-from orrery.generation.constraints import Constraints, Place
+from orrery.generation.constraints import Constraints, TokenPlace
 from orrery.language_model.generate import _longest
 from orrery.language_model.load import load
 from tests.parity import oracle
@@ -259,7 +259,7 @@ def test_a_key_that_is_not_built_is_refused_by_name(key, tmp_path):
 
 
 def test_constraints_hide_and_demand():
-    scores, place = torch.zeros(1, 6), Place([1], [2, 3, 2], 5)
+    scores, place = torch.zeros(1, 6), TokenPlace([1], [2, 3, 2], 5)
     demand = Constraints(frozenset([5]), last=(4,), least_row=9, never=(0,), phrases=((3, 2, 1),), once=2)
     hidden = demand(scores, [place]).isinf()[0].tolist()
     assert hidden == [True, True, False, True, False, True]

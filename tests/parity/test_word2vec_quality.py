@@ -13,7 +13,7 @@ from orrery.models.word2vec.objectives import NegativeSampling
 from orrery.models.word2vec.parts import Settings
 from orrery.models.word2vec.train import train
 from orrery.models.word2vec.vectors import Vectors
-from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+from orrery.models.word2vec.vocabulary import Vocabulary, WordCorpus
 
 BYTES = 20_000_000
 SEEDS = (1, 2)
@@ -45,7 +45,7 @@ def test_vectors_are_as_good_as_gensims(data_set):
     text = sentences(data_set("eltec-novels/train.jsonl.xz"))
     folder = data_set("word-similarity").parent
     vocabulary = Vocabulary.count(text)
-    corpus = Corpus.of(text, vocabulary)
+    corpus = WordCorpus.of(text, vocabulary)
     ours, theirs = [], []
     for seed in SEEDS:
         settings = Settings(epochs=2, seed=seed)

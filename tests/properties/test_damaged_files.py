@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orrery.data import formats
 from orrery.data.corpora import read_corpus, read_pairs, read_rows, read_sentences
 from orrery.data.overview import overview
-from orrery.data.shards.large_text import Reading, read_blocks
+from orrery.data.shards.large_text import ReadingOptions, read_blocks
 from orrery.errors import OrreryError
 
 WORDS = "1\tÉine\tein\tDET\tART\tCase=Nom|Number=Sing\t2\tdet\t_\t_\n"
@@ -86,7 +86,7 @@ def readings(file):
         yield lambda invalid=invalid: list(read_corpus(file, invalid=invalid))
         yield lambda invalid=invalid: list(read_rows(file, invalid=invalid, skip_bad=2))
         yield lambda invalid=invalid: list(read_sentences(file, invalid=invalid))
-        yield lambda invalid=invalid: list(read_blocks(file, Reading(invalid=invalid)))
+        yield lambda invalid=invalid: list(read_blocks(file, ReadingOptions(invalid=invalid)))
         yield lambda invalid=invalid: list(read_pairs(file, file, invalid=invalid, empty="skip"))
     yield lambda: list(read_rows(file, ["1"]))
     yield lambda: overview(str(file), None, 3, "text")

@@ -7,7 +7,7 @@ import pytest
 from browser import Seen
 from orrery.data.png import write_png
 from orrery.page.page import Page
-from orrery.page.views._view import Subject, fitting
+from orrery.page.views._view import ViewSubject, fitting
 from orrery.serving.background import serving
 from views_toy import PIXELS, language_model_of, subject_of
 
@@ -109,7 +109,7 @@ def test_the_search_sees_what_is_undefined(browser):
 
 def test_the_subject_of_the_model_alone_has_views():
     for family in FAMILIES:
-        assert {view.screen for view in fitting(Subject(language_model_of(family)))} <= {
+        assert {view.screen for view in fitting(ViewSubject(language_model_of(family)))} <= {
             "decode",
             "model",
             "train",

@@ -165,7 +165,7 @@ def test_the_verb_runs_all_and_writes_the_page_again(tmp_path, only, capsys) -> 
 
 
 def test_a_cell_tells_its_number_its_size_and_its_lab() -> None:
-    cell = _tables.Measured("toy", "{} at {at}", lambda n: n["value"], ".1f", lambda n: str(n["size"]))
+    cell = _tables.MeasuredCell("toy", "{} at {at}", lambda n: n["value"], ".1f", lambda n: str(n["size"]))
     runs = {"toy": [{"value": 1.0, "size": 8}, {"value": 3.0, "size": 8}]}
     assert cell.shown(runs) == _tables.Shown("1.0 to 3.0 at 8", "toy")
     assert cell.shown({"toy": runs["toy"][:1]}) == _tables.Shown("1.0 at 8", "toy")
@@ -189,7 +189,7 @@ def test_every_cell_finds_its_number_in_what_its_lab_measures(tmp_path) -> None:
     cheap = {"bottleneck", "complexity", "quadratic"}
     runs = {name: [json.loads(json.dumps(lab.load_lab(name).run(0, quick=True)))] for name in cheap}
     cells = [cell for table in _tables.tables() for row in table.cells.values() for cell in row]
-    measured = [cell for cell in cells if isinstance(cell, _tables.Measured)]
+    measured = [cell for cell in cells if isinstance(cell, _tables.MeasuredCell)]
     assert {cell.lab for cell in measured} <= set(lab.questions())
     shown = [cell.shown(runs) for cell in measured if cell.lab in cheap]
     assert cheap == {one.lab for one in shown}

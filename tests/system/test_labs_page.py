@@ -127,7 +127,7 @@ def test_every_cell_names_a_lab_that_exists_and_every_row_fits() -> None:
         for cells in table.cells.values():
             assert len(cells) == len(table.heads) - 1
             for cell in cells:
-                if isinstance(cell, _tables.Measured):
+                if isinstance(cell, _tables.MeasuredCell):
                     assert cell.lab in _lab.questions()
                     assert cell.text.count("{}") == 1
     assert "not run yet" in page({})
@@ -137,7 +137,7 @@ def test_every_cell_names_a_lab_that_exists_and_every_row_fits() -> None:
 @pytest.mark.timeout(1800)
 def test_every_cell_reads_what_its_lab_finds() -> None:
     cells = [cell for table in _tables.tables() for row in table.cells.values() for cell in row]
-    measured = [cell for cell in cells if isinstance(cell, _tables.Measured)]
+    measured = [cell for cell in cells if isinstance(cell, _tables.MeasuredCell)]
     runs = {name: [_lab.load_lab(name).run(0, quick=True)] for name in {cell.lab for cell in measured}}
     for cell in measured:
         shown = cell.shown(runs)

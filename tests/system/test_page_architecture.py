@@ -3,7 +3,7 @@
 import pytest
 
 from browser import Seen
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 from orrery.serving.background import serving
 from views_toy import subject_of
 
@@ -26,7 +26,7 @@ def drawing(seen, name):
 
 def test_every_part_of_the_graph_is_drawn_with_its_numbers(browser, served):
     seen = Seen(browser).open(served.url + PLACE).ready()
-    facts = shown("architecture", Subject(served.served.lm), {}).facts
+    facts = shown("architecture", ViewSubject(served.served.lm), {}).facts
     linked = {end for edge in facts["edges"] for end in (edge["first"], edge["second"])}
     boxes = [node for node in facts["nodes"] if node["id"] in linked and node["slot"] not in ("input", "add")]
     assert seen.page.locator(".drawing .part[role=button]").count() == len(boxes)
@@ -56,7 +56,7 @@ def test_the_path_between_tokens_is_as_long_as_they_are_apart(browser, served):
     seen.page.wait_for_selector('[data-pair]:has-text("3 steps by recurrence")')
     assert seen.page.locator(".drawing .link.on").count() == (1 + 3 + 1) + (1 + 1)
     seen.page.fill("input[name=tokens]", "1000")
-    width = shown("architecture", Subject(served.served.lm), {}).facts["width"]
+    width = shown("architecture", ViewSubject(served.served.lm), {}).facts["width"]
     cells = seen.page.locator('[data-layer="self"] td').all_inner_texts()
     assert cells == ["n² · d", _short(1000**2 * width), "1", "1"]
     cells = seen.page.locator('[data-layer="recurrent"] td').all_inner_texts()

@@ -3,7 +3,7 @@
 import pytest
 
 from browser import Seen, chromium
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 from orrery.serving.background import serving
 from views_toy import subject_of
 
@@ -16,7 +16,7 @@ def test_what_differs_from_a_family_stands_in_a_table(scheme):
         seen = Seen(browser, width=390, scheme=scheme)
         seen.open(f'{served.url}/#screen="model"&view="compare"', "model").ready()
         seen.page.select_option("select[name=other]", "llama")
-        wanted = shown("compare", Subject(served.served.lm), {"other": "llama"}).facts["differences"]
+        wanted = shown("compare", ViewSubject(served.served.lm), {"other": "llama"}).facts["differences"]
         seen.page.wait_for_selector("[data-path]")
         for row, one in zip(seen.page.locator("[data-path]").all(), wanted, strict=True):
             assert row.get_attribute("data-path") == one["path"]

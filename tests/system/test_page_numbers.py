@@ -12,7 +12,7 @@ import torch
 from browser import Seen
 from orrery.models.decoding_memory import cache_bytes
 from orrery.page.views._inside import Inside
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 from orrery.page.views.planner import attention_by_window
 from orrery.planning.plan import plan
 from orrery.serving.background import serving
@@ -50,7 +50,7 @@ def inside(lm):
 
 @pytest.fixture(scope="module")
 def subject(lm):
-    return Subject(lm, Inside(lm, {"text": TEXT}))
+    return ViewSubject(lm, Inside(lm, {"text": TEXT}))
 
 
 def settled(opened, **focus):
@@ -584,7 +584,7 @@ def test_costs(opened, lm):
 def test_costs_count_what_windows_show(opened, family, causal):
     """Of a causal row on average; of one that sees both ways what `orrery plan` counts, which halves nothing."""
     lm = language_model_of(family, **WINDOWS.get(family, {}))
-    facts, spec = shown("planner", Subject(lm), {}).facts, lm.model.spec
+    facts, spec = shown("planner", ViewSubject(lm), {}).facts, lm.model.spec
     for length in (1, 7, 8, 9, 40):
         asked = {"rows": 3, "length": length, "rate": None, "causal": causal}
         said = opened.page.evaluate(

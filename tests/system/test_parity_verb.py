@@ -9,7 +9,7 @@ from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.cli.program import run
 from orrery.errors import UsageError
 from orrery.exchange.parity import reference
-from orrery.exchange.parity.compare import Step, _in_common, _step, compare, inputs, look
+from orrery.exchange.parity.compare import ComparedTensor, _in_common, _step, compare, inputs, look
 from orrery.exchange.reading.weights import weights_of
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family, model_type, names
@@ -229,7 +229,7 @@ def test_only_what_both_lack_is_equal():
 
 def test_a_step_before_one_that_is_equal_is_left_out_in_each_stack_alone():
     def steps(*errors):
-        return [Step(key, error, ([1], [1])) for key, error in errors]
+        return [ComparedTensor(key, error, ([1], [1])) for key, error in errors]
 
     given = steps(("encoder.a", 0.0), ("encoder.b", 9.0), ("a", 9.0), ("b", 0.0), ("c", 9.0), ("encoder.c", 9.0))
     assert [step.key for step in _in_common(given, 1e-5)] == ["encoder.a", "encoder.b", "b", "c", "encoder.c"]

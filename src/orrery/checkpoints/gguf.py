@@ -25,7 +25,7 @@ _HALF_STEP = 2.0**-25
 
 
 @dataclass(frozen=True)
-class Kind:
+class StoredKind:
     """How matrices are stored.
 
     Attributes:
@@ -45,12 +45,12 @@ class Kind:
 
 _HALF = torch.finfo(torch.float16).max
 KINDS = {
-    "f32": Kind(0, torch.finfo(torch.float32).max, torch.float32),
-    "f16": Kind(1, _HALF, torch.float16),
-    "bf16": Kind(32, torch.finfo(torch.bfloat16).max, torch.bfloat16),
-    "q8_0": Kind(7, 127 * _HALF, steps=127),
+    "f32": StoredKind(0, torch.finfo(torch.float32).max, torch.float32),
+    "f16": StoredKind(1, _HALF, torch.float16),
+    "bf16": StoredKind(32, torch.finfo(torch.bfloat16).max, torch.bfloat16),
+    "q8_0": StoredKind(7, 127 * _HALF, steps=127),
     # The sixteen numbers are -8 to 7 with -8 at the largest magnitude: what lies opposite to it is cut by a whole step.
-    "q4_0": Kind(2, 8 * _HALF, steps=8, rounding=1.0),
+    "q4_0": StoredKind(2, 8 * _HALF, steps=8, rounding=1.0),
 }
 
 

@@ -68,7 +68,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class GgufEntry:
     """Where a tensor lies: its kind, its shape with the slowest axis first, and its bytes in the file."""
 
     kind: Kind
@@ -115,7 +115,7 @@ class GgufFile(Mapping[str, Tensor]):
         return len(self.entries)
 
 
-def stored_shape(entry: Entry) -> tuple[int, ...]:
+def stored_shape(entry: GgufEntry) -> tuple[int, ...]:
     """Return the shape of a tensor's bytes: the last axis counts those of a row."""
     return (*entry.shape[:-1], entry.shape[-1] // entry.kind.block * entry.kind.size)
 
@@ -236,13 +236,13 @@ class _Head:
             refuse(self.path, f"stores rows of {shape[-1]:,} numbers of {name[:80]!r} in blocks of {kind.block}")
         return name, (kind, shape, offset)
 
-    def _entries(self, places: Mapping[str, tuple[Kind, tuple[int, ...], int]]) -> dict[str, Entry]:
+    def _entries(self, places: Mapping[str, tuple[Kind, tuple[int, ...], int]]) -> dict[str, GgufEntry]:
         """Return where the tensors lie in the file."""
         alignment = self.facts.get("general.alignment", 32)
         if type(alignment) is not int or not 8 <= alignment <= 2**20 or alignment & (alignment - 1):
             refuse(self.path, f"has the alignment {str(alignment)[:40]}, which is no power of two from 8 on")
         first = -(-self.at // alignment) * alignment
-        entries: dict[str, Entry] = {}
+        entries: dict[str, GgufEntry] = {}
         for name, (kind, shape, offset) in places.items():
             size = math.prod(shape) // kind.block * kind.size
             start = first + offset
@@ -252,7 +252,7 @@ class _Head:
                 missing = start + size - len(self.data)
                 hint = "the download was not finished: get the file again from its source"
                 refuse(self.path, f"is cut short: the tensor {name[:80]!r} ends {missing:,} bytes behind its end", hint)
-            entries[name] = Entry(kind, shape, start, start + size)
+            entries[name] = GgufEntry(kind, shape, start, start + size)
         end, before = 0, ""
         for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].end)):
             if entry.start < end:

@@ -42,7 +42,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """Where one tensor lies: ``start`` and ``end`` count bytes after the header."""
 
     dtype: torch.dtype
@@ -118,7 +118,7 @@ def raw_bytes(tensor: Tensor) -> memoryview:
     return flat.view(torch.uint8).numpy().data
 
 
-def read_header(path: Path) -> tuple[int, dict[str, Entry], dict[str, str]]:
+def read_header(path: Path) -> tuple[int, dict[str, TensorEntry], dict[str, str]]:
     """Check the header of a safetensors file; return where the data starts, the entries and the metadata."""
     try:
         status = path.stat()
@@ -148,7 +148,7 @@ def read_header(path: Path) -> tuple[int, dict[str, Entry], dict[str, str]]:
     return 8 + length, entries, metadata
 
 
-def read_entry(path: Path, name: str, value: Any) -> Entry:
+def read_entry(path: Path, name: str, value: Any) -> TensorEntry:
     """Check one tensor's entry for its keys, types, dtype, and a size that agrees with its range."""
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
         refuse(path, f"tensor {name!r}: exactly dtype, shape and data_offsets are expected")
@@ -161,10 +161,10 @@ def read_entry(path: Path, name: str, value: Any) -> Entry:
     needed = math.prod(shape) * DTYPES[dtype].itemsize
     if needed != offsets[1] - offsets[0] or needed >= 2**63:
         refuse(path, f"tensor {name!r}: its shape needs {needed:.6g} bytes, its range has other {offsets}")
-    return Entry(DTYPES[dtype], tuple(shape), offsets[0], offsets[1])
+    return TensorEntry(DTYPES[dtype], tuple(shape), offsets[0], offsets[1])
 
 
-def check_ranges(path: Path, entries: Mapping[str, Entry], expected_end: int, around: int) -> None:
+def check_ranges(path: Path, entries: Mapping[str, TensorEntry], expected_end: int, around: int) -> None:
     """Check that the tensors cover the file's data exactly: no overlap, no hole, nothing cut off or added."""
     position = 0
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].end)):

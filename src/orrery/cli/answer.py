@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from orrery.cli.asking import ask
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Given, Reading, read
+from orrery.cli.texts import READING, InputText, TextReading, read
 from orrery.errors import UsageError
 
 _COLUMNS = ("question", "context")
@@ -19,7 +19,7 @@ def answer(
     /,
     *,
     context: Annotated[str | None, Parameter(help="The text that holds the answer.")] = None,
-    reading: Reading = READING,
+    reading: TextReading = READING,
     top_k: Annotated[int, COUNT] = 1,
     max_answer_len: Annotated[int, COUNT] = 15,
     doc_stride: Annotated[int | None, COUNT_OR_NONE] = None,
@@ -57,7 +57,7 @@ def answer(
     )
 
 
-def _given(question: str | None, context: str | None, reading: Reading) -> list[Given]:
+def _given(question: str | None, context: str | None, reading: TextReading) -> list[InputText]:
     """Return the one question of the command line, or those of rows."""
     if (question is None) != (context is None):
         raise UsageError("a question needs a context", 'orrery answer MODEL "Who?" --context "Ada wrote."')
@@ -65,4 +65,4 @@ def _given(question: str | None, context: str | None, reading: Reading) -> list[
         raise UsageError("give either a question or --file, not both", "leave one of them out")
     if question is None or context is None:
         return read((), reading, _COLUMNS)
-    return [Given("the question", dict(zip(_COLUMNS, (question, context), strict=True)))]
+    return [InputText("the question", dict(zip(_COLUMNS, (question, context), strict=True)))]

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from orrery.cli.methods import Run, asked_of, carry_out, gone_on, is_recipe, trained
+from orrery.cli.methods import RunOptions, asked_of, carry_out, gone_on, is_recipe, trained
 from orrery.errors import UsageError
 
 
@@ -12,7 +12,7 @@ def learn(
     kind: str,
     model: str,
     overrides: Sequence[str],
-    run: Run,
+    run: RunOptions,
     *,
     train: str | None,
     val: str | None,

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from orrery.cli.texts import Given, Reading, one_line, print_json, run
+from orrery.cli.texts import InputText, TextReading, one_line, print_json, run
 
 
 def ask(
-    task: str, model: str, device: str, dtype: str, given: Sequence[Given], inputs: list[Any] | None, reading: Reading,
+    task: str, model: str, device: str, dtype: str,
+    given: Sequence[InputText], inputs: list[Any] | None, reading: TextReading,
     **settings: Any,
 ) -> None:  # fmt: skip
     """Ask a model a task, and print its answers as lines or as JSON; an input without a text has none.

@@ -24,13 +24,13 @@ def given(flags: Any) -> dict[str, Any]:
     num_beams=f"{_AS_FILES} {USUAL_BEAMS}", length_penalty=f"{_AS_FILES} 0.6", max_new_tokens=128, coverage_penalty=0.0,
 )  # fmt: skip
 @dataclass(frozen=True)
-class Search:
+class TranslationSearch:
     """How translations are searched for."""
 
     batch_size: Annotated[int, COUNT, Parameter(help="Sentences translated at once.")] = 64
 
 
-BEAMS = Search()
+BEAMS = TranslationSearch()
 """What is used unless told otherwise."""
 
 
@@ -39,7 +39,7 @@ BEAMS = Search()
     num_beams=1, length_penalty=0.6, num_beam_groups=1, diversity_penalty=0.5, coverage_penalty=0.0, answers=1,
 )  # fmt: skip
 @dataclass(frozen=True)
-class Beams:
+class BeamOptions:
     """How answers to one text are searched for."""
 
     @property
@@ -58,7 +58,7 @@ class Beams:
             raise UsageError("one beam has one answer, one group and no ranking", "add --num-beams 4")
 
 
-ONE = Beams()
+ONE = BeamOptions()
 """No search."""
 
 

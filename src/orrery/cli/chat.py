@@ -11,7 +11,7 @@ from orrery.cli.loading import loading
 from orrery.cli.numbers import COUNT, SEED
 from orrery.cli.places import MODEL, TEMPLATE
 from orrery.cli.stopping import dealt_with
-from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
+from orrery.cli.writing_options import CHOOSING, FREE, AnswerOptions, SamplingOptions
 from orrery.errors import DataError, OrreryError
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def chat(
     template: Annotated[str | None, TEMPLATE] = None,
     system: str | None = None,
     max_new_tokens: Annotated[int, COUNT] = 256,
-    drawing: Drawing = CHOOSING,
-    answer: Answer = FREE,
+    drawing: SamplingOptions = CHOOSING,
+    answer: AnswerOptions = FREE,
     seed: Annotated[int, SEED] = 1337,
     device: str = "auto",
     dtype: str = "auto",

@@ -5,14 +5,14 @@ from typing import Annotated, Any
 from orrery.cli.asking import ask
 from orrery.cli.numbers import COUNT
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Reading, read
+from orrery.cli.texts import READING, TextReading, read
 
 
 def classify(
     model: Annotated[str, MODEL],
     /,
     *texts: str,
-    reading: Reading = READING,
+    reading: TextReading = READING,
     pair: str | None = None,
     top_k: Annotated[int, COUNT] = 1,
     labels: str | None = None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.places import MODEL
 from orrery.cli.tables import print_table
-from orrery.cli.texts import READING, Reading, print_json, read
+from orrery.cli.texts import READING, TextReading, print_json, read
 from orrery.errors import DataError, OrreryError, UsageError
 from orrery.tasks import NO_TEXT
 
@@ -18,7 +18,7 @@ def cloze(
     /,
     *texts: str,
     candidates: str,
-    reading: Reading = READING,
+    reading: TextReading = READING,
     left_only: bool = False,
     mean: bool = False,
     device: str = "auto",

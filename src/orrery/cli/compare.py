@@ -17,7 +17,7 @@ from orrery.settings import runs_folder
 
 if TYPE_CHECKING:
     from orrery.studies.compare.budgets import Budget
-    from orrery.studies.compare.plan import Plan, Probing
+    from orrery.studies.compare.plan import ComparisonPlan, ProbeOptions
     from orrery.studies.compare.sweep import Sweep
 
 BASE = Path(__file__).parents[1] / "studies" / "compare" / "recipe.yaml"
@@ -83,7 +83,7 @@ def compare(
     return dry(plan) if dry_run else carry_out(plan, output or runs_folder() / "compare", resume)
 
 
-def carry_out(plan: "Plan", folder: Path, resume: bool) -> int:
+def carry_out(plan: "ComparisonPlan", folder: Path, resume: bool) -> int:
     """Say what it takes, compare, and print the table."""
     from orrery.studies.compare import run as lab
     from orrery.studies.compare.estimate import costs
@@ -103,7 +103,7 @@ def carry_out(plan: "Plan", folder: Path, resume: bool) -> int:
     return 128 + found.signal if found.signal is not None else 0
 
 
-def dry(plan: "Plan") -> int:
+def dry(plan: "ComparisonPlan") -> int:
     """Print what would be trained, and for how long."""
     from orrery.studies.compare.estimate import COLUMNS, costs
 
@@ -115,24 +115,24 @@ def dry(plan: "Plan") -> int:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedRecipe:
     """What a command line names: the recipe that all share, and recipes to be compared as they are."""
 
     base: Recipe
     recipes: tuple[Recipe, ...]
 
 
-def make_shared(words: tuple[str, ...], text: str | None, config: Path | None) -> Shared:
+def make_shared(words: tuple[str, ...], text: str | None, config: Path | None) -> SharedRecipe:
     """Read the recipes of a command line, each with the overrides of what all share."""
     first = next((i for i, word in enumerate(words) if word.startswith("--")), len(words))
     overrides = [*words[first:], *(["--data.train", text] if text is not None else [])]
     given = tuple(load_recipe(Path(word), overrides, os.environ) for word in words[:first])
     if given and config is not None:
         raise UsageError("--config is what built-in models share, and recipes have their own", "leave one of them out")
-    return Shared(given[0] if given else load_recipe(config or BASE, overrides, os.environ), given)
+    return SharedRecipe(given[0] if given else load_recipe(config or BASE, overrides, os.environ), given)
 
 
-def choose(given: Shared, models: str | None, parameters: int | None) -> tuple[str, ...]:
+def choose(given: SharedRecipe, models: str | None, parameters: int | None) -> tuple[str, ...]:
     """Return the built-in models to compare: all, but beside recipes none, unless they are named."""
     from orrery.studies.compare.models import MODELS
 
@@ -170,16 +170,16 @@ def make_budgets(minutes: tuple[float, ...] | None, steps: tuple[int, ...] | Non
 
 
 def make_plan(
-    given: Shared,
+    given: SharedRecipe,
     models: tuple[str, ...],
     parameters: int | None,
     budgets: "tuple[Budget, ...]",
     seeds: tuple[int, ...] | None,
-) -> "Plan":
+) -> "ComparisonPlan":
     """Return the plan without trials."""
-    from orrery.studies.compare.plan import Plan
+    from orrery.studies.compare.plan import ComparisonPlan
 
-    return Plan(
+    return ComparisonPlan(
         base=given.base,
         models=models,
         parameters=1_000_000 if parameters is None else parameters,
@@ -189,15 +189,17 @@ def make_plan(
     )
 
 
-def make_probing(names: str | None, steps: int | None) -> "Probing":
+def make_probing(names: str | None, steps: int | None) -> "ProbeOptions":
     """Return the probes of a command line."""
-    from orrery.studies.compare.plan import Probing
+    from orrery.studies.compare.plan import ProbeOptions
     from orrery.studies.compare.probes.table import chosen
 
-    return Probing(chosen(names), Probing().steps if steps is None else steps)
+    return ProbeOptions(chosen(names), ProbeOptions().steps if steps is None else steps)
 
 
-def with_trials(plan: "Plan", sweep: "Sweep | None", recipes: bool, hand_set: bool, probing: "Probing") -> "Plan":
+def with_trials(
+    plan: "ComparisonPlan", sweep: "Sweep | None", recipes: bool, hand_set: bool, probing: "ProbeOptions"
+) -> "ComparisonPlan":
     """Return the plan with what is tried before the trainings and what is measured after them."""
     if recipes and not plan.recipes:
         raise UsageError("--sweep-recipes: there are no recipes", "name recipe files, or leave it out")

@@ -25,7 +25,7 @@ _LONGEST = 2000
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ToldFailure:
     """What a failure is told as: two lines, either of which may be empty, and the exit code."""
 
     message: str
@@ -58,36 +58,36 @@ def close_output() -> None:
         raise
 
 
-def judge(error: BaseException, words: Sequence[str] = ()) -> Verdict:
+def judge(error: BaseException, words: Sequence[str] = ()) -> ToldFailure:
     """Say what is wrong, what to do, and with which code to leave, for any exception."""
     if isinstance(error, OrreryError):
-        return _unknown(error, words) or Verdict(error.message, _spelled(error.hint, words), error.exit_code)
+        return _unknown(error, words) or ToldFailure(error.message, _spelled(error.hint, words), error.exit_code)
     if isinstance(error, KeyboardInterrupt):
-        return Verdict("interrupted", "", _INTERRUPTED)
+        return ToldFailure("interrupted", "", _INTERRUPTED)
     if isinstance(error, BrokenPipeError):
-        return Verdict("", "", RunError.exit_code)
+        return ToldFailure("", "", RunError.exit_code)
     if isinstance(error, OSError) and error.errno is not None:
         return _path(error) if error.errno in _PATH_ERRNOS else _machine(error)
     if _is_memory(error):
         hint = "use a smaller batch, context or model, or free memory on this machine"
-        return Verdict(f"out of memory: {error}", hint, RunError.exit_code)
+        return ToldFailure(f"out of memory: {error}", hint, RunError.exit_code)
     return _usage(error, words) or _defect(error)
 
 
-def _path(error: OSError) -> Verdict:
+def _path(error: OSError) -> ToldFailure:
     """Tell of a path that cannot be what it should be, wherever it came from."""
-    return Verdict(
+    return ToldFailure(
         f"{error.strerror}{_where(error)}", "check the path, and each folder on its way", UsageError.exit_code
     )
 
 
-def _machine(error: OSError) -> Verdict:
+def _machine(error: OSError) -> ToldFailure:
     hint = "check the machine: its disks, limits and network"
     if error.errno in _ROOM_ERRNOS:
         hint = "make room or choose another folder; nothing already saved was touched"
     if error.errno in _RIGHTS_ERRNOS:
         hint = "choose a file or folder that this user may read or write, or change its rights"
-    return Verdict(f"{error.strerror}{_where(error)}", hint, MachineError.exit_code)
+    return ToldFailure(f"{error.strerror}{_where(error)}", hint, MachineError.exit_code)
 
 
 def _where(error: OSError) -> str:
@@ -104,17 +104,17 @@ def _is_memory(error: BaseException) -> bool:
     )
 
 
-def _usage(error: BaseException, words: Sequence[str]) -> Verdict | None:
+def _usage(error: BaseException, words: Sequence[str]) -> ToldFailure | None:
     from cyclopts import CycloptsError
 
     see = _help_hint(error, words)
     for link in (error, error.__cause__):
         if _is_pydantic(link):
-            return Verdict(_invalid(link), see, UsageError.exit_code)
+            return ToldFailure(_invalid(link), see, UsageError.exit_code)
     if isinstance(error, CycloptsError):
         from orrery.cli.suggestions import of_parser
 
-        return Verdict(*(of_parser(error, words, see) or (str(error), see)), UsageError.exit_code)
+        return ToldFailure(*(of_parser(error, words, see) or (str(error), see)), UsageError.exit_code)
     return None
 
 
@@ -127,7 +127,7 @@ def _spelled(hint: str, words: Sequence[str]) -> str:
     return as_flags(hint, words)
 
 
-def _unknown(error: OrreryError, words: Sequence[str]) -> Verdict | None:
+def _unknown(error: OrreryError, words: Sequence[str]) -> ToldFailure | None:
     """Tell of a flag that a verb's further settings do not know, with those of the verb among what may be meant."""
     from orrery.schema.unknown import UnknownSettingError
 
@@ -135,7 +135,7 @@ def _unknown(error: OrreryError, words: Sequence[str]) -> Verdict | None:
         return None
     from orrery.cli.suggestions import of_settings
 
-    return Verdict(*of_settings(error, words, f"see 'orrery {words[0]} --help'"), error.exit_code)
+    return ToldFailure(*of_settings(error, words, f"see 'orrery {words[0]} --help'"), error.exit_code)
 
 
 def _is_pydantic(error: BaseException | None) -> bool:
@@ -157,9 +157,9 @@ def _help_hint(error: BaseException, words: Sequence[str]) -> str:
     return f"see '{' '.join(('orrery', *chain))} --help'"
 
 
-def _defect(error: BaseException) -> Verdict:
+def _defect(error: BaseException) -> ToldFailure:
     hint = "this is a defect of Orrery: run again with --debug and report the traceback with 'orrery info'"
-    return Verdict(f"unexpected {type(error).__name__}: {error}", hint, RunError.exit_code)
+    return ToldFailure(f"unexpected {type(error).__name__}: {error}", hint, RunError.exit_code)
 
 
 def _discard_output() -> None:

@@ -13,7 +13,7 @@ from orrery.recipes.read import as_yaml, load_recipe
 from orrery.settings import runs_folder
 
 if TYPE_CHECKING:
-    from orrery.studies.demo.findings import Findings
+    from orrery.studies.demo.findings import DemoFindings
 
 RECIPE = Path(__file__).parents[1] / "studies" / "demo" / "recipe.yaml"
 _WHY = {"model": "", "check": "must be above the model", "aim": "to aim at"}
@@ -57,7 +57,7 @@ def demo(
         raise RunError(f"a check failed: {names}", f"{lab.kept(folder).page} shows how the training went")
 
 
-def show(findings: "Findings") -> None:
+def show(findings: "DemoFindings") -> None:
     """Print the comparison and the first text of each kind."""
     from rich.console import Console
     from rich.table import Table

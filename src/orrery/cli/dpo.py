@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from orrery.cli.methods import ONCE, Run, asked_of, carry_out
+from orrery.cli.methods import ONCE, RunOptions, asked_of, carry_out
 from orrery.cli.places import DATA, MODEL_OR_RECIPE
 
 
@@ -15,7 +15,7 @@ def dpo(
     train: Annotated[str | None, DATA] = None,
     val: Annotated[str | None, DATA] = None,
     loss: Literal["dpo", "dpo_norm", "ipo", "kto", "orpo", "simpo"] | None = None,
-    run: Run = ONCE,
+    run: RunOptions = ONCE,
 ) -> int:
     """Train a model on preferences (direct preference optimisation): chosen replies gain against rejected ones.
 

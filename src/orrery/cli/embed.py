@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Reading, print_json, read, run
+from orrery.cli.texts import READING, TextReading, print_json, read, run
 from orrery.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def embed(
     model: Annotated[str, MODEL],
     /,
     *texts: str,
-    reading: Reading = READING,
+    reading: TextReading = READING,
     output: Path | None = None,
     prompt: str | None = None,
     normalise: bool | None = None,

@@ -5,14 +5,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from orrery.cli.methods import ONCE, Run, carry_out
+from orrery.cli.methods import ONCE, RunOptions, carry_out
 from orrery.cli.numbers import COUNT_OR_NONE
 from orrery.cli.places import DATA, MODEL, TASK_OR_RECIPE
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Columns:
+class ColumnOptions:
     """What is taken of the data; what is not named is found by its name."""
 
     text: Annotated[str | None, Parameter(help="The column of the text.")] = None
@@ -27,7 +27,7 @@ class Columns:
     tags: Annotated[str | None, Parameter(help="The column with their labels.")] = None
 
 
-FOUND = Columns()
+FOUND = ColumnOptions()
 """Nothing is named."""
 
 
@@ -37,11 +37,11 @@ def finetune(
     base: Annotated[str | None, MODEL, Parameter(name="--from")] = None,
     train: Annotated[str | None, DATA] = None,
     val: Annotated[str | None, DATA] = None,
-    columns: Columns = FOUND,
+    columns: ColumnOptions = FOUND,
     mode: Literal["full", "frozen", "partial"] = "full",
     blocks: Annotated[int | None, COUNT_OR_NONE] = None,
     scratch: bool = False,
-    run: Run = ONCE,
+    run: RunOptions = ONCE,
 ) -> int:
     """Fine-tune a model on a task, or train a recipe that names one, and score it.
 

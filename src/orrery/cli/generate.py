@@ -4,12 +4,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from orrery.cli.beam_options import ONE, Beams, given
+from orrery.cli.beam_options import ONE, BeamOptions, given
 from orrery.cli.console import printable
 from orrery.cli.loading import loading
 from orrery.cli.numbers import COUNT, SEED, SHARE
 from orrery.cli.places import DRAFT, MODEL
-from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
+from orrery.cli.writing_options import CHOOSING, FREE, AnswerOptions, SamplingOptions
 from orrery.errors import UsageError
 from orrery.schema.writing import beams_of, refuse_with_beams
 
@@ -31,10 +31,10 @@ def generate(
     /,
     *,
     max_new_tokens: Annotated[int, COUNT] = 64,
-    drawing: Drawing = CHOOSING,
-    beams: Beams = ONE,
+    drawing: SamplingOptions = CHOOSING,
+    beams: BeamOptions = ONE,
     penalty_alpha: Annotated[float | None, SHARE] = None,
-    answer: Answer = FREE,
+    answer: AnswerOptions = FREE,
     draft: Annotated[str | None, DRAFT] = None,
     truncate: Literal["left"] | None = None,
     seed: Annotated[int, SEED] = 1337,
@@ -118,7 +118,7 @@ def _summary(answer: "Generation", settings: Mapping[str, Any]) -> str:
     )
 
 
-def _refuse_with_contrast(drawing: Drawing, draft: str | None) -> None:
+def _refuse_with_contrast(drawing: SamplingOptions, draft: str | None) -> None:
     settings = {**drawing.settings(None), "top_k": None, "draft": draft}
     named = [f"--{name.replace('_', '-')}" for name, value in settings.items() if value is not None]
     if named:

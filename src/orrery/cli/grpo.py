@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from orrery.cli.answering import learn
-from orrery.cli.methods import ONCE, Run
+from orrery.cli.methods import ONCE, RunOptions
 from orrery.cli.places import DATA, MODEL_IF_PATH, MODEL_OR_RECIPE
 
 
@@ -15,7 +15,7 @@ def grpo(
     train: Annotated[str | None, DATA] = None,
     val: Annotated[str | None, DATA] = None,
     reward: Annotated[tuple[str, ...], MODEL_IF_PATH, Parameter(negative=())] = (),
-    run: Run = ONCE,
+    run: RunOptions = ONCE,
 ) -> int:
     """Teach a model by its own answers, each against the others to the same prompt (GRPO, RLOO, DAPO).
 

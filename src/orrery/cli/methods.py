@@ -27,7 +27,7 @@ _OUTPUT = "The run's folder; by default runs/ and the recipe's name."
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Run:
+class RunOptions:
     """How often is trained, from where on, and where the run goes."""
 
     seeds: Annotated[int, TIMES, Parameter(help=_SEEDS)] = 1
@@ -37,7 +37,7 @@ class Run:
     output: Annotated[Path | None, Parameter(help=_OUTPUT)] = None
 
 
-ONCE = Run()
+ONCE = RunOptions()
 """What is used unless told otherwise."""
 
 
@@ -46,7 +46,7 @@ def is_recipe(word: str) -> bool:
     return word.endswith(RECIPES)
 
 
-def gone_on(word: str, run: Run) -> str:
+def gone_on(word: str, run: RunOptions) -> str:
     """Return the recipe of the run that is to go on, where a word names its folder; else the word."""
     from orrery.runs.going_on import run_at
     from orrery.training.folder import CONFIG
@@ -55,7 +55,7 @@ def gone_on(word: str, run: Run) -> str:
     return word if folder is None else str(folder / CONFIG)
 
 
-def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run) -> "Request":
+def asked_of(task: str, model: str, train: str | None, val: str | None, run: RunOptions) -> "Request":
     """Return what is asked for by ``orrery TASK MODEL --train FILE``, or by a recipe in the place of the model.
 
     Raises:
@@ -73,7 +73,7 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run
     return Request(task, model, train, val, name=name)
 
 
-def carry_out(asked: "Request", overrides: Sequence[str], run: Run, *, task: str | None = None) -> int:
+def carry_out(asked: "Request", overrides: Sequence[str], run: RunOptions, *, task: str | None = None) -> int:
     """Train and score what is asked for, or print its recipe, and return the exit code.
 
     ``task`` is the one that a recipe has to name.
@@ -92,7 +92,7 @@ def carry_out(asked: "Request", overrides: Sequence[str], run: Run, *, task: str
         return _carry_out(asked, overrides, run, task)
 
 
-def _carry_out(asked: "Request", overrides: Sequence[str], run: Run, task: str | None) -> int:
+def _carry_out(asked: "Request", overrides: Sequence[str], run: RunOptions, task: str | None) -> int:
     """Do so, once it is known which folder relative paths mean."""
     from orrery.runs.going_on import folder_of
     from orrery.tasks.finetuning.recipe import recipe_for
@@ -109,7 +109,7 @@ def _carry_out(asked: "Request", overrides: Sequence[str], run: Run, task: str |
 
 
 def trained(
-    recipe: "Recipe", files: Sequence[Path], run: Run, overrides: Sequence[str] | None, home: Path | None = None
+    recipe: "Recipe", files: Sequence[Path], run: RunOptions, overrides: Sequence[str] | None, home: Path | None = None
 ) -> int:
     """Train and score a recipe, or print it, and return the exit code.
 

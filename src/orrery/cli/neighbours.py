@@ -12,7 +12,7 @@ from orrery.cli.tables import print_table
 from orrery.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from orrery.models.word2vec.concordance import Place
+    from orrery.models.word2vec.concordance import Occurrence
     from orrery.models.word2vec.vectors import Vectors
 
 
@@ -140,7 +140,7 @@ def print_places(source: str, words: Sequence[str], n: int) -> None:
         _print_concordance(islice(concordance(texts, word), n), word, source)
 
 
-def _print_concordance(places: "Iterable[Place]", word: str, source: str) -> None:
+def _print_concordance(places: "Iterable[Occurrence]", word: str, source: str) -> None:
     rows = [(" ".join(place.before), place.word, " ".join(place.after)) for place in places]
     if not rows:
         print(f"{word!r} does not stand in {source}", file=sys.stderr)

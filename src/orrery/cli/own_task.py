@@ -8,7 +8,7 @@ import cyclopts
 
 from orrery.cli.asking import ask
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Reading, read
+from orrery.cli.texts import READING, TextReading, read
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def verb_of(task: "type[Pipeline]") -> Callable[..., None]:
         model: str,
         /,
         *texts: str,
-        reading: Reading = READING,
+        reading: TextReading = READING,
         device: str = "auto",
         dtype: str = "auto",
         **settings: Any,
@@ -72,7 +72,7 @@ def parameters(task: "type[Pipeline]") -> list[Parameter]:
             "model", Parameter.POSITIONAL_ONLY, annotation=Annotated[str, MODEL, cyclopts.Parameter(help=_MODEL)]
         ),
         Parameter("texts", Parameter.VAR_POSITIONAL, annotation=texts),
-        Parameter("reading", Parameter.KEYWORD_ONLY, default=READING, annotation=Reading),
+        Parameter("reading", Parameter.KEYWORD_ONLY, default=READING, annotation=TextReading),
     ]
     flags = [
         Parameter(

@@ -17,7 +17,7 @@ RECIPES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
-class Place:
+class NamedPath:
     """A mark of a parameter: what it names is looked for once the command line as a whole can be meant.
 
     ``check`` returns a word as the verb takes it, or refuses it.
@@ -40,7 +40,7 @@ def look_for_places(verb: Callable[..., Any], given: BoundArguments) -> None:
     """
     for name, parameter in signature(verb).parameters.items():
         for mark in getattr(parameter.annotation, "__metadata__", ()):
-            if isinstance(mark, Place) and name in given.arguments:
+            if isinstance(mark, NamedPath) and name in given.arguments:
                 given.arguments[name] = mark.found(given.arguments[name])
 
 
@@ -106,9 +106,9 @@ def _template(word: str) -> str:
     return word
 
 
-MODEL, MODEL_OR_RECIPE, MODEL_IF_PATH = Place(_model), Place(_model_or_recipe), Place(_model_if_path)
-TASK_OR_RECIPE, RUN_OR_PATH, DRAFT = Place(_task_or_recipe), Place(_run_or_path), Place(_draft)
-DATA, EVIDENCE, TEMPLATE = Place(_data), Place(_evidence), Place(_template)
+MODEL, MODEL_OR_RECIPE, MODEL_IF_PATH = NamedPath(_model), NamedPath(_model_or_recipe), NamedPath(_model_if_path)
+TASK_OR_RECIPE, RUN_OR_PATH, DRAFT = NamedPath(_task_or_recipe), NamedPath(_run_or_path), NamedPath(_draft)
+DATA, EVIDENCE, TEMPLATE = NamedPath(_data), NamedPath(_evidence), NamedPath(_template)
 
 
 def check_adapters(folders: dict[str, str]) -> dict[str, str]:

@@ -9,8 +9,8 @@ from orrery.cli.numbers import ABOVE_ZERO, COUNT, COUNT_EACH
 
 if TYPE_CHECKING:
     from orrery.planning.layouts.layout_plan import LayoutPlan
-    from orrery.planning.layouts.search import Search
-    from orrery.planning.layouts.work import Work
+    from orrery.planning.layouts.search import LayoutSearch
+    from orrery.planning.layouts.work import DecoderWork
 
 _MACHINE = "The kind of device: v100, a100-40gb, a100-80gb, h100, h200, tpu-v3, tpu-v4, or a YAML file of your own."
 _DEVICES = "How many there are; several make a table. The best layout for each is searched."
@@ -52,7 +52,7 @@ NO_LAYOUTS = LayoutOptions()
 """What is used unless told otherwise."""
 
 
-def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -> None:
+def layouts(work: "DecoderWork", options: LayoutOptions, tokens: float | None = None) -> None:
     """Print the given layout, the best one for a number of devices, or the best for each of several.
 
     Args:
@@ -65,7 +65,7 @@ def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -
     """
     from orrery.planning.layouts.layout import parse_layout
     from orrery.planning.layouts.layout_plan import plan_layout, refuse_too_large
-    from orrery.planning.layouts.search import Search, best, would_fit
+    from orrery.planning.layouts.search import LayoutSearch, best, would_fit
     from orrery.planning.layouts.tables import DEVICES
     from orrery.planning.layouts.training import training_of
     from orrery.planning.machines import load_machine
@@ -79,7 +79,7 @@ def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -
         f"{tokens:,.0f} tokens in all, {limit:,.0f} bytes a device"
     )
     counts = options.devices or DEVICES
-    search = Search(work, training, machine, counts[0], limit)
+    search = LayoutSearch(work, training, machine, counts[0], limit)
     if options.layout is None and len(counts) > 1:
         print(head)
         print_scaled(search, counts, tokens)
@@ -127,7 +127,7 @@ def print_plan(found: "LayoutPlan", limit: float, tokens: float) -> None:
     print("the keys parallel.* are the plan's: recipes do not have them yet")
 
 
-def print_scaled(search: "Search", counts: tuple[int, ...], tokens: float) -> None:
+def print_scaled(search: "LayoutSearch", counts: tuple[int, ...], tokens: float) -> None:
     """Print the best plan for each number of devices."""
     from orrery.cli.tables import print_table
     from orrery.planning.layouts.tables import SCALED_COLUMNS, scaled, scaled_rows

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from orrery.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from orrery.planning.measure import Pair
+    from orrery.planning.measure import PredictedAndMeasured
     from orrery.planning.plan import Plan
 
 
@@ -36,5 +36,5 @@ def print_measured(plan: "Plan") -> None:
     print_table(("", "predicted", "measured", "miss"), rows)
 
 
-def _cells(pair: "Pair", unit: float, form: str) -> tuple[str, str, str]:
+def _cells(pair: "PredictedAndMeasured", unit: float, form: str) -> tuple[str, str, str]:
     return f"{pair.predicted / unit:{form}}", f"{pair.measured / unit:{form}}", f"{pair.miss:+.1%}"

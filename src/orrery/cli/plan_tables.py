@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
-    from orrery.planning.table import Table
+    from orrery.planning.table import PaperTable
 
 PAGE = "tables.html"
 
@@ -31,7 +31,7 @@ def print_tables(output: Path | None = None, *, overwrite: bool = False) -> None
     print(f"page: {output / PAGE}")
 
 
-def print_one(table: "Table", *, first: bool = False) -> None:
+def print_one(table: "PaperTable", *, first: bool = False) -> None:
     """Print one table as plain text."""
     from orrery.cli.tables import print_table
 

@@ -57,16 +57,9 @@ def quantise(
         line.now("rounding")
         kept = None if head == "keep" else int(head)
         done = quantised.quantise(
-            model,
-            out,
-            bits,
-            group=group,
-            eight=eight_bits,
-            head=kept,
-            calibrate=read,
-            say=line.now,
+            model, out, bits, group=group, eight=eight_bits, head=kept, calibrate=read, say=line.now,
             overwrite=overwrite,
-        )
+        )  # fmt: skip
     print(f"{model}: {done.before:,} bytes of weights, read in {done.read_before:.2f} s")
     print(
         f"{done.path}: {done.after:,} bytes, {done.before / done.after:.1f} times less, read in {done.read_after:.2f} s"

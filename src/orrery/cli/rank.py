@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from orrery.cli.numbers import COUNT
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Given, Reading, one_line, print_json, read, run
+from orrery.cli.texts import READING, InputText, TextReading, one_line, print_json, read, run
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def rank(
     query: str | None = None,
     /,
     *documents: str,
-    reading: Reading = READING,
+    reading: TextReading = READING,
     queries: str | None = None,
     top_n: Annotated[int | None, COUNT] = None,
     prompt: str | None = None,
@@ -68,10 +68,10 @@ def rank(
 
 
 def _print(
-    given: Sequence[Given],
+    given: Sequence[InputText],
     found: Sequence["PairScore | None"],
     numbers: Sequence[int],
-    reading: Reading,
+    reading: TextReading,
     top_n: int | None,
 ) -> None:
     """Print the documents of a query, the best first; their index is their place among those of that query."""

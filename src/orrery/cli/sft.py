@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.methods import ONCE, Run, asked_of, carry_out
+from orrery.cli.methods import ONCE, RunOptions, asked_of, carry_out
 from orrery.cli.places import DATA, MODEL_OR_RECIPE
 
 
@@ -13,7 +13,7 @@ def sft(
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
     train: Annotated[str | None, DATA] = None,
     val: Annotated[str | None, DATA] = None,
-    run: Run = ONCE,
+    run: RunOptions = ONCE,
 ) -> int:
     """Fine-tune a model on conversations (supervised fine-tuning): it learns what the assistant says in them.
 

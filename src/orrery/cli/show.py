@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from orrery.exchange.reading.architecture import Described
-    from orrery.planning.spec_tree import Difference, Node
+    from orrery.planning.spec_tree import SpecDifference, SpecNode
 
 
 def show(
@@ -87,14 +87,14 @@ def _find(model: str, config: Path | None) -> "Described":
     return described(locate(model))
 
 
-def _print_differences(first: "Node", second: "Node", found: "list[Difference]") -> None:
+def _print_differences(first: "SpecNode", second: "SpecNode", found: "list[SpecDifference]") -> None:
     columns = ("part", *(f"{node.name} [{node.parameters or 0:,}]" for node in (first, second)))
     print_table(columns, [(d.path, d.first or "-", d.second or "-") for d in found])
     if not found:
         print("the architectures are the same")
 
 
-def _branch(node: "Node") -> "Tree":
+def _branch(node: "SpecNode") -> "Tree":
     """Return a node as rich draws it."""
     from rich.text import Text
     from rich.tree import Tree

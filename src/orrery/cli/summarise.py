@@ -5,14 +5,14 @@ from typing import Annotated
 from orrery.cli.asking import ask
 from orrery.cli.beam_options import SUMMARIES, Summaries, given
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Reading, read
+from orrery.cli.texts import READING, TextReading, read
 
 
 def summarise(
     model: Annotated[str, MODEL],
     /,
     *texts: str,
-    reading: Reading = READING,
+    reading: TextReading = READING,
     search: Summaries = SUMMARIES,
     truncation: bool = False,
     device: str = "auto",

@@ -5,14 +5,14 @@ from typing import Annotated, Literal
 from orrery.cli.asking import ask
 from orrery.cli.numbers import COUNT_OR_NONE
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Reading, read
+from orrery.cli.texts import READING, TextReading, read
 
 
 def tag(
     model: Annotated[str, MODEL],
     /,
     *texts: str,
-    reading: Reading = READING,
+    reading: TextReading = READING,
     group: Literal["none", "simple", "first", "average", "max"] = "simple",
     stride: Annotated[int | None, COUNT_OR_NONE] = None,
     everything: bool = False,

@@ -26,7 +26,7 @@ _ENDS: Mapping[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "c
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Reading:
+class TextReading:
     """Where texts come from, and how many are computed at once."""
 
     file: Annotated[Path | None, Parameter(help="A file with a text a line, or a row a text: .jsonl, .csv, .tsv.")] = (
@@ -40,11 +40,11 @@ class Reading:
     json: Annotated[bool, Parameter(help="Print a JSON object a line.", negative="")] = False
 
 
-READING = Reading()
+READING = TextReading()
 """What is done unless told otherwise."""
 
 
-class Given(NamedTuple):
+class InputText(NamedTuple):
     """One input: what errors call it, its texts by column, and whether one of them is missing, so that it is passed."""
 
     where: str
@@ -52,7 +52,7 @@ class Given(NamedTuple):
     blank: bool = False
 
 
-def read(texts: Sequence[str], reading: Reading, columns: Sequence[str] | None = None) -> list[Given]:
+def read(texts: Sequence[str], reading: TextReading, columns: Sequence[str] | None = None) -> list[InputText]:
     """Return the inputs of a verb: the texts of its command line, else the lines or rows of a file or of a pipe.
 
     A row whose text is empty or missing is passed over, which is said: the others are answered.
@@ -73,7 +73,7 @@ def read(texts: Sequence[str], reading: Reading, columns: Sequence[str] | None =
         if reading.file is not None:
             raise UsageError("give either texts or --file, not both", "leave one of them out")
         _tell_of_files(texts)
-        return [Given(f"text {number}", {wanted[0]: text}) for number, text in enumerate(texts, start=1)]
+        return [InputText(f"text {number}", {wanted[0]: text}) for number, text in enumerate(texts, start=1)]
     if reading.file is None and sys.stdin.isatty():
         raise UsageError("there is no text", "give one, or --file FILE, or lines on standard input")
     with _source(reading.file) as file:
@@ -106,7 +106,7 @@ def _tell_of_files(texts: Sequence[str]) -> None:
 
 
 def run(
-    answer: Callable[[list[Any], list[str]], Iterable[Any]], given: Sequence[Given], inputs: list[Any]
+    answer: Callable[[list[Any], list[str]], Iterable[Any]], given: Sequence[InputText], inputs: list[Any]
 ) -> list[Any]:
     """Return what a pipeline answers to inputs, and nothing to those that are passed over; errors name their lines."""
     from orrery.reports.status import waiting
@@ -150,7 +150,7 @@ def _source(file: Path | None) -> Iterator[Path]:
             raise DataError(error.message.replace(str(place), "standard input"), error.hint) from None
 
 
-def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[Given]:
+def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[InputText]:
     """Yield the lines or rows of a file."""
     from orrery.data.files import Faults, read_lines
     from orrery.data.readers.json_records import read_lines_of_objects
@@ -161,7 +161,7 @@ def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[Given]
             hint = f"write {' and '.join(columns)} into the columns of a .jsonl or .csv file"
             raise DataError(f"{file}: lines of text hold one text each", hint)
         lines = ((line.where, line.text("error")) for line in read_lines(file))
-        yield from (Given(where, {columns[0]: text}, not text.strip()) for where, text in lines)
+        yield from (InputText(where, {columns[0]: text}, not text.strip()) for where, text in lines)
         return
     reader = {"jsonl": read_lines_of_objects, "csv": read_csv, "tsv": read_tsv}[kind]
     for number, row in reader(file, columns, Faults()):
@@ -170,4 +170,4 @@ def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[Given]
         for column, value in fields.items():
             if not isinstance(value, str):
                 raise DataError(f"{where}: {column} is {str(value)[:40]!r}, no text", "mend the line")
-        yield Given(where, fields, not all(text.strip() for text in fields.values()))
+        yield InputText(where, fields, not all(text.strip() for text in fields.values()))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.beam_options import BEAMS, Search, given
+from orrery.cli.beam_options import BEAMS, TranslationSearch, given
 from orrery.cli.places import MODEL
 from orrery.cli.texts import one_line, tell_of_blanks
 from orrery.errors import DataError, UsageError
@@ -23,7 +23,7 @@ def translate(
     /,
     *,
     file: Path | None = None,
-    search: Search = BEAMS,
+    search: TranslationSearch = BEAMS,
     alignment: Path | None = None,
     overwrite: bool = False,
     device: str = "auto",

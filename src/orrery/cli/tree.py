@@ -8,7 +8,7 @@ from orrery.cli.console import printable
 from orrery.cli.numbers import COUNT, DRAWN, SEED
 from orrery.cli.places import MODEL
 from orrery.cli.texts import print_json
-from orrery.cli.writing_options import CHOOSING, Drawing
+from orrery.cli.writing_options import CHOOSING, SamplingOptions
 
 if TYPE_CHECKING:
     from orrery.language_model.tree import DecodingTree
@@ -22,7 +22,7 @@ def tree(
     max_new_tokens: Annotated[int, COUNT] = 4,
     beams: Ways = WAYS,
     samples: Annotated[int, DRAWN] = 0,
-    drawing: Drawing = CHOOSING,
+    drawing: SamplingOptions = CHOOSING,
     json: bool = False,
     picture: Path | None = None,
     overwrite: bool = False,

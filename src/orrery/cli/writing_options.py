@@ -65,7 +65,7 @@ def _bias(text: str) -> tuple[int, float]:
 
 @with_flags(*DRAWING, temperature="0.8")
 @dataclass(frozen=True)
-class Drawing:
+class SamplingOptions:
     """How a token is chosen."""
 
     def settings(self, temperature: float | None) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Drawing:
 
 @with_flags("stop", *DEMANDS)
 @dataclass(frozen=True)
-class Answer:
+class AnswerOptions:
     """What an answer must be, and where it ends."""
 
     def settings(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Answer:
         return found
 
 
-CHOOSING, FREE = Drawing(), Answer()
+CHOOSING, FREE = SamplingOptions(), AnswerOptions()
 """What is used unless told otherwise."""
 
 

@@ -41,7 +41,7 @@ def register() -> type:
 
         def __init__(self, pretrained: str, **settings: Any) -> None:
             super().__init__()
-            self._answers = Answers(pretrained, **settings)
+            self._answers = LmEvalAnswers(pretrained, **settings)
             self._device = self._answers.lm.device
 
         def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
@@ -59,7 +59,7 @@ def register() -> type:
     return OrreryModel
 
 
-class Answers:
+class LmEvalAnswers:
     """What lm_eval's three kinds of requests ask of a model.
 
     Args:

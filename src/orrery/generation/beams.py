@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from orrery.errors import UsageError
-from orrery.generation.constraints import Place
+from orrery.generation.constraints import TokenPlace
 from orrery.generation.row import FinishReason, Limits
 
 LARGEST = 60
@@ -115,9 +115,9 @@ class Beam(ABC):
         score = total / self.penalty(len(ids)) + (0.0 if self.added is None else self.added[parent])
         return Hypothesis(ids, total, score, reason)
 
-    def places(self, before: Sequence[int]) -> list[Place]:
+    def places(self, before: Sequence[int]) -> list[TokenPlace]:
         """Return where each hypothesis goes on."""
-        return [Place(before, ids, self.limits.max_new_tokens) for _, ids in self.growing]
+        return [TokenPlace(before, ids, self.limits.max_new_tokens) for _, ids in self.growing]
 
     def best(self, wanted: int) -> list[Hypothesis]:
         """Return the best answers."""

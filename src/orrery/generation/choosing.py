@@ -10,7 +10,7 @@ from torch import Tensor
 from orrery.generation.filters import History
 from orrery.generation.next_token import Choice, at, write
 from orrery.generation.requests import Answering, TokenScore, Written, scores_of
-from orrery.generation.row import Row
+from orrery.generation.row import GenerationRow
 from orrery.generation.samplers import Sampler
 
 
@@ -31,7 +31,7 @@ def choose(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> None:
         write([_row(one) for one in own], logits_GV, _Asked(sampler, own, logits_GV))
 
 
-def _row(answering: Answering) -> Row:
+def _row(answering: Answering) -> GenerationRow:
     assert answering.row is not None
     return answering.row
 
@@ -52,7 +52,7 @@ class _Asked(Choice):
         self._scores = {places[own]: score for own, score in scores.items()}
         return tokens
 
-    def take(self, place: int, row: Row, token: int) -> bool:
+    def take(self, place: int, row: GenerationRow, token: int) -> bool:
         """Add a token to its answer, and tell of it."""
         own, score, shown = self._rows[place], self._scores.get(place), row.writer.pieces
         if score is not None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Place:
+class TokenPlace:
     """Where a token is chosen: behind what stood before, in an answer so far, which may have ``longest`` tokens."""
 
     before: Sequence[int]
@@ -55,7 +55,7 @@ class Constraints:
         """Whether every token may be chosen at every place; a penalty forbids none."""
         return self == Constraints(end=self.end, repeated=self.repeated)
 
-    def penalised(self, logp_BV: Float[Tensor, "B V"], rows: Sequence[Place]) -> Float[Tensor, "B V"]:
+    def penalised(self, logp_BV: Float[Tensor, "B V"], rows: Sequence[TokenPlace]) -> Float[Tensor, "B V"]:
         """Return log probabilities, those of tokens that a row holds made less by the penalty of repetitions."""
         if self.repeated == 1:
             return logp_BV
@@ -65,7 +65,7 @@ class Constraints:
             logp_BV[place, held] *= self.repeated
         return logp_BV
 
-    def __call__(self, scores_BV: Float[Tensor, "B V"], rows: Sequence[Place]) -> Float[Tensor, "B V"]:
+    def __call__(self, scores_BV: Float[Tensor, "B V"], rows: Sequence[TokenPlace]) -> Float[Tensor, "B V"]:
         """Return the scores, minus infinity where a token may not be chosen, and 0 where it must be."""
         if self.free:
             return scores_BV
@@ -77,13 +77,13 @@ class Constraints:
             scores_BV[place, list(forced)] = 0.0
         return scores_BV
 
-    def _forced(self, row: Place) -> tuple[int, ...]:
+    def _forced(self, row: TokenPlace) -> tuple[int, ...]:
         """Return the tokens of which the next must be one."""
         if self.last and len(row.answer) == row.longest - 1:
             return self.last
         return () if self.first is None or len(row.ids) != 1 else (self.first,)
 
-    def _forbidden(self, row: Place) -> set[int]:
+    def _forbidden(self, row: TokenPlace) -> set[int]:
         """Return the tokens that may not come next."""
         ids = row.ids
         found = set(self.never)

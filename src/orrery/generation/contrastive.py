@@ -14,7 +14,7 @@ from orrery.generation.answer_text import AnswerText
 from orrery.generation.filters import VocabularyLimit
 from orrery.generation.generate import beginnings, check_prompts
 from orrery.generation.next_token import Choice, write
-from orrery.generation.row import Generation, Limits, Row
+from orrery.generation.row import Generation, GenerationRow, Limits
 from orrery.nn.context import Execution
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
@@ -72,7 +72,7 @@ def contrastive_search(
         torch.tensor([list(prompt)], device=device), limits.context, execution=Execution(taps=seen)
     )
     begun, room = beginnings(model, [prompt])[0], limits.context - session.lengths[0]
-    row = Row(begun, room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
+    row = GenerationRow(begun, room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
     choice = _Contrast(model, session, seen, room, top_k, alpha)
     spelled = VocabularyLimit(tokenizer.size)
     while write([row], spelled(logits_1V), choice):

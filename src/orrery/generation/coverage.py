@@ -16,7 +16,7 @@ LEAST = 1e-9
 """Attention that counts as none: its logarithm stays finite."""
 
 
-class Watch(ABC):
+class SearchWatch(ABC):
     """How a search calls its model, and what it learns beside the logits."""
 
     @abstractmethod
@@ -33,7 +33,7 @@ class Watch(ABC):
 
 
 @final
-class Unwatched(Watch):
+class Unwatched(SearchWatch):
     """Nothing but the logits."""
 
     def __init__(self, model: Any) -> None:
@@ -55,7 +55,7 @@ class Unwatched(Watch):
 
 
 @final
-class Coverage(Watch):
+class Coverage(SearchWatch):
     """``beta sum_i log min(sum_j p_ij, 1)``, where ``p_ij`` is what step ``j`` gave to source token ``i``.
 
     Wu et al. 2016, equation 14: added to the score of an answer that has ended, so that one which leaves a part of the

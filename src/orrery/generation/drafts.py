@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.filters import History
-from orrery.generation.reading import Reading, common_start
+from orrery.generation.reading import DraftSession, common_start
 from orrery.generation.samplers import Sampler
 from orrery.models.protocols import DecodingModel
 
@@ -80,7 +80,7 @@ class DraftModel(Draft):
     def __init__(self, model: DecodingModel, context: int, device: torch.device | None = None) -> None:
         self._model, self._context, self._device = model, context, device
         self._prompt: list[int] | None = None
-        self._reading: Reading | None = None
+        self._reading: DraftSession | None = None
 
     def propose(
         self, prompt: Sequence[int], answer: Sequence[int], count: int, sampler: Sampler, draws: torch.Generator
@@ -109,12 +109,12 @@ class DraftModel(Draft):
             history.add(token_1)
             logits_V = reading.read([found[-1].token])[-1]
 
-    def _reading_of(self, prompt: list[int], answer: Sequence[int]) -> Reading | None:
+    def _reading_of(self, prompt: list[int], answer: Sequence[int]) -> DraftSession | None:
         """Return the reading of this prompt, which goes on from guess to guess; another answer begins again."""
         reading = self._reading
         other = reading is not None and common_start(reading.answer, answer[:-1]) < reading.certain
         if self._prompt != prompt or other:
             self._prompt = prompt
             fits = self._model.first_token is not None or len(prompt) <= self._context
-            self._reading = Reading(self._model, prompt, self._context, self._device) if fits else None
+            self._reading = DraftSession(self._model, prompt, self._context, self._device) if fits else None
         return self._reading

@@ -21,7 +21,7 @@ from orrery.generation.paged import PagedModel
 from orrery.generation.prefixes import Prefixes, in_pages
 from orrery.generation.prompt_reading import PromptReading
 from orrery.generation.requests import Answering, CancelledError, Request
-from orrery.generation.row import Row
+from orrery.generation.row import GenerationRow
 from orrery.models.protocols import ChunkedModel
 from orrery.nn.cache.pages import PagePool
 from orrery.text.streaming import StreamDecoder
@@ -316,7 +316,7 @@ class Engine:
             limits = own.request.limits
             if own.row is None:
                 text = AnswerText(StreamDecoder(self._tokenizer), limits.stop)
-                own.row = Row(own.begun, limits.context - taken, text, limits, own.began)
+                own.row = GenerationRow(own.begun, limits.context - taken, text, limits, own.began)
             if limits.max_new_tokens == 0:
                 own.row.finish_reason = "length"
         asked = [place for place, own in enumerate(group) if not own.done]

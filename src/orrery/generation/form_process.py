@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from orrery.generation.vocabulary import Vocabulary, matcher_of, reason_of
+from orrery.generation.vocabulary import TokenVocabulary, matcher_of, reason_of
 
 BEGINNING = 2.0
 """Seconds in which a form has to be compiled, and the tokens found with which an answer may begin."""
@@ -34,7 +34,7 @@ def main() -> NoReturn:
     """Read the tokens from standard input, then hold one form, or fork a process for each descriptor that comes."""
     given = json.load(sys.stdin)
     tokens = [token.encode("latin-1") for token in given["tokens"]]
-    vocabulary = Vocabulary(tokens, given["control"], given["end"], given["blank"])
+    vocabulary = TokenVocabulary(tokens, given["control"], given["end"], given["blank"])
     _ = vocabulary.engine
     if sys.argv[1] == ALONE:
         line = socket.create_connection(("127.0.0.1", given["port"]))
@@ -43,7 +43,7 @@ def main() -> NoReturn:
     _fork(socket.socket(fileno=int(sys.argv[1])), vocabulary)
 
 
-def _fork(channel: socket.socket, vocabulary: Vocabulary) -> NoReturn:
+def _fork(channel: socket.socket, vocabulary: TokenVocabulary) -> NoReturn:
     """Fork a process for each descriptor that comes, until none can come."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets those that end
     channel.send(b"+")
@@ -58,7 +58,7 @@ def _fork(channel: socket.socket, vocabulary: Vocabulary) -> NoReturn:
             os.close(handle)
 
 
-def _hold(line: socket.socket, vocabulary: Vocabulary) -> NoReturn:
+def _hold(line: socket.socket, vocabulary: TokenVocabulary) -> NoReturn:
     """Hold the answers to one form, until nobody asks any more."""
     try:
         _bound_memory()

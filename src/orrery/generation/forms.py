@@ -9,7 +9,7 @@ from orrery.generation.forms_alone import FormsAlone
 from orrery.generation.forms_apart import FormsApart
 from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin
-from orrery.generation.vocabulary import Vocabulary
+from orrery.generation.vocabulary import TokenVocabulary
 
 VOCABULARIES = 4
 """Vocabularies over which forms are held at once, each by a process with all tokens; that of the longest ago ends."""
@@ -25,9 +25,9 @@ class FormsOfVocabularies:
 
     def __init__(self, glance: float | None = None) -> None:
         self._lock, self._glance = threading.Lock(), glance
-        self._found: OrderedDict[Vocabulary, FormsApart | FormsAlone] = OrderedDict()
+        self._found: OrderedDict[TokenVocabulary, FormsApart | FormsAlone] = OrderedDict()
 
-    def begin(self, form: Form, vocabulary: Vocabulary) -> Begin:
+    def begin(self, form: Form, vocabulary: TokenVocabulary) -> Begin:
         """Return what begins the guide of an answer; errors as in `FormsApart`."""
         gone = None
         with self._lock:
@@ -39,7 +39,7 @@ class FormsOfVocabularies:
             gone.close()
         return found.begin(form)
 
-    def _over(self, vocabulary: Vocabulary) -> FormsApart | FormsAlone:
+    def _over(self, vocabulary: TokenVocabulary) -> FormsApart | FormsAlone:
         """Return what holds forms over a vocabulary on this system."""
         if hasattr(os, "fork"):
             return FormsApart(vocabulary, self._glance)

@@ -11,10 +11,10 @@ from typing import final
 
 from orrery.errors import MachineError
 from orrery.generation.form_process import ALONE
-from orrery.generation.forms_apart import STARTING, Held, command, environment, written
+from orrery.generation.forms_apart import STARTING, HeldForm, command, environment, written
 from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin
-from orrery.generation.vocabulary import Vocabulary
+from orrery.generation.vocabulary import TokenVocabulary
 
 KEPT = 4
 """Forms that are kept for the next answers: a process of its own takes half a second to start."""
@@ -33,10 +33,10 @@ class FormsAlone:
         glance: as in `FormsApart`.
     """
 
-    def __init__(self, vocabulary: Vocabulary, glance: float | None = None) -> None:
+    def __init__(self, vocabulary: TokenVocabulary, glance: float | None = None) -> None:
         self._vocabulary, self._glance = vocabulary, glance
         self._lock = threading.Lock()
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._held: OrderedDict[str, HeldForm] = OrderedDict()
 
     def begin(self, form: Form) -> Begin:
         """Return what begins the guide of an answer; errors as in `FormsApart`."""
@@ -57,7 +57,7 @@ class FormsAlone:
         with self._lock:
             self._held.clear()
 
-    def _start(self) -> Held:
+    def _start(self) -> HeldForm:
         """Return a process that has read the tokens."""
         self._vocabulary.require()
         secret = secrets.token_hex(_SECRET)
@@ -75,7 +75,7 @@ class FormsAlone:
                     line, _ = server.accept()
                     line.settimeout(STARTING)
                     if secrets.compare_digest(_received(line, 2 * _SECRET), secret.encode()):
-                        return Held(line, self._vocabulary.size, self._glance, process)
+                        return HeldForm(line, self._vocabulary.size, self._glance, process)
                     line.close()  # another program of this machine
         process.kill()
         process.wait()

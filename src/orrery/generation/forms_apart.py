@@ -21,7 +21,7 @@ from orrery.generation import form_process
 from orrery.generation.form_process import ASKED, BEGINNING, BEGUN, FAILED, FOLLOWING, MASK, OVER, REFUSED, TOLD
 from orrery.generation.grammar import Form, unfollowed, unpacked, unusable
 from orrery.generation.guides import Begin, Guide
-from orrery.generation.vocabulary import Vocabulary
+from orrery.generation.vocabulary import TokenVocabulary
 
 STARTING = 60.0
 """Seconds in which the processes have to start."""
@@ -42,7 +42,7 @@ class FormsApart:
         glance: seconds for which it is waited, after a token, whether the answer is whole; by default `GLANCE`.
     """
 
-    def __init__(self, vocabulary: Vocabulary, glance: float | None = None) -> None:
+    def __init__(self, vocabulary: TokenVocabulary, glance: float | None = None) -> None:
         self._vocabulary, self._glance = vocabulary, glance
         self._lock = threading.Lock()
         self._channel: socket.socket | None = None
@@ -57,7 +57,7 @@ class FormsApart:
         """
         text = form.lark(self._vocabulary.blank).encode()
         ours, theirs = socket.socketpair()
-        held = Held(ours, self._vocabulary.size, self._glance)
+        held = HeldForm(ours, self._vocabulary.size, self._glance)
         with theirs, self._lock:
             channel = self._channel or self._start()
             try:
@@ -102,7 +102,7 @@ class FormsApart:
         return ours
 
 
-def written(vocabulary: Vocabulary) -> dict[str, Any]:
+def written(vocabulary: TokenVocabulary) -> dict[str, Any]:
     """Return the tokens as the processes read them."""
     tokens = [token.decode("latin-1") for token in vocabulary.tokens[: vocabulary.size]]
     return {"tokens": tokens, "control": vocabulary.control, "end": vocabulary.ends, "blank": vocabulary.blank}
@@ -120,7 +120,7 @@ def environment() -> dict[str, str]:
 
 
 @final
-class Held:
+class HeldForm:
     """One form and the process that holds answers to it.
 
     Args:
@@ -254,7 +254,7 @@ class FormedApart(Guide):
         failed: why no token may follow.
     """
 
-    def __init__(self, held: Held, number: int, mask: Bool[Tensor, "V"] | None) -> None:
+    def __init__(self, held: HeldForm, number: int, mask: Bool[Tensor, "V"] | None) -> None:
         self._held, self.number = held, number
         self.mask = mask
         self.whole: bool | None = False

@@ -11,7 +11,7 @@ from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
 from orrery.generation.filters import History
 from orrery.generation.next_token import Choice, write
-from orrery.generation.row import Generation, Limits, Row
+from orrery.generation.row import Generation, GenerationRow, Limits
 from orrery.generation.samplers import GREEDY, Sampler
 from orrery.models.protocols import DecodingModel
 from orrery.text.streaming import StreamDecoder
@@ -56,7 +56,10 @@ def generate(
     texts = (AnswerText(StreamDecoder(tokenizer), limits.stop, _bound(show, row)) for row in range(len(prompts)))
     taken = session.lengths  # a decoder's row begins with the prompt, an encoder-decoder's with one token
     begun = beginnings(model, prompts)
-    rows = [Row(*own, limits, began) for own in zip(begun, [limits.context - n for n in taken], texts, strict=True)]
+    rows = [
+        GenerationRow(*own, limits, began)
+        for own in zip(begun, [limits.context - n for n in taken], texts, strict=True)
+    ]
     choice = _Sampled(sampler, History.of(begun, logits_BV, window=sampler.window), draws)
     live = rows
     while going := write(live, logits_BV, choice):

@@ -14,7 +14,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.generation.form_limits import SCHEMA, check_schema, check_text
 from orrery.generation.guides import Guide
-from orrery.generation.vocabulary import Vocabulary, matcher_of, reason_of
+from orrery.generation.vocabulary import TokenVocabulary, matcher_of, reason_of
 
 SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """Where JSON may have blanks: as json.dumps writes it, since a model may go on with blanks for ever."""
@@ -77,7 +77,7 @@ class Formed(Guide):
         self._matcher, self._size = matcher, size
 
     @staticmethod
-    def begin(form: Form, vocabulary: Vocabulary) -> "Formed":
+    def begin(form: Form, vocabulary: TokenVocabulary) -> "Formed":
         """Return the guide of an answer that begins.
 
         Raises:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import RunError
-from orrery.generation.row import Row
+from orrery.generation.row import GenerationRow
 
 
 class Choice(ABC):
@@ -18,7 +18,7 @@ class Choice(ABC):
     def pick(self, places: Sequence[int], allowed_NV: Float[Tensor, "N V"]) -> Sequence[int]:
         """Return the token of each of some rows; ``allowed_NV`` are their logits, minus infinity where none may be."""
 
-    def take(self, place: int, row: Row, token: int) -> bool:
+    def take(self, place: int, row: GenerationRow, token: int) -> bool:
         """Give a row its token; return whether it goes on."""
         return row.take(token)
 
@@ -27,7 +27,7 @@ class Choice(ABC):
         raise error
 
 
-def write(rows: Sequence[Row], logits_NV: Float[Tensor, "N V"], choice: Choice) -> list[int]:
+def write(rows: Sequence[GenerationRow], logits_NV: Float[Tensor, "N V"], choice: Choice) -> list[int]:
     """Write one token into each row: what its constraints and its guides allow, what is picked of it, what it takes.
 
     Args:
@@ -74,7 +74,7 @@ def check_logits(logits_BV: Tensor) -> None:
 
 
 def _allowed(
-    rows: Sequence[Row], logits_NV: Float[Tensor, "N V"], choice: Choice
+    rows: Sequence[GenerationRow], logits_NV: Float[Tensor, "N V"], choice: Choice
 ) -> tuple[list[int], Float[Tensor, "N V"]]:
     """Return the places of the rows that may go on, and the logits of the tokens that may come next in each."""
     changed: dict[int, Tensor] = {}

@@ -11,7 +11,7 @@ from orrery.models.protocols import DecodingModel
 
 
 @final
-class Reading:
+class DraftSession:
     """A model's session of one row: its prompt, and an answer, the last tokens of which can be forgotten.
 
     Args:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.errors import RunError
 from orrery.generation.filters import History
-from orrery.generation.row import Generation, Limits, Row
+from orrery.generation.row import Generation, GenerationRow, Limits
 from orrery.generation.samplers import GREEDY, Sampler
 
 
@@ -97,7 +97,7 @@ class Answering:
         self.generator = generator
         self.begun = begun
         self.began = perf_counter()
-        self.row: Row | None = None
+        self.row: GenerationRow | None = None
         self.history: History | None = None
         self.prompt_scores: list[TokenScore] = []
         self.scores: list[TokenScore] = []

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
-from orrery.generation.constraints import FREE, Constraints, Place
+from orrery.generation.constraints import FREE, Constraints, TokenPlace
 from orrery.generation.guides import Begin
 
 FinishReason = Literal["end", "stop", "length", "context"]
@@ -56,7 +56,7 @@ class Limits:
 
 
 @final
-class Row:
+class GenerationRow:
     """One answer while it grows.
 
     Args:
@@ -118,7 +118,7 @@ class Row:
         Raises:
             UsageError: no token is allowed.
         """
-        place = Place(self.before, self.ids, self.limits.max_new_tokens)
+        place = TokenPlace(self.before, self.ids, self.limits.max_new_tokens)
         logits_V = self.limits.constraints(logits_V[None], [place])[0]
         for guide in self.guides:
             allowed_V = guide.allowed()

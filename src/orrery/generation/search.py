@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.beams import Beam, HuggingFacePenalty, Hypothesis, LengthPenalty, NarrowingBeam, Penalty
-from orrery.generation.constraints import Constraints, Place
+from orrery.generation.constraints import Constraints, TokenPlace
 from orrery.generation.coverage import Coverage, Unwatched
 from orrery.generation.filters import VocabularyLimit
 from orrery.generation.generate import beginnings, check_prompts, padded
@@ -138,7 +138,7 @@ def _start(
 
 
 def log_probabilities(
-    logits_NV: Tensor, vocabulary: int | None, constraints: Constraints, places: Sequence[Place]
+    logits_NV: Tensor, vocabulary: int | None, constraints: Constraints, places: Sequence[TokenPlace]
 ) -> Tensor:
     """Return the log probability of each token where it may be chosen, in float32 at least."""
     if vocabulary is not None:
@@ -148,7 +148,7 @@ def log_probabilities(
 
 
 def _best(
-    logits_NV: Tensor, width: int, vocabulary: int | None, constraints: Constraints, places: Sequence[Place]
+    logits_NV: Tensor, width: int, vocabulary: int | None, constraints: Constraints, places: Sequence[TokenPlace]
 ) -> tuple[list[list[float]], list[list[int]]]:
     """Return the log probabilities and ids of each row's best tokens: no source needs more than ``width`` of a row."""
     check_logits(logits_NV)

@@ -16,8 +16,8 @@ from orrery.generation.drafts import Draft, Guess
 from orrery.generation.filters import History
 from orrery.generation.generate import beginnings, check_prompts, generators
 from orrery.generation.next_token import Choice, write
-from orrery.generation.reading import Reading
-from orrery.generation.row import Generation, Limits, Row
+from orrery.generation.reading import DraftSession
+from orrery.generation.row import Generation, GenerationRow, Limits
 from orrery.generation.samplers import GREEDY, Sampler, draw
 from orrery.models.protocols import DecodingModel
 from orrery.text.streaming import StreamDecoder
@@ -88,9 +88,9 @@ def speculate(
     if count < 1:
         raise UsageError(f"{count} guesses a step", "give at least 1")
     began, own, apart = perf_counter(), *generators([seed, (seed + APART) % 2**63], 2)
-    reading = Reading(model, prompt, limits.context, device)
+    reading = DraftSession(model, prompt, limits.context, device)
     begun = beginnings(model, [prompt])[0]
-    row = Row(begun, reading.room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
+    row = GenerationRow(begun, reading.room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
     judge = _Judge(sampler, History.of([begun], reading.first_V[None], window=sampler.window), own)
     logits_NV, guesses, steps, proposed = reading.first_V[None], list[Guess](), 1, 0
     while True:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from orrery.generation.beams import Beam, Hypothesis, NarrowingBeam
 from orrery.generation.filters import VocabularyLimit
-from orrery.generation.reading import Reading
+from orrery.generation.reading import DraftSession
 from orrery.generation.row import Limits
 from orrery.generation.search import USUAL, Penalty, beam_search
 from orrery.models.protocols import DecodingModel
@@ -19,7 +19,7 @@ Fate = Literal["kept", "pruned", "ended"]
 
 
 @dataclass
-class Node:
+class TreeNode:
     """One token behind those of its parents.
 
     Attributes:
@@ -36,7 +36,7 @@ class Node:
     total: float
     fate: Fate = "kept"
     ways: list[str] = field(default_factory=list)
-    children: dict[int, "Node"] = field(default_factory=dict)
+    children: dict[int, "TreeNode"] = field(default_factory=dict)
 
     def plain(self, spell: Callable[[int], str]) -> dict[str, Any]:
         """Return the node and what follows as JSON holds it; ``spell`` gives the text of an id."""
@@ -44,24 +44,24 @@ class Node:
         below = [child.plain(spell) for child in self.sorted()]
         return {**own, "fate": self.fate, "ways": self.ways, "children": below}
 
-    def sorted(self) -> list["Node"]:
+    def sorted(self) -> list["TreeNode"]:
         """Return what follows, the most probable first."""
         return sorted(self.children.values(), key=lambda child: child.cost)
 
-    def walk(self, depth: int = 0) -> Iterator[tuple[int, "Node"]]:
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, "TreeNode"]]:
         """Yield every node below, with its depth."""
         for child in self.sorted():
             yield depth, child
             yield from child.walk(depth + 1)
 
 
-def root() -> Node:
+def root() -> TreeNode:
     """Return a tree without branches: the text that everything stands behind."""
-    return Node(-1, 0.0, 0.0)
+    return TreeNode(-1, 0.0, 0.0)
 
 
 def with_beams(
-    tree: Node,
+    tree: TreeNode,
     model: DecodingModel,
     prompt: Sequence[int],
     limits: Limits,
@@ -83,7 +83,7 @@ def with_beams(
 
 @torch.no_grad()
 def with_answer(
-    tree: Node,
+    tree: TreeNode,
     model: DecodingModel,
     prompt: Sequence[int],
     answer: Sequence[int],
@@ -94,12 +94,12 @@ def with_answer(
     device: torch.device | None = None,
 ) -> None:
     """Add the way of one answer, its costs read from the model; ``vocabulary`` as ``with_beams`` takes it."""
-    reading, node = Reading(model, prompt, capacity, device), tree
+    reading, node = DraftSession(model, prompt, capacity, device), tree
     logits_V = reading.first_V
     for place, token in enumerate(answer):
         if token not in node.children:
             cost = -float(_log_probabilities(logits_V, vocabulary)[token])
-            node.children[token] = Node(token, cost, node.total + cost)
+            node.children[token] = TreeNode(token, cost, node.total + cost)
         node = node.children[token]
         if place < len(answer) - 1:
             logits_V = reading.read([token])[-1]
@@ -112,7 +112,7 @@ def _log_probabilities(logits_V: Tensor, vocabulary: int | None) -> Tensor:
     return logits_V.to(torch.promote_types(logits_V.dtype, torch.float32)).log_softmax(-1)
 
 
-def _mark(tree: Node, ids: Iterable[int], way: str) -> None:
+def _mark(tree: TreeNode, ids: Iterable[int], way: str) -> None:
     node = tree
     for token in ids:
         node = node.children[token]
@@ -123,7 +123,7 @@ def _mark(tree: Node, ids: Iterable[int], way: str) -> None:
 class _WatchedBeam(Beam):
     """A beam whose every step is written into a tree."""
 
-    def __init__(self, tree: Node, limits: Limits, penalty: Penalty, width: int, remaining: int) -> None:
+    def __init__(self, tree: TreeNode, limits: Limits, penalty: Penalty, width: int, remaining: int) -> None:
         super().__init__(limits, penalty, width, remaining)
         self._inner = NarrowingBeam(limits, penalty, width, remaining)
         self._tree = tree
@@ -146,14 +146,14 @@ class _WatchedBeam(Beam):
             node = self._node(before[parent])
             over = (*before[parent], token) in stopped
             fate: Fate = "ended" if over else "kept" if (parent, token) in went_on else "pruned"
-            node.children[token] = Node(token, -total - node.total, -total, fate)
+            node.children[token] = TreeNode(token, -total - node.total, -total, fate)
         return kept
 
     def settled(self, wanted: int) -> bool:
         """Whether nothing that still grows can enter the best."""
         return self._inner.settled(wanted)
 
-    def _node(self, ids: Sequence[int]) -> Node:
+    def _node(self, ids: Sequence[int]) -> TreeNode:
         node = self._tree
         for token in ids:
             node = node.children[token]

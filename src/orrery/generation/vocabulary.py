@@ -16,7 +16,7 @@ STATES = 100_000
 
 
 @final
-class Vocabulary:
+class TokenVocabulary:
     """The tokens of a tokenizer as the library sees them.
 
     Args:
@@ -79,7 +79,7 @@ class Vocabulary:
         return LLTokenizer(TokenizerWrapper(self), eos_token=self.end)
 
 
-def matcher_of(lark: str, vocabulary: Vocabulary) -> Any:
+def matcher_of(lark: str, vocabulary: TokenVocabulary) -> Any:
     """Return the library's matcher of a form, which may have an error.
 
     No bound of the library's is one of time: ``((a{1000}){1000}){1000}`` compiles at once, and takes seconds to begin.

@@ -16,7 +16,7 @@ Seen = TypeVar("Seen")
 
 @final
 @dataclass(frozen=True)
-class Call(Generic[Seen]):
+class ModelRun(Generic[Seen]):
     """One run of a model.
 
     Attributes:

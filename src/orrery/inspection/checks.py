@@ -97,7 +97,7 @@ class Gates:
         return [Check("gates step by step give the engine's states", self.worst, bound(torch.float32))]
 
 
-class Stream:
+class StreamCheck:
     """Adds up the embeddings and all that the answering stack adds, and compares with the stream before the final norm.
 
     Attributes:

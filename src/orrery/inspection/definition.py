@@ -68,7 +68,7 @@ class Definition:
         return torch.cat(parts)
 
 
-class Beside:
+class DefinitionBeside:
     """A kernel with the eager definition beside it, which shows scores and patterns and decides nothing.
 
     The definition takes heads and queries in pieces, so that the pattern of a layer is whole only where it is kept.

@@ -33,7 +33,7 @@ class Change:
 
 @final
 @dataclass(frozen=True)
-class Ranked:
+class RankedToken:
     """A token with its probability in both runs."""
 
     id: int
@@ -68,11 +68,11 @@ class Difference:
         """The positions whose most probable next token is another, in the first row."""
         return (self.best_BL != self.best_edited_BL)[0].nonzero().flatten().tolist()
 
-    def top(self, position: int = -1, count: int = 5, row: int = 0) -> list[Ranked]:
+    def top(self, position: int = -1, count: int = 5, row: int = 0) -> list[RankedToken]:
         """Return the ``count`` most probable next tokens of either run, by the greater probability."""
         clean_V, edited_V = (x.logits[row, position].double().softmax(-1) for x in (self.clean, self.edited))
         best = torch.cat([clean_V.topk(count).indices, edited_V.topk(count).indices]).unique().tolist()
-        ranked = [Ranked(id, clean_V[id].item(), edited_V[id].item()) for id in best]
+        ranked = [RankedToken(id, clean_V[id].item(), edited_V[id].item()) for id in best]
         return sorted(ranked, key=lambda one: (-max(one.clean, one.edited), one.id))
 
     def patterns(self) -> dict[str, Float[Tensor, "B H L S"]]:

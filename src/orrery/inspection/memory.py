@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.errors import MachineError, UsageError
 from orrery.inspection.checks import Mixing
-from orrery.inspection.definition import LARGEST, Beside
+from orrery.inspection.definition import LARGEST, DefinitionBeside
 from orrery.inspection.kept_on_disk import layer_of
 from orrery.inspection.recorder import Recorder
 from orrery.models.model import Model
@@ -194,7 +194,7 @@ def free_bytes(device: torch.device) -> int | None:
 def _shapes(model: Model, lengths: Sequence[int], rows: int, keep: Sequence[str]) -> dict[str, Tensor]:
     """Return what a trace of so few tokens keeps."""
     recorder = Recorder(keep)
-    kernel = eager if model.kernel is eager else Beside(sdpa, recorder, Mixing())
+    kernel = eager if model.kernel is eager else DefinitionBeside(sdpa, recorder, Mixing())
     _run(model, lengths, rows, kernel, recorder)
     recorder.check_used()
     return dict(recorder.values)

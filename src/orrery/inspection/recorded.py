@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-from orrery.inspection.call import Call
+from orrery.inspection.call import ModelRun
 from orrery.models.model import Model
 
 
@@ -56,6 +56,6 @@ class RecordedPass(Recorded, Protocol):
         ...
 
     @property
-    def call(self) -> Call:
+    def call(self) -> ModelRun:
         """Return how it was run."""
         ...

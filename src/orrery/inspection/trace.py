@@ -12,10 +12,10 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.attribution.asked import Asked
-from orrery.inspection.call import Call
-from orrery.inspection.checks import Check, Gates, Mixing, Stream, check_sight, sums_up, why_no_sum
-from orrery.inspection.definition import Beside, Definition
+from orrery.inspection.attribution.asked import AttributionRequest
+from orrery.inspection.call import ModelRun
+from orrery.inspection.checks import Check, Gates, Mixing, StreamCheck, check_sight, sums_up, why_no_sum
+from orrery.inspection.definition import Definition, DefinitionBeside
 from orrery.inspection.edits import Edit
 from orrery.inspection.interventions.intervention import Intervention
 from orrery.inspection.interventions.interventions import Interventions
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from orrery.inspection.attribution.lens import Lens
     from orrery.inspection.attribution.logit_attribution import LogitAttribution
     from orrery.inspection.attribution.neurons import Neurons
-    from orrery.inspection.attribution.parts import Parts
+    from orrery.inspection.attribution.parts import StreamParts
     from orrery.inspection.explain.explain import Explainer, Explanation
 
 
@@ -60,7 +60,7 @@ class Trace:
     """
 
     ids: Shaped[Tensor, "B ..."]
-    call: "Call[Trace]"
+    call: "ModelRun[Trace]"
     logits: Float[Tensor, "..."]
     values: Mapping[str, Tensor]
     checks: Sequence[Check]
@@ -150,7 +150,7 @@ class Trace:
         """
         return self.explainer.explain(key, tuple(index), most)
 
-    def parts(self, position: int | None = -1) -> "Parts":
+    def parts(self, position: int | None = -1) -> "StreamParts":
         """Return the parts that sum to the stream after the last block; see ``attribution/parts.py``."""
         from orrery.inspection.attribution.parts import parts_of
 
@@ -206,13 +206,13 @@ class Trace:
 
         return edge_shares(self, attention, token, against=against, position=position)
 
-    def saliency(self, token: int | None = None, **asked: Unpack[Asked]) -> "Saliency":
+    def saliency(self, token: int | None = None, **asked: Unpack[AttributionRequest]) -> "Saliency":
         """Return the length of the gradient at each token; see ``attribution/gradients.py``."""
         from orrery.inspection.attribution.gradients import saliency
 
         return saliency(self, token, **asked)
 
-    def gradient_times_input(self, token: int | None = None, **asked: Unpack[Asked]) -> "Saliency":
+    def gradient_times_input(self, token: int | None = None, **asked: Unpack[AttributionRequest]) -> "Saliency":
         """Return gradient times vector at each token; see ``attribution/gradients.py``."""
         from orrery.inspection.attribution.gradients import gradient_times_input
 
@@ -225,7 +225,7 @@ class Trace:
         baseline: int | None = None,
         steps: int = 256,
         batch_size: int = 32,
-        **asked: Unpack[Asked],
+        **asked: Unpack[AttributionRequest],
     ) -> "Saliency":
         """Return integrated gradients at each token; see ``attribution/gradients.py``."""
         from orrery.inspection.attribution.gradients import integrated_gradients
@@ -281,11 +281,11 @@ def trace(
     refuse_training(model)
     refuse_too_large(model, inputs, keep, to_disk=folder is not None)
     values: MutableMapping[str, Tensor] = {} if folder is None else KeptOnDisk(folder)
-    mixing, gates, stream = Mixing(), Gates(), Stream(model.stack)
+    mixing, gates, stream = Mixing(), Gates(), StreamCheck(model.stack)
     watchers: list[Watcher] = [mixing, gates, stream] if sums_up(model.stack) else [mixing, gates]
     recorder = Recorder(keep, edit, watchers=watchers, values=values, reducers=reducers)
     kernel = eager if model.kernel is eager else sdpa
-    beside = Beside(kernel, recorder, mixing, defer=defer)
+    beside = DefinitionBeside(kernel, recorder, mixing, defer=defer)
     logits = model.logits(*inputs, kernel=eager if kernel is eager else beside, taps=recorder, **call)
     recorder.check_used()
     if isinstance(values, KeptOnDisk):
@@ -299,6 +299,6 @@ def trace(
         checks += stream.checks()
     else:
         notes.append(no_sum)
-    made = Call(trace, model, inputs, recorder.edit, call, tokens, source_tokens, spell)
+    made = ModelRun(trace, model, inputs, recorder.edit, call, tokens, source_tokens, spell)
     told = (tokens, source_tokens, beside.definitions, interventions)
     return Trace(inputs[-1], made, logits, values, checks, notes, *told)

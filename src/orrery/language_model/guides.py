@@ -12,7 +12,7 @@ from orrery.generation.forms import FormsOfVocabularies
 from orrery.generation.forms_apart import LATE
 from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin, SpellingIndex, without
-from orrery.generation.vocabulary import Vocabulary
+from orrery.generation.vocabulary import TokenVocabulary
 from orrery.schema.writing import DEMANDS, DRAWING
 from orrery.text.spellings import drops_first_blank, spellings
 from orrery.text.tokenizer import Tokenizer
@@ -67,11 +67,11 @@ class Demands:
 NO_DEMANDS = Demands()
 
 
-Hold = Callable[[Form, Vocabulary], Begin]
+Hold = Callable[[Form, TokenVocabulary], Begin]
 """Makes what begins the guide of an answer that is of a form."""
 
 
-def held(form: Form, vocabulary: Vocabulary) -> Begin:
+def held(form: Form, vocabulary: TokenVocabulary) -> Begin:
     """Return what begins the guide of an answer of a form, which a process of its own holds; errors as in `guides_of`.
 
     A form that is slow to begin with or to follow is so ended in its time: here nothing could.
@@ -128,5 +128,5 @@ def _index(tokenizer: Tokenizer) -> SpellingIndex:
 
 
 @lru_cache(maxsize=4)
-def _vocabulary(tokenizer: Tokenizer, ends: frozenset[int]) -> Vocabulary:
-    return Vocabulary(_spellings(tokenizer), tokenizer.control, ends, drops_first_blank(tokenizer))
+def _vocabulary(tokenizer: Tokenizer, ends: frozenset[int]) -> TokenVocabulary:
+    return TokenVocabulary(_spellings(tokenizer), tokenizer.control, ends, drops_first_blank(tokenizer))

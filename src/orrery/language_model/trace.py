@@ -10,7 +10,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import check_one_vocabulary, reads_apart, target_vocabulary, tokenizer_of
-from orrery.inspection.call import Call
+from orrery.inspection.call import ModelRun
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
 from orrery.inspection.trace import trace as trace_model
@@ -40,7 +40,7 @@ def trace(
     return call.look(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **told)
 
 
-def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call[Trace]:
+def call_of(stored: Stored, given: Given, target: Row | None = None) -> ModelRun[Trace]:
     """Return what a pass over ``given`` runs: the model, what it reads, and how that is spelled.
 
     Raises:
@@ -53,10 +53,10 @@ def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call[Tra
     if reads_apart(stored):
         written_BL = targets(stored, [_written(stored, target)])
         tokens = _spelled(stored, written_BL, written=True)
-        return Call(trace_model, stored.model, (row, written_BL), tokens=tokens, source_tokens=spelled, spell=known)
+        return ModelRun(trace_model, stored.model, (row, written_BL), tokens=tokens, source_tokens=spelled, spell=known)
     if target is not None:
         raise UsageError("this model reads and writes one row, and has no target", "give it what it reads alone")
-    return Call(trace_model, stored.model, (row,), tokens=spelled, spell=known)
+    return ModelRun(trace_model, stored.model, (row,), tokens=spelled, spell=known)
 
 
 def token_id(stored: Stored, text: str) -> int:

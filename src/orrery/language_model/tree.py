@@ -10,7 +10,7 @@ from orrery.exchange.stored import device_of, tokenizer_of, writer
 from orrery.generation.generate import generate
 from orrery.generation.samplers import sampler
 from orrery.generation.search import LengthPenalty
-from orrery.generation.tree import Node, root, with_answer, with_beams
+from orrery.generation.tree import TreeNode, root, with_answer, with_beams
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.search import Beams
 from orrery.language_model.texts import Text, Truncate, limits_of, prompts, spell
@@ -31,7 +31,7 @@ class DecodingTree:
     """
 
     text: str
-    root: Node
+    root: TreeNode
     _spelled: Mapping[int, str]
 
     def plain(self) -> dict[str, Any]:

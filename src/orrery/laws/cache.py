@@ -9,7 +9,7 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
 from orrery.laws.models import Subject, random_ids, require, spec_of, tiny
 from orrery.laws.place import device
-from orrery.laws.transcript import Definition, Transcript
+from orrery.laws.transcript import FullForwards, Transcript
 from orrery.nn.cache.kinds import cache_for, growing, paged, static
 from orrery.nn.cache.pages import PagePool
 from orrery.nn.cache.rows import RowCache
@@ -25,7 +25,7 @@ def check(family: str) -> Iterator[Evidence]:
     require(spec_of(family).writes, why=NO_CACHE)
     evidence = partial(within, law="cache", family=family)
     # Whatever the cache, it is compared with the same full forwards.
-    model, small = Definition(tiny(family)), Definition(tiny(family, torch.float32))
+    model, small = FullForwards(tiny(family)), FullForwards(tiny(family, torch.float32))
     for kind, cache in kinds(model.model).items():
         yield evidence(f"{kind}: token by token", value=token_by_token(model, cache), bound=FLOAT64)
         yield evidence(f"{kind}: token by token, float32", value=token_by_token(small, cache), bound=FLOAT32)
@@ -66,7 +66,7 @@ def small_pages(rows: int, capacity: int) -> RowCache:
 
 
 @torch.no_grad()
-def token_by_token(model: Subject | Definition, cache: Kind) -> float:
+def token_by_token(model: Subject | FullForwards, cache: Kind) -> float:
     """Start with three tokens and take nine more, one at a time."""
     rows = random_ids(2, 12).tolist()
     transcript = Transcript.start(model, [row[:3] for row in rows], cache(2, CAPACITY))
@@ -76,7 +76,7 @@ def token_by_token(model: Subject | Definition, cache: Kind) -> float:
 
 
 @torch.no_grad()
-def ragged(model: Subject | Definition, cache: Kind) -> float:
+def ragged(model: Subject | FullForwards, cache: Kind) -> float:
     """Let rows differ in their prompts and in the size of each step."""
     tokens = random_ids(64).tolist()
     cut = lambda *sizes: [[tokens.pop() for _ in range(size)] for size in sizes]  # noqa: E731
@@ -87,7 +87,7 @@ def ragged(model: Subject | Definition, cache: Kind) -> float:
 
 
 @torch.no_grad()
-def rearranged(model: Subject | Definition, cache: Kind, forgets: bool = True) -> float:
+def rearranged(model: Subject | FullForwards, cache: Kind, forgets: bool = True) -> float:
     """Reorder and repeat rows, append another session, forget and go on."""
     tokens = random_ids(8, 12, seed=2).tolist()
     transcript = Transcript.start(model, [tokens[0][:6], tokens[1][:3]], cache(2, CAPACITY))
@@ -102,7 +102,7 @@ def rearranged(model: Subject | Definition, cache: Kind, forgets: bool = True) -
 
 
 @torch.no_grad()
-def greedy_differences(definition: Definition, cache: Kind) -> int:
+def greedy_differences(definition: FullForwards, cache: Kind) -> int:
     """Write sixteen tokens greedily, with and without a cache, and count the differences."""
     model, prompt = definition.model, random_ids(3, 4)
     logits, session = model.start(prompt, CAPACITY, cache=cache(3, CAPACITY))

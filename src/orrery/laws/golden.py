@@ -12,7 +12,7 @@ from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, TokenPositions, bind
-from orrery.nn.positions.scheme import Added, Call
+from orrery.nn.positions.scheme import Added, PositionCall
 from orrery.nn.positions.sinusoidal import SinusoidalPositions, rates
 from orrery.settings import data_folder
 
@@ -99,7 +99,9 @@ def _poll(order: tuple[int, ...], weights_of: tuple[int, ...]) -> float:
 def sinusoid(base: float, width: int, positions: Tensor) -> Tensor:
     """Return the sinusoidal table of these positions, float64 ``[L, D]``."""
     places = TokenPositions(positions[None])
-    bound = SinusoidalPositions.Spec(base=base).build(width).bind(Call(places, {}, len(positions), torch.float64))
+    bound = (
+        SinusoidalPositions.Spec(base=base).build(width).bind(PositionCall(places, {}, len(positions), torch.float64))
+    )
     assert isinstance(bound, Added)
     return bound.table_BLD[0]
 

@@ -26,7 +26,7 @@ from orrery.laws.runs import recipe, scratch
 from orrery.models.inputs import Batch
 from orrery.nn.cross_entropy import IGNORED
 from orrery.nn.masks import TokenPositions
-from orrery.nn.positions.scheme import Call
+from orrery.nn.positions.scheme import PositionCall
 from orrery.nn.residual import Dropout
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.objectives.seq2seq import SequenceToSequence
@@ -197,7 +197,7 @@ def tabulated() -> Iterator[Evidence]:
             spec.reader.stack.positions["absolute"].build(spec.width),
             TokenPositions(torch.arange(spec.context)[None]),
         )
-        bound = scheme.bind(Call(places, {}, spec.context, torch.float64))
+        bound = scheme.bind(PositionCall(places, {}, spec.context, torch.float64))
         value = apart(questions.summary([[bound.table_BLD[0].detach().double()]])["sums"], case["found"])
         yield within(f"positions of a new model == {case['by']}", "outputs", case["family"], value, SINGLE)
 

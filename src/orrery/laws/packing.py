@@ -8,7 +8,7 @@ import torch
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import random_ids, require, spec_of, tiny, ways_of
-from orrery.laws.transcript import Definition
+from orrery.laws.transcript import FullForwards
 
 LENGTHS = ((5, 3, 6), (1, 12), (14,))
 ROW = 14
@@ -18,7 +18,7 @@ def check(family: str) -> Iterator[Evidence]:
     """Compare packed documents with the same documents alone, in every way to compute the family."""
     require(not spec_of(family).reads_source, why="cross-attention reads one source a row; documents are not packed")
     evidence = partial(within, law="packing", family=family)
-    double, single = (Definition(tiny(family, dtype)) for dtype in (torch.float64, torch.float32))
+    double, single = (FullForwards(tiny(family, dtype)) for dtype in (torch.float64, torch.float32))
     for name, way in ways_of(family).items():
         value = packed(double, way)
         yield evidence(f"packed == separate, {name}", value=value, bound=FLOAT64)
@@ -27,7 +27,7 @@ def check(family: str) -> Iterator[Evidence]:
 
 
 @torch.no_grad()
-def packed(full: Definition, way: Mapping[str, Any]) -> float:
+def packed(full: FullForwards, way: Mapping[str, Any]) -> float:
     """Return the worst deviation over three rows of three, two (and padding) and one document."""
     ids = random_ids(len(LENGTHS), ROW)
     documents = torch.full_like(ids, -1)

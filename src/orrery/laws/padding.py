@@ -11,7 +11,7 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import random_ids, real_of, tiny, translates, ways_of
 from orrery.laws.place import placed
-from orrery.laws.transcript import Definition
+from orrery.laws.transcript import FullForwards
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import BoundMask
@@ -24,7 +24,7 @@ WRITTEN = 4
 def check(family: str) -> Iterator[Evidence]:
     """Compare padded rows with the same rows alone, in every way to compute them; with sources, these too."""
     evidence = partial(within, law="padding", family=family)
-    double, single = (Definition(tiny(family, dtype)) for dtype in (torch.float64, torch.float32))
+    double, single = (FullForwards(tiny(family, dtype)) for dtype in (torch.float64, torch.float32))
     for name, way in ways_of(family).items():
         for side in ("left", "right"):
             value = padded(double, side, way)
@@ -41,7 +41,7 @@ def check(family: str) -> Iterator[Evidence]:
 
 
 @torch.no_grad()
-def padded(full: Definition, side: str, way: Mapping[str, Any]) -> float:
+def padded(full: FullForwards, side: str, way: Mapping[str, Any]) -> float:
     """Return the worst deviation over rows of nine, five and one token."""
     ids, real = random_ids(len(LENGTHS), ROW), real_of(LENGTHS, ROW, side)
     logits = full.model.logits(ids, real=real, **way)

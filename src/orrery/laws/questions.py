@@ -18,7 +18,7 @@ FIRST_ID = 3
 
 
 @dataclass(frozen=True)
-class Question:
+class LawQuestion:
     """One row: its tokens, or a source or an image and the target."""
 
     ids: Tensor

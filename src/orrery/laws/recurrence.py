@@ -31,7 +31,7 @@ def check(family: str) -> Iterator[Evidence]:
         raise CannotRunError("inapplicable", "no recurrence, or one that attends to a source, with one form")
     evidence = partial(within, law="recurrence", family=family)
     precisions = (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE))
-    alone = {dtype: Alone(family, dtype) for _, dtype, _ in precisions}
+    alone = {dtype: MixersAlone(family, dtype) for _, dtype, _ in precisions}
     yield evidence("two calls == one, step by step", value=alone[torch.float64].worst("step"), bound=FLOAT64)
     for form in dict.fromkeys(form for mixer in mixers for form in mixer.forms):
         for precision, dtype, bound in precisions:
@@ -61,7 +61,7 @@ def layouts() -> dict[str, PackedSegments | None]:
     }
 
 
-class Alone:
+class MixersAlone:
     """Every mixer of a model without the model; what its steps give is computed once, for all forms."""
 
     def __init__(self, family: str, dtype: torch.dtype) -> None:

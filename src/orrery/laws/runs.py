@@ -91,7 +91,7 @@ def _noise(rows: int, size: tuple[int, ...], seed: int) -> Tensor:
     return placed(torch.randn(rows, *size, generator=torch.Generator().manual_seed(seed)))
 
 
-class Source:
+class FailingSource:
     """Batches as a pure function of the step; one that fails once, as a machine does."""
 
     def __init__(self, family: str, fail_at: int | None = None) -> None:
@@ -135,7 +135,7 @@ def train(family: str, folder: Path, *, fail_at: int | None = None, dropout: flo
         from orrery.training.signals import pass_on
     except ImportError as error:
         raise CannotRunError("the training loop is not there", "it comes with training") from error
-    parts = Parts(learner(family, dropout), objective_of(family), Source(family, fail_at))
+    parts = Parts(learner(family, dropout), objective_of(family), FailingSource(family, fail_at))
     with open_run_folder(folder, resume=folder.exists()) as opened, torch.random.fork_rng(devices=[]):
         pass_on(run_training(parts, recipe(**training), opened).signal)
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orrery.inspection.checks import Mixing, Stream, sums_up
-from orrery.inspection.definition import Beside
+from orrery.inspection.checks import Mixing, StreamCheck, sums_up
+from orrery.inspection.definition import DefinitionBeside
 from orrery.inspection.recorder import Recorder
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import Subject, kernels_of, random_ids, tiny, ways_of
@@ -47,7 +47,7 @@ def derived(model: Subject, kernel: Kernel) -> float:
     """Compare the definition's pattern times values with the output of the kernel beside it, in every attention."""
     mixing = Mixing()
     recorder = Recorder(keep=(), watchers=[mixing])
-    model.logits(random_ids(2, 13), kernel=Beside(kernel, recorder, mixing), taps=recorder)
+    model.logits(random_ids(2, 13), kernel=DefinitionBeside(kernel, recorder, mixing), taps=recorder)
     return mixing.worst
 
 
@@ -64,7 +64,7 @@ def components(model: Subject) -> float:
 
 
 @torch.no_grad()
-def added_up(model: Subject) -> tuple[Tensor, Stream]:
+def added_up(model: Subject) -> tuple[Tensor, StreamCheck]:
     """Return the logits, and the sum of the embeddings and all that was added."""
-    stream = Stream(model.stack)
+    stream = StreamCheck(model.stack)
     return model.logits(random_ids(2, 13), kernel=eager, taps=Recorder(keep=(), watchers=[stream])), stream

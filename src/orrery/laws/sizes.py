@@ -16,7 +16,7 @@ from orrery.nn.stack import repeat
 from orrery.planning.parameters import parameters
 from orrery.planning.presets import gpt3, preset
 from orrery.planning.published.gpt3 import wide_heads
-from orrery.planning.published.sizes import COUNTED, PRESETS, SIZES, Size
+from orrery.planning.published.sizes import COUNTED, PRESETS, SIZES, PublishedSize
 
 
 def check() -> Iterator[Evidence]:
@@ -31,13 +31,13 @@ def check() -> Iterator[Evidence]:
     yield exact("GPT-3 13B of width 5140 is refused", "", int(refuses(5140, 40, 40)), 1)
 
 
-def known() -> list[Size]:
+def known() -> list[PublishedSize]:
     """Return the published models whose family is there."""
     there = names()
     return [size for size in (*SIZES, *COUNTED) if size.family in there]
 
 
-def counted(size: Size) -> int:
+def counted(size: PublishedSize) -> int:
     """Count what the file of a published model holds, each storage once."""
     return parameters(size.spec())
 

@@ -15,7 +15,7 @@ from orrery.nn.cache.rows import RowCache
 Rows = Sequence[Sequence[int]]
 
 
-class Definition:
+class FullForwards:
     """The full forwards of a model, each asked once, however many sessions are compared with it.
 
     One lives as long as one check: what a later check changes in the model's code is computed again.
@@ -41,16 +41,16 @@ class Transcript:
     changes would be a look into the future, and differ as well.
     """
 
-    full: Definition
+    full: FullForwards
     session: DecodingSession
     rows: list[list[int]]
     answers: list[list[Tensor]] = field(default_factory=list)
     found: float = 0.0
 
     @classmethod
-    def start(cls, model: Subject | Definition, rows: Rows, cache: RowCache) -> "Transcript":
+    def start(cls, model: Subject | FullForwards, rows: Rows, cache: RowCache) -> "Transcript":
         """Read prompts of unequal lengths."""
-        full = model if isinstance(model, Definition) else Definition(model)
+        full = model if isinstance(model, FullForwards) else FullForwards(model)
         ids, lengths = rectangle(rows)
         logits, session = full.model.start(ids, cache.capacity, lengths, cache=cache)
         return cls(full, session, [list(row) for row in rows], [[row] for row in logits])

@@ -49,7 +49,7 @@ def bytes_per_token(spec: ModelSpec, dtype: torch.dtype, held: int = 0) -> int:
 
 
 @dataclass(frozen=True)
-class Layer:
+class CachingLayer:
     """One attention that keeps something of every token.
 
     Attributes:
@@ -68,10 +68,10 @@ class Layer:
         return self.part.cached
 
 
-def layers(spec: ModelSpec) -> Iterator[Layer]:
+def layers(spec: ModelSpec) -> Iterator[CachingLayer]:
     """Yield every attention at every depth that keeps something of its tokens."""
     stack = spec.answering
     for depth, number in enumerate(range(len(stack.blocks)) if stack.order is None else stack.order):
         for _, part in traverse(stack.blocks[number].residuals):
             if isinstance(part, Caching) and part.cached:
-                yield Layer(depth, part, stack.masks[part.mask].window)
+                yield CachingLayer(depth, part, stack.masks[part.mask].window)

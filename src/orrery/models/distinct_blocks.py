@@ -12,7 +12,7 @@ from orrery.nn.stack import Stack
 
 
 @dataclass(frozen=True)
-class Group:
+class EqualBlocks:
     """Equal blocks of a stack: the depths at which they stand, and how many have weights of their own."""
 
     depths: tuple[int, ...]
@@ -31,7 +31,7 @@ class DistinctBlocks:
 
     spec: ModelSpec
     model: nn.Module
-    groups: Mapping[str, Sequence[Group]]
+    groups: Mapping[str, Sequence[EqualBlocks]]
 
     def parameters(self, path: str = "", *, trained: bool = False) -> int:
         """Count the parameters below a path, a tied one at its first place; inside a block, those of one copy.
@@ -57,22 +57,26 @@ class DistinctBlocks:
 
 def distinct_blocks(spec: ModelSpec) -> DistinctBlocks:
     """Return the model of an architecture with every distinct block once."""
-    groups: dict[str, list[Group]] = {}
+    groups: dict[str, list[EqualBlocks]] = {}
     spec = _with_distinct(spec, "", groups)
     return DistinctBlocks(spec, build_on_meta(spec), groups)
 
 
-def shortened(spec: ModelSpec, twice: tuple[str, int] | None = None) -> tuple[ModelSpec, Mapping[str, Sequence[Group]]]:
+def shortened(
+    spec: ModelSpec, twice: tuple[str, int] | None = None
+) -> tuple[ModelSpec, Mapping[str, Sequence[EqualBlocks]]]:
     """Return a spec with every distinct block once, but one of them twice, and the groups that the blocks stand for.
 
     ``twice`` is the name of a stack and the number of a group there. What a block costs is the difference of two such.
     """
-    groups: dict[str, list[Group]] = {}
+    groups: dict[str, list[EqualBlocks]] = {}
     short: ModelSpec = _with_distinct(spec, "", groups, twice)
     return short, groups
 
 
-def _with_distinct(spec: Any, path: str, groups: dict[str, list[Group]], twice: tuple[str, int] | None = None) -> Any:
+def _with_distinct(
+    spec: Any, path: str, groups: dict[str, list[EqualBlocks]], twice: tuple[str, int] | None = None
+) -> Any:
     """Return a spec with every distinct block once in each of its stacks, a reader's too, and note the groups."""
     changed: dict[str, Any] = {}
     for f in fields(spec):
@@ -80,7 +84,7 @@ def _with_distinct(spec: Any, path: str, groups: dict[str, list[Group]], twice: 
         if isinstance(part, Stack.Spec):
             members = _members(part)
             order = range(len(part.blocks)) if part.order is None else part.order
-            groups[place] = [Group(tuple(d for d, n in enumerate(order) if n in m), len(m)) for m in members]
+            groups[place] = [EqualBlocks(tuple(d for d, n in enumerate(order) if n in m), len(m)) for m in members]
             numbers = [m[0] for g, m in enumerate(members) for _ in range(2 if twice == (place, g) else 1)]
             changed[f.name] = replace(part, blocks=tuple(part.blocks[n] for n in numbers), order=None)
         elif isinstance(part, ModelSpec):

@@ -93,7 +93,7 @@ class Dense(nn.Module):
         return found + (x_BD if self.residual is None else self.residual(x_BD))
 
 
-class Normalised(nn.Module):
+class UnitLength(nn.Module):
     """``x / |x|``. Shapes: unchanged."""
 
     def forward(self, x_BD: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
@@ -119,7 +119,7 @@ class SentenceVectors(nn.Module):
     @property
     def normalises(self) -> bool:
         """Whether every vector has the length 1."""
-        return bool(self.steps) and isinstance(self.steps[-1], Normalised)
+        return bool(self.steps) and isinstance(self.steps[-1], UnitLength)
 
 
 @dataclass(frozen=True)

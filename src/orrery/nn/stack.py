@@ -22,7 +22,7 @@ from orrery.nn.masks import (
     bind,
     bind_past,
 )
-from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec, traverse
 
@@ -112,7 +112,7 @@ class Stack(nn.Module):
         assert execution.kernel is not None
         keys = cache.reserve(places, real_BL, self.masks, counts)
         length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
-        call = Call(places, keys, length, x_BLD.dtype).behind(self.learned_places)
+        call = PositionCall(places, keys, length, x_BLD.dtype).behind(self.learned_places)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}
         for name, scheme in self.positions.items():
             assert isinstance(scheme, PositionScheme)

@@ -13,7 +13,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.page.assets import asset_url, assets, inlined_modules, policy_hash, served_modules
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload, to_json
-from orrery.page.views._view import Subject, fitting, shown
+from orrery.page.views._view import ViewSubject, fitting, shown
 from orrery.page.views.tokens import session
 from orrery.tuning import matrices_kept
 
@@ -44,7 +44,7 @@ class Page:
         edits: more lists of edits, whose passes the page holds.
     """
 
-    subject: Subject
+    subject: ViewSubject
     edits: Sequence[Sequence[Mapping[str, Any]]] = ()
 
     def html(self) -> str:
@@ -94,7 +94,7 @@ class Page:
         }
 
 
-def _run(subject: Subject, clean: Subject | None = None) -> Mapping[str, Any]:
+def _run(subject: ViewSubject, clean: ViewSubject | None = None) -> Mapping[str, Any]:
     """Return a pass with what its views show, and how that differs from what they show of the clean one."""
     payloads = _payloads(subject)
     for view in fitting(subject) if clean is not None else []:
@@ -111,7 +111,7 @@ def _named(lm: LanguageModel) -> Mapping[str, str]:
     return {"load": f"orrery.load({lm.stored.name!r})"}
 
 
-def _payloads(subject: Subject) -> dict[str, str]:
+def _payloads(subject: ViewSubject) -> dict[str, str]:
     """Return what the views of a pass show, or those of the model alone where there is none."""
     alone = replace(subject, inside=None)
     payloads: dict[str, str] = {}

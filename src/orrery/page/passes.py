@@ -15,7 +15,7 @@ from orrery.page.models import CheckpointModels
 from orrery.page.page import DIFFERENCE, Page
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload, to_json
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 
 MOST = 8
 """Passes that are held; the one that was asked last is let go of first."""
@@ -106,11 +106,11 @@ class Passes:
 
     def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of the model alone; errors as in ``show``."""
-        return shown(view, Subject(self.lm, laws=self.laws), asked)
+        return shown(view, ViewSubject(self.lm, laws=self.laws), asked)
 
-    def _subject(self, id: str) -> Subject:
+    def _subject(self, id: str) -> ViewSubject:
         inside = self._find(id)
-        return Subject(inside.lm, inside, self.laws)
+        return ViewSubject(inside.lm, inside, self.laws)
 
     def _forget(self, lm: LanguageModel) -> None:
         """Close the passes of a model that is let go of: they would keep it."""

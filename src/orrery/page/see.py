@@ -11,7 +11,7 @@ from orrery.models.default_device import on_cpu_by_default
 from orrery.page.page import Page
 from orrery.page.views._inside import Inside
 from orrery.page.views._laws import read_report
-from orrery.page.views._view import Subject
+from orrery.page.views._view import ViewSubject
 
 
 @on_cpu_by_default
@@ -39,7 +39,7 @@ def see(
     """
     if laws is not None:
         read_report(laws)
-    return Page(Subject(lm, Inside(lm, given_of(lm, text, target)), laws), edits)
+    return Page(ViewSubject(lm, Inside(lm, given_of(lm, text, target)), laws), edits)
 
 
 def given_of(lm: LanguageModel, text: Given, target: Row | None = None) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from orrery.planning.measured_step import libraries_bytes, measure
-from orrery.planning.speed import Speed, calibrate
+from orrery.planning.speed import MachineSpeed, calibrate
 from orrery.planning.whole_step import WholeStep, rehearse
 from orrery.training.precision import Precision
 
 
 @dataclass(frozen=True)
-class Pair:
+class PredictedAndMeasured:
     """A number predicted, and the same measured."""
 
     predicted: float
@@ -22,7 +22,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedPrediction:
     """A prediction and its measurement.
 
     Attributes:
@@ -31,16 +31,16 @@ class Compared:
         seconds: of a step.
     """
 
-    tensors: Pair
-    process: Pair
-    seconds: Pair
+    tensors: PredictedAndMeasured
+    process: PredictedAndMeasured
+    seconds: PredictedAndMeasured
 
 
 @dataclass(frozen=True)
 class Calibration:
     """What is known of this machine before a step is taken: its speed, and the bytes of a process without a model."""
 
-    speed: Speed
+    speed: MachineSpeed
     libraries: int
 
 
@@ -49,13 +49,13 @@ def calibration(precision: Precision) -> Calibration:
     return Calibration(calibrate(precision), libraries_bytes(precision))
 
 
-def compare(step: WholeStep, machine: Calibration, steps: int = 5) -> Compared:
+def compare(step: WholeStep, machine: Calibration, steps: int = 5) -> ComparedPrediction:
     """Predict a step from its rehearsal and the machine, then take it."""
     planned = rehearse(step)
     seconds = machine.speed.seconds(planned.calls)
     found = measure(step, steps)
-    return Compared(
-        Pair(planned.peak, found.peak),
-        Pair(machine.libraries + planned.growth, found.process),
-        Pair(seconds, found.seconds),
+    return ComparedPrediction(
+        PredictedAndMeasured(planned.peak, found.peak),
+        PredictedAndMeasured(machine.libraries + planned.growth, found.process),
+        PredictedAndMeasured(seconds, found.seconds),
     )

@@ -29,7 +29,7 @@ APART = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredStep:
     """What steps took.
 
     Attributes:
@@ -44,7 +44,7 @@ class Measured:
     seconds: float
 
 
-def measure(step: WholeStep, steps: int = 5) -> Measured:
+def measure(step: WholeStep, steps: int = 5) -> MeasuredStep:
     """Take steps in two fresh processes and return what they took.
 
     Memory of tensors is the growth in physical pages since a step on a few tokens, which loads the kernels. The
@@ -59,7 +59,7 @@ def measure(step: WholeStep, steps: int = 5) -> Measured:
     few = replace(step, rows=1, length=min(SHORT, step.length))
     apart = _run(few, step, 2, os.environ | APART)
     usual = _run(_small(step.precision), step, steps, dict(os.environ))
-    return Measured(int(apart["peak"]), int(usual["libraries"] + usual["peak"]), usual["seconds"])
+    return MeasuredStep(int(apart["peak"]), int(usual["libraries"] + usual["peak"]), usual["seconds"])
 
 
 def libraries_bytes(precision: Precision) -> int:

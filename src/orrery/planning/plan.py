@@ -14,7 +14,7 @@ from orrery.exchange.reading.read import locate
 from orrery.families import load_family
 from orrery.models.decoding_memory import cache_bytes
 from orrery.models.default_device import on_cpu_by_default
-from orrery.models.distinct_blocks import Group, shortened
+from orrery.models.distinct_blocks import EqualBlocks, shortened
 from orrery.models.model import ModelSpec
 from orrery.models.soundness import check_whole
 from orrery.nn.mixer import StatefulMixer
@@ -153,7 +153,7 @@ def state_bytes(spec: ModelSpec) -> int:
     return found
 
 
-def _depths(name: str, groups: Mapping[str, Sequence[Group]]) -> int:
+def _depths(name: str, groups: Mapping[str, Sequence[EqualBlocks]]) -> int:
     """Return at how many depths the block stands that a module belongs to."""
     for stack, members in groups.items():
         if name.startswith(f"{stack}.blocks."):

@@ -80,7 +80,7 @@ def operations_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out
 
 
 @dataclass(frozen=True)
-class Work:
+class RehearsedCost:
     """Floating-point operations, a multiplication and an addition counted as two.
 
     Attributes:
@@ -96,17 +96,17 @@ class Work:
         """Return both."""
         return self.weights + self.tokens
 
-    def __add__(self, other: "Work") -> "Work":
+    def __add__(self, other: "RehearsedCost") -> "RehearsedCost":
         """Return the sum."""
-        return Work(self.weights + other.weights, self.tokens + other.tokens)
+        return RehearsedCost(self.weights + other.weights, self.tokens + other.tokens)
 
-    def __sub__(self, other: "Work") -> "Work":
+    def __sub__(self, other: "RehearsedCost") -> "RehearsedCost":
         """Return the difference."""
         return self + -1 * other
 
-    def __rmul__(self, times: int) -> "Work":
+    def __rmul__(self, times: int) -> "RehearsedCost":
         """Return several times as much."""
-        return Work(times * self.weights, times * self.tokens)
+        return RehearsedCost(times * self.weights, times * self.tokens)
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Rehearsal(TorchDispatchMode):
             products' operations in it.
     """
 
-    work: dict[str, Work] = field(default_factory=dict)
+    work: dict[str, RehearsedCost] = field(default_factory=dict)
     live: int = 0
     peak: int = 0
     heap: int = 0
@@ -142,7 +142,7 @@ class Rehearsal(TorchDispatchMode):
     def part(self, name: str) -> Iterator[None]:
         """Count what happens inside under a name."""
         before, self.now = self.now, name
-        self.work.setdefault(name, Work())
+        self.work.setdefault(name, RehearsedCost())
         try:
             yield
         finally:
@@ -163,7 +163,7 @@ class Rehearsal(TorchDispatchMode):
 
     def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         packet, operations = func._overloadpacket, operations_of(func, args, kwargs, out)
-        found = Work(tokens=operations) if packet in BETWEEN_TOKENS else Work(weights=operations)
+        found = RehearsedCost(tokens=operations) if packet in BETWEEN_TOKENS else RehearsedCost(weights=operations)
         self.work[self.now] += found
         if self.watch is not None:
             self.watch(func, args, out, operations)

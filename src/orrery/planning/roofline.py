@@ -14,7 +14,7 @@ ACROSS = "clone across"
 
 
 @dataclass(frozen=True)
-class Call:
+class RooflineOperation:
     """An operation.
 
     Attributes:
@@ -34,7 +34,7 @@ class Call:
     mapped: int = 0
 
 
-def call_of(func: Any, args: Sequence[Any], out: Any, operations: int) -> Call:
+def call_of(func: Any, args: Sequence[Any], out: Any, operations: int) -> RooflineOperation:
     """Return an operation as a machine sees it; a view of what is there reads and writes nothing."""
     read = [one for one in tree_leaves(args) if isinstance(one, Tensor)]
     made = [one for one in tree_leaves(out) if isinstance(one, Tensor)]
@@ -44,8 +44,8 @@ def call_of(func: Any, args: Sequence[Any], out: Any, operations: int) -> Call:
     if name == "clone" and read[0].dim() > 1 and read[0].stride(-1) != 1 and made[0].is_contiguous():
         name = ACROSS
     if not fresh and not func._schema.is_mutable:
-        return Call("view", 0, 0, (), False)
+        return RooflineOperation("view", 0, 0, (), False)
     moved = sum(one.numel() * one.element_size() for one in (*read, *fresh))
     shapes = tuple(tuple(one.shape) for one in read) if operations else ()
     mapped = sum(one.nbytes for one in fresh if one.nbytes >= MAPPED)
-    return Call(name, operations, moved, shapes, bool(fresh), mapped)
+    return RooflineOperation(name, operations, moved, shapes, bool(fresh), mapped)

@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import zip_longest
 from typing import Any
 
-from orrery.models.distinct_blocks import DistinctBlocks, Group, distinct_blocks
+from orrery.models.distinct_blocks import DistinctBlocks, EqualBlocks, distinct_blocks
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import ModelSpec
 from orrery.nn.spec import Value
@@ -15,7 +15,7 @@ _RANGES = 4
 
 
 @dataclass(frozen=True)
-class Node:
+class SpecNode:
     """One part of an architecture.
 
     Attributes:
@@ -34,7 +34,7 @@ class Node:
     parameters: int | None = None
     copies: int = 1
     usual: bool = False
-    children: Sequence["Node"] = ()
+    children: Sequence["SpecNode"] = ()
 
     @property
     def what(self) -> str:
@@ -52,7 +52,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Difference:
+class SpecDifference:
     """A part of two architectures that is not the same; an empty text where one of them lacks it."""
 
     path: str
@@ -60,7 +60,7 @@ class Difference:
     second: str
 
 
-def tree(spec: ModelSpec, name: str, transforms: Sequence[Transform] = ()) -> Node:
+def tree(spec: ModelSpec, name: str, transforms: Sequence[Transform] = ()) -> SpecNode:
     """Return the tree of an architecture; equal blocks of a stack are one node, and so is each transform.
 
     The parameters are those of the architecture; a transform has those that it adds.
@@ -71,7 +71,7 @@ def tree(spec: ModelSpec, name: str, transforms: Sequence[Transform] = ()) -> No
     return replace(found, children=[*found.children, *_added(spec, transforms)])
 
 
-def _added(spec: ModelSpec, transforms: Sequence[Transform]) -> Iterator[Node]:
+def _added(spec: ModelSpec, transforms: Sequence[Transform]) -> Iterator[SpecNode]:
     """Yield a node for each transform."""
     model = build_on_meta(spec) if transforms else None
     for number, transform in enumerate(transforms, start=1):
@@ -80,10 +80,10 @@ def _added(spec: ModelSpec, transforms: Sequence[Transform]) -> Iterator[Node]:
         model = transform.apply(model)
         added = numbers_of(model) - before
         settings = {f.name: _text(getattr(transform, f.name)) for f in fields(transform)}
-        yield Node(f"transform {number}", transform.kind, settings, added)
+        yield SpecNode(f"transform {number}", transform.kind, settings, added)
 
 
-def lines(node: Node, depth: int = 0) -> Iterator[str]:
+def lines(node: SpecNode, depth: int = 0) -> Iterator[str]:
     """Yield a tree as plain text, two spaces a level; parts that are as usual are left out."""
     text = f"{node.name}: {node.what}"
     yield f"{'  ' * depth}{text}{f'  [{node.weight}]' if node.weight else ''}"
@@ -92,24 +92,24 @@ def lines(node: Node, depth: int = 0) -> Iterator[str]:
             yield from lines(child, depth + 1)
 
 
-def differences(first: Node, second: Node, path: str = "") -> Iterator[Difference]:
+def differences(first: SpecNode, second: SpecNode, path: str = "") -> Iterator[SpecDifference]:
     """Yield what two trees do not have in common; inside parts of different kinds nothing is compared."""
     if first.kind != second.kind:
         if path:
-            yield Difference(path, first.what, second.what)
+            yield SpecDifference(path, first.what, second.what)
             return
-        yield Difference("assembly", first.kind, second.kind)
+        yield SpecDifference("assembly", first.kind, second.kind)
     for name in dict.fromkeys((*first.settings, *second.settings)):
         a, b = first.settings.get(name, ""), second.settings.get(name, "")
         if a != b:
-            yield Difference(f"{path}.{name}".lstrip("."), a, b)
+            yield SpecDifference(f"{path}.{name}".lstrip("."), a, b)
     left, right = ({child.name: child for child in node.children} for node in (first, second))
     for name in dict.fromkeys((*left, *right)):
         place = f"{path}.{name}".lstrip(".")
         if name in left and name in right:
             yield from differences(left[name], right[name], place)
         else:
-            yield Difference(place, *(side[name].what if name in side else "" for side in (left, right)))
+            yield SpecDifference(place, *(side[name].what if name in side else "" for side in (left, right)))
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,11 @@ class _Reader:
     modules: set[str]
 
     def node(
-        self, name: str, path: str | None, value: Value, *, usual: bool = False, group: Group | None = None
-    ) -> Node:
+        self, name: str, path: str | None, value: Value, *, usual: bool = False, group: EqualBlocks | None = None
+    ) -> SpecNode:
         """Return the node of one part; ``path`` is its module's place, if it has one."""
         settings = {"depth": _ranges(group.depths)} if group else {}
-        children: list[Node] = []
+        children: list[SpecNode] = []
         for f in fields(value):
             inner = getattr(value, f.name)
             if parts := list(_parts(inner)):
@@ -134,11 +134,11 @@ class _Reader:
                 settings[f.name] = _text(inner)
         count = None if path is None else self.whole.parameters(path)
         copies = group.copies if group else self.siblings(path, name)
-        return Node(name, type(value).__qualname__.removesuffix(".Spec"), settings, count, copies, usual, children)
+        return SpecNode(name, type(value).__qualname__.removesuffix(".Spec"), settings, count, copies, usual, children)
 
-    def parts(self, path: str | None, name: str, parts: list[tuple[str, Value]], *, usual: bool) -> Iterator[Node]:
+    def parts(self, path: str | None, name: str, parts: list[tuple[str, Value]], *, usual: bool) -> Iterator[SpecNode]:
         """Yield the nodes of what one field holds."""
-        groups: Sequence[Group] = self.whole.groups.get(path or "", ()) if name == "blocks" else ()
+        groups: Sequence[EqualBlocks] = self.whole.groups.get(path or "", ()) if name == "blocks" else ()
         for (key, part), group in zip_longest(parts, groups):
             place = self.place(path, name, key)
             label = f"{name}.{key}" if key else name

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from orrery.families import load_family
 from orrery.planning.measured_step import clock_of
 from orrery.planning.rehearsal import MAPPED, operations_of
-from orrery.planning.roofline import Call, call_of
+from orrery.planning.roofline import RooflineOperation, call_of
 from orrery.planning.samples import NARROW, PRODUCTS, USUAL, WRITES, Sample, filled
 from orrery.planning.whole_step import WholeStep, rehearse
 from orrery.training.precision import Precision
@@ -47,7 +47,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Speed:
+class MachineSpeed:
     """What a machine does in a second, and what every call costs it.
 
     Attributes:
@@ -64,11 +64,11 @@ class Speed:
     mapping: float
     call: float
 
-    def seconds(self, calls: Mapping[Call, int]) -> float:
+    def seconds(self, calls: Mapping[RooflineOperation, int]) -> float:
         """Return the time of a step: its products, and what else it reads and writes, one after another."""
         return sum(count * (self.call + self.mapping * one.mapped + self._one(one)) for one, count in calls.items())
 
-    def _one(self, call: Call) -> float:
+    def _one(self, call: RooflineOperation) -> float:
         if call.operations:
             name = "bmm" if call.name == "baddbmm" else call.name
             curve = self.products.get(name, self.products[USUAL])
@@ -77,7 +77,7 @@ class Speed:
         return call.bytes / curve.at(call.bytes) if call.bytes else 0.0
 
 
-def calibrate(precision: Precision) -> Speed:
+def calibrate(precision: Precision) -> MachineSpeed:
     """Measure this machine with the arithmetic and the threads of a training. Nothing is kept."""
     clock = clock_of(precision.threads)
     with torch.no_grad(), precision.context():
@@ -85,7 +85,7 @@ def calibrate(precision: Precision) -> Speed:
         writes = {name: _curve(makes, clock) for name, makes in WRITES.items()}
         _, narrow, seconds = _timed(NARROW, clock)
         new = _seconds(filled(new=True), clock) - _seconds(filled(new=False), clock)
-    return Speed(products, writes, narrow / seconds, max(0.0, new) / (2 * MAPPED), _call(precision, clock))
+    return MachineSpeed(products, writes, narrow / seconds, max(0.0, new) / (2 * MAPPED), _call(precision, clock))
 
 
 class _Seen(TorchDispatchMode):
@@ -93,7 +93,7 @@ class _Seen(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[Call] = []
+        self.calls: list[RooflineOperation] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))

@@ -15,7 +15,7 @@ from orrery.models.model import Answer, ModelSpec
 from orrery.nn.cross_entropy import head_cross_entropy
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Images
-from orrery.planning.rehearsal import Work, rehearsed
+from orrery.planning.rehearsal import RehearsedCost, rehearsed
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class StepCost:
         kept: bytes of activations that lie in memory when the backward pass begins.
     """
 
-    forward: Work
-    training: Work
+    forward: RehearsedCost
+    training: RehearsedCost
     kept: int
 
     def __add__(self, other: "StepCost") -> "StepCost":

@@ -10,7 +10,7 @@ DIGITS = 50
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """Rows of texts with their source.
 
     Attributes:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from orrery.models.model import ModelSpec
 from orrery.planning.rehearsal import rehearsed
-from orrery.planning.roofline import Call, call_of
+from orrery.planning.roofline import RooflineOperation, call_of
 from orrery.planning.step_cost import cross_entropy, example_batch
 from orrery.training.optimizers import KINDS
 from orrery.training.precision import Precision
@@ -50,16 +50,16 @@ class WholeStep:
     optimizer: str
     precision: Precision
 
-    def begin(self) -> "Running":
+    def begin(self) -> "ModelInTraining":
         """Return the model with its optimizer."""
         model = self.spec.build().train()
         matrices = [one for one in model.parameters() if one.requires_grad]
         fused: Mapping[str, Any] = {} if self.optimizer == "muon" else {"fused": True}
-        return Running(self, model, KINDS[self.optimizer](matrices, lr=RATE, **fused))
+        return ModelInTraining(self, model, KINDS[self.optimizer](matrices, lr=RATE, **fused))
 
 
 @dataclass(frozen=True)
-class Running:
+class ModelInTraining:
     """A model while it is trained."""
 
     step: WholeStep
@@ -92,7 +92,7 @@ class Rehearsed:
 
     peak: int
     passing: int
-    calls: Mapping[Call, int]
+    calls: Mapping[RooflineOperation, int]
 
     @property
     def growth(self) -> int:
@@ -102,7 +102,7 @@ class Rehearsed:
 
 def rehearse(step: WholeStep) -> Rehearsed:
     """Return what the second step takes, for the first makes the optimizer's numbers."""
-    calls: dict[Call, int] = {}
+    calls: dict[RooflineOperation, int] = {}
 
     def watch(func: Any, args: Any, out: Any, operations: int) -> None:
         call = call_of(func, args, out, operations)

@@ -7,7 +7,7 @@ from typing import Any
 from orrery.models.model import ModelSpec
 from orrery.nn.spec import traverse
 from orrery.nn.stack import Stack
-from orrery.planning.rehearsal import Work
+from orrery.planning.rehearsal import RehearsedCost
 from orrery.planning.step_cost import StepCost
 
 
@@ -74,5 +74,5 @@ def within(cost: StepCost, spec: ModelSpec, rows: int, length: int) -> StepCost:
     if not left_out:
         return cost
     again = cost.training.tokens * left_out // cost.forward.tokens
-    forward = cost.forward - Work(tokens=left_out)
-    return replace(cost, forward=forward, training=cost.training - Work(tokens=again))
+    forward = cost.forward - RehearsedCost(tokens=left_out)
+    return replace(cost, forward=forward, training=cost.training - RehearsedCost(tokens=again))

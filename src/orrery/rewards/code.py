@@ -41,11 +41,11 @@ class Code(Reward):
             DataError: a prompt's row has no tests; its place is named.
             MachineError: this machine cannot isolate a program; nothing was run.
         """
-        from orrery.sandbox import Exam, Limits, check_all
+        from orrery.sandbox import Exam, SandboxLimits, check_all
         from orrery.scores.programs import code_of
 
         exams = [Exam(code_of(each.text), self._tests(each)) for each in answers]
-        return [float(verdict.passed) for verdict in check_all(exams, Limits(seconds=self.seconds))]
+        return [float(verdict.passed) for verdict in check_all(exams, SandboxLimits(seconds=self.seconds))]
 
     def _tests(self, answered: "Answered") -> str:
         row, where = answered.prompt.row, answered.prompt.where

@@ -29,7 +29,7 @@ BEGUN = 3e-4
 
 
 @dataclass(frozen=True)
-class Size:
+class TextSize:
     """What suits texts of up to so many ``bytes``: pieces, model, batches and steps.
 
     The model of two megabytes is the demo's, which two cores train in two minutes; the others keep its shape, and read
@@ -49,7 +49,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextFacts:
     """What a text holds: documents, bytes, and different words that come often."""
 
     documents: int
@@ -58,12 +58,12 @@ class Text:
 
 
 SIZES = (
-    Size(20_000, None, 96, 3, 3, 64, 8, 400, 0.2, 1.5e-3),
-    Size(200_000, 512, 128, 4, 4, 128, 8, 600, 0.2, 1.5e-3),
-    Size(2_000_000, 2048, 192, 4, 4, 128, 8, 1200, 0.1, 1.5e-3),
-    Size(20_000_000, 4096, 256, 6, 4, 256, 8, 2000, 0.0, 1e-3),
-    Size(200_000_000, 8192, 384, 6, 6, 256, 16, 4000, 0.0, 1e-3),
-    Size(2**62, 16384, 512, 8, 8, 512, 16, 10000, 0.0, 1e-3),
+    TextSize(20_000, None, 96, 3, 3, 64, 8, 400, 0.2, 1.5e-3),
+    TextSize(200_000, 512, 128, 4, 4, 128, 8, 600, 0.2, 1.5e-3),
+    TextSize(2_000_000, 2048, 192, 4, 4, 128, 8, 1200, 0.1, 1.5e-3),
+    TextSize(20_000_000, 4096, 256, 6, 4, 256, 8, 2000, 0.0, 1e-3),
+    TextSize(200_000_000, 8192, 384, 6, 6, 256, 16, 4000, 0.0, 1e-3),
+    TextSize(2**62, 16384, 512, 8, 8, 512, 16, 10000, 0.0, 1e-3),
 )
 
 
@@ -88,7 +88,7 @@ def recipe_for(source: Path, overrides: Sequence[str] = (), environment: Mapping
         raise UsageError(message, f"orrery train RECIPE --output {source} --resume goes on with them")
     asked = flatten(overridden({}, overrides, environment))
 
-    def made(size: Size, documents: int) -> Recipe:
+    def made(size: TextSize, documents: int) -> Recipe:
         steps = asked.get("training.steps")
         # What is measured, saved and warmed up follows the steps that are asked for.
         size = replace(size, steps=steps) if type(steps) is int and steps > 0 else size
@@ -104,7 +104,7 @@ def recipe_for(source: Path, overrides: Sequence[str] = (), environment: Mapping
     return made(replace(size, vocabulary=_vocabulary(size.vocabulary, text.words)), text.documents)
 
 
-def _measured(settings: TextSettings) -> Text:
+def _measured(settings: TextSettings) -> TextFacts:
     """Count what a text holds; words until there are more than the largest vocabulary asks for."""
     documents = size = 0
     counts: Counter[str] = Counter()
@@ -118,7 +118,7 @@ def _measured(settings: TextSettings) -> Text:
                 found = Counter(_WORD.findall(document.text))
                 counts.update(found)
                 often.update(word for word in found if counts[word] >= OFTEN)
-    return Text(documents, size, len(often))
+    return TextFacts(documents, size, len(often))
 
 
 def _vocabulary(wanted: int | None, words: int) -> int | None:
@@ -130,7 +130,7 @@ def _vocabulary(wanted: int | None, words: int) -> int | None:
     return None if wanted is None or possible < LEAST_VOCABULARY else min(wanted, possible)
 
 
-def _values(source: Path, documents: int, size: Size, begun: bool) -> dict[str, Any]:
+def _values(source: Path, documents: int, size: TextSize, begun: bool) -> dict[str, Any]:
     """Return the recipe as plain values; one that begins from a model says nothing of its kind and its tokenizer."""
     kind = {"kind": "character"} if size.vocabulary is None else {"kind": "byte_bpe", "vocabulary": size.vocabulary}
     model = {

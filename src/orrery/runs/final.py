@@ -13,7 +13,7 @@ from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.models.model import ModelSpec
 from orrery.models.pair_scores import IDENTITY, OfHead, PairScores
-from orrery.models.sentence_vectors import Normalised, Pooling, Sentences, SentenceVectors, mean_of_tokens
+from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, UnitLength, mean_of_tokens
 from orrery.recipes.config import Recipe
 from orrery.runs.building import Assembled
 from orrery.text.chat.folder import DEFAULT
@@ -73,7 +73,7 @@ def sentences(recipe: Recipe, base: Stored | None) -> Sentences | None:
     if not hasattr(learned, "pooling"):
         return None
     found = mean_of_tokens() if base is None or base.sentences is None else base.sentences
-    vectors = SentenceVectors(Pooling((learned.pooling,)), [Normalised()])
+    vectors = SentenceVectors(Pooling((learned.pooling,)), [UnitLength()])
     return replace(found, vectors=vectors, given=True)
 
 

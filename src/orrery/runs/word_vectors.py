@@ -13,7 +13,7 @@ from orrery.data.corpora import read_corpus
 from orrery.errors import RunError
 from orrery.models.word2vec.draws import cbow, skip_gram
 from orrery.models.word2vec.files import VECTORS, write_binary
-from orrery.models.word2vec.objectives import FullSoftmax, HierarchicalSoftmax, NegativeSampling, Objective
+from orrery.models.word2vec.objectives import FullSoftmax, HierarchicalSoftmax, NegativeSampling, WordLoss
 from orrery.models.word2vec.parts import Progress, Settings, Trained
 from orrery.models.word2vec.runners import hogwild, in_order
 from orrery.models.word2vec.sentences import CutText, Sentences, with_phrases
@@ -65,7 +65,7 @@ def sentences_of(recipe: WordVectorRecipe) -> Sentences:
     return with_phrases(cut, recipe.words.phrases, recipe.words.threshold)
 
 
-def objective_of(settings: WordObjective) -> Callable[[Vocabulary], Objective]:
+def objective_of(settings: WordObjective) -> Callable[[Vocabulary], WordLoss]:
     """Return how the recipe's objective is made for a vocabulary."""
     if isinstance(settings, NegativeSettings):
         return partial(NegativeSampling, negatives=settings.negatives, power=settings.power)

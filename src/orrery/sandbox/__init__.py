@@ -6,11 +6,11 @@ from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.sandbox.run import check, check_all, isolation
-    from orrery.sandbox.verdict import Exam, Limits, Outcome, Verdict
+    from orrery.sandbox.verdict import Exam, Outcome, SandboxLimits, Verdict
 
-__all__ = ["Exam", "Limits", "Outcome", "Verdict", "check", "check_all", "isolation"]
+__all__ = ["Exam", "Outcome", "SandboxLimits", "Verdict", "check", "check_all", "isolation"]
 
 
 __getattr__ = lazily(
-    __name__, {"run": ("check", "check_all", "isolation"), "verdict": ("Exam", "Limits", "Outcome", "Verdict")}
+    __name__, {"run": ("check", "check_all", "isolation"), "verdict": ("Exam", "SandboxLimits", "Outcome", "Verdict")}
 )

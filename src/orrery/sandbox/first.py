@@ -25,7 +25,7 @@ def run(limits: dict[str, Any], code: int, exam: int, output: int, verdict: int)
     """Close everything off, run the program and its tests, and write one line of JSON into ``verdict``.
 
     Args:
-        limits: `orrery.sandbox.verdict.Limits` as a dict.
+        limits: `orrery.sandbox.verdict.SandboxLimits` as a dict.
         code: the file of the program.
         exam: the file of the tests and names, as JSON; read only once the program is a process of its own.
         output: where the program writes.

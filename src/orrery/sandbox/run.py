@@ -17,9 +17,9 @@ import orrery
 from orrery.errors import MachineError, UsageError
 from orrery.sandbox import kernel
 from orrery.sandbox.filesystem import WORK
-from orrery.sandbox.verdict import Exam, Limits, Verdict
+from orrery.sandbox.verdict import Exam, SandboxLimits, Verdict
 
-LIMITS = Limits()
+LIMITS = SandboxLimits()
 LATE = 60.0
 """Seconds that a sandbox may take beyond its program's, to be made and taken apart on a busy machine."""
 LAYERS = "namespaces(user,pid,net,mount,ipc,uts,cgroup),seccomp,rlimits,no-new-privileges"
@@ -32,7 +32,7 @@ _HINT = (
 )
 
 
-def check(exam: Exam, limits: Limits = LIMITS) -> Verdict:
+def check(exam: Exam, limits: SandboxLimits = LIMITS) -> Verdict:
     """Run a program and its tests in a sandbox.
 
     The program is a process without network, without files but Python's library and an empty folder in memory, in
@@ -50,7 +50,7 @@ def check(exam: Exam, limits: Limits = LIMITS) -> Verdict:
 
 def check_all(
     exams: Sequence[Exam],
-    limits: Limits = LIMITS,
+    limits: SandboxLimits = LIMITS,
     *,
     workers: int | None = None,
     done: Callable[[int], None] | None = None,
@@ -90,19 +90,19 @@ def isolation() -> str:
         raise MachineError(f"generated code is not run here: Linux {here.release} counts processes by user only", _HINT)
     if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
         raise MachineError("generated code is not run here: /proc shows no children of processes", _HINT)
-    trial = _run(Exam("def one():\n    return 1\n", "assert one() == 1", ("one",)), Limits(seconds=30))
+    trial = _run(Exam("def one():\n    return 1\n", "assert one() == 1", ("one",)), SandboxLimits(seconds=30))
     if not trial.passed:
         raise MachineError(f"generated code is not run here: a trial {trial.outcome}: {trial.detail}", _HINT)
     return LAYERS
 
 
-def _refuse_limits(limits: Limits) -> None:
+def _refuse_limits(limits: SandboxLimits) -> None:
     for name, value in asdict(limits).items():
         if not 0 < value < float("inf"):
             raise UsageError(f"a limit of {value:g} {name}", "give a number above 0")
 
 
-def _run(exam: Exam, limits: Limits) -> Verdict:
+def _run(exam: Exam, limits: SandboxLimits) -> Verdict:
     """Run one program. Raises `MachineError` where the sandbox cannot be set up."""
     # Surrogates come from what models write; code with them is no program, and Python says so.
     code = exam.code.encode("utf-8", "backslashreplace")

@@ -21,7 +21,7 @@ class Exit(BaseException):
     """The program asked to end (``sys.exit``, an interrupt) where it should have given an answer."""
 
 
-class Asked:
+class ProgramChannel:
     """The way to the program: one question at a time."""
 
     def __init__(self, channel: int) -> None:
@@ -73,7 +73,7 @@ class Remote:
     It equals itself only: what the program's own ``__eq__`` would say is not asked.
     """
 
-    def __init__(self, asked: Asked, number: int, name: str) -> None:
+    def __init__(self, asked: ProgramChannel, number: int, name: str) -> None:
         self._orrery = (asked, number, name)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -115,7 +115,7 @@ def examine(channel: int, tests: str, names: tuple[str, ...]) -> None:
 
     Raises what the tests raise.
     """
-    asked = Asked(channel)
+    asked = ProgramChannel(channel)
     defined = asked.answer()
     if not isinstance(defined, dict):
         raise Gone("no names")

@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Limits:
+class SandboxLimits:
     """What a program may use; whatever goes beyond ends it.
 
     Attributes:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from orrery.errors import DataError
-from orrery.scores.resampled import Additive, mean_of, same_length
+from orrery.scores.resampled import AdditiveScore, mean_of, same_length
 from orrery.scores.signature import signature
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b", re.UNICODE)
@@ -42,19 +42,19 @@ def overlap(predicted: str, right: str) -> float:
     return 2 * (Counter(ours) & Counter(theirs)).total() / (len(ours) + len(theirs))
 
 
-def exact_match(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> Additive:
+def exact_match(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> AdditiveScore:
     """Return the per cent of answers that are a right one; ``gold`` has the right answers of each question, or none."""
     return _best("exact-match", exact, predicted, gold)
 
 
-def answer_f1(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> Additive:
+def answer_f1(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> AdditiveScore:
     """Return the mean overlap with the best right answer, in per cent; arguments as in `exact_match`."""
     return _best("answer-F1", overlap, predicted, gold)
 
 
 def _best(
     name: str, compare: Callable[[str, str], float], predicted: Sequence[str], gold: Sequence[Sequence[str]]
-) -> Additive:
+) -> AdditiveScore:
     same_length(predicted, gold, "answers")
     if any(isinstance(answers, str) for answers in gold):
         raise DataError("the right answers of a question are a list", "give [answer], or [] where there is none")

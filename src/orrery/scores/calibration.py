@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.errors import DataError
-from orrery.scores.resampled import Additive, Floats, mean_of, same_length
+from orrery.scores.resampled import AdditiveScore, Floats, mean_of, same_length
 from orrery.scores.signature import signature
 
 BINS = 15
@@ -31,7 +31,7 @@ class Bin:
     accuracy: float
 
 
-def calibration_error(probabilities: Probabilities, gold: Gold, bins: int = BINS) -> Additive:
+def calibration_error(probabilities: Probabilities, gold: Gold, bins: int = BINS) -> AdditiveScore:
     r"""Return :math:`\sum_b \frac{n_b}{n} |\text{accuracy}_b - \text{confidence}_b|` over bins of equal width.
 
     Confidence is the largest probability; of equal ones the first label counts.
@@ -43,7 +43,7 @@ def calibration_error(probabilities: Probabilities, gold: Gold, bins: int = BINS
         DataError: rows are no probabilities, a label has no column, or the numbers of rows and labels differ.
     """
     facts = signature(n=len(gold), bins=bins, width="equal", confidence="max")
-    return Additive("calibration-error", facts, _binned(probabilities, gold, bins), _gap, higher_is_better=False)
+    return AdditiveScore("calibration-error", facts, _binned(probabilities, gold, bins), _gap, higher_is_better=False)
 
 
 def reliability(probabilities: Probabilities, gold: Gold, bins: int = BINS) -> list[Bin]:
@@ -57,7 +57,7 @@ def reliability(probabilities: Probabilities, gold: Gold, bins: int = BINS) -> l
     ]
 
 
-def brier(probabilities: Probabilities, gold: Gold) -> Additive:
+def brier(probabilities: Probabilities, gold: Gold) -> AdditiveScore:
     r"""Return the mean of :math:`\sum_k (p_k - [k = \text{gold}])^2`, from 0 to 2. Errors as in `calibration_error`.
 
     Paper: Brier 1950. Differs from the form for two labels that looks at one of them alone: that is half of this.
@@ -68,7 +68,7 @@ def brier(probabilities: Probabilities, gold: Gold) -> Additive:
     return mean_of("Brier", signature(n=len(p), labels=p.shape[1]), (errors**2).sum(1), higher_is_better=False)
 
 
-def negative_log_likelihood(probabilities: Probabilities, gold: Gold) -> Additive:
+def negative_log_likelihood(probabilities: Probabilities, gold: Gold) -> AdditiveScore:
     r"""Return the mean of :math:`-\ln p_\text{gold}` in nats; infinite where a right label has probability 0."""
     p, right = _read(probabilities, gold)
     with np.errstate(divide="ignore"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery.errors import DataError
-from orrery.scores.resampled import Additive, Floats, mean_of
+from orrery.scores.resampled import AdditiveScore, Floats, mean_of
 from orrery.scores.signature import signature
 
 NORMALISATIONS: dict[str, Callable[["Choices"], Sequence[float]]] = {
@@ -47,7 +47,7 @@ class Choices:
         return self.chosen(normalisation) == self.answer
 
 
-def accuracy(questions: Sequence[Choices], normalisation: str, **facts: object) -> Additive:
+def accuracy(questions: Sequence[Choices], normalisation: str, **facts: object) -> AdditiveScore:
     """Return the share of questions whose answer is the most probable choice; ``facts`` go into the signature.
 
     Raises:
@@ -59,7 +59,7 @@ def accuracy(questions: Sequence[Choices], normalisation: str, **facts: object) 
     return mean_of(name, signature(**facts, normalisation=normalisation), right)
 
 
-def accuracy_of_groups(questions: Sequence[Choices], normalisation: str, **facts: object) -> Additive:
+def accuracy_of_groups(questions: Sequence[Choices], normalisation: str, **facts: object) -> AdditiveScore:
     """Return the mean over the groups of the accuracy in each, however many questions it has.
 
     BLiMP's mean over its 67 paradigms; samples that lack a group take the mean over the others.
@@ -80,7 +80,7 @@ def accuracy_of_groups(questions: Sequence[Choices], normalisation: str, **facts
         return float(np.mean(right[count > 0] / count[count > 0]))
 
     told = signature(**facts, normalisation=normalisation, mean=f"over {len(names)} groups")
-    return Additive("mean accuracy", told, sums, of, columns=tuple(names))
+    return AdditiveScore("mean accuracy", told, sums, of, columns=tuple(names))
 
 
 def by_group(questions: Sequence[Choices], normalisation: str) -> dict[str, tuple[float, int]]:

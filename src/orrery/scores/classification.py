@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from orrery.errors import DataError
 from orrery.scores.precision_recall import ZERO, Average, PrecisionRecall, f1_of, table
-from orrery.scores.resampled import Additive, Floats, mean_of, same_length
+from orrery.scores.resampled import AdditiveScore, Floats, mean_of, same_length
 from orrery.scores.signature import signature
 
 Label: TypeAlias = Hashable
@@ -22,20 +22,20 @@ Labels: TypeAlias = Sequence[Label] | Sequence[Collection[Label]]
 """One label a text, or a set of labels a text."""
 
 
-def accuracy(predicted: Labels, gold: Labels) -> Additive:
+def accuracy(predicted: Labels, gold: Labels) -> AdditiveScore:
     """Return the share of texts whose label is right; of several labels all have to be, and no other."""
     sides, names, many = _read(predicted, gold)
     right = [float(ours == theirs) for ours, theirs in zip(*sides, strict=True)]
     return mean_of("accuracy", signature(n=len(right), labels=len(names), several=many), right)
 
 
-def f1(predicted: Labels, gold: Labels, average: Average = "macro", labels: Sequence[Label] = ()) -> Additive:
+def f1(predicted: Labels, gold: Labels, average: Average = "macro", labels: Sequence[Label] = ()) -> AdditiveScore:
     """Return F1 over the labels: micro, macro or weighted (see `precision_recall`)."""
     counts, names, many = _counts(predicted, gold, labels)
     met = int((counts.sum((0, 1)) > 0).sum())
     facts = signature(n=len(counts), labels=met, several=many, average=average, zero=ZERO)
     rows, of = counts.reshape(len(counts), -1), partial(f1_of, average=average)
-    return Additive(f"F1-{average}", facts, rows, of, columns=names)
+    return AdditiveScore(f"F1-{average}", facts, rows, of, columns=names)
 
 
 def by_label(predicted: Labels, gold: Labels) -> list[PrecisionRecall]:
@@ -55,7 +55,7 @@ def confusion(predicted: Labels, gold: Labels) -> tuple[tuple[Label, ...], NDArr
     return names, np.bincount(cells, minlength=size * size).reshape(size, size)
 
 
-def matthews(predicted: Labels, gold: Labels, labels: Sequence[Label] = ()) -> Additive:
+def matthews(predicted: Labels, gold: Labels, labels: Sequence[Label] = ()) -> AdditiveScore:
     r"""Return the correlation of predicted and right labels over any number of them; 0 where one side never changes.
 
     :math:`(c n - \sum_k p_k g_k) / \sqrt{(n^2 - \sum_k p_k^2)(n^2 - \sum_k g_k^2)}` with ``c`` right of ``n``, ``p_k``
@@ -69,7 +69,7 @@ def matthews(predicted: Labels, gold: Labels, labels: Sequence[Label] = ()) -> A
     sums[rows, 1 + ours] = 1
     sums[rows, 1 + size + theirs] = 1
     facts = signature(n=len(cells), labels=len({*predicted, *gold}), zero=ZERO)
-    return Additive("Matthews", facts, sums, matthews_of, columns=names)
+    return AdditiveScore("Matthews", facts, sums, matthews_of, columns=names)
 
 
 def matthews_of(sums: Floats) -> float:

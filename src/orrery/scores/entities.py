@@ -20,7 +20,7 @@ import numpy as np
 
 from orrery.errors import DataError
 from orrery.scores.precision_recall import ZERO, Average, PrecisionRecall, f1_of, table
-from orrery.scores.resampled import Additive, Floats, same_length
+from orrery.scores.resampled import AdditiveScore, Floats, same_length
 from orrery.scores.signature import signature
 
 Scheme = Literal["conlleval", "IOB2", "IOE2", "IOBES"]
@@ -64,7 +64,7 @@ def entity_f1(
     average: Average = "micro",
     scheme: Scheme = "conlleval",
     types: Sequence[str] = (),
-) -> Additive:
+) -> AdditiveScore:
     """Return F1 of the entities of sentences: micro, macro or weighted over the types (see `precision_recall`).
 
     Where two systems are compared, ``types`` are all that occur in either, so that both are counted alike.
@@ -73,7 +73,7 @@ def entity_f1(
     met = int((counts.sum((0, 1)) > 0).sum())
     facts = signature(n=len(counts), types=met, average=average, scheme=scheme, zero=ZERO)
     rows, of = counts.reshape(len(counts), -1), partial(f1_of, average=average)
-    return Additive(f"entity-F1-{average}", facts, rows, of, columns=all_types)
+    return AdditiveScore(f"entity-F1-{average}", facts, rows, of, columns=all_types)
 
 
 def by_type(predicted: Sequence[Tags], gold: Sequence[Tags], scheme: Scheme = "conlleval") -> list[PrecisionRecall]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from orrery.errors import DataError, UsageError
-from orrery.scores.resampled import Additive, mean_of
+from orrery.scores.resampled import AdditiveScore, mean_of
 from orrery.scores.signature import signature
 
 
@@ -26,7 +26,7 @@ def estimate(samples: int, passed: int, k: int) -> float:
     return float(1 - np.prod(1 - k / np.arange(samples - passed + 1, samples + 1)))
 
 
-def pass_at(k: int, passed: Sequence[int], samples: int, **facts: object) -> Additive:
+def pass_at(k: int, passed: Sequence[int], samples: int, **facts: object) -> AdditiveScore:
     """Return pass@k over problems, each with as many ``samples``; ``facts`` go into the signature.
 
     Raises:

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.errors import DataError
-from orrery.scores.resampled import Additive, Floats, Joint, mean_of, same_length
+from orrery.scores.resampled import AdditiveScore, Floats, Joint, mean_of, same_length
 from orrery.scores.signature import signature
 
 Numbers = Sequence[float | int] | Floats
 
 
-def pearson(predicted: Numbers, gold: Numbers, centre: float | None = None) -> Additive:
+def pearson(predicted: Numbers, gold: Numbers, centre: float | None = None) -> AdditiveScore:
     r"""Return :math:`\sum (x-\bar x)(y-\bar y) / \sqrt{\sum (x-\bar x)^2 \sum (y-\bar y)^2}`.
 
     It is NaN where one side is constant. ``centre`` is subtracted from the predicted numbers, by default their mean: it
@@ -25,7 +25,7 @@ def pearson(predicted: Numbers, gold: Numbers, centre: float | None = None) -> A
     own = float(x.mean()) if centre is None else centre
     x, y = x - own, y - y.mean()  # the sums stay exact where the numbers lie far from 0
     sums = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], 1)
-    return Additive("Pearson", signature(n=len(x)), sums, pearson_of, columns=(own,))
+    return AdditiveScore("Pearson", signature(n=len(x)), sums, pearson_of, columns=(own,))
 
 
 def pearson_of(sums: Floats) -> float:
@@ -49,13 +49,13 @@ def spearman(predicted: Numbers, gold: Numbers) -> Joint:
     return Joint("Spearman", facts, pairs, lambda drawn: rank_correlation(*zip(*drawn, strict=True)))
 
 
-def squared_error(predicted: Numbers, gold: Numbers) -> Additive:
+def squared_error(predicted: Numbers, gold: Numbers) -> AdditiveScore:
     r"""Return the mean of :math:`(x - y)^2`. Errors as in `pearson`."""
     x, y = _read(predicted, gold)
     return mean_of("squared-error", signature(n=len(x)), (x - y) ** 2, higher_is_better=False)
 
 
-def absolute_error(predicted: Numbers, gold: Numbers) -> Additive:
+def absolute_error(predicted: Numbers, gold: Numbers) -> AdditiveScore:
     r"""Return the mean of :math:`|x - y|`. Errors as in `pearson`."""
     x, y = _read(predicted, gold)
     return mean_of("absolute-error", signature(n=len(x)), abs(x - y), higher_is_better=False)

@@ -52,7 +52,7 @@ class Resampled(ABC):
 
 
 @dataclass(frozen=True)
-class Additive(Resampled):
+class AdditiveScore(Resampled):
     """A score that is a function of sums over the examples: ``of(sum_n sums[n])``, with ``sums`` [examples, numbers].
 
     New samples cost one product of matrices, however the sums were obtained: no text is read twice. ``columns`` says
@@ -84,7 +84,7 @@ class Additive(Resampled):
         counts = np.bincount(places, minlength=samples * size).reshape(samples, size)
         return self._of_each(counts.astype(np.float64) @ self.sums)
 
-    def of_mixed(self, other: "Additive", swapped: NDArray[np.bool_]) -> Floats:
+    def of_mixed(self, other: "AdditiveScore", swapped: NDArray[np.bool_]) -> Floats:
         """Return the score of each mixture.
 
         Raises:
@@ -125,10 +125,10 @@ class Joint(Resampled):
         return np.array([self.of([both[bool(s)][n] for n, s in enumerate(row)]) for row in swapped], np.float64)
 
 
-def mean_of(name: str, signature: str, values: Sequence[float] | Floats, **how: Any) -> Additive:
-    """Return the score that is the mean of one number an example; ``how`` as in `Additive`."""
+def mean_of(name: str, signature: str, values: Sequence[float] | Floats, **how: Any) -> AdditiveScore:
+    """Return the score that is the mean of one number an example; ``how`` as in `AdditiveScore`."""
     numbers = np.asarray(values, np.float64)
-    return Additive(name, signature, np.stack([numbers, np.ones_like(numbers)], 1), share, **how)
+    return AdditiveScore(name, signature, np.stack([numbers, np.ones_like(numbers)], 1), share, **how)
 
 
 def share(sums: Floats) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.errors import DataError
-from orrery.scores.resampled import Additive, Floats, mean_of, same_length
+from orrery.scores.resampled import AdditiveScore, Floats, mean_of, same_length
 from orrery.scores.signature import signature
 
 Ranked = Sequence[Sequence[Hashable]]
@@ -20,7 +20,7 @@ Lists = Sequence[Sequence[float | int]] | NDArray[Any]
 Ties = Literal["mean", "order"]
 
 
-def recall_at(k: int, ranked: Ranked, right: Right) -> Additive:
+def recall_at(k: int, ranked: Ranked, right: Right) -> AdditiveScore:
     """Return the mean share of the right names that are among the first ``k``.
 
     Raises:
@@ -31,21 +31,21 @@ def recall_at(k: int, ranked: Ranked, right: Right) -> Additive:
     return mean_of(f"recall@{k}", signature(n=len(shares), k=k), shares)
 
 
-def hit_at(k: int, ranked: Ranked, right: Right) -> Additive:
+def hit_at(k: int, ranked: Ranked, right: Right) -> AdditiveScore:
     """Return the share of queries with a right name among the first ``k``. Errors as in `recall_at`."""
     _check(k, ranked, right)
     found = [bool(set(names[:k]) & set(own)) for names, own in zip(ranked, right, strict=True)]
     return mean_of(f"hit@{k}", signature(n=len(found), k=k), list(map(float, found)))
 
 
-def precision_at(k: int, ranked: Ranked, right: Right) -> Additive:
+def precision_at(k: int, ranked: Ranked, right: Right) -> AdditiveScore:
     """Return the mean share of the first ``k`` places that right names have. Errors as in `recall_at`."""
     _check(k, ranked, right)
     shares = [len(set(names[:k]) & set(own)) / k for names, own in zip(ranked, right, strict=True)]
     return mean_of(f"precision@{k}", signature(n=len(shares), k=k), shares)
 
 
-def reciprocal_rank(ranked: Ranked, right: Right, k: int | None = None) -> Additive:
+def reciprocal_rank(ranked: Ranked, right: Right, k: int | None = None) -> AdditiveScore:
     """Return the mean of one over the rank of the first right name, 0 where none is found (among the first ``k``).
 
     Errors as in `recall_at`.
@@ -56,7 +56,7 @@ def reciprocal_rank(ranked: Ranked, right: Right, k: int | None = None) -> Addit
     return mean_of("MRR" if k is None else f"MRR@{k}", facts, firsts)
 
 
-def average_precision(ranked: Ranked, right: Right, k: int) -> Additive:
+def average_precision(ranked: Ranked, right: Right, k: int) -> AdditiveScore:
     r"""Return the mean of :math:`\sum_{r \le k} P(r) [r \text{ is right}] / \min(k, n)` of n right names (MAP).
 
     ``P(r)`` is the share of right names among the first r. Errors as in `recall_at`.
@@ -66,7 +66,7 @@ def average_precision(ranked: Ranked, right: Right, k: int) -> Additive:
     return mean_of(f"MAP@{k}", signature(n=len(values), k=k), values)
 
 
-def average_precision_of_scores(scores: Lists, gains: Lists) -> Additive:
+def average_precision_of_scores(scores: Lists, gains: Lists) -> AdditiveScore:
     r"""Return the mean of :math:`\sum_t (R_t - R_{t-1}) P_t` over the different scores t of a query (MAP).
 
     ``R_t`` and ``P_t`` are recall and precision of the candidates that score t or more, and those of a gain above 0 are
@@ -77,7 +77,7 @@ def average_precision_of_scores(scores: Lists, gains: Lists) -> Additive:
     return mean_of("MAP", signature(n=len(pairs), ties="together"), [_stepwise(x, g > 0) for x, g in pairs])
 
 
-def ndcg_at(k: int, scores: Lists, gains: Lists, ties: Ties = "mean") -> Additive:
+def ndcg_at(k: int, scores: Lists, gains: Lists, ties: Ties = "mean") -> AdditiveScore:
     r"""Return the mean of DCG over the DCG of the best order, with DCG :math:`\sum_{r \le k} g_r / \log_2(r + 1)`.
 
     A query without any gain has 0. Equal scores share the mean gain of their places (``ties="mean"``, McSherry and
@@ -95,7 +95,7 @@ def ndcg_at(k: int, scores: Lists, gains: Lists, ties: Ties = "mean") -> Additiv
     return mean_of(f"nDCG@{k}", signature(n=len(values), k=k, gain="linear", log=2, ties=ties), values)
 
 
-def ndcg_of_ranks(k: int, ranked: Ranked, grades: Sequence[Mapping[Any, float]]) -> Additive:
+def ndcg_of_ranks(k: int, ranked: Ranked, grades: Sequence[Mapping[Any, float]]) -> AdditiveScore:
     r"""Return the mean of DCG over that of the best order of all right names, also of those that were not found.
 
     ``grades`` has the gain of each right name of a query. Errors as in `recall_at`.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orrery.scores.porter import porter_stem
-from orrery.scores.resampled import Additive, mean_of
+from orrery.scores.resampled import AdditiveScore, mean_of
 from orrery.scores.signature import signature
 from orrery.scores.translation import check_counts
 
@@ -50,7 +50,9 @@ def rouge(hypothesis: str, reference: str, stemmed: bool = False) -> dict[str, O
     }
 
 
-def corpus_rouge(hypotheses: Sequence[str], *references: Sequence[str], stemmed: bool = False) -> dict[str, Additive]:
+def corpus_rouge(
+    hypotheses: Sequence[str], *references: Sequence[str], stemmed: bool = False
+) -> dict[str, AdditiveScore]:
     """Return the mean F1 over the texts by kind, from 0 to 100; of several references the best one of each text counts.
 
     Raises:

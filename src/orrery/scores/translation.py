@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from orrery.errors import DataError, MachineError
-from orrery.scores.resampled import Additive, Floats
+from orrery.scores.resampled import AdditiveScore, Floats
 from orrery.settings import install
 
 
-def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Additive:
+def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> AdditiveScore:
     """Return corpus BLEU (Papineni et al. 2002) of detokenised, cased text, tokenised as "13a" (Post 2018).
 
     Args:
@@ -28,7 +28,7 @@ def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any)
     return _score("BLEU", hypotheses, references, settings)
 
 
-def chrf(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Additive:
+def chrf(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> AdditiveScore:
     """Return chrF, the F2 score of character n-grams (Popović 2015); ``word_order=2`` is chrF++.
 
     Arguments and errors as in ``bleu``.
@@ -36,7 +36,7 @@ def chrf(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any)
     return _score("CHRF", hypotheses, references, settings)
 
 
-def ter(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Additive:
+def ter(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> AdditiveScore:
     """Return TER, edits with shifts of phrases over the reference's length (Snover et al. 2006): lower is better.
 
     Arguments and errors as in ``bleu``; in small letters unless ``case_sensitive``.
@@ -56,7 +56,7 @@ def check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]])
 
 def _score(
     kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], settings: dict[str, Any]
-) -> Additive:
+) -> AdditiveScore:
     check_counts(hypotheses, references)
     try:
         from sacrebleu import metrics
@@ -71,4 +71,4 @@ def _score(
         return float(metric._compute_score_from_stats(total.tolist()).score)
 
     name, lower = metric._compute_score_from_stats(sums.sum(0).tolist()).name, kind == "TER"
-    return Additive(name, str(metric.get_signature()), sums, of, digits=2, higher_is_better=not lower)
+    return AdditiveScore(name, str(metric.get_signature()), sums, of, digits=2, higher_is_better=not lower)

@@ -15,9 +15,9 @@ from orrery.errors import OrreryError, UsageError
 from orrery.generation.requests import Answering, CancelledError, Request, TokenScore, Written
 from orrery.serving.errors import ApiError, api_error, closing
 from orrery.serving.held_scores import HeldScores
-from orrery.serving.responses import Given
-from orrery.serving.schema.fields import Drawing
-from orrery.serving.served import Place, Served
+from orrery.serving.responses import ResponseInputs
+from orrery.serving.schema.fields import SamplingFields
+from orrery.serving.served import Admission, Served
 
 
 class GoneError(Exception):
@@ -25,7 +25,7 @@ class GoneError(Exception):
 
 
 @dataclass
-class Piece:
+class AnswerPiece:
     """What became known of one answer since it was last looked at.
 
     Attributes:
@@ -54,7 +54,7 @@ class Prepared(Protocol):
         ...
 
 
-Asked = TypeVar("Asked", bound=Drawing)
+Asked = TypeVar("Asked", bound=SamplingFields)
 Own = TypeVar("Own", bound=Prepared)
 
 
@@ -93,7 +93,7 @@ class Answers:
         id: what names the response; its answers are remembered under it, so that their insides can be looked at.
     """
 
-    def __init__(self, served: Served, place: Place, requests: Sequence[Request], *, stream: bool = False) -> None:
+    def __init__(self, served: Served, place: Admission, requests: Sequence[Request], *, stream: bool = False) -> None:
         served.loop_calls.open()
         self._served, self._worker, self._place = served, served.writer(), place
         self._requests, self._stream = list(requests), stream
@@ -102,7 +102,7 @@ class Answers:
         self.seconds: dict[int, tuple[float, float]] = {}
         self._began = time.perf_counter()
         self._next, self._closed = 0, False
-        self._news: dict[int, Piece] = {}
+        self._news: dict[int, AnswerPiece] = {}
         self._held: dict[int, HeldScores] = {}
         self._event = asyncio.Event()
         self._gone = False
@@ -123,7 +123,7 @@ class Answers:
                     found[piece.index] = piece.answering
         return [answering for answering in found if answering is not None]
 
-    async def pieces(self, receive: Receive) -> AsyncIterator[list[Piece]]:
+    async def pieces(self, receive: Receive) -> AsyncIterator[list[AnswerPiece]]:
         """Yield what became known, as soon as it is, until all have ended; errors as in ``all``."""
         watch = asyncio.create_task(self._watch(receive))
         try:
@@ -185,7 +185,7 @@ class Answers:
         self._served.loop_calls.send(partial(self._end, index, answering))
 
     def _take(self, index: int, written: Written) -> None:
-        piece = self._news.setdefault(index, Piece(index, self._going[index]))
+        piece = self._news.setdefault(index, AnswerPiece(index, self._going[index]))
         piece.text += written.text
         piece.parts.append((written.token, written.text))
         if written.score is not None:
@@ -196,8 +196,8 @@ class Answers:
     def _end(self, index: int, answering: Answering) -> None:
         self._going.pop(index, None)
         if answering.error is None:
-            self._served.responses.add(self.id, index, Given.of(answering))
-        piece = self._news.setdefault(index, Piece(index, answering))
+            self._served.responses.add(self.id, index, ResponseInputs.of(answering))
+        piece = self._news.setdefault(index, AnswerPiece(index, answering))
         piece.ended = True
         if index in self._held:
             piece.scores += self._held.pop(index).finish(None if answering.row is None else answering.row.finish_reason)

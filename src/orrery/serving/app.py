@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 import orrery
 from orrery.serving import errors, routes, tasks
-from orrery.serving.limits import Limits
+from orrery.serving.limits import RequestGate
 from orrery.serving.served import Served
 from orrery.serving.settings import ServerSettings
 
@@ -28,7 +28,7 @@ def create_app(served: Served, settings: ServerSettings) -> FastAPI:
     errors.install(app)
     for router in routers():
         app.include_router(router)
-    app.add_middleware(Limits, settings=settings, metrics=served.metrics, check_room=served.check_room)
+    app.add_middleware(RequestGate, settings=settings, metrics=served.metrics, check_room=served.check_room)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]
     return app
 

@@ -23,7 +23,7 @@ PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningServer:
     """A server that runs.
 
     Attributes:
@@ -40,7 +40,7 @@ class Running:
 @contextmanager
 def serving(
     lm: LanguageModel, name: str | None = None, adapters: Mapping[str, str | Path] | None = None, **settings: Any
-) -> Iterator[Running]:
+) -> Iterator[RunningServer]:
     """Serve a model from a thread of this process until the block ends.
 
     Args:
@@ -67,7 +67,7 @@ def serving(
         raise MachineError("the server does not start", "look at the log of uvicorn.error")
     url = address_of(listener)
     try:
-        yield Running(url, served, app)
+        yield RunningServer(url, served, app)
     finally:
         server.should_exit = True
         thread.join(own.grace + PATIENCE)

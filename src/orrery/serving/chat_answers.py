@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import final
 
 from orrery.generation.requests import Answering, TokenScore
-from orrery.serving.answers import Piece
-from orrery.serving.conversations import Prepared
+from orrery.serving.answers import AnswerPiece
+from orrery.serving.conversations import PreparedConversation
 from orrery.serving.requests import FINISH
 from orrery.serving.served import Served
-from orrery.text.chat.calls import Call, CallWatch
+from orrery.text.chat.calls import CallWatch, ParsedToolCall
 from orrery.text.chat.reasoning import ReasoningWatch
 
 
 @dataclass(frozen=True)
-class Said:
+class AnswerPart:
     """A part of an answer.
 
     Attributes:
@@ -25,7 +25,7 @@ class Said:
 
     text: str = ""
     thought: str = ""
-    calls: Sequence[Call] = ()
+    calls: Sequence[ParsedToolCall] = ()
 
 
 @final
@@ -41,7 +41,7 @@ class ChatAnswers:
         reasoned: how many tokens of each are reasoning, its marks among them.
     """
 
-    def __init__(self, served: Served, prepared: Prepared) -> None:
+    def __init__(self, served: Served, prepared: PreparedConversation) -> None:
         self.served, self.prepared, self.asked = served, prepared, prepared.asked
         self.ended: dict[int, Answering] = {}
         count = range(prepared.asked.choices)
@@ -54,39 +54,39 @@ class ChatAnswers:
         """Whether an answer is more than its text: reasoning or calls may stand in it."""
         return bool(self.asked.used_tools) or self.prepared.reasoning is not None
 
-    def take(self, piece: Piece) -> Said:
+    def take(self, piece: AnswerPiece) -> AnswerPart:
         """Take what became known of an answer; return what of it is certain, by the model itself."""
         if piece.ended:
             self.ended[piece.index] = piece.answering
         if not self.watches:
-            return Said(piece.text)
+            return AnswerPart(piece.text)
         thought, text = self._apart(piece)
         if not self.asked.used_tools:
-            return Said(text, thought)
+            return AnswerPart(text, thought)
         said = self._calls[piece.index].push(text)
-        return Said("" if self.asked.forced else said, thought)
+        return AnswerPart("" if self.asked.forced else said, thought)
 
-    def rest(self, index: int) -> Said:
+    def rest(self, index: int) -> AnswerPart:
         """Return what an answer says beside what ``take`` has returned, and its calls."""
         if not self.watches:
-            return Said()
+            return AnswerPart()
         thought, text = self._thoughts[index].finish()
         if not self.asked.used_tools:
-            return Said(text, thought)
+            return AnswerPart(text, thought)
         held = self._calls[index].push(text)
         said, calls = self._calls[index].finish()
-        return Said(held + said, thought, self._allowed(calls))
+        return AnswerPart(held + said, thought, self._allowed(calls))
 
-    def whole(self, index: int) -> Said:
+    def whole(self, index: int) -> AnswerPart:
         """Return an answer that has ended, all of which ``take`` was given."""
         if not self.watches:
-            return Said(self.ended[index].result().text)
+            return AnswerPart(self.ended[index].result().text)
         self.rest(index)
         thought, text = self._thoughts[index].whole
         if not self.asked.used_tools:
-            return Said(text, thought)
+            return AnswerPart(text, thought)
         said, calls = self._calls[index].whole()
-        return Said(said, thought, self._allowed(calls))
+        return AnswerPart(said, thought, self._allowed(calls))
 
     def reason(self, index: int) -> str:
         """Return why an answer ended: ``stop`` or ``length``."""
@@ -96,7 +96,7 @@ class ChatAnswers:
         """Return the scores of tokens without the one that ends the answer."""
         return [score for score in scores if score.token not in self.prepared.ends]
 
-    def _apart(self, piece: Piece) -> tuple[str, str]:
+    def _apart(self, piece: AnswerPiece) -> tuple[str, str]:
         """Return what became certain of the reasoning, and of what stands behind it."""
         watch, thoughts, texts = self._thoughts[piece.index], [], []
         for token, text in piece.parts:
@@ -107,6 +107,6 @@ class ChatAnswers:
             texts.append(said)
         return "".join(thoughts), "".join(texts)
 
-    def _allowed(self, calls: list[Call]) -> list[Call]:
+    def _allowed(self, calls: list[ParsedToolCall]) -> list[ParsedToolCall]:
         """Return the calls that the client can take: one, where it asked for one or knows the old form alone."""
         return calls[:1] if self.asked.parallel_tool_calls is False or self.asked.functions else calls

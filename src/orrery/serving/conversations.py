@@ -42,7 +42,7 @@ PLAIN = Terms()
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedConversation:
     """A conversation, ready to be answered.
 
     Attributes:
@@ -65,7 +65,7 @@ class Prepared:
         return [tool.function.name for tool in self.asked.used_tools]
 
 
-def prepare(served: Served, asked: ChatRequest, terms: Terms = PLAIN) -> Prepared:
+def prepare(served: Served, asked: ChatRequest, terms: Terms = PLAIN) -> PreparedConversation:
     """Return the requests for the engine, checked.
 
     Raises:
@@ -79,7 +79,7 @@ def prepare(served: Served, asked: ChatRequest, terms: Terms = PLAIN) -> Prepare
 
 def continuing(
     served: Served, asked: ChatRequest, ids: list[int], end: frozenset[int], terms: Terms, param: str
-) -> Prepared:
+) -> PreparedConversation:
     """Return the requests for the engine that continue a row of ids as a chat asks; errors as in ``prepare``.
 
     Args:
@@ -104,7 +104,7 @@ def continuing(
     tokenizer, read = served.lm.tokenizer, (*MARKS, *((reasoning.opening, reasoning.closing) if reasoning else ()))
     marks = {id: mark for mark in read if (id := tokenizer.id(mark)) is not None and id in tokenizer.control}
     own = requests.numbered(one, asked.seed, asked.choices)
-    return Prepared(asked, own, marks, frozenset(limits.end), reasoning)
+    return PreparedConversation(asked, own, marks, frozenset(limits.end), reasoning)
 
 
 def _read(served: Served, asked: ChatRequest, terms: Terms) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, final, runtime_checkable
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from orrery.serving.answers import Answers, GoneError, Piece
+from orrery.serving.answers import AnswerPiece, Answers, GoneError
 from orrery.serving.errors import ENDINGS, ApiError, api_error
 
 
@@ -20,7 +20,7 @@ class Teller(Protocol):
         """Return what is sent before anything is written."""
         ...
 
-    def tell(self, piece: Piece) -> list[dict[str, Any]]:
+    def tell(self, piece: AnswerPiece) -> list[dict[str, Any]]:
         """Return what is sent of what became known of one answer."""
         ...
 

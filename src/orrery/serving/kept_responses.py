@@ -15,7 +15,7 @@ MOST_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptResponse:
     """A response and what was said up to its end.
 
     Attributes:
@@ -34,19 +34,19 @@ class KeptResponses:
     """The last responses by their ids; the oldest go first."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[str, Kept] = OrderedDict()
+        self._held: OrderedDict[str, KeptResponse] = OrderedDict()
         self._size = 0
 
     def keep(self, response: Mapping[str, Any], messages: Sequence[Message]) -> None:
         """Keep a response with its conversation."""
         texts = (*(message.model_dump_json(exclude_none=True) for message in messages), str(response))
-        kept = Kept(tuple(messages), response, sum(map(len, texts)))
+        kept = KeptResponse(tuple(messages), response, sum(map(len, texts)))
         self._held[response["id"]] = kept
         self._size += kept.size
         while len(self._held) > MOST or (self._size > MOST_BYTES and self._held):
             self._size -= self._held.popitem(last=False)[1].size
 
-    def find(self, id: str, param: str) -> Kept:
+    def find(self, id: str, param: str) -> KeptResponse:
         """Return a response.
 
         Raises:

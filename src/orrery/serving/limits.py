@@ -24,7 +24,7 @@ _PAGE_HEADERS = "authorization, content-type"
 
 
 @final
-class Limits:
+class RequestGate:
     """The gate before the routes.
 
     Args:

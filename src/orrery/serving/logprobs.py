@@ -18,7 +18,7 @@ def bounded(score: TokenScore) -> float:
 
 
 @final
-class Told:
+class CompletionLogprobs:
     """The four lists of a completion, part by part.
 
     Args:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orrery.text.chat.calls import Call
+from orrery.text.chat.calls import ParsedToolCall
 
 
 def with_tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -25,7 +25,7 @@ def with_tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     return found
 
 
-def told(call: Call) -> dict[str, str]:
+def told(call: ParsedToolCall) -> dict[str, str]:
     """Return a call as old clients read it."""
     return {"name": call.name, "arguments": call.arguments}
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, final
 
-from orrery.serving.answers import Answers, Piece
-from orrery.serving.chat_answers import ChatAnswers, Said
+from orrery.serving.answers import AnswerPiece, Answers
+from orrery.serving.chat_answers import AnswerPart, ChatAnswers
 from orrery.serving.errors import ApiError
 from orrery.serving.logprobs import of_chat
-from orrery.text.chat.calls import Call
+from orrery.text.chat.calls import ParsedToolCall
 
-Shape = Callable[[Said], dict[str, Any]]
+Shape = Callable[[AnswerPart], dict[str, Any]]
 """From a part of an answer to the fields that say it."""
 
 
@@ -21,7 +21,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat().replace("+00:00", "Z")
 
 
-def as_message(said: Said) -> dict[str, Any]:
+def as_message(said: AnswerPart) -> dict[str, Any]:
     """Return what is said as the message of a chat."""
     message: dict[str, Any] = {"role": "assistant", "content": said.text}
     if said.thought:
@@ -31,12 +31,12 @@ def as_message(said: Said) -> dict[str, Any]:
     return {"message": message}
 
 
-def as_response(said: Said) -> dict[str, Any]:
+def as_response(said: AnswerPart) -> dict[str, Any]:
     """Return what is said as the response to a prompt."""
     return {"response": said.text} | ({"thinking": said.thought} if said.thought else {})
 
 
-def _called(call: Call, index: int) -> dict[str, Any]:
+def _called(call: ParsedToolCall, index: int) -> dict[str, Any]:
     function = {"index": index, "name": call.name, "arguments": json.loads(call.arguments)}
     return {"id": f"call_{secrets.token_hex(6)}", "function": function}
 
@@ -62,7 +62,7 @@ class OllamaAnswer:
         """Return nothing: nobody speaks before there is something to say."""
         return []
 
-    def tell(self, piece: Piece) -> list[dict[str, Any]]:
+    def tell(self, piece: AnswerPiece) -> list[dict[str, Any]]:
         """Return the objects of what became known of the answer."""
         scores = self._told(piece)
         self._scores += scores
@@ -73,7 +73,7 @@ class OllamaAnswer:
 
     def closing(self) -> list[dict[str, Any]]:
         """Return the last object."""
-        return [self._last(Said(), [])]
+        return [self._last(AnswerPart(), [])]
 
     def failing(self, error: ApiError) -> list[dict[str, Any]]:
         """Return the error."""
@@ -83,22 +83,22 @@ class OllamaAnswer:
         """Return the answer as one object, once it has ended."""
         return self._last(self._chat.whole(0), self._scores)
 
-    def _told(self, piece: Piece) -> list[dict[str, Any]]:
+    def _told(self, piece: AnswerPiece) -> list[dict[str, Any]]:
         """Return the log probabilities of tokens, where they are asked for."""
         if not self._chat.asked.logprobs:
             return []
         return of_chat(self._chat.served.tokens, self._chat.told_scores(piece.scores))
 
-    def _object(self, said: Said, scores: list[dict[str, Any]]) -> dict[str, Any] | None:
-        if said == Said() and not scores:
+    def _object(self, said: AnswerPart, scores: list[dict[str, Any]]) -> dict[str, Any] | None:
+        if said == AnswerPart() and not scores:
             return None
         return {**self._head(said, scores), "done": False}
 
-    def _head(self, said: Said, scores: list[dict[str, Any]]) -> dict[str, Any]:
+    def _head(self, said: AnswerPart, scores: list[dict[str, Any]]) -> dict[str, Any]:
         told = {"logprobs": scores} if scores else {}
         return {"model": self._name, "created_at": now(), **self._shape(said), **told}
 
-    def _last(self, said: Said, scores: list[dict[str, Any]]) -> dict[str, Any]:
+    def _last(self, said: AnswerPart, scores: list[dict[str, Any]]) -> dict[str, Any]:
         own = self._chat.ended[0]
         first, end = (int(seconds * 1e9) for seconds in self._answers.seconds[0])
         ids = [*own.request.prompt, *own.written]

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.errors import OrreryError
 from orrery.exchange.reading.generation_settings import Wishes
-from orrery.exchange.reading.inventory import Found, inventory
+from orrery.exchange.reading.inventory import ListedModel, inventory
 from orrery.exchange.stored import reads_apart
 from orrery.serving.abilities import CHAT
 from orrery.serving.errors import ApiError
@@ -73,7 +73,7 @@ def described(served: Served, name: str) -> dict[str, Any]:
     }
 
 
-def details(served: Served, found: Found, name: str) -> dict[str, Any]:
+def details(served: Served, found: ListedModel, name: str) -> dict[str, Any]:
     """Return the kind of a model."""
     return {
         "parent_model": "" if name == served.name else served.name,
@@ -113,7 +113,7 @@ def _called(name: str) -> dict[str, str]:
     return {"name": tagged, "model": tagged}
 
 
-def _found(served: Served) -> Found:
+def _found(served: Served) -> ListedModel:
     """Return what the heads of the model's files say; of one that is in memory alone, what its weights are."""
     try:
         found = next(inventory([served.stored.folder]), None)
@@ -125,10 +125,10 @@ def _found(served: Served) -> Found:
     kinds = tuple(sorted({str(one.dtype).removeprefix("torch.") for one in weights}))
     size = sum(one.numel() * one.element_size() for one in weights)
     numbers = numbers_of(served.lm.model)
-    return Found(served.name, served.stored.folder, size, served.lm.family or "", numbers, kinds)
+    return ListedModel(served.name, served.stored.folder, size, served.lm.family or "", numbers, kinds)
 
 
-def _digest(served: Served, found: Found, name: str) -> str:
+def _digest(served: Served, found: ListedModel, name: str) -> str:
     """Return what tells one model from another by its configuration, sizes, tokenizer and name."""
     told = [dict(served.lm.config or {}), found.size, found.parameters, found.numbers, served.lm.tokenizer.fingerprint]
     return hashlib.sha256(json.dumps([*told, name], sort_keys=True, default=str).encode()).hexdigest()

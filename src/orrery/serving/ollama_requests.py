@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from orrery.serving import ollama_options, requests
 from orrery.serving.abilities import CHAT
-from orrery.serving.conversations import Prepared, Terms, continuing, prepare, rendered
+from orrery.serving.conversations import PreparedConversation, Terms, continuing, prepare, rendered
 from orrery.serving.errors import ApiError, validation_error
 from orrery.serving.schema import ollama
 from orrery.serving.schema.chat import ChatRequest
@@ -75,7 +75,7 @@ def terms_of(asked: ollama.Writing) -> Terms:
     return Terms(context, usual, cuts=asked.truncate is not False, think=asked.think, apart=True)
 
 
-def messages_of(messages: Sequence[ollama.Message]) -> list[dict[str, Any]]:
+def messages_of(messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]]:
     """Return messages as a chat has them: calls with ids, and results that name them.
 
     A result without an id answers the first call that none has answered, of its name where it has one.
@@ -101,14 +101,14 @@ def messages_of(messages: Sequence[ollama.Message]) -> list[dict[str, Any]]:
     return found
 
 
-def _call(call: ollama.ToolCall, place: int, number: int) -> dict[str, Any]:
+def _call(call: ollama.OllamaToolCall, place: int, number: int) -> dict[str, Any]:
     arguments = json.dumps(call.function.arguments, ensure_ascii=False)
     function = {"name": call.function.name, "arguments": arguments}
     # Nine letters and digits, as Mistral's template demands.
     return {"id": call.id or f"c{place % 10_000:04d}{number:04d}", "type": "function", "function": function}
 
 
-def _answered(message: ollama.Message, open: list[tuple[str, str]], place: int) -> dict[str, Any]:
+def _answered(message: ollama.OllamaMessage, open: list[tuple[str, str]], place: int) -> dict[str, Any]:
     """Return which call a result answers, and of which function it is."""
     fits = [call for call in open if message.tool_call_id in (None, call[0]) and message.tool_name in (None, call[1])]
     id, name = fits[0] if fits else (message.tool_call_id or f"c{place % 10_000:04d}9999", message.tool_name)
@@ -116,7 +116,9 @@ def _answered(message: ollama.Message, open: list[tuple[str, str]], place: int) 
     return {"tool_call_id": id} | ({"name": name} if name else {})
 
 
-def prepared_generate(served: Served, chat: ChatRequest, asked: ollama.GenerateRequest, terms: Terms) -> Prepared:
+def prepared_generate(
+    served: Served, chat: ChatRequest, asked: ollama.GenerateRequest, terms: Terms
+) -> PreparedConversation:
     """Return what continues a prompt: filled in, raw, or as the answer to a question.
 
     Raises:

@@ -14,7 +14,7 @@ from orrery.language_model.generate import sampler_of
 from orrery.language_model.guides import Demands
 from orrery.language_model.texts import EVERYTHING, LONGEST_TOKEN, encode, limits_of, opening_of, prompt
 from orrery.serving.errors import ApiError, api_error
-from orrery.serving.schema.fields import Drawing
+from orrery.serving.schema.fields import SamplingFields
 from orrery.serving.served import Served
 from orrery.text.infill import FORMS, Infill, infill_of
 
@@ -167,7 +167,7 @@ def check_cost(served: Served, lengths: Iterable[int], choices: int, answer: int
         raise ApiError(400, message, param="max_tokens", code="too_many_tokens")
 
 
-def sampler_for(served: Served, asked: Drawing) -> Sampler:
+def sampler_for(served: Served, asked: SamplingFields) -> Sampler:
     """Return how tokens are drawn: as asked, else as generation_config.json says, else at temperature 1.
 
     Raises:
@@ -184,7 +184,7 @@ def sampler_for(served: Served, asked: Drawing) -> Sampler:
         raise api_error(error, param) from None
 
 
-def limits_for(served: Served, asked: Drawing, longest: int, end: frozenset[int], demands: Demands) -> Limits:
+def limits_for(served: Served, asked: SamplingFields, longest: int, end: frozenset[int], demands: Demands) -> Limits:
     """Return when an answer ends and what it must be.
 
     Raises:

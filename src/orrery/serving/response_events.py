@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from orrery.generation.requests import TokenScore
-from orrery.serving.answers import Piece
-from orrery.serving.chat_answers import ChatAnswers, Said
+from orrery.serving.answers import AnswerPiece
+from orrery.serving.chat_answers import AnswerPart, ChatAnswers
 from orrery.serving.errors import ApiError
 from orrery.serving.logprobs import of_chat
-from orrery.text.chat.calls import Call
+from orrery.text.chat.calls import ParsedToolCall
 
 Event = dict[str, Any]
 
@@ -63,7 +63,7 @@ class OutputEvents:
         begun = self._shaped("in_progress", [])
         return [self._event("response.created", response=begun), self._event("response.in_progress", response=begun)]
 
-    def tell(self, piece: Piece) -> list[Event]:
+    def tell(self, piece: AnswerPiece) -> list[Event]:
         """Return the events of what became known of the answer."""
         events = self._said(self._chat.take(piece), piece.scores)
         if not piece.ended:
@@ -111,7 +111,7 @@ class OutputEvents:
         open = self._open is not None and self._open.kind is _MESSAGE
         return open or any(item["type"] == "message" for item in self.items)
 
-    def _said(self, said: Said, scores: Sequence[TokenScore]) -> list[Event]:
+    def _said(self, said: AnswerPart, scores: Sequence[TokenScore]) -> list[Event]:
         events = []
         if said.thought:
             events += self._in(_REASONING)
@@ -162,7 +162,7 @@ class OutputEvents:
             self._event("response.output_item.done", output_index=item.place, item=whole),
         ]
 
-    def _called(self, call: Call) -> list[Event]:
+    def _called(self, call: ParsedToolCall) -> list[Event]:
         ids = {"id": f"fc_{secrets.token_hex(12)}", "call_id": f"call_{secrets.token_hex(12)}"}
         item = {"type": "function_call", **ids, "name": call.name}
         begun = {**item, "arguments": "", "status": "in_progress"}

@@ -5,13 +5,13 @@ from typing import Any
 
 from orrery.serving.errors import ApiError
 from orrery.serving.schema.chat import Message
-from orrery.serving.schema.responses import Item, ItemPart
+from orrery.serving.schema.responses import ItemPart, ResponseItem
 
 _TEXTS = ("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text")
 """The parts that are read."""
 
 
-def messages_of(given: str | Sequence[Item], earlier: Sequence[Message]) -> list[Message]:
+def messages_of(given: str | Sequence[ResponseItem], earlier: Sequence[Message]) -> list[Message]:
     """Return the messages that items say, behind those of an earlier response.
 
     Calls that follow each other, or what the assistant says before them, are one message, and so is its reasoning.
@@ -40,7 +40,7 @@ class _Told:
         """Return what was said; reasoning that nothing follows is left out, as nothing was said."""
         return [Message.model_validate(message) for message in self._found]
 
-    def take(self, item: Item, where: str) -> None:
+    def take(self, item: ResponseItem, where: str) -> None:
         """Take one item."""
         readers = {
             "message": self._message,
@@ -53,14 +53,14 @@ class _Told:
             raise ApiError(400, reason, param=where, code="unsupported_content")
         readers[item.type](item, where)
 
-    def _message(self, item: Item, where: str) -> None:
+    def _message(self, item: ResponseItem, where: str) -> None:
         if item.role is None:
             raise ApiError(400, "a message has a role", param=f"{where}.role")
         if item.content is None:
             raise ApiError(400, f"a message of {item.role} needs a content", param=f"{where}.content")
         self._add({"role": item.role, "content": _text(item.content, f"{where}.content")})
 
-    def _call(self, item: Item, where: str) -> None:
+    def _call(self, item: ResponseItem, where: str) -> None:
         for name in ("call_id", "name", "arguments"):
             if getattr(item, name) is None:
                 raise ApiError(400, f"a function_call needs its {name}", param=f"{where}.{name}")
@@ -73,7 +73,7 @@ class _Told:
         calls = self._found[-1].setdefault("tool_calls", [])
         calls.append({"id": item.call_id, "type": "function", "function": function})
 
-    def _result(self, item: Item, where: str) -> None:
+    def _result(self, item: ResponseItem, where: str) -> None:
         if item.call_id is None or item.call_id not in self._called:
             raise ApiError(400, "no function_call with this call_id stands before its result", param=f"{where}.call_id")
         if item.output is None:
@@ -82,7 +82,7 @@ class _Told:
         named = {"name": self._called[item.call_id], "tool_call_id": item.call_id}
         self._add({"role": "tool", "content": said, **named})
 
-    def _reasoning(self, item: Item, where: str) -> None:
+    def _reasoning(self, item: ResponseItem, where: str) -> None:
         if item.encrypted_content is not None and not item.content:
             reason = "this reasoning is encrypted by another server; leave the item out"
             raise ApiError(400, reason, param=f"{where}.encrypted_content", code="unsupported_content")

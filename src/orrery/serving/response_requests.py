@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from orrery.serving.errors import ApiError, validation_error
 from orrery.serving.response_items import messages_of
 from orrery.serving.schema.chat import ChatRequest, Message
-from orrery.serving.schema.fields import Drawing
-from orrery.serving.schema.responses import AllowedFunctions, Item, NamedFunction, ResponsesRequest
+from orrery.serving.schema.fields import SamplingFields
+from orrery.serving.schema.responses import AllowedFunctions, NamedFunction, ResponseItem, ResponsesRequest
 from orrery.serving.served import Served
 
 FIELDS = {
@@ -36,7 +36,7 @@ def chat_of(asked: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list[M
     said = [*earlier, *messages_of(asked.input, earlier)]
     system = {"role": "system", "content": asked.instructions}
     told = [system, *said] if asked.instructions else said
-    drawing = {name: getattr(asked, name) for name in Drawing.model_fields}
+    drawing = {name: getattr(asked, name) for name in SamplingFields.model_fields}
     effort = asked.reasoning.effort if asked.reasoning is not None else None
     own = {
         "messages": told,
@@ -106,4 +106,4 @@ def response_of(served: Served, asked: ResponsesRequest, id: str) -> dict[str, A
 
 def with_answer(said: Sequence[Message], output: Sequence[dict[str, Any]]) -> list[Message]:
     """Return a conversation with the items of a response, for the next one."""
-    return [*said, *messages_of([Item.model_validate(item) for item in output], said)]
+    return [*said, *messages_of([ResponseItem.model_validate(item) for item in output], said)]

@@ -16,7 +16,7 @@ MOST_TOKENS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Given:
+class ResponseInputs:
     """What one answer needs to be computed again.
 
     Attributes:
@@ -37,7 +37,7 @@ class Given:
         return len(self.prompt) + len(self.written)
 
     @classmethod
-    def of(cls, answering: Answering) -> "Given":
+    def of(cls, answering: Answering) -> "ResponseInputs":
         """Return what is remembered of an answer that has ended."""
         scores = [score.log_probability for score in answering.scores]
         told = [score for score in scores if score is not None]
@@ -50,7 +50,7 @@ class Responses:
     """The last responses by their ids; each holds its answers by number, as they end."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[str, dict[int, Given]] = OrderedDict()
+        self._held: OrderedDict[str, dict[int, ResponseInputs]] = OrderedDict()
         self._tokens = 0
 
     def begin(self, id: str) -> None:
@@ -58,14 +58,14 @@ class Responses:
         self._held[id] = {}
         self._let_go()
 
-    def add(self, id: str, index: int, answer: Given) -> None:
+    def add(self, id: str, index: int, answer: ResponseInputs) -> None:
         """Remember an answer, unless so many responses have begun since that its own is forgotten."""
         if id in self._held:
             self._held[id][index] = answer
             self._tokens += answer.tokens
             self._let_go()
 
-    def find(self, id: str, index: int = 0) -> Given:
+    def find(self, id: str, index: int = 0) -> ResponseInputs:
         """Return one answer of a response, whose id may stand behind its kind: ``chatcmpl-...``, ``resp_...``.
 
         Raises:

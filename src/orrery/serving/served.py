@@ -20,7 +20,7 @@ from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
-from orrery.generation.vocabulary import Vocabulary
+from orrery.generation.vocabulary import TokenVocabulary
 from orrery.language_model.model import LanguageModel
 from orrery.page.law_run import LawRun
 from orrery.page.passes import Passes
@@ -48,7 +48,7 @@ LOOKING = 32
 
 
 @final
-class Place:
+class Admission:
     """One request among those that are let in; its place is given back once."""
 
     def __init__(self, served: "Served") -> None:
@@ -60,7 +60,7 @@ class Place:
             self._held = False
             self._served.leave(time.perf_counter() - self._began)
 
-    def __enter__(self) -> "Place":
+    def __enter__(self) -> "Admission":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -163,7 +163,7 @@ class Served:
         except OrreryError as error:
             raise ApiError(400, f"{error.message}: {error.hint}", code="no_chat_template") from None
 
-    def enter(self) -> Place:
+    def enter(self) -> Admission:
         """Let a request in; it is refused at once where too many are inside.
 
         Raises:
@@ -171,7 +171,7 @@ class Served:
         """
         self.check_room()
         self._inside += 1
-        return Place(self)
+        return Admission(self)
 
     def check_room(self) -> None:
         """Refuse a request for which there is no room, before anything is done for it; errors as in ``enter``."""
@@ -248,7 +248,7 @@ class Served:
         """Return what work returns that makes a form ready, done by another thread than those of `do`."""
         return await asyncio.get_running_loop().run_in_executor(self._forming, lambda: work(*args, **kwargs))
 
-    def held(self, form: Form, vocabulary: Vocabulary) -> Begin:
+    def held(self, form: Form, vocabulary: TokenVocabulary) -> Begin:
         """Return what begins the guide of an answer of a form, which a process of its own holds."""
         return self._forms.begin(form, vocabulary)
 

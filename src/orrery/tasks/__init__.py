@@ -8,10 +8,19 @@ if TYPE_CHECKING:
     from orrery.tasks._no_text import NO_TEXT
     from orrery.tasks._task import TASKS, Learned, Task, register
     from orrery.tasks.finetuning.findings import Findings, Mistake
-    from orrery.tasks.pipelines import Pipeline, PipelineSettings, Row, pipeline
+    from orrery.tasks.pipelines import InputRow, Pipeline, PipelineSettings, pipeline
 
 __all__ = [
-    "NO_TEXT", "TASKS", "Findings", "Learned", "Mistake", "Pipeline", "PipelineSettings", "Row", "Task", "pipeline",
+    "NO_TEXT",
+    "TASKS",
+    "Findings",
+    "InputRow",
+    "Learned",
+    "Mistake",
+    "Pipeline",
+    "PipelineSettings",
+    "Task",
+    "pipeline",
     "register",
 ]  # fmt: skip
 
@@ -22,6 +31,6 @@ __getattr__ = lazily(
         "_no_text": ["NO_TEXT"],
         "_task": ["TASKS", "Learned", "Task", "register"],
         "finetuning.findings": ["Findings", "Mistake"],
-        "pipelines": ["Pipeline", "PipelineSettings", "Row", "pipeline"],
+        "pipelines": ["Pipeline", "PipelineSettings", "InputRow", "pipeline"],
     },
 )

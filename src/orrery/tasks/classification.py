@@ -21,7 +21,7 @@ from orrery.tasks.pipelines._pipeline import (
     refuse_other_fields,
     text_of,
 )
-from orrery.tasks.pipelines._rows import Row, ask, whole
+from orrery.tasks.pipelines._rows import InputRow, ask, whole
 
 if TYPE_CHECKING:
     from orrery.data.rows.labelled import Labelled
@@ -101,7 +101,7 @@ class Classification(Learned, Pipeline):
         found = super().__call__(inputs, **settings)
         return [found] if isinstance(inputs, str) and "top_k" not in settings else found
 
-    def rows(self, item: Any, settings: TextClassificationSettings) -> Sequence[Row]:
+    def rows(self, item: Any, settings: TextClassificationSettings) -> Sequence[InputRow]:
         """Return the one row of a text or of a pair."""
         if not isinstance(item, Mapping):
             return [whole(self.lm, text_of(item, self.task), truncation=settings.truncation)]
@@ -109,13 +109,13 @@ class Classification(Learned, Pipeline):
         pair = field_of(item, "text_pair", self.task) if item.get("text_pair") is not None else None
         return [whole(self.lm, field_of(item, "text", self.task), pair, truncation=settings.truncation)]
 
-    def ask(self, rows: Sequence[Row], settings: TextClassificationSettings) -> Sequence[Scores]:
+    def ask(self, rows: Sequence[InputRow], settings: TextClassificationSettings) -> Sequence[Scores]:
         """Return the logits of each row."""
         name, _ = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
         return list(wide(ask(self.lm, rows, name)[0]))
 
     def answer(
-        self, item: Any, rows: Sequence[Row], found: Sequence[Scores], settings: TextClassificationSettings
+        self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: TextClassificationSettings
     ) -> Any:
         """Return the best label, or as many as ``top_k`` asks for."""
         _, spec = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)

@@ -9,7 +9,7 @@ from orrery.tasks.finetuning._preferred import OnPreferences
 from orrery.tasks.finetuning.findings import Findings, Mistake
 
 if TYPE_CHECKING:
-    from orrery.data.batches.preferences import Side
+    from orrery.data.batches.preferences import RenderedReply
     from orrery.data.rows.preferences import Preference
     from orrery.language_model.model import LanguageModel
 
@@ -101,7 +101,7 @@ JUDGED = "greedy|answers that naive Bayes over the words of training replies cal
 
 
 def likelier(
-    lm: "LanguageModel", held_back: "Sequence[tuple[Preference, list[Side]]]", done: Any = None
+    lm: "LanguageModel", held_back: "Sequence[tuple[Preference, list[RenderedReply]]]", done: Any = None
 ) -> "Resampled | None":
     """Return how well the likelihood of replies tells the chosen from the rejected: in a pair, all tokens together.
 

@@ -10,7 +10,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.models.model import HIDDEN
 from orrery.tasks._task import register
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
-from orrery.tasks.pipelines._rows import Row, ask, padded, whole
+from orrery.tasks.pipelines._rows import InputRow, ask, padded, whole
 
 
 class FeatureExtractionSettings(PipelineSettings):
@@ -30,20 +30,22 @@ class FeatureExtraction(Pipeline):
     kind = "feature_extraction"
     Settings = FeatureExtractionSettings
 
-    def rows(self, item: Any, settings: FeatureExtractionSettings) -> Sequence[Row]:
+    def rows(self, item: Any, settings: FeatureExtractionSettings) -> Sequence[InputRow]:
         """Return the one row of a text."""
         return [whole(self.lm, text_of(item, self.task), truncation=settings.truncation)]
 
-    def ask(self, rows: Sequence[Row], settings: FeatureExtractionSettings) -> Sequence[Tensor]:
+    def ask(self, rows: Sequence[InputRow], settings: FeatureExtractionSettings) -> Sequence[Tensor]:
         """Return the stream ``[L, D]`` of each row."""
         return streams(self.lm, rows)
 
-    def answer(self, item: Any, rows: Sequence[Row], found: Sequence[Any], settings: FeatureExtractionSettings) -> Any:
+    def answer(
+        self, item: Any, rows: Sequence[InputRow], found: Sequence[Any], settings: FeatureExtractionSettings
+    ) -> Any:
         """Return the stream with an axis for the one text."""
         return found[0][None] if settings.return_tensors else found[0][None].tolist()
 
 
-def streams(lm: LanguageModel, rows: Sequence[Row]) -> list[Tensor]:
+def streams(lm: LanguageModel, rows: Sequence[InputRow]) -> list[Tensor]:
     """Return the final stream ``[L, D]`` of each row: the encoder's, where the model writes beside a source."""
     lengths = [len(row.ids) for row in rows]
     if lm.model.spec.reads_source:

@@ -13,7 +13,7 @@ from orrery.schema.numbers import Positive
 from orrery.tasks._task import register
 from orrery.tasks.pipelines._heads import Scores, head_of, softmax, wide
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
-from orrery.tasks.pipelines._rows import Row, ask, room_of, row, too_long
+from orrery.tasks.pipelines._rows import InputRow, ask, room_of, row, too_long
 
 
 class FillMaskSettings(PipelineSettings):
@@ -40,7 +40,7 @@ class FillMask(Pipeline):
         found = super().__call__(inputs, **settings)
         return found[0] if isinstance(inputs, list) and len(inputs) == 1 else found
 
-    def rows(self, item: Any, settings: FillMaskSettings) -> Sequence[Row]:
+    def rows(self, item: Any, settings: FillMaskSettings) -> Sequence[InputRow]:
         """Return the one row of a text with a mask.
 
         Raises:
@@ -60,13 +60,13 @@ class FillMask(Pipeline):
             raise UsageError(f"{self.task}: the text has no mask", hint)
         return [row(self.lm, ids[:room])]
 
-    def ask(self, rows: Sequence[Row], settings: FillMaskSettings) -> Sequence[Scores]:
+    def ask(self, rows: Sequence[InputRow], settings: FillMaskSettings) -> Sequence[Scores]:
         """Return the probabilities of the vocabulary at each mask of each row."""
         name, _ = head_of(self.lm, LanguageModelHead.Spec, "masked", settings.head, self.task)
         logits, mask = ask(self.lm, rows, name)[0], mask_of(self.lm)
         return [softmax(wide(found[_places(one, mask)])) for found, one in zip(logits, rows, strict=True)]
 
-    def answer(self, item: Any, rows: Sequence[Row], found: Sequence[Scores], settings: FillMaskSettings) -> Any:
+    def answer(self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: FillMaskSettings) -> Any:
         """Return the best tokens of each mask; a text with one mask has no list around them."""
         tokenizer, (row,) = self.lm.tokenizer, rows
         padding = tokenizer.special("pad") if "pad" in tokenizer.roles else None  # left out of the text, as there
@@ -108,7 +108,7 @@ def mask_of(lm: LanguageModel) -> int:
     return lm.tokenizer.special("mask")
 
 
-def _places(row: Row, mask: int) -> list[int]:
+def _places(row: InputRow, mask: int) -> list[int]:
     return [place for place, id in enumerate(row.ids) if id == mask]
 
 

@@ -17,7 +17,7 @@ from orrery.tasks.finetuning.findings import Findings, Mistake
 from orrery.tasks.pipelines._heads import Scores, head_of, wide
 from orrery.tasks.pipelines._make import pipeline
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, field_of, refuse_other_fields
-from orrery.tasks.pipelines._rows import Row, ask, room_of, row
+from orrery.tasks.pipelines._rows import InputRow, ask, room_of, row
 from orrery.tasks.pipelines._spans import FoundSpan, best_spans, ends_of
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class QuestionAnswering(Learned, Pipeline):
         single = isinstance(inputs, list) and len(inputs) == 1
         return super().__call__(inputs[0] if single else inputs, **settings)
 
-    def rows(self, item: Any, settings: QuestionAnsweringSettings) -> Sequence[Row]:
+    def rows(self, item: Any, settings: QuestionAnsweringSettings) -> Sequence[InputRow]:
         """Return a row for each window over the context."""
         question, context = self._texts(item)
         first = self.lm.tokenizer.encode(question)[: settings.max_question_len]
@@ -146,7 +146,7 @@ class QuestionAnswering(Learned, Pipeline):
             raise UsageError(f"{room:,} tokens of context a window cannot share {stride:,}", hint)
         return [row(self.lm, first, second[a:b], a) for a, b in windows(len(second), room, min(stride, room - 1))]
 
-    def ask(self, rows: Sequence[Row], settings: QuestionAnsweringSettings) -> Sequence[Scores]:
+    def ask(self, rows: Sequence[InputRow], settings: QuestionAnsweringSettings) -> Sequence[Scores]:
         """Return both logits of each token of each row."""
         name, spec = head_of(self.lm, TokenHead.Spec, "span", settings.head, self.task)
         if spec.labels != 2:
@@ -155,7 +155,7 @@ class QuestionAnswering(Learned, Pipeline):
         return [found[: len(one.ids)] for found, one in zip(logits, rows, strict=True)]
 
     def answer(
-        self, item: Any, rows: Sequence[Row], found: Sequence[Scores], settings: QuestionAnsweringSettings
+        self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: QuestionAnsweringSettings
     ) -> Any:
         """Return the best answer, or a list of them where there is not exactly one."""
         _, text = self._texts(item)
@@ -189,7 +189,9 @@ class QuestionAnswering(Learned, Pipeline):
         for each in self.told(answer):
             yield f"{each['score']:.4f}  {each['start']}-{each['end']}  {each['answer']}"
 
-    def _spans(self, row: Row, logits: Scores, settings: QuestionAnsweringSettings) -> tuple[list[FoundSpan], float]:
+    def _spans(
+        self, row: InputRow, logits: Scores, settings: QuestionAnsweringSettings
+    ) -> tuple[list[FoundSpan], float]:
         """Return the best spans of a row, and the probability that it holds no answer."""
         allowed = np.array(row.texts) == 1
         tokenizer = self.lm.tokenizer
@@ -218,7 +220,7 @@ class QuestionAnswering(Learned, Pipeline):
 
 
 def _placed(
-    spans: Sequence[FoundSpan], row: Row, context: _Context, whole_words: bool
+    spans: Sequence[FoundSpan], row: InputRow, context: _Context, whole_words: bool
 ) -> Iterator[tuple[int, int, float]]:
     """Yield where spans of a row begin and end in the context, with their scores."""
     before = row.texts.index(1) if 1 in row.texts else len(row.texts)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orrery.scores.resampled import Additive, mean_of
+from orrery.scores.resampled import AdditiveScore, mean_of
 from orrery.tasks._task import Learned, register
 from orrery.tasks.finetuning.findings import Findings, Mistake
 
@@ -63,14 +63,14 @@ class SupervisedFineTuning(Learned):
         said = answers(lm, some, done)
         other = [each for each in said if each.text.strip() != each.right.strip()]
         template = f"template:{name_of(template_of(lm))}"
-        perplexity = Additive(
+        perplexity = AdditiveScore(
             "perplexity",
             f"exp(nats / token) of the replies|{template}",
             sums[:, :2],
             lambda total: math.exp(min(total[0] / max(1.0, total[1]), 700)),
             higher_is_better=False,
         )
-        right = Additive("token-accuracy", f"replies|{template}", sums[:, [2, 1]], lambda t: t[0] / max(1.0, t[1]))
+        right = AdditiveScore("token-accuracy", f"replies|{template}", sums[:, [2, 1]], lambda t: t[0] / max(1.0, t[1]))
         ended = mean_of("ends", "greedy|answers that end with the end token", [float(each.ended) for each in said])
         clean = mean_of("clean", "greedy|answers without another control token", [float(each.clean) for each in said])
         return Findings(

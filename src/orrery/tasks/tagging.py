@@ -12,10 +12,10 @@ from orrery.scores import classification, entities
 from orrery.tasks._task import Learned, register
 from orrery.tasks.finetuning._counting import MostFrequentTag
 from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
-from orrery.tasks.pipelines._entities import Entity, Grouping, Strategy, Token, without_overlaps
+from orrery.tasks.pipelines._entities import Entity, Grouping, ScoredToken, Strategy, without_overlaps
 from orrery.tasks.pipelines._heads import Scores, head_of, names_of, softmax, wide
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
-from orrery.tasks.pipelines._rows import Row, ask, room_of, row, too_long
+from orrery.tasks.pipelines._rows import InputRow, ask, room_of, row, too_long
 from orrery.text.engine import Span
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Tagging(Learned, Pipeline):
         single = words and isinstance(inputs, list) and not all(isinstance(item, list) for item in inputs)
         return super().__call__([inputs] if single else inputs, **settings)
 
-    def rows(self, item: Any, settings: TokenClassificationSettings) -> Sequence[Row]:
+    def rows(self, item: Any, settings: TokenClassificationSettings) -> Sequence[InputRow]:
         """Return the row of a text, or a row for each window over it."""
         ids, room = [id for id, _, _ in self._spans(item, settings)], room_of(self.lm, paired=False)
         if settings.stride is None:
@@ -123,13 +123,13 @@ class Tagging(Learned, Pipeline):
             return [row(self.lm, ids[:room])]
         return [row(self.lm, ids[start:end], None, start) for start, end in windows(len(ids), room, settings.stride)]
 
-    def ask(self, rows: Sequence[Row], settings: TokenClassificationSettings) -> Sequence[Scores]:
+    def ask(self, rows: Sequence[InputRow], settings: TokenClassificationSettings) -> Sequence[Scores]:
         """Return the scores of the labels of each token."""
         name, _ = head_of(self.lm, TokenHead.Spec, "token", settings.head, self.task)
         return list(softmax(wide(ask(self.lm, rows, name)[0])))
 
     def answer(
-        self, item: Any, rows: Sequence[Row], found: Sequence[Scores], settings: TokenClassificationSettings
+        self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: TokenClassificationSettings
     ) -> list[Entity]:
         """Return the tokens or entities with their places in the text."""
         _, spec = head_of(self.lm, TokenHead.Spec, "token", settings.head, self.task)
@@ -171,7 +171,7 @@ class Tagging(Learned, Pipeline):
             for id, start, end in tokenizer.spans(word)
         ]
 
-    def _tokens(self, text: str, spans: Sequence[Span], row: Row, scores: Scores) -> list[Token]:
+    def _tokens(self, text: str, spans: Sequence[Span], row: InputRow, scores: Scores) -> list[ScoredToken]:
         """Return the tokens of a row that are of the text."""
         tokenizer, found, number = self.lm.tokenizer, [], row.start
         for index, of in enumerate(row.texts):
@@ -185,7 +185,7 @@ class Tagging(Learned, Pipeline):
             else:
                 inside = start > 0 and " " not in text[start - 1 : start + 1]
             spelt = text[start:end] if unknown else spelt
-            found.append(Token(spelt, scores[index], start, end, index, inside and not unknown))
+            found.append(ScoredToken(spelt, scores[index], start, end, index, inside and not unknown))
         return found
 
 

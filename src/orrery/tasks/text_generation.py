@@ -8,7 +8,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.schema.writing import said
 from orrery.tasks._task import register
 from orrery.tasks.pipelines._pipeline import Pipeline, text_of
-from orrery.tasks.pipelines._rows import Row, row, whole
+from orrery.tasks.pipelines._rows import InputRow, row, whole
 from orrery.tasks.pipelines._writing import WritingSettings, written
 
 USUAL: Mapping[str, Any] = {"max_new_tokens": 256, "do_sample": True, "temperature": 0.7}
@@ -43,27 +43,27 @@ class TextGeneration(Pipeline):
         """Say whether what is given is a list of texts or of chats; a chat itself is a list."""
         return isinstance(inputs, list) and not _is_chat(inputs)
 
-    def rows(self, item: Any, settings: TextGenerationSettings) -> Sequence[Row]:
+    def rows(self, item: Any, settings: TextGenerationSettings) -> Sequence[InputRow]:
         """Return the one row of a text or of a chat."""
         if _is_chat(item):
             if item[-1].get("role") == "assistant":
                 raise UsageError("the chat ends with a message of the assistant", "end it with one of the user")
             ids = self.lm.chat_template().render(item, True).ids
-            return [Row(ids, [0] * len(ids), [0] * len(ids))]
+            return [InputRow(ids, [0] * len(ids), [0] * len(ids))]
         text = (settings.prefix or "") + text_of(item, self.task)
         if not self.lm.tokenizer.around(ids := self.lm.tokenizer.encode(text)).ids:
-            return [Row([], [], [])]
+            return [InputRow([], [], [])]
         if settings.handle_long_generation == "hole":
             return [self._with_room(row(self.lm, ids), settings)]
         return [whole(self.lm, text, truncation=settings.truncation)]
 
-    def ask(self, rows: Sequence[Row], settings: TextGenerationSettings) -> Sequence[list[list[int]]]:
+    def ask(self, rows: Sequence[InputRow], settings: TextGenerationSettings) -> Sequence[list[list[int]]]:
         """Return the ids of the answers to each row."""
         stop = [settings.stop_sequence] if isinstance(settings.stop_sequence, str) else settings.stop_sequence or []
         return written(self.lm, rows, settings, USUAL, self.lm.files_say(self.task), stop)
 
     def answer(
-        self, item: Any, rows: Sequence[Row], found: Sequence[list[list[int]]], settings: TextGenerationSettings
+        self, item: Any, rows: Sequence[InputRow], found: Sequence[list[list[int]]], settings: TextGenerationSettings
     ) -> list[dict[str, Any]]:
         """Return the answers, by default behind what they go on with."""
         if settings.return_tensors:
@@ -75,7 +75,7 @@ class TextGeneration(Pipeline):
             return [{"generated_text": [*item, {"role": "assistant", "content": text}]} for text in texts]
         return [{"generated_text": item + text} for text in texts]
 
-    def _with_room(self, whole: Row, settings: TextGenerationSettings) -> Row:
+    def _with_room(self, whole: InputRow, settings: TextGenerationSettings) -> InputRow:
         """Return a row without its beginning where it leaves no room for the answer.
 
         Raises:
@@ -92,7 +92,7 @@ class TextGeneration(Pipeline):
             raise UsageError(
                 f"an answer of {asked:,} tokens leaves no room in the context of {self.lm.context:,}", hint
             )
-        return Row(whole.ids[-keep:], whole.segments[-keep:], whole.texts[-keep:])
+        return InputRow(whole.ids[-keep:], whole.segments[-keep:], whole.texts[-keep:])
 
 
 def _is_chat(item: Any) -> bool:

@@ -12,7 +12,7 @@ from orrery.tasks._task import register
 from orrery.tasks.classification import labelled
 from orrery.tasks.pipelines._heads import Scores, head_of, names_of, softmax, wide
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
-from orrery.tasks.pipelines._rows import Row, ask, room_of, row, too_long
+from orrery.tasks.pipelines._rows import InputRow, ask, room_of, row, too_long
 
 
 class ZeroShotClassificationSettings(PipelineSettings):
@@ -46,7 +46,7 @@ class ZeroShotClassification(Pipeline):
             settings["candidate_labels"] = candidate_labels
         return super().__call__(inputs, **settings)
 
-    def rows(self, item: Any, settings: ZeroShotClassificationSettings) -> Sequence[Row]:
+    def rows(self, item: Any, settings: ZeroShotClassificationSettings) -> Sequence[InputRow]:
         """Return a row for each label."""
         text, tokenizer = text_of(item, self.task), self.lm.tokenizer
         premise, room, found = tokenizer.encode(text), room_of(self.lm, paired=True), []
@@ -58,13 +58,13 @@ class ZeroShotClassification(Pipeline):
             found.append(row(self.lm, premise[: room - len(hypothesis)], hypothesis))
         return found
 
-    def ask(self, rows: Sequence[Row], settings: ZeroShotClassificationSettings) -> Sequence[Scores]:
+    def ask(self, rows: Sequence[InputRow], settings: ZeroShotClassificationSettings) -> Sequence[Scores]:
         """Return the logits of each row."""
         name, _ = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
         return list(wide(ask(self.lm, rows, name)[0]))
 
     def answer(
-        self, item: Any, rows: Sequence[Row], found: Sequence[Scores], settings: ZeroShotClassificationSettings
+        self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: ZeroShotClassificationSettings
     ) -> dict[str, Any]:
         """Return the labels in the order of their scores."""
         _, spec = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)

@@ -12,8 +12,8 @@ import tokenizers
 from orrery.errors import ModelFileError
 from orrery.text.sentencepiece import export
 from orrery.text.sentencepiece.codec import Codec
-from orrery.text.sentencepiece.file import CONTROL, Model, Piece
-from orrery.text.streams import Stream
+from orrery.text.sentencepiece.file import CONTROL, SentencePieceModel, VocabularyPiece
+from orrery.text.streams import EncodingStream
 
 BLANK = "▁"
 """What SentencePiece writes for a blank."""
@@ -22,7 +22,7 @@ Span = tuple[int, int, int]
 """An id, and where its part of the text starts and ends."""
 
 
-class Engine(ABC):
+class TextEngine(ABC):
     """Text to ids and back, without any check of what is given."""
 
     @abstractmethod
@@ -34,7 +34,7 @@ class Engine(ABC):
         """Return the ids of each text, whose control tokens are only text."""
 
     @abstractmethod
-    def begin(self) -> Stream | None:
+    def begin(self) -> EncodingStream | None:
         """Return the encoding of a text that comes part by part, or None where it must come whole."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Engine(ABC):
         """Return the text as it is cut into pieces."""
 
 
-def engine_of(content: str, definition: Mapping[str, Any], library: tokenizers.Tokenizer) -> Engine:
+def engine_of(content: str, definition: Mapping[str, Any], library: tokenizers.Tokenizer) -> TextEngine:
     """Return what runs a tokenizer.json, given as text, as JSON and as the library has read it.
 
     Raises `ModelFileError` where it contradicts the SentencePiece model in it.
@@ -76,7 +76,7 @@ def panics_told() -> Iterator[None]:
         raise ModelFileError(f"the tokenizer fails on a text: {reason}", hint) from None
 
 
-class _Library(Engine):
+class _Library(TextEngine):
     """The `tokenizers` library."""
 
     def __init__(self, content: str, library: tokenizers.Tokenizer) -> None:
@@ -121,10 +121,10 @@ class _Library(Engine):
         return library
 
 
-class _SentencePiece(Engine):
+class _SentencePiece(TextEngine):
     """SentencePiece's rules, with its ids in every case."""
 
-    def __init__(self, model: Model, definition: Mapping[str, Any]) -> None:
+    def __init__(self, model: SentencePieceModel, definition: Mapping[str, Any]) -> None:
         self._model = model
         self._added: dict[str, int] = {token["content"]: token["id"] for token in definition.get("added_tokens") or []}
         self._special = frozenset(self._added.values())
@@ -138,7 +138,7 @@ class _SentencePiece(Engine):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._codec.encode(text) for text in texts]
 
-    def begin(self) -> Stream:
+    def begin(self) -> EncodingStream:
         return self._codec.begin()
 
     def spans(self, text: str) -> list[Span]:
@@ -168,6 +168,6 @@ class _SentencePiece(Engine):
         return re.compile(f"({'|'.join(map(re.escape, sorted(self._added, key=len, reverse=True)))})")
 
     @cached_property
-    def _pieces(self) -> dict[int, Piece]:
-        added = {id: Piece(content, 0.0, CONTROL) for content, id in self._added.items()}
+    def _pieces(self) -> dict[int, VocabularyPiece]:
+        added = {id: VocabularyPiece(content, 0.0, CONTROL) for content, id in self._added.items()}
         return added | dict(enumerate(self._model.pieces))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 
 
-class Stream(ABC):
+class EncodingStream(ABC):
     """The encoding of one text: the ids of its parts and of its end, joined, are those of the whole text."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from orrery.text.engine import Span, engine_of, panics_told
 from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.published import vocabularies as published
-from orrery.text.streams import Stream
+from orrery.text.streams import EncodingStream
 from orrery.text.validation import parse_tokenizer
 
 Special = bool | Literal["around"]
@@ -112,7 +112,7 @@ class Tokenizer:
         """Yield parts of ``text`` whose ids, joined, are its ids: short ones, if the tokenizer is ``cuttable``."""
         return chunks.cut(text) if self.cuttable else iter([text])
 
-    def begin(self) -> Stream | None:
+    def begin(self) -> EncodingStream | None:
         """Return the encoding of a text that comes part by part, cut anywhere; None where no such is known.
 
         The texts of its parts are not checked for surrogates: they are of a decoded file.

@@ -10,7 +10,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from orrery.data.batches.rollouts import Asked
+from orrery.data.batches.rollouts import PromptRow
 from orrery.data.rows.prompts import Answered
 from orrery.errors import DataError, RunError, UsageError
 from orrery.generation.compiled_step import check_kernel, described, stepping, why_not
@@ -50,7 +50,7 @@ class Judge:
         columns = [self._column(name, reward, answers) for name, (reward, _) in self.rewards.items()]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def totals(self, asked: Sequence[Asked], judged: Sequence[Sequence[float]]) -> list[float]:
+    def totals(self, asked: Sequence[PromptRow], judged: Sequence[Sequence[float]]) -> list[float]:
         """Return the weighted sum of the rewards of each answer: equal rewards add up to equal sums.
 
         A product of matrices would round rows at different places differently.
@@ -110,7 +110,7 @@ class ModelWriter:
         check_kernel(step_kernel())
 
     def answers(
-        self, asked: Sequence[Asked], seeds: Sequence[int], max_new_tokens: int, temperature: float
+        self, asked: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
     ) -> dict[str, Tensor]:
         """Return an answer to each prompt, with its reward, as the fields of a batch.
 
@@ -149,7 +149,7 @@ class ModelWriter:
         return {**whole, **credited(self.objective, whole)}
 
     def _written(
-        self, asked: Sequence[Asked], seeds: Sequence[int], max_new_tokens: int, temperature: float
+        self, asked: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
     ) -> list[Answering]:
         """Have the engine answer all prompts, those of one prompt beside each other."""
         context = self.model.spec.context
@@ -211,7 +211,9 @@ def step_pieces(rows: int, size: int, micro_batch: int | None, world: int) -> It
                 yield from pieces(own, micro_batch)
 
 
-def rows_of_answers(asked: Sequence[Asked], written: Sequence[Answering], ends: Collection[int]) -> dict[str, Tensor]:
+def rows_of_answers(
+    asked: Sequence[PromptRow], written: Sequence[Answering], ends: Collection[int]
+) -> dict[str, Tensor]:
     """Return prompts and answers as rows; which tokens are the model's follows from lengths and from nothing else.
 
     Raises:

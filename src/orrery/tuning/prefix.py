@@ -12,7 +12,7 @@ from orrery.errors import UsageError
 from orrery.models.model import Model
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.operands import KeysValues
-from orrery.nn.attention.sources import CrossSource, Reading, SelfSource, Source
+from orrery.nn.attention.sources import CrossSource, SelfSource, Source, SourceReading
 from orrery.nn.cache.contract import Pair
 from orrery.nn.context import Context
 from orrery.nn.masks import BoundMask
@@ -42,7 +42,7 @@ class PrefixedSource(Source):
             if not parameter.is_meta:
                 parameter.data.copy_(0.02 * torch.randn(parameter.shape, generator=rng))
 
-    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> SourceReading:
         """Return the tokens themselves; the learned keys and values come before all others."""
         layer = ctx.layer
         assert layer is not None
@@ -52,7 +52,7 @@ class PrefixedSource(Source):
             pairs = ((self.prefix_k, kept.k_BKSC), (self.prefix_v, kept.v_BKSE))
             return KeysValues(*(torch.cat([self._rows(own, there), there], dim=2) for own, there in pairs))
 
-        return Reading(x_BLD, self._shown(ctx.masks[mask], x_BLD), keep)
+        return SourceReading(x_BLD, self._shown(ctx.masks[mask], x_BLD), keep)
 
     def _rows(self, own_PE: Float[Tensor, "P E"], there_BKSC: Float[Tensor, "B K S C"]) -> Float[Tensor, "B K P C"]:
         """Return learned keys or values for every row of a batch."""

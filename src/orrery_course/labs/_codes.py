@@ -15,7 +15,7 @@ from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.onehot import OneHotPositions
 from orrery.nn.positions.relative import Backward, RelativeBias
 from orrery.nn.positions.rotary import Rotary
-from orrery.nn.positions.scheme import Added, BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import Added, BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.positions.sinusoidal import SinusoidalPositions
 from orrery.nn.spec import spec
 
@@ -42,7 +42,7 @@ class IndexPositions(PositionScheme):
         super().__init__()
         self.width = width
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Put the numbers into the first channel."""
         return Added(self.added(call.query.positions.to(call.dtype)))
 
@@ -66,29 +66,29 @@ class NormalisedPositions(PositionScheme):
         super().__init__()
         self.index = IndexPositions(width)
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Divide by the last place."""
         return Added(self.index.added(call.query.positions.to(call.dtype) / max(1, call.length - 1)))
 
 
 @dataclass(frozen=True)
-class Code:
+class PositionCode:
     """A code: the spec of its scheme, and whether attention asks for it or the embeddings have it."""
 
     scheme: PositionSpec | None
     in_attention: bool = False
 
 
-CODES: Mapping[str, Code] = {
-    "none": Code(None),
-    "one-hot": Code(OneHotPositions.Spec(length=LIMIT)),
-    "index": Code(IndexPositions.Spec()),
-    "normalised index": Code(NormalisedPositions.Spec()),
-    "sinusoidal": Code(SinusoidalPositions.Spec()),
-    "learned": Code(LearnedPositions.Spec(length=LIMIT)),
-    "rotary": Code(Rotary.Spec(width=WIDTH // HEADS), in_attention=True),
-    "ALiBi": Code(Alibi.Spec(heads=HEADS), in_attention=True),
-    "T5": Code(RelativeBias.Spec(heads=HEADS, buckets=Backward(count=16, furthest=64)), in_attention=True),
+CODES: Mapping[str, PositionCode] = {
+    "none": PositionCode(None),
+    "one-hot": PositionCode(OneHotPositions.Spec(length=LIMIT)),
+    "index": PositionCode(IndexPositions.Spec()),
+    "normalised index": PositionCode(NormalisedPositions.Spec()),
+    "sinusoidal": PositionCode(SinusoidalPositions.Spec()),
+    "learned": PositionCode(LearnedPositions.Spec(length=LIMIT)),
+    "rotary": PositionCode(Rotary.Spec(width=WIDTH // HEADS), in_attention=True),
+    "ALiBi": PositionCode(Alibi.Spec(heads=HEADS), in_attention=True),
+    "T5": PositionCode(RelativeBias.Spec(heads=HEADS, buckets=Backward(count=16, furthest=64)), in_attention=True),
 }
 
 
@@ -126,7 +126,7 @@ def vectors(name: str, length: int) -> Float[Tensor, "L E"]:
         torch.manual_seed(0)
         module: Any = scheme.build(WIDTH + scheme.extra_width).double()
     at = TokenPositions(torch.arange(length)[None])
-    bound = module.bind(Call(at, {"causal": at}, length, torch.float64))
+    bound = module.bind(PositionCall(at, {"causal": at}, length, torch.float64))
     bias = bound.bias("causal")
     if bias is not None:
         found: Tensor = bias[0, :, -1].flip(-1).T

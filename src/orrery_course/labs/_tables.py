@@ -23,7 +23,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCell:
     """A text with a place ``{}`` for what a lab measured, and ``{at}`` for the size at which it did."""
 
     lab: str
@@ -54,7 +54,7 @@ class Unmeasured:
 
 
 @dataclass(frozen=True)
-class Said:
+class SaidCell:
     """A text that follows from the definition, or that the lecture says, and that no number belongs to."""
 
     text: str
@@ -64,7 +64,7 @@ class Said:
         return Shown(self.text)
 
 
-Cell = Measured | Unmeasured | Said
+Cell = MeasuredCell | Unmeasured | SaidCell
 
 
 @dataclass(frozen=True)
@@ -91,24 +91,24 @@ def of_long_distances() -> Mapping[str, Sequence[Cell]]:
     factor = "the gradient is multiplied by {} a step back"
     return {
         "Dependencies over long distances": (
-            Measured("recall", f"LSTM: {found}", lambda n: longest(n["accuracy"]["LSTM"]), at=furthest_recall),
-            Measured("recall", found, lambda n: longest(n["accuracy"]["Transformer"]), at=furthest_recall),
+            MeasuredCell("recall", f"LSTM: {found}", lambda n: longest(n["accuracy"]["LSTM"]), at=furthest_recall),
+            MeasuredCell("recall", found, lambda n: longest(n["accuracy"]["Transformer"]), at=furthest_recall),
         ),
         "Gradients": (
-            Measured(
+            MeasuredCell(
                 "gradients",
                 f"RNN with small weights: {factor}",
                 lambda n: n["factor a step"]["begin"]["RNN, small weights"],
             ),
-            Measured("gradients", factor, lambda n: n["factor a step"]["begin"]["Transformer"]),
+            MeasuredCell("gradients", factor, lambda n: n["factor a step"]["begin"]["Transformer"]),
         ),
         "Gradients that grow": (
-            Measured(
+            MeasuredCell(
                 "gradients",
                 f"RNN with large weights: {factor}",
                 lambda n: n["factor a step"]["begin"]["RNN, large weights"],
             ),
-            Measured(
+            MeasuredCell(
                 "gradients",
                 f"the same network as above: {factor}",
                 lambda n: n["factor a step"]["begin"]["Transformer"],
@@ -127,33 +127,33 @@ def recurrent_or_transformer() -> Table:
         {
             **of_long_distances(),
             "Steps of training, the word of 4 ago": (
-                Measured("steps", "RNN: {} steps to know 90%", lambda n: n["steps needed"]["4"]["RNN"], ".0f"),
-                Measured("steps", "{} steps to know 90%", lambda n: n["steps needed"]["4"]["Transformer"], ".0f"),
+                MeasuredCell("steps", "RNN: {} steps to know 90%", lambda n: n["steps needed"]["4"]["RNN"], ".0f"),
+                MeasuredCell("steps", "{} steps to know 90%", lambda n: n["steps needed"]["4"]["Transformer"], ".0f"),
             ),
             "Steps of training, the word of 8 ago": (
-                Measured(
+                MeasuredCell(
                     "steps",
                     "RNN: {} of them are known after {at} steps",
                     lambda n: longest(n["accuracy"]["8"]["RNN"]),
                     at=lambda n: str(n["steps"]),
                 ),
-                Measured("steps", "{} steps to know 90%", lambda n: n["steps needed"]["8"]["Transformer"], ".0f"),
+                MeasuredCell("steps", "{} steps to know 90%", lambda n: n["steps needed"]["8"]["Transformer"], ".0f"),
             ),
             "In parallel": (
-                Measured("bottleneck", f"RNN: {chain}", lambda n: longest(n["chain"]["RNN"]), ",.0f", longest_text),
-                Measured("bottleneck", chain, lambda n: longest(n["chain"]["Transformer"]), ",.0f", longest_text),
+                MeasuredCell("bottleneck", f"RNN: {chain}", lambda n: longest(n["chain"]["RNN"]), ",.0f", longest_text),
+                MeasuredCell("bottleneck", chain, lambda n: longest(n["chain"]["Transformer"]), ",.0f", longest_text),
             ),
             "Operations of a layer: length n": (
-                Measured("complexity", "n to the power of {}", lambda n: n["exponent of n"]["recurrence"]),
-                Measured("complexity", "n to the power of {}", lambda n: n["exponent of n"]["attention"]),
+                MeasuredCell("complexity", "n to the power of {}", lambda n: n["exponent of n"]["recurrence"]),
+                MeasuredCell("complexity", "n to the power of {}", lambda n: n["exponent of n"]["attention"]),
             ),
             "Operations of a layer: width d": (
-                Measured("complexity", "d to the power of {}", lambda n: n["exponent of d"]["recurrence"]),
-                Measured("complexity", "d to the power of {}", lambda n: n["exponent of d"]["attention"]),
+                MeasuredCell("complexity", "d to the power of {}", lambda n: n["exponent of d"]["recurrence"]),
+                MeasuredCell("complexity", "d to the power of {}", lambda n: n["exponent of d"]["attention"]),
             ),
             "The cheaper of the two": (
-                Measured("quadratic", f"in texts of more than {cross}", equal_at, ".0f", layer_width),
-                Measured("quadratic", f"in texts of less than {cross}", equal_at, ".0f", layer_width),
+                MeasuredCell("quadratic", f"in texts of more than {cross}", equal_at, ".0f", layer_width),
+                MeasuredCell("quadratic", f"in texts of less than {cross}", equal_at, ".0f", layer_width),
             ),
         },
     )
@@ -163,20 +163,20 @@ def of_scores() -> Mapping[str, Sequence[Cell]]:
     """Return what a score costs, and what it aligns."""
     return {
         "Score, its parameters": (
-            Measured("scores", "additive: {}", lambda n: n["additive (Bahdanau)"]["parameters"], ",.0f"),
-            Measured("scores", "product of two vectors: {}", lambda n: n["dot (Luong)"]["parameters"], ",.0f"),
+            MeasuredCell("scores", "additive: {}", lambda n: n["additive (Bahdanau)"]["parameters"], ",.0f"),
+            MeasuredCell("scores", "product of two vectors: {}", lambda n: n["dot (Luong)"]["parameters"], ",.0f"),
         ),
         "Score, numbers kept for training": (
-            Measured("scores", "{} a step", lambda n: n["additive (Bahdanau)"]["kept"], ",.0f"),
-            Measured("scores", "{} a step", lambda n: n["dot (Luong)"]["kept"], ",.0f"),
+            MeasuredCell("scores", "{} a step", lambda n: n["additive (Bahdanau)"]["kept"], ",.0f"),
+            MeasuredCell("scores", "{} a step", lambda n: n["dot (Luong)"]["kept"], ",.0f"),
         ),
         "What is aligned": (
-            Measured(
+            MeasuredCell(
                 "alignment",
                 "decoder state with encoder states: {} of the weight lies where it should",
                 lambda n: n["near the anti-diagonal"],
             ),
-            Measured(
+            MeasuredCell(
                 "forming",
                 "queries with keys: the best induction head puts {} where it should",
                 lambda n: list(n["two layers"]["induction"].values())[-1],
@@ -194,14 +194,14 @@ def two_attentions() -> Table:
         {
             **of_scores(),
             "Efficiency": (
-                Measured(
+                MeasuredCell(
                     "bottleneck",
                     "a step after the other: a chain of {} operations in {at} words",
                     lambda n: longest(n["chain"]["LSTM"]),
                     ",.0f",
                     longest_text,
                 ),
-                Measured(
+                MeasuredCell(
                     "bottleneck",
                     "all at once: a chain of {} operations in {at} words",
                     lambda n: longest(n["chain"]["Transformer"]),
@@ -210,12 +210,12 @@ def two_attentions() -> Table:
                 ),
             ),
             "Context": (
-                Measured("length", right, lambda n: longest(n["accuracy"]["rnnsearch"])),
-                Measured("prefix", right, lambda n: longest(n["accuracy"]["encoder-decoder"])),
+                MeasuredCell("length", right, lambda n: longest(n["accuracy"]["rnnsearch"])),
+                MeasuredCell("prefix", right, lambda n: longest(n["accuracy"]["encoder-decoder"])),
             ),
             "Words look at words of their own text": (
-                Said("no, by its definition"),
-                Measured(
+                SaidCell("no, by its definition"),
+                MeasuredCell(
                     "induction",
                     "yes: with the circuit of such edges cut {} of the repeated words are right",
                     lambda n: n["right"]["all but the circuit"],
@@ -233,28 +233,32 @@ def three_architectures() -> Table:
         ("", "encoder-decoder", "encoder", "decoder"),
         {
             "Parameters of reading and writing": (
-                Measured("prefix", "different ones, {} in all", lambda n: n["parameters"]["encoder-decoder"], ",.0f"),
-                Said("it does not write"),
-                Measured("prefix", "the same, {}", lambda n: n["parameters"]["prefix decoder"], ",.0f"),
+                MeasuredCell(
+                    "prefix", "different ones, {} in all", lambda n: n["parameters"]["encoder-decoder"], ",.0f"
+                ),
+                SaidCell("it does not write"),
+                MeasuredCell("prefix", "the same, {}", lambda n: n["parameters"]["prefix decoder"], ",.0f"),
             ),
             "Cost": (
-                Measured("prefix", cost, lambda n: n["operations a word"]["encoder-decoder"], ",.0f"),
+                MeasuredCell("prefix", cost, lambda n: n["operations a word"]["encoder-decoder"], ",.0f"),
                 Unmeasured(),
-                Measured("prefix", cost, lambda n: n["operations a word"]["prefix decoder"], ",.0f"),
+                MeasuredCell("prefix", cost, lambda n: n["operations a word"]["prefix decoder"], ",.0f"),
             ),
             "One translation task": (
-                Measured("prefix", right, lambda n: longest(n["accuracy"]["encoder-decoder"])),
-                Said("it does not write"),
-                Measured("prefix", f"with a prefix mask {right}", lambda n: longest(n["accuracy"]["prefix decoder"])),
+                MeasuredCell("prefix", right, lambda n: longest(n["accuracy"]["encoder-decoder"])),
+                SaidCell("it does not write"),
+                MeasuredCell(
+                    "prefix", f"with a prefix mask {right}", lambda n: longest(n["accuracy"]["prefix decoder"])
+                ),
             ),
             "Words see what follows them": (
-                Said("those of the source, by its mask"),
-                Measured(
+                SaidCell("those of the source, by its mask"),
+                MeasuredCell(
                     "contextual",
                     "yes: two senses of one word have a cosine of {}",
                     lambda n: n["contextual: apple, apple"],
                 ),
-                Said("no, by its definition"),
+                SaidCell("no, by its definition"),
             ),
         },
     )
@@ -267,25 +271,29 @@ def good_for() -> Table:
         ("task", "architecture", "measured"),
         {
             "translation": (
-                Said("encoder-decoder"),
-                Measured("prefix", "{} of the words are right", lambda n: longest(n["accuracy"]["encoder-decoder"])),
+                SaidCell("encoder-decoder"),
+                MeasuredCell(
+                    "prefix", "{} of the words are right", lambda n: longest(n["accuracy"]["encoder-decoder"])
+                ),
             ),
-            "summaries": (Said("encoder-decoder"), Unmeasured()),
-            "questions about a text": (Said("encoder-decoder"), Unmeasured()),
+            "summaries": (SaidCell("encoder-decoder"), Unmeasured()),
+            "questions about a text": (SaidCell("encoder-decoder"), Unmeasured()),
             "sense of a word": (
-                Said("encoder"),
-                Measured("contextual", "cosine of an eaten apple with fruits {}", lambda n: n["eaten apple, fruits"]),
+                SaidCell("encoder"),
+                MeasuredCell(
+                    "contextual", "cosine of an eaten apple with fruits {}", lambda n: n["eaten apple, fruits"]
+                ),
             ),
-            "classes, tags, sentiment": (Said("encoder"), Unmeasured()),
+            "classes, tags, sentiment": (SaidCell("encoder"), Unmeasured()),
             "text": (
-                Said("decoder"),
-                Measured(
+                SaidCell("decoder"),
+                MeasuredCell(
                     "scaling",
                     "{} nats a letter of Python's documentation at the largest size",
                     lambda n: longest(n["parameters"]["loss"]),
                 ),
             ),
-            "conversations": (Said("decoder"), Unmeasured()),
+            "conversations": (SaidCell("decoder"), Unmeasured()),
         },
     )
 

@@ -47,14 +47,14 @@ def sentences() -> list[str]:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class SentenceRows:
     """The sentences as rows of tokens, padded on the right."""
 
     words: tuple[str, ...]
     ids_NL: Int[Tensor, "N L"]
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "Corpus":
+    def of(cls, texts: Sequence[str]) -> "SentenceRows":
         """Number the words of the texts."""
         split = [text.split() for text in texts]
         words = (PADDING, MASK, *sorted({word for row in split for word in row}))
@@ -76,7 +76,7 @@ class Corpus:
 
 def run(seed: int, quick: bool = False) -> Numbers:
     """Train the model and return the cosines between apples, fruits and makers."""
-    corpus = Corpus.of(sentences())
+    corpus = SentenceRows.of(sentences())
     model = build("bert", seed, {**CONFIG, "vocab_size": len(corpus.words)})
     fit(model, CausalLanguageModel(), corpus, QUICK_STEPS if quick else STEPS, RATE, seed)
 

@@ -39,7 +39,7 @@ KNOWN, EQUAL, DEARER = 0.9, 0.03, 1.5
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedPairs:
     """Pairs as one text each: the source, the start token, the target; only the target is to be said."""
 
     pairs: Pairs
@@ -65,7 +65,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
     task, steps, lengths = (QUICK_TASK, QUICK_STEPS, QUICK_LENGTHS) if quick else (TASK, STEPS, LENGTHS)
     two, one = encoder_decoder(task.vocabulary, seed), prefix_decoder(task.vocabulary, seed)
     fit(two, SequenceToSequence(), task, steps, RATE, seed)
-    fit(one, CausalLanguageModel(), Joined(task), steps, RATE, seed)
+    fit(one, CausalLanguageModel(), JoinedPairs(task), steps, RATE, seed)
     test, rng = replace(task, rows=TESTED), torch.Generator().manual_seed(seed + 1000)
     batches = {str(length): test.of_length(length, rng) for length in lengths}
     batch = batches[str(lengths[-1])]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orrery.cli.texts import READING, Given, Reading, read, run
+from orrery.cli.texts import READING, InputText, TextReading, read, run
 from orrery.errors import DataError
 
 CSV = "text,label\n{}\n"
@@ -30,7 +30,7 @@ def test_the_other_rows_are_answered(tmp_path: Path, capsys: pytest.CaptureFixtu
     file, content = EMPTY[name]
     path = tmp_path / file
     path.write_text(content, encoding="utf-8", newline="")
-    given = read((), Reading(file=path))
+    given = read((), TextReading(file=path))
     assert [one.blank for one in given] == [False, True, False]
     asked: list[Any] = []
 
@@ -46,7 +46,7 @@ def test_the_other_rows_are_answered(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_file_of_nothing_but_empty_rows_asks_for_nothing(tmp_path: Path) -> None:
     path = tmp_path / "rows.txt"
     path.write_text("\n\n")
-    given = read((), Reading(file=path))
+    given = read((), TextReading(file=path))
     assert run(lambda items, names: pytest.fail("asked"), given, ["", ""]) == [None, None]
 
 
@@ -54,13 +54,13 @@ def test_what_is_no_text_is_still_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"text": 5}) + "\n")
     with pytest.raises(DataError, match=r"rows\.jsonl:1: text is '5', no text"):
-        read((), Reading(file=path))
+        read((), TextReading(file=path))
 
 
 def test_an_empty_second_text_passes_the_row_over(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("text,pair\na,b\na,\n,b\n")
-    assert [one.blank for one in read((), Reading(file=path), ("text", "pair"))] == [False, True, True]
+    assert [one.blank for one in read((), TextReading(file=path), ("text", "pair"))] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_text_that_is_the_name_of_a_file_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_text("one\n")
-    assert read((name,), READING) == [Given("text 1", {"text": name})]
+    assert read((name,), READING) == [InputText("text 1", {"text": name})]
     assert f"{name!r} is the name of a file" in (told := capsys.readouterr().err)
     assert f"--file {name} reads the file" in told
     (tmp_path / name).unlink()

@@ -25,7 +25,7 @@ from orrery.data.generated.factbook_questions import _table, facts_of, paragraph
 from orrery.data.generated.python_tokens import lines_of
 from orrery.data.overview import overview
 from orrery.data.rows.labelled import find_columns
-from orrery.data.shards.large_text import Reading, read_texts
+from orrery.data.shards.large_text import ReadingOptions, read_texts
 from orrery.data.sources import SOURCES
 from orrery.errors import DataError
 from orrery.schema.registry import name_of, settings_of
@@ -92,7 +92,7 @@ def test_rows_have_a_place_and_a_fingerprint_that_stays():
     next(read_rows("unicode-names/val"))["source"] = "changed"
     assert corpus_fingerprint(read_corpus("unicode-names/val")) == digest
     texts = [document.text for document in read_corpus("unicode-names/val", column="target")]
-    assert "".join(read_texts("unicode-names/val", Reading("target"))) == "".join(texts)
+    assert "".join(read_texts("unicode-names/val", ReadingOptions("target"))) == "".join(texts)
 
 
 def test_characters_and_names_are_inverse_and_apart():

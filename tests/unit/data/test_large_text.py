@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from orrery.data.codings import foreign_coding
 from orrery.data.corpora import read_corpus
 from orrery.data.shards import large_text
-from orrery.data.shards.large_text import Reading, decoded, read_blocks, read_texts
+from orrery.data.shards.large_text import ReadingOptions, decoded, read_blocks, read_texts
 from orrery.errors import DataError
 from orrery.text import chunks
 from orrery.text.kinds import TOKENIZERS
@@ -47,12 +47,12 @@ def test_blocks_are_the_documents_of_the_corpus(small, tmp_path):
     (tmp_path / "c.md.xz").write_bytes(lzma.compress(b"short"))
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "rows.jsonl").write_text('{"text": ""}\n{"text": "one two three four five six seven"}\n')
-    blocks = list(read_blocks(tmp_path, Reading()))
+    blocks = list(read_blocks(tmp_path, ReadingOptions()))
     assert joined(blocks) == [(document.name, document.text) for document in read_corpus(tmp_path)]
     assert max(len(block.text) for block in blocks) < 60
-    whole = list(read_blocks(tmp_path / "a.txt.gz", Reading(), last_cut=nowhere))
+    whole = list(read_blocks(tmp_path / "a.txt.gz", ReadingOptions(), last_cut=nowhere))
     assert [(block.text, block.last) for block in whole] == [(WORDS, True)]
-    assert "".join(read_texts(tmp_path / "b", Reading())) == WORDS * 9
+    assert "".join(read_texts(tmp_path / "b", ReadingOptions())) == WORDS * 9
 
 
 @given(content=st.binary(max_size=60) | st.text(ALPHABET, max_size=40).map(str.encode), size=st.integers(1, 9))
@@ -100,7 +100,7 @@ def test_a_tokenizer_trained_on_blocks_is_the_one_trained_on_the_whole(kind, sma
     text = "".join(f"{WORDS[number % 9 :]} number {number * 37} of {number % 13}s\n" for number in range(150))
     (tmp_path / "a.txt").write_text(text, newline="")
     vocabulary = None if kind in ("character", "word") else 420
-    blocks = list(read_texts(tmp_path / "a.txt", Reading()))
+    blocks = list(read_texts(tmp_path / "a.txt", ReadingOptions()))
     monkeypatch.setattr(chunks, "CHUNK", 1 << 30)  # the whole at once
     whole = train_tokenizer(kind, [text], vocabulary)
     monkeypatch.setattr(chunks, "CHUNK", 32)
@@ -110,10 +110,10 @@ def test_a_tokenizer_trained_on_blocks_is_the_one_trained_on_the_whole(kind, sma
 
 def test_a_text_without_a_place_to_cut_is_read_whole_up_to_a_limit(small, tmp_path):
     (tmp_path / "a.txt").write_text("x" * 400)
-    assert [len(block.text) for block in read_blocks(tmp_path / "a.txt", Reading())] == [400]
+    assert [len(block.text) for block in read_blocks(tmp_path / "a.txt", ReadingOptions())] == [400]
     (tmp_path / "a.txt").write_text("x" * 401)
     with pytest.raises(DataError, match=r"a.txt: more than 400 characters without a place to cut"):
-        list(read_blocks(tmp_path / "a.txt", Reading()))
+        list(read_blocks(tmp_path / "a.txt", ReadingOptions()))
     (tmp_path / "b.txt").write_text("x " * 300)
     with pytest.raises(DataError, match=r"b.txt: more than 400 characters, and this tokenizer can only read"):
-        list(read_blocks(tmp_path / "b.txt", Reading(), last_cut=nowhere))
+        list(read_blocks(tmp_path / "b.txt", ReadingOptions(), last_cut=nowhere))

@@ -8,7 +8,7 @@ import pytest
 
 from orrery.data import corpora
 from orrery.data.corpora import corpus_fingerprint, read_corpus
-from orrery.data.shards.large_text import Reading, read_texts
+from orrery.data.shards.large_text import ReadingOptions, read_texts
 from orrery.errors import UsageError
 
 
@@ -57,7 +57,7 @@ def test_a_name_that_is_not_utf8_is_spelt_out(tmp_path: Path) -> None:
     (document,) = read_corpus(tmp_path)
     assert document.name == "\\xff.txt"
     assert corpus_fingerprint([document])
-    assert list(read_texts(tmp_path, Reading())) == ["text"]
+    assert list(read_texts(tmp_path, ReadingOptions())) == ["text"]
 
 
 def test_a_column_that_no_file_has(tmp_path: Path) -> None:

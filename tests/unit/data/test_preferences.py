@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from orrery.data.batches.preferences import (
-    Alone,
-    Pair,
     PreferenceBatches,
+    PreferencePair,
+    RenderedReply,
     SequentialPreferences,
-    Side,
+    SingleReply,
     mismatched,
     paired,
 )
-from orrery.data.rows.preferences import Columns, read_preferences
+from orrery.data.rows.preferences import PreferenceColumns, read_preferences
 from orrery.data.sources import SOURCES
 from orrery.data.sources.preferences import fitted
 from orrery.data.splits import held_back
@@ -74,8 +74,8 @@ def test_replies_that_stand_alone_and_margins(tmp_path):
     pair = {"prompt": "a", "chosen": "b", "rejected": "c", "margin": 0.5, "s1": 3, "s2": "1.25"}
     file = written(tmp_path / "m.jsonl", [pair])
     assert next(read_preferences(file)).margin == 0.5
-    assert next(read_preferences(file, Columns(scores=("s1", "s2")))).margin == 1.75
-    named = Columns(chosen="s1", rejected="s2", prompt="prompt")
+    assert next(read_preferences(file, PreferenceColumns(scores=("s1", "s2")))).margin == 1.75
+    named = PreferenceColumns(chosen="s1", rejected="s2", prompt="prompt")
     with pytest.raises(DataError, match=r"m\.jsonl:1: column 's1' is not a text"):
         next(read_preferences(file, named))
 
@@ -116,7 +116,7 @@ def test_an_empty_file_and_a_missing_column_are_refused(tmp_path):
     with pytest.raises(DataError, match="0 rows"):
         list(read_preferences(tmp_path / "p.jsonl"))
     with pytest.raises(DataError, match="no column 'better'"):
-        list(read_preferences(written(tmp_path / "q.jsonl", [SHAPES["texts"]]), Columns(chosen="better")))
+        list(read_preferences(written(tmp_path / "q.jsonl", [SHAPES["texts"]]), PreferenceColumns(chosen="better")))
 
 
 def source(file: str, **settings: Any) -> Any:
@@ -138,7 +138,7 @@ def test_a_first_prompt_is_trained_on_or_held_back_with_all_its_rows(tmp_path):
         source(written(tmp_path / "one.jsonl", rows[:1]), split={"every": 1000})
 
 
-A, B = Side([1, 2, 3, 9], 3), Side([1, 2, 3, 7, 8, 9], 3)
+A, B = RenderedReply([1, 2, 3, 9], 3), RenderedReply([1, 2, 3, 7, 8, 9], 3)
 
 
 def test_a_pair_that_is_too_long():
@@ -149,25 +149,32 @@ def test_a_pair_that_is_too_long():
         fitted([A, B], 3, "refuse", "f:1")
     assert fitted([A, B], 5, "leave_out", "f:1") is None
     # The prompt loses its beginning, on both sides as much; a reply is never cut.
-    assert fitted([A, B], 5, "cut", "f:1") == [Side([2, 3, 9], 2), Side([2, 3, 7, 8, 9], 2)]
-    assert fitted([A, B], 4, "cut", "f:1") == [Side([3, 9], 1), Side([3, 7, 8, 9], 1)]
+    assert fitted([A, B], 5, "cut", "f:1") == [RenderedReply([2, 3, 9], 2), RenderedReply([2, 3, 7, 8, 9], 2)]
+    assert fitted([A, B], 4, "cut", "f:1") == [RenderedReply([3, 9], 1), RenderedReply([3, 7, 8, 9], 1)]
     assert fitted([A, B], 3, "cut", "f:1") is None
 
 
 def test_fields_of_pairs_and_of_replies_that_stand_alone():
-    batch = paired([Pair(A, B, 0.5), Pair(B, A, 0.0)])
+    batch = paired([PreferencePair(A, B, 0.5), PreferencePair(B, A, 0.0)])
     assert batch["ids"].shape == (2, 2, 6)
     assert batch["ids"][0].tolist() == [[1, 2, 3, 9, 0, 0], [1, 2, 3, 7, 8, 9]]
     assert batch["real"][0, 0].tolist() == [True] * 4 + [False] * 2
     assert batch["reply"][0].int().tolist() == [[0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1]]
     assert batch["margin"].tolist() == [0.5, 0.0]
     # A reply whose ids are those of padding or of an end token counts by its place alone.
-    assert paired([Pair(Side([0, 0], 1), A, 0.0)])["reply"][0, 0].tolist() == [False, True, False, False]
-    rows = [Alone(A, True), Alone(B, False), Alone(Side([4, 5], 1), True)]
+    assert paired([PreferencePair(RenderedReply([0, 0], 1), A, 0.0)])["reply"][0, 0].tolist() == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    rows = [SingleReply(A, True), SingleReply(B, False), SingleReply(RenderedReply([4, 5], 1), True)]
     alone = mismatched(6)(rows)
     assert alone["desirable"].tolist() == [True, False, True]
     assert alone["ids"][:, 1].tolist() == [[1, 2, 3, 5, 0, 0], [1, 2, 3, 9, 0, 0], [4, 7, 8, 9, 0, 0]]
-    assert mismatched(3)([Alone(Side([1, 2, 3], 2), True), Alone(Side([4, 5, 6], 1), True)])["ids"][0, 1].tolist() == [
+    assert mismatched(3)(
+        [SingleReply(RenderedReply([1, 2, 3], 2), True), SingleReply(RenderedReply([4, 5, 6], 1), True)]
+    )["ids"][0, 1].tolist() == [
         1,
         2,
         5,
@@ -175,18 +182,20 @@ def test_fields_of_pairs_and_of_replies_that_stand_alone():
 
 
 def test_what_the_template_writes_behind_a_reply_is_read_and_not_learnt():
-    own, other = Side([1, 2, 3, 8, 8], 2, 2), Side([1, 2, 6, 8], 2, 1)
-    batch = paired([Pair(own, other, 0.0)])
+    own, other = RenderedReply([1, 2, 3, 8, 8], 2, 2), RenderedReply([1, 2, 6, 8], 2, 1)
+    batch = paired([PreferencePair(own, other, 0.0)])
     assert batch["reply"][0].int().tolist() == [[0, 0, 1, 0, 0], [0, 0, 1, 0, 0]]
     assert batch["real"][0].int().tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]
-    assert fitted([own, other], 4, "cut", "f:1") == [Side([2, 3, 8, 8], 1, 2), Side([2, 6, 8], 1, 1)]
+    assert fitted([own, other], 4, "cut", "f:1") == [RenderedReply([2, 3, 8, 8], 1, 2), RenderedReply([2, 6, 8], 1, 1)]
     for length, learnt in ((5, [0, 0, 1, 0, 0]), (4, [0, 0, 1, 0, 0]), (3, [0, 0, 1, 0, 0])):
-        rows = mismatched(length)([Alone(own, True), Alone(own, True)])
+        rows = mismatched(length)([SingleReply(own, True), SingleReply(own, True)])
         assert rows["reply"][0, 1].int().tolist() == learnt
 
 
 def test_every_epoch_has_each_pair_once_and_evaluation_too():
-    rows = [Pair(Side([1, n + 2, 3], 1), Side([1, 2, 3, n + 4], 1), float(n)) for n in range(12)]
+    rows = [
+        PreferencePair(RenderedReply([1, n + 2, 3], 1), RenderedReply([1, 2, 3, n + 4], 1), float(n)) for n in range(12)
+    ]
     batches = PreferenceBatches(rows, paired, 4, 0, None)
     assert sorted(m for step in range(3) for m in batches.batch(step)["margin"].tolist()) == [
         float(n) for n in range(12)

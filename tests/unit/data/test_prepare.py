@@ -14,7 +14,7 @@ from orrery.data.documents import encode
 from orrery.data.shards import encoding, large_text, prepare
 from orrery.data.shards import file as shards
 from orrery.data.shards.index import Index, ShardSet, verify
-from orrery.data.shards.large_text import Reading
+from orrery.data.shards.large_text import ReadingOptions
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, MachineError
 from orrery.text import Tokenizer, load_tokenizer
@@ -169,7 +169,7 @@ def test_what_changed_between_is_named(tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"every was 20, now it is 3"):
         make(file, folder, every=3)
     with pytest.raises(DataError, match=r"skip_bad was 0, now it is 1"):
-        make(file, folder, reading=Reading(skip_bad=1))
+        make(file, folder, reading=ReadingOptions(skip_bad=1))
     rows(tmp_path, ["changed", *TEXT.splitlines()[1:]])
     with pytest.raises(DataError, match=r"the content of the source is not what it was"):
         make(file, folder)

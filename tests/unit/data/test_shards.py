@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from orrery.data.batches.token_windows import CropBatches, SequentialWindows
 from orrery.data.shards.file import HEADER, Shard, ShardFile
-from orrery.data.shards.index import Index, Plan, ShardRecord, ShardSet, SplitRecord, verify
+from orrery.data.shards.index import Index, ShardPlan, ShardRecord, ShardSet, SplitRecord, verify
 from orrery.errors import DataError
 
 PRINT = "ab" * 32
@@ -27,7 +27,7 @@ def write_folder(folder, lengths, vocabulary=300, complete=True):
     for name, start, length in zip(names, starts, lengths, strict=False):
         digest = write(folder / name, [np.arange(start, start + length)], vocabulary)
         shards.append(ShardRecord(file=name, tokens=length, sha256=digest))
-    plan = Plan(
+    plan = ShardPlan(
         source="a",
         tokenizer=PRINT,
         vocabulary=vocabulary,

@@ -14,7 +14,7 @@ from orrery.data.records import Document
 from orrery.data.shards import large_text, prepare
 from orrery.data.shards.encoding import Assigned
 from orrery.data.shards.index import Index
-from orrery.data.shards.large_text import Block
+from orrery.data.shards.large_text import TextBlock
 from orrery.data.sources.shards import ShardSettings, ShardSource
 from orrery.data.splits import held_back, split_tail
 from orrery.text.train import train_tokenizer
@@ -51,7 +51,7 @@ def assigned(train: list[str], validation: list[str], size: int) -> Iterator[Ass
         for number, text in enumerate(texts):
             cuts = range(0, max(len(text), 1), size)
             for start in cuts:
-                block = Block(f"{side} {number}", text[start : start + size], start == cuts[-1])
+                block = TextBlock(f"{side} {number}", text[start : start + size], start == cuts[-1])
                 yield ("train" if side == "train" else "validation"), block
 
 

@@ -152,7 +152,7 @@ def test_equal_sentences_as_the_published_set_has_some_count_as_wrong_and_are_to
 
 
 def test_a_pair_that_the_model_cannot_tell_apart_is_not_right(lm: LanguageModel) -> None:
-    same = choices.Question("x", "", ("the cat", "the cat"), 1, "a", "the cat", "")
+    same = choices.ChoiceQuestion("x", "", ("the cat", "the cat"), 1, "a", "the cat", "")
     assert blimp.evaluate_blimp(lm, [same], {"a": "t"}).scores[0].score == 0
 
 
@@ -202,7 +202,7 @@ def test_samples_that_cannot_be_are_refused(lm: LanguageModel) -> None:
     with pytest.raises(UsageError, match="pass@10 from 1 samples"):
         programs.evaluate_programs(lm, tasks, ks=(1, 10))
     with pytest.raises(UsageError, match="greedy samples are the same"):
-        programs.evaluate_programs(lm, tasks, drawing=programs.Drawing(samples=2))
+        programs.evaluate_programs(lm, tasks, drawing=programs.ProgramSampling(samples=2))
 
 
 @pytest.mark.parametrize(

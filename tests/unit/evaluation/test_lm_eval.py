@@ -18,7 +18,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_three_kinds_of_requests(folder: Path) -> None:
-    answers = lm_eval.Answers(str(folder), batch_size="auto", device="cpu")
+    answers = lm_eval.LmEvalAnswers(str(folder), batch_size="auto", device="cpu")
     ((nats, greedy),) = answers.likelihoods([("the cat", " sat")])
     assert nats == pytest.approx(answers.lm.likelihoods([("the cat", " sat")])[0].nats)
     assert isinstance(greedy, bool)
@@ -36,7 +36,7 @@ def test_the_three_kinds_of_requests(folder: Path) -> None:
 
 def test_a_window_longer_than_the_context_is_refused(folder: Path) -> None:
     with pytest.raises(UsageError, match="max_length=49"):
-        lm_eval.Answers(str(folder), max_length=49)
+        lm_eval.LmEvalAnswers(str(folder), max_length=49)
 
 
 def test_how_tokens_are_drawn() -> None:

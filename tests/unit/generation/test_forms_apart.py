@@ -29,7 +29,7 @@ from orrery.generation.grammar import Form, Formed
 from orrery.generation.guides import Guide
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
-from orrery.generation.vocabulary import Vocabulary
+from orrery.generation.vocabulary import TokenVocabulary
 from slow_requests import patterns, schemas
 from tiny_models import TOKENIZER, smallest
 
@@ -50,12 +50,12 @@ LATER = Form(grammar='start: x y\nx: "x" | "z"\ny: /((a{1000}){1000}){1000}/\n')
 
 
 @pytest.fixture(scope="module")
-def vocabulary() -> Vocabulary:
-    return Vocabulary(SPELLINGS, [END], [END])
+def vocabulary() -> TokenVocabulary:
+    return TokenVocabulary(SPELLINGS, [END], [END])
 
 
 @pytest.fixture(scope="module")
-def apart(vocabulary: Vocabulary) -> Iterator[FormsApart]:
+def apart(vocabulary: TokenVocabulary) -> Iterator[FormsApart]:
     found = FormsApart(vocabulary)
     yield found
     found.close()
@@ -79,7 +79,7 @@ def walked(one: Guide, other: Guide, seed: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(GOOD)))
-def test_a_form_held_elsewhere_allows_what_it_allows_here(number: int, apart: FormsApart, vocabulary: Vocabulary,
+def test_a_form_held_elsewhere_allows_what_it_allows_here(number: int, apart: FormsApart, vocabulary: TokenVocabulary,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setattr(forms_apart, "GLANCE", 10.0)  # however busy this machine is
     begin, here = apart.begin(GOOD[number]), Formed.begin(GOOD[number], vocabulary)
@@ -98,7 +98,7 @@ def test_answers_of_one_form_go_their_own_ways(apart: FormsApart) -> None:
 
 
 @pytest.mark.parametrize("form", [Form(regex="("), Form(schema={"type": "nothing"}), Form(grammar="start: ?!")])
-def test_a_form_that_is_none_is_refused_as_here(form: Form, apart: FormsApart, vocabulary: Vocabulary) -> None:
+def test_a_form_that_is_none_is_refused_as_here(form: Form, apart: FormsApart, vocabulary: TokenVocabulary) -> None:
     with pytest.raises(UsageError) as there:
         apart.begin(form)
     with pytest.raises(UsageError) as here:
@@ -158,7 +158,7 @@ def children() -> set[int]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_processes_end_with_their_answers_and_with_the_server(vocabulary: Vocabulary) -> None:
+def test_processes_end_with_their_answers_and_with_the_server(vocabulary: TokenVocabulary) -> None:
     own = FormsApart(vocabulary)
     before = children()
     guide = own.begin(Form(regex="[ab]{9}"))()
@@ -181,7 +181,7 @@ def gone(process: int) -> bool:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_a_process_that_is_killed_ends_its_answer_and_no_other(vocabulary: Vocabulary) -> None:
+def test_a_process_that_is_killed_ends_its_answer_and_no_other(vocabulary: TokenVocabulary) -> None:
     own = FormsOfVocabularies()
     before = children()
     guide = own.begin(Form(regex="[ab]{9}"), vocabulary)()
@@ -203,7 +203,7 @@ def test_a_process_that_is_killed_ends_its_answer_and_no_other(vocabulary: Vocab
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_where_nothing_can_be_forked_each_form_has_a_process_of_its_own(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+    vocabulary: TokenVocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Windows, where nothing is forked, no alarm rings and no descriptor is passed on."""
     monkeypatch.delattr(os, "fork")
@@ -229,7 +229,7 @@ def test_where_nothing_can_be_forked_each_form_has_a_process_of_its_own(
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_process_that_no_limit_ends_is_ended_by_who_waits(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+    vocabulary: TokenVocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forms_apart, "BEGINNING", 0.1)
     monkeypatch.setattr(forms_apart, "FOLLOWING", 0.1)
@@ -256,7 +256,7 @@ def test_a_process_that_no_limit_ends_is_ended_by_who_waits(
 def test_of_many_vocabularies_the_last_have_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "VOCABULARIES", 2)
     own = FormsOfVocabularies()
-    several = [Vocabulary(SPELLINGS, [END], [END]) for _ in range(3)]
+    several = [TokenVocabulary(SPELLINGS, [END], [END]) for _ in range(3)]
     guides = [own.begin(Form(regex="[ab]{3}"), each)() for each in several]
     for guide in guides:  # those of a process that forks no more go on
         guide.push(ord("a"))

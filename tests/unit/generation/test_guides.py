@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orrery.errors import UsageError
 from orrery.generation.generate import generate
-from orrery.generation.grammar import Form, Formed, Vocabulary
+from orrery.generation.grammar import Form, Formed, TokenVocabulary
 from orrery.generation.guides import SpellingIndex, without
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
@@ -69,7 +69,7 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS, ids=["number", "choice", "schema", "grammar"])
 @given(seed=st.integers(0, 10_000))
 def test_every_answer_has_the_form(form, seed):
-    answer, ended = written(Formed.begin(form, Vocabulary(SPELLINGS, [END], [END])), seed, 60)
+    answer, ended = written(Formed.begin(form, TokenVocabulary(SPELLINGS, [END], [END])), seed, 60)
     if not ended:
         return
     text = answer.decode()
@@ -87,7 +87,7 @@ def test_every_answer_has_the_form(form, seed):
 
 @pytest.mark.parametrize("form", FORMS, ids=["number", "choice", "schema", "grammar"])
 def test_a_vocabulary_without_an_end_is_served_too(form):
-    guide = Formed.begin(form, Vocabulary(SPELLINGS[:END], [], []))
+    guide = Formed.begin(form, TokenVocabulary(SPELLINGS[:END], [], []))
     assert len(guide.allowed()) == END
     answer, _ = written(guide, 1, 40)
     assert answer
@@ -96,14 +96,14 @@ def test_a_vocabulary_without_an_end_is_served_too(form):
 @pytest.mark.parametrize("regex", [r"(a", r"(?=x)y", r"(a)\1", "(" * 5000], ids=range(4))
 def test_a_form_that_cannot_be_used_is_refused(regex):
     with pytest.raises(UsageError, match="form cannot be used"):
-        Formed.begin(Form(regex=regex), Vocabulary(SPELLINGS, [END], [END]))
+        Formed.begin(Form(regex=regex), TokenVocabulary(SPELLINGS, [END], [END]))
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("regex", [r"((((a{1,99}){1,99}){1,99}){1,99}b){1,99}c", "(a|b|ab)*" * 60 + "c"], ids=range(2))
 def test_a_form_with_many_states_is_followed_or_refused_in_time(regex):
     with suppress(UsageError):
-        written(Formed.begin(Form(regex=regex), Vocabulary(SPELLINGS, [END], [END])), 1, 200)
+        written(Formed.begin(Form(regex=regex), TokenVocabulary(SPELLINGS, [END], [END])), 1, 200)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_form_with_many_states_is_followed_or_refused_in_time(regex):
 )
 def test_a_regular_expression_means_what_it_says(regex, text):
     assert re.fullmatch(regex, text)
-    guide = Formed.begin(Form(regex=regex), Vocabulary(SPELLINGS, [END], [END]))
+    guide = Formed.begin(Form(regex=regex), TokenVocabulary(SPELLINGS, [END], [END]))
     for byte in text.encode():
         assert guide.allowed()[byte]
         guide.push(byte)
@@ -159,7 +159,7 @@ def test_a_form_over_which_the_library_ends_the_program_is_refused(what):
 @pytest.mark.parametrize("form", [{"schema": chain(290)}, {"schema": {"const": -(2**53)}}], ids=["chain", "number"])
 def test_a_form_within_the_limits_is_followed_on_another_thread(form):
     found = []
-    vocabulary = Vocabulary(SPELLINGS, [END], [END])
+    vocabulary = TokenVocabulary(SPELLINGS, [END], [END])
     thread = threading.Thread(target=lambda: found.append(Formed.begin(Form(**form), vocabulary).allowed().any()))
     thread.start()
     thread.join()
@@ -173,7 +173,7 @@ def test_a_form_is_exactly_one_thing(arguments):
 
 
 def test_answers_in_a_batch_keep_each_its_own_form():
-    model, vocabulary = tiny("gpt2", torch.float32), Vocabulary(TOKENIZER.pieces, TOKENIZER.control, [])
+    model, vocabulary = tiny("gpt2", torch.float32), TokenVocabulary(TOKENIZER.pieces, TOKENIZER.control, [])
     form = Formed.begin(Form(regex=r"[a-f]{2,9}-[0-9]{2}"), vocabulary)
     limits = Limits(20, 48, guides=(form.copy, without(["7", "ab"], SpellingIndex(TOKENIZER.pieces))))
     draw = sampler(temperature=1.0, vocabulary=TOKENIZER.size)
@@ -187,7 +187,7 @@ def test_answers_in_a_batch_keep_each_its_own_form():
 
 
 def test_demands_that_contradict_each_other_are_refused():
-    form = Formed.begin(Form(regex="yes"), Vocabulary(TOKENIZER.pieces, TOKENIZER.control, []))
+    form = Formed.begin(Form(regex="yes"), TokenVocabulary(TOKENIZER.pieces, TOKENIZER.control, []))
     limits = Limits(20, 48, guides=(form.copy, without(["e"], SpellingIndex(TOKENIZER.pieces))))
     with pytest.raises(UsageError, match="no token may follow"):
         generate(tiny("gpt2", torch.float32), [[5]], TOKENIZER, limits)
@@ -200,7 +200,7 @@ def test_an_empty_bad_word_is_refused():
 
 def test_tokens_that_are_words_can_be_guided_and_may_come_to_an_end():
     words = [b" one", b" two", b" three", b" END"]
-    vocabulary = Vocabulary(words, [3], [3], blank=True)
+    vocabulary = TokenVocabulary(words, [3], [3], blank=True)
     guide = Formed.begin(Form(regex="one( two)+ three"), vocabulary)
     for token, allowed in ((0, [0]), (1, [1]), (1, [1, 2]), (2, [1, 2])):
         assert guide.allowed().nonzero()[:, 0].tolist() == allowed

@@ -7,7 +7,7 @@ from orrery.errors import UsageError
 from orrery.generation.drafts import DraftModel, Guess, PromptLookup
 from orrery.generation.filters import History
 from orrery.generation.generate import generate
-from orrery.generation.reading import Reading
+from orrery.generation.reading import DraftSession
 from orrery.generation.row import Limits
 from orrery.generation.samplers import GREEDY, sampler
 from orrery.generation.speculative import judged, speculate
@@ -78,7 +78,7 @@ def paths(model, chosen, length, answer=()):
     if len(answer) == length:
         yield answer, 1.0
         return
-    reading = Reading(model, PROMPT, 24)
+    reading = DraftSession(model, PROMPT, 24)
     logits_V = reading.read(list(answer))[-1] if answer else reading.first_V
     p_V = chosen.filtered(logits_V[None], History.of([[]], logits_V[None]))[0].softmax(-1)
     for token in p_V.nonzero()[:, 0].tolist():

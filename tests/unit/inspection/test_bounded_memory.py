@@ -13,7 +13,7 @@ import torch
 from orrery.families import load_family
 from orrery.inspection import definition
 from orrery.inspection.checks import Mixing
-from orrery.inspection.definition import Beside, pieces
+from orrery.inspection.definition import DefinitionBeside, pieces
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import trace
 from orrery.models.kernel_choice import caps_scores
@@ -109,7 +109,7 @@ def test_what_is_not_kept_is_gone_when_the_next_layer_runs():
     mixing = Mixing()
     recorder = Recorder(keep=["final"], watchers=[mixing, Watch()])
     with torch.no_grad():
-        model.logits(IDS, kernel=Beside(sdpa, recorder, mixing), taps=recorder)
+        model.logits(IDS, kernel=DefinitionBeside(sdpa, recorder, mixing), taps=recorder)
     assert held
     assert alive_after_a_layer == []
     assert list(recorder.values) == ["final"]
@@ -141,7 +141,7 @@ def test_the_definition_stands_beside_itself_too():
     model, mixing = tiny("gpt2"), Mixing()
     recorder = Recorder(watchers=[mixing])
     with torch.no_grad():
-        model.logits(IDS, kernel=Beside(eager, recorder, mixing), taps=recorder)
+        model.logits(IDS, kernel=DefinitionBeside(eager, recorder, mixing), taps=recorder)
     assert mixing.worst == 0
     assert "blocks.1.attention.scores" in recorder.values
 

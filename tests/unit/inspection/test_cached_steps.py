@@ -5,7 +5,7 @@ import torch
 
 from orrery.families import load_family
 from orrery.inspection.checks import Mixing
-from orrery.inspection.definition import Beside
+from orrery.inspection.definition import DefinitionBeside
 from orrery.inspection.recorder import Recorder
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.cache.kinds import growing, static
@@ -104,6 +104,6 @@ def test_the_definition_stands_beside_a_cached_step(family):
         _, session = model.start(IDS if writes else IDS[:, :4], 9)
         mixing = Mixing()
         recorder = Recorder(["*.pattern"], watchers=[mixing])
-        model.step(IDS[:, 4:6], session, execution=Execution(Beside(sdpa, recorder, mixing), taps=recorder))
+        model.step(IDS[:, 4:6], session, execution=Execution(DefinitionBeside(sdpa, recorder, mixing), taps=recorder))
     assert mixing.worst < 1e-12
     assert recorder.values["blocks.1.attention.pattern"].shape[2] == 2

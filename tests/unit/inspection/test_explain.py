@@ -9,7 +9,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.explain.formula import Operand, sum_of, term
-from orrery.inspection.explain.node import Given
+from orrery.inspection.explain.node import GivenTensor
 from orrery.inspection.trace import trace
 from orrery.tuning.lora import LoRA
 from tiny_models import smallest
@@ -57,7 +57,7 @@ def test_every_number_follows_from_its_formula(family):
 def test_every_number_of_a_recurrence_follows_from_its_formula(family):
     """Gates, cells, states, scores of the source: each from the input, the step before, weights and biases."""
     explainer = every_number_follows(family, 6)
-    given_keys = [key for key, node in explainer.numbers.nodes.items() if isinstance(node, Given)]
+    given_keys = [key for key, node in explainer.numbers.nodes.items() if isinstance(node, GivenTensor)]
     assert set(given_keys) <= {"encoder.memory"}
     first = explainer.explain(next(key for key in explainer.numbers.nodes if ".before" in key), (0, 1))
     assert first.check.passed

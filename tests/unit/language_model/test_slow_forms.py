@@ -12,7 +12,7 @@ from orrery.errors import UsageError
 from orrery.generation.form_process import BEGINNING
 from orrery.generation.forms_apart import FormedApart
 from orrery.generation.grammar import Form, Formed
-from orrery.generation.vocabulary import Vocabulary
+from orrery.generation.vocabulary import TokenVocabulary
 from orrery.language_model import guides
 from orrery.language_model.guides import held
 from orrery.language_model.load import load
@@ -77,7 +77,7 @@ def test_the_second_form_begins_at_once(lm: LanguageModel) -> None:
     assert time.monotonic() - began < 5  # about 0.02 s each
 
 
-def vocabulary(lm: LanguageModel) -> Vocabulary:
+def vocabulary(lm: LanguageModel) -> TokenVocabulary:
     tokenizer = lm.tokenizer
     assert tokenizer is not None
     return guides._vocabulary(tokenizer, frozenset({tokenizer.special("end")}))

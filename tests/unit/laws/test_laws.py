@@ -169,7 +169,7 @@ def test_the_law_of_recurrence_packs_every_token_of_a_document():
 
 
 def test_a_run_of_the_law_of_resume_fails_at_its_step_alone():
-    source = runs.Source("gpt2", fail_at=3)
+    source = runs.FailingSource("gpt2", fail_at=3)
     assert source.batch(2).keys() == source.batch(4).keys()
     with pytest.raises(RunError, match="told to fail") as error:
         source.batch(3)
@@ -319,8 +319,8 @@ def test_resume_sees_batches_that_depend_on_history(monkeypatch):
         self.calls = getattr(self, "calls", 0) + 1
         return right(self, step if self.fail_at == step else self.calls)
 
-    right = runs.Source.batch
-    monkeypatch.setattr(runs.Source, "batch", counted)
+    right = runs.FailingSource.batch
+    monkeypatch.setattr(runs.FailingSource, "batch", counted)
     assert broken(resume) == {"files of weights and optimizer whose bytes differ"}
 
 
@@ -346,7 +346,7 @@ def test_what_is_no_number_is_not_lost_among_numbers(monkeypatch):
 
 def test_every_cache_is_compared_with_full_forwards_that_are_made_once(monkeypatch):
     asked = []
-    made = transcript.Definition.logits
+    made = transcript.FullForwards.logits
 
     def counted(self, rows):
         known = len(self._seen)
@@ -354,7 +354,7 @@ def test_every_cache_is_compared_with_full_forwards_that_are_made_once(monkeypat
         asked.append(len(self._seen) > known)
         return found
 
-    monkeypatch.setattr(transcript.Definition, "logits", counted)
+    monkeypatch.setattr(transcript.FullForwards, "logits", counted)
     kinds = len(cache.kinds(models.tiny("llama")))
     assert broken(cache) == set()
     assert sum(asked) * kinds == len(asked)

@@ -5,12 +5,12 @@ import torch
 
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 from orrery.nn.positions.alibi import Alibi, RoundedAlibi, slopes
-from orrery.nn.positions.scheme import Call
+from orrery.nn.positions.scheme import PositionCall
 
 
 def bound(spec, query, key):
     places = [TokenPositions(torch.tensor([positions])) for positions in (query, key)]
-    return spec.build(0).bind(Call(places[0], {"causal": places[1]}, 9, torch.float64)).bias("causal")
+    return spec.build(0).bind(PositionCall(places[0], {"causal": places[1]}, 9, torch.float64)).bias("causal")
 
 
 def test_slopes_of_eight_heads_are_halvings():

@@ -20,7 +20,7 @@ from orrery.nn.context import Context
 from orrery.nn.masks import PLAIN_FULL, TokenPositions
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.relative_embeddings import Clipped, LogBuckets, RelativeEmbeddings
-from orrery.nn.positions.scheme import NO_POSITION, Call
+from orrery.nn.positions.scheme import NO_POSITION, PositionCall
 
 HEADS, C, D, L = 3, 4, 12, 9
 X = torch.randn(2, L, D, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -54,7 +54,7 @@ def run(attention, positions, x=X, kernel=eager):
     seen = {}
     places = TokenPositions(torch.arange(x.shape[1])[None])
     ctx = Context(
-        positions={"relative": positions.bind(Call(places, {"full": places}, x.shape[1], x.dtype))},
+        positions={"relative": positions.bind(PositionCall(places, {"full": places}, x.shape[1], x.dtype))},
         masks={"full": PLAIN_FULL},
         cache=UNCACHED,
         kernel=kernel,

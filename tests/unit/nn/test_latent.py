@@ -16,7 +16,7 @@ from orrery.nn.elementwise import Projection
 from orrery.nn.masks import PLAIN_CAUSAL, TokenPositions
 from orrery.nn.norms import RMSNorm
 from orrery.nn.positions.rotary import Rotary
-from orrery.nn.positions.scheme import Call
+from orrery.nn.positions.scheme import PositionCall
 from orrery.nn.residual import Chain
 
 WIDTH, HEADS, LATENT, QUERY, LENGTH, BASE = 10, 3, 7, 5, 6, 50.0
@@ -38,7 +38,7 @@ def built(**settings):
 def context(kernel=eager, cache=UNCACHED):
     places = TokenPositions(torch.arange(LENGTH)[None])
     rotary = Rotary.Spec(width=WIDTHS.rotated, base=BASE, interleaved=True).build(WIDTH)
-    bound = rotary.bind(Call(places, {"causal": places}, LENGTH, torch.float64))
+    bound = rotary.bind(PositionCall(places, {"causal": places}, LENGTH, torch.float64))
     return Context(
         positions={"rotary": bound},
         masks={"causal": PLAIN_CAUSAL},

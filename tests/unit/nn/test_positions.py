@@ -11,7 +11,7 @@ from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.onehot import OneHotPositions
 from orrery.nn.positions.rotary import Dynamic, Linear, Llama3, Rotary, Unscaled, Yarn, plain_rates
-from orrery.nn.positions.scheme import NO_POSITION, Call
+from orrery.nn.positions.scheme import NO_POSITION, PositionCall
 from orrery.nn.positions.sinusoidal import SinusoidalPositions
 
 SCALINGS = [
@@ -25,7 +25,7 @@ SCALINGS = [
 
 
 def call(*positions, length=40):
-    return Call(TokenPositions(torch.tensor([positions])), {}, length, torch.float64)
+    return PositionCall(TokenPositions(torch.tensor([positions])), {}, length, torch.float64)
 
 
 def names(scaling):
@@ -54,7 +54,9 @@ def test_a_shift_of_sinusoids_is_one_linear_map(base):
 
 def test_float32_models_get_angles_of_float64():
     bound = (
-        SinusoidalPositions.Spec().build(8).bind(Call(TokenPositions(torch.tensor([[100_003]])), {}, 1, torch.float32))
+        SinusoidalPositions.Spec()
+        .build(8)
+        .bind(PositionCall(TokenPositions(torch.tensor([[100_003]])), {}, 1, torch.float32))
     )
     assert bound.table_BLD[0, 0, 0] == pytest.approx(math.sin(100_003), abs=1e-7)
 

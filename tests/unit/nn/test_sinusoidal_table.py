@@ -5,14 +5,14 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.nn.masks import TokenPositions
-from orrery.nn.positions.scheme import Call
+from orrery.nn.positions.scheme import PositionCall
 from orrery.nn.positions.sinusoidal import SinusoidalPositions
 from orrery.nn.positions.sinusoidal_table import SinusoidalTable
 
 
 def added(scheme, positions):
     places = TokenPositions(positions)
-    call = Call(places, {"all": places}, int(positions.max()) + 1, torch.float32)
+    call = PositionCall(places, {"all": places}, int(positions.max()) + 1, torch.float32)
     return scheme.bind(call).embed(torch.zeros(*positions.shape, 8))
 
 

@@ -11,7 +11,7 @@ from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.context import Context
 from orrery.nn.masks import PLAIN_CAUSAL, TokenPositions
 from orrery.nn.positions.relative_sinusoids import RelativeSinusoids
-from orrery.nn.positions.scheme import Call
+from orrery.nn.positions.scheme import PositionCall
 
 HEADS, C, D, L = 3, 4, 10, 7
 SIZE = {"heads": HEADS, "head_width": C}
@@ -40,7 +40,7 @@ def sinusoid(distance):
 def test_scores_are_the_four_terms():
     module, seen = attention(), {}
     places = TokenPositions(torch.arange(L)[None])
-    bound = RelativeSinusoids.Spec().build(D).bind(Call(places, {"causal": places}, L, torch.float64))
+    bound = RelativeSinusoids.Spec().build(D).bind(PositionCall(places, {"causal": places}, L, torch.float64))
     ctx = Context(
         positions={"relative": bound},
         masks={"causal": PLAIN_CAUSAL},

@@ -103,7 +103,7 @@ def test_every_row_of_table_d1_follows_from_its_own_counts() -> None:
 
 
 def test_a_wrong_row_of_table_d1_would_be_seen() -> None:
-    wrong = gpt3_compute.Row("T5-Small", 60, 1000, "2.08", "1.80e20")  # as if all parameters were active
+    wrong = gpt3_compute.Gpt3ComputeRow("T5-Small", 60, 1000, "2.08", "1.80e20")  # as if all parameters were active
     assert not wrong.agrees
 
 

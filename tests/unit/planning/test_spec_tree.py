@@ -3,7 +3,7 @@ import torch
 
 from orrery.families import load_family, names
 from orrery.models.distinct_blocks import distinct_blocks
-from orrery.planning.spec_tree import Difference, Node, differences, lines, tree
+from orrery.planning.spec_tree import SpecDifference, SpecNode, differences, lines, tree
 
 
 def spec_of(family, **config):
@@ -55,10 +55,10 @@ def test_published_sizes_are_counted_in_an_instant():
 def test_a_difference_names_its_path_and_both_sides():
     first, second = tree(spec_of("gpt2"), "a"), tree(spec_of("gpt2", n_layer=3, n_head=2), "b")
     assert list(differences(first, second)) == [
-        Difference("stack.blocks.depth", "0-1", "0-2"),
-        Difference("stack.blocks.attention.branch.heads", "3", "2"),
-        Difference("stack.blocks.attention.branch.kv_heads", "3", "2"),
-        Difference("stack.blocks.attention.branch.head_width", "8", "12"),
+        SpecDifference("stack.blocks.depth", "0-1", "0-2"),
+        SpecDifference("stack.blocks.attention.branch.heads", "3", "2"),
+        SpecDifference("stack.blocks.attention.branch.kv_heads", "3", "2"),
+        SpecDifference("stack.blocks.attention.branch.head_width", "8", "12"),
     ]
 
 
@@ -84,6 +84,6 @@ def test_one_spec_of_many_experts_is_counted_so():
 
 
 def test_settings_read_like_words():
-    node = Node("a", "Norm", {"bias": "yes", "gain": "no", "offset": "0", "eps": "1e-06"})
+    node = SpecNode("a", "Norm", {"bias": "yes", "gain": "no", "offset": "0", "eps": "1e-06"})
     assert node.what == "Norm(bias, eps=1e-06)"
     assert node.weight == ""

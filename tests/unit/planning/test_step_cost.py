@@ -14,7 +14,7 @@ from orrery.models.model import apply
 from orrery.nn.rehearsal import rehearsing
 from orrery.planning.presets import preset
 from orrery.planning.recomputation import recompute_blocks
-from orrery.planning.rehearsal import Rehearsal, Work, rehearsed
+from orrery.planning.rehearsal import Rehearsal, RehearsedCost, rehearsed
 from orrery.planning.step_cost import cross_entropy, example_batch, step_cost
 
 
@@ -96,8 +96,8 @@ def test_a_model_that_does_more_is_found_out(countable):
 
 
 def test_work_is_added_and_multiplied():
-    assert 2 * Work(3, 4) + Work(1, 1) == Work(7, 9)
-    assert (Work(3, 4) - Work(1, 1)).total == 5
+    assert 2 * RehearsedCost(3, 4) + RehearsedCost(1, 1) == RehearsedCost(7, 9)
+    assert (RehearsedCost(3, 4) - RehearsedCost(1, 1)).total == 5
 
 
 @pytest.mark.parametrize(("rows", "length"), [(0, 8), (1, 0), (-1, 8)])

@@ -19,9 +19,9 @@ from orrery.planning.lstm_workspace import workspace_bytes
 from orrery.planning.measured_step import libraries_bytes, measure
 from orrery.planning.plan import Plan
 from orrery.planning.rehearsal import Rehearsal
-from orrery.planning.roofline import ACROSS, Call, call_of
+from orrery.planning.roofline import ACROSS, RooflineOperation, call_of
 from orrery.planning.samples import PRODUCTS, USUAL, WRITES
-from orrery.planning.speed import Curve, Speed
+from orrery.planning.speed import Curve, MachineSpeed
 from orrery.planning.whole_step import GAPS, WholeStep, rehearse
 from orrery.training.precision import Precision
 
@@ -108,15 +108,15 @@ def test_a_view_moves_nothing_and_products_are_told_apart():
 
 def test_seconds_are_products_writes_and_calls():
     writes = {USUAL: Curve((1.0,), (4.0,)), "exp": Curve((1.0,), (2.0,))}
-    speed = Speed({USUAL: Curve((1.0,), (10.0,))}, writes, weights=2.0, mapping=0.25, call=0.5)
+    speed = MachineSpeed({USUAL: Curve((1.0,), (10.0,))}, writes, weights=2.0, mapping=0.25, call=0.5)
     product, write, known = (
-        Call("mm", 100, 8, ((2, 2),), True),
-        Call("mul", 0, 8, (), True),
-        Call("exp", 0, 8, (), True),
+        RooflineOperation("mm", 100, 8, ((2, 2),), True),
+        RooflineOperation("mul", 0, 8, (), True),
+        RooflineOperation("exp", 0, 8, (), True),
     )
-    view = Call("view", 0, 0, (), False)
+    view = RooflineOperation("view", 0, 0, (), False)
     assert speed.seconds({product: 1, write: 2, known: 1, view: 4}) == 10.5 + 2 * 2.5 + 4.5 + 4 * 0.5
-    narrow, large = Call("mm", 10, 80, ((2, 2),), True), Call("mul", 0, 8, (), True, mapped=4)
+    narrow, large = RooflineOperation("mm", 10, 80, ((2, 2),), True), RooflineOperation("mul", 0, 8, (), True, mapped=4)
     assert speed.seconds({narrow: 1}) == 40.5  # its weights take longer than its products
     assert speed.seconds({large: 1}) == 2.5 + 4 * 0.25
 
@@ -151,7 +151,7 @@ def test_what_steps_took_is_taken_from_the_process_that_it_is_of(monkeypatch):
     apart, usual = ({"libraries": n, "peak": 3 * n, "seconds": 7.0 * n} for n in (10, 1000))
     step, run = tiny("gpt2"), Processes(apart, usual)
     monkeypatch.setattr(measured_step.subprocess, "run", run)
-    assert measure(step, 4) == measured_step.Measured(peak=30, process=1000 + 3000, seconds=7000.0)
+    assert measure(step, 4) == measured_step.MeasuredStep(peak=30, process=1000 + 3000, seconds=7000.0)
     (counts, firsts, steps, environments) = zip(*run.asked, strict=True)
     assert (counts, steps) == ((2, 4), (step, step))
     assert [(first.rows, first.length) for first in firsts] == [(1, measured_step.SHORT)] * 2

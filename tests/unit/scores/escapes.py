@@ -12,12 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-from orrery.sandbox import Exam, Limits, check_all, kernel
+from orrery.sandbox import Exam, SandboxLimits, check_all, kernel
 
 MIB = 1 << 20
 ADOPT = 36
 """Of ``prctl``: processes below this one whose parent ends become its own children, so that none is overlooked."""
-LIMITS = Limits(seconds=0.6, memory=128 * MIB, processes=12, disk=4 * MIB, output=50_000)
+LIMITS = SandboxLimits(seconds=0.6, memory=128 * MIB, processes=12, disk=4 * MIB, output=50_000)
 GROUPS = {"kill": "os.kill(0, {})", "killpg": "os.killpg(0, {})", "minus": "os.kill(-os.getpgid(1), {})"}
 SIGNALS = ("STOP", "KILL", "TERM", "INT", "HUP", "TSTP", "USR1", "ABRT")
 FAMILIES = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from orrery.errors import MachineError
-from orrery.sandbox import Exam, Limits, check, isolation, run
+from orrery.sandbox import Exam, SandboxLimits, check, isolation, run
 from unit.scores import escapes
 
 try:
@@ -99,7 +99,7 @@ while True:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     began = time.monotonic()
-    found = check(Exam("while True: pass", "f(1)"), Limits(seconds=3))
+    found = check(Exam("while True: pass", "f(1)"), SandboxLimits(seconds=3))
     assert kill.wait(10) == 0
     assert (found.outcome, found.detail) == ("killed", "what watches the program was ended by signal SIGKILL")
     assert time.monotonic() - began < 20
@@ -108,13 +108,13 @@ while True:
 
 def test_what_the_tests_print_is_output_and_no_verdict() -> None:
     for tests in ("print('told')\nassert f(1) == 2", "import os\nos.write(1, b'told\\n')\nassert f(1) == 2"):
-        found = check(Exam("def f(x): return 2", tests, ("f",)), Limits(seconds=5))
+        found = check(Exam("def f(x): return 2", tests, ("f",)), SandboxLimits(seconds=5))
         assert (found.outcome, found.output) == ("passed", "told\n")
-    found = check(Exam("def f(x): return 2", "print(input())", ("f",)), Limits(seconds=5))
+    found = check(Exam("def f(x): return 2", "print(input())", ("f",)), SandboxLimits(seconds=5))
     assert found.outcome == "failed"
     assert "EOFError" in found.detail
 
 
 def test_a_signal_without_a_name_is_told_by_its_number() -> None:
-    found = check(Exam("import os\nos.kill(os.getpid(), 40)", "f(1)"), Limits(seconds=5))
+    found = check(Exam("import os\nos.kill(os.getpid(), 40)", "f(1)"), SandboxLimits(seconds=5))
     assert (found.outcome, found.detail) == ("killed", "by signal 40")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orrery.errors import MachineError, OrreryError, UsageError
-from orrery.sandbox import Exam, Limits, Verdict, check, check_all, isolation, run
+from orrery.sandbox import Exam, SandboxLimits, Verdict, check, check_all, isolation, run
 from orrery.sandbox.verdict import MIB
 
 try:
@@ -20,15 +20,15 @@ try:
 except MachineError as missing:  # a container without user namespaces cannot run generated code, and says so
     pytest.skip(str(missing), allow_module_level=True)
 
-LIMITS = Limits(seconds=5, memory=256 * MIB, processes=16, disk=8 * MIB, output=100_000)
-SHORT = Limits(seconds=0.6, memory=256 * MIB, processes=16, disk=8 * MIB, output=100_000)
+LIMITS = SandboxLimits(seconds=5, memory=256 * MIB, processes=16, disk=8 * MIB, output=100_000)
+SHORT = SandboxLimits(seconds=0.6, memory=256 * MIB, processes=16, disk=8 * MIB, output=100_000)
 TESTS = "assert f(20) == 41"
 ANSWER = "def f(x):\n    return 2 * x + 1\n"
 WRONG = "def f(x):\n    return 0\n"
 SECRET = "a-secret-of-the-tests-7391"
 
 
-def asked(code: str, tests: str = TESTS, limits: Limits = LIMITS) -> Verdict:
+def asked(code: str, tests: str = TESTS, limits: SandboxLimits = LIMITS) -> Verdict:
     return check(Exam(textwrap.dedent(code), tests, ("f",)), limits)
 
 
@@ -137,7 +137,7 @@ def test_an_attack_is_stopped_and_named(name: str) -> None:
     code, outcome, detail = ATTACKS[name]
     limits = SHORT if "timed out" in outcome and "fork" not in name else LIMITS
     if "fork bomb" in name:
-        limits = Limits(seconds=1, memory=256 * MIB, processes=16)
+        limits = SandboxLimits(seconds=1, memory=256 * MIB, processes=16)
     found = asked(code, "import math\nassert math.isclose(f(20), 41)" if name == "another library" else TESTS, limits)
     assert found.outcome in outcome.split("|"), found
     assert any(part in found.detail for part in detail.split("|")), found
@@ -165,7 +165,7 @@ def test_nothing_is_left_behind() -> None:
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_outlives_whoever_asked(end: signal.Signals) -> None:
-    code = "from orrery.sandbox import *; check(Exam('while True: pass', ''), Limits(seconds=60))"
+    code = "from orrery.sandbox import *; check(Exam('while True: pass', ''), SandboxLimits(seconds=60))"
     mark = f"# {os.getpid()}-{end}"
     parent = subprocess.Popen([sys.executable, "-c", f"print('up', flush=True); {code} {mark}"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # fmt: skip
@@ -280,8 +280,10 @@ def test_many_at_once_each_alone() -> None:
     assert told == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("limits", [Limits(seconds=0), Limits(memory=-1), Limits(seconds=float("nan"))])
-def test_a_limit_that_is_none_is_refused(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [SandboxLimits(seconds=0), SandboxLimits(memory=-1), SandboxLimits(seconds=float("nan"))]
+)
+def test_a_limit_that_is_none_is_refused(limits: SandboxLimits) -> None:
     with pytest.raises(UsageError, match="a limit of"):
         check(Exam(ANSWER, TESTS), limits)
 

@@ -92,10 +92,10 @@ def test_errors_are_its_own(client):
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
-        ("ChatRequest", asked.ChatRequest),
+        ("ChatRequest", asked.OllamaChatRequest),
         ("GenerateRequest", asked.GenerateRequest),
         ("EmbedRequest", asked.EmbedRequest),
-        ("EmbeddingsRequest", asked.EmbeddingsRequest),
+        ("EmbeddingsRequest", asked.OllamaEmbeddingsRequest),
         ("ShowRequest", asked.ShowRequest),
     ],
 )

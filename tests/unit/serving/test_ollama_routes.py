@@ -232,7 +232,7 @@ def test_results_without_ids_answer_the_calls_in_their_order():
         {"role": "tool", "tool_name": "a", "content": "3"},
         {"role": "tool", "tool_name": "a", "content": "4"},
     ]
-    found = messages_of([ollama.Message.model_validate(message) for message in messages])
+    found = messages_of([ollama.OllamaMessage.model_validate(message) for message in messages])
     ids = [one["id"] for one in found[0]["tool_calls"]]
     assert [one["tool_call_id"] for one in found[1:4]] == [ids[1], ids[0], ids[2]]
     assert [one["name"] for one in found[1:]] == ["b", "a", "a", "a"]

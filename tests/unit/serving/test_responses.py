@@ -2,11 +2,11 @@ import pytest
 
 from orrery.serving import responses
 from orrery.serving.errors import ApiError
-from orrery.serving.responses import Given, Responses
+from orrery.serving.responses import ResponseInputs, Responses
 
 
 def answer(tokens, adapter=None):
-    return Given(tuple(range(tokens - 1)), (7,), (), adapter)
+    return ResponseInputs(tuple(range(tokens - 1)), (7,), (), adapter)
 
 
 def test_answers_are_found_by_the_id_and_the_number_that_clients_see():

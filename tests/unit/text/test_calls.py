@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from orrery.text.chat.calls import Call, CallWatch, parse_calls, with_objects
+from orrery.text.chat.calls import CallWatch, ParsedToolCall, parse_calls, with_objects
 
-ULM = Call("weather", '{"city": "Ulm"}')
-BONN = Call("weather", '{"city": "Bonn"}')
+ULM = ParsedToolCall("weather", '{"city": "Ulm"}')
+BONN = ParsedToolCall("weather", '{"city": "Bonn"}')
 NAMES = ["weather"]
 IN_ULM, IN_BONN = '{"city": "Ulm"}', '{"city": "Bonn"}'
 
@@ -81,7 +81,7 @@ def test_a_mark_inside_a_text_is_a_part_of_that_text(kind, word):
     text, calls = WRITTEN[kind]
     inner = json.dumps(word)[1:-1]
     inner = json.dumps(inner)[1:-1] if kind == "a function inside" else inner
-    expected = [Call("weather", call.arguments.replace("Ulm", json.dumps(word)[1:-1])) for call in calls]
+    expected = [ParsedToolCall("weather", call.arguments.replace("Ulm", json.dumps(word)[1:-1])) for call in calls]
     written = text.replace("Ulm", inner)
     assert parse_calls(written, NAMES) == ("", expected)
     watch = CallWatch(NAMES)

@@ -8,7 +8,7 @@ import pytest
 from chat_toy import chat_tokenizer
 from orrery.errors import DataError, UsageError
 from orrery.text.chat.jinja import JinjaTemplate
-from orrery.text.chat.origins import Part, origins
+from orrery.text.chat.origins import AuthoredSpan, origins
 from orrery.text.chat.render import ChatTemplate
 
 TOKENIZER = chat_tokenizer("chatml")
@@ -33,7 +33,7 @@ def test_a_call_id_may_have_the_length_that_a_template_asks_for():
     )
     messages = [ASK, {"role": "assistant", "tool_calls": [CALL]}, RESULT]
     assert text(chat, messages) == "123456789<|im_end|>abc123XYZ<|im_end|>abc123XYZ<|im_end|>"
-    assert origins(chat, messages)[2] == Part("message", "abc123XYZ")
+    assert origins(chat, messages)[2] == AuthoredSpan("message", "abc123XYZ")
 
 
 def test_a_null_field_is_no_field():

@@ -9,7 +9,7 @@ import tokenizers
 from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.generation.generate import generate
-from orrery.generation.grammar import Form, Formed, Vocabulary
+from orrery.generation.grammar import Form, Formed, TokenVocabulary
 from orrery.generation.guides import SpellingIndex, without
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
@@ -53,7 +53,7 @@ def test_answers_keep_to_a_form_and_others_without_a_word(kind):
     prompts = [tokenizer.encode(text) for text in ("the", "red and", "sat on the")] * 4
     form = Formed.begin(
         Form(regex="(the|red) (cat|dog|mat)( sat)+ on the (log|mat)"),
-        Vocabulary(found, tokenizer.control, [], drops_first_blank(tokenizer)),
+        TokenVocabulary(found, tokenizer.control, [], drops_first_blank(tokenizer)),
     )
     formed = generate(model, prompts, tokenizer, Limits(40, 60, guides=(form.copy,)), sampler=draw, seed=2)
     whole = [answer.text for answer in formed if answer.finish_reason == "end"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.text.algorithms.steps import Step, longest_matches
+from orrery.text.algorithms.steps import TakenPiece, longest_matches
 from orrery.text.stages import Stages, surfaces
 from orrery.text.tokenizer import load_tokenizer
 from orrery.text.train import train_tokenizer
@@ -36,9 +36,9 @@ def test_what_did_not_fit_is_named():
             "max_input_chars_per_word": 10,
         }
     }
-    assert longest_matches(definition, "givin") == [Step("giv", ("givin", "givi")), Step("##in", ())]
-    assert longest_matches(definition, "give")[-1] == Step("[UNK]", ("##e",))
-    assert longest_matches(definition, "giv" + "in" * 4) == [Step("[UNK]", ())]
+    assert longest_matches(definition, "givin") == [TakenPiece("giv", ("givin", "givi")), TakenPiece("##in", ())]
+    assert longest_matches(definition, "give")[-1] == TakenPiece("[UNK]", ("##e",))
+    assert longest_matches(definition, "giv" + "in" * 4) == [TakenPiece("[UNK]", ())]
 
 
 @given(ALPHABET)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from chat_toy import chat_tokenizer
-from orrery.text.chat.calls import Call, parse_calls
+from orrery.text.chat.calls import ParsedToolCall, parse_calls
 from orrery.text.chat.formats import FORMATS
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.render import ChatTemplate, chat_format
@@ -78,7 +78,10 @@ def test_without_tools_a_template_does_with_calls_what_it_does_elsewhere():
 def test_a_call_that_is_said_is_read_as_the_call(chat):
     told = chat.tokenizer.decode(chat.render(TALK[:2], tools=[]).ids, special=True)
     said = told[told.index("<tool_call>") : told.rindex("</tool_call>") + len("</tool_call>")]
-    assert parse_calls(said, ["look"]) == ("", [Call("look", '{"at": "mat"}'), Call("look", '{"at": "log"}')])
+    assert parse_calls(said, ["look"]) == (
+        "",
+        [ParsedToolCall("look", '{"at": "mat"}'), ParsedToolCall("look", '{"at": "log"}')],
+    )
 
 
 def test_what_the_assistant_calls_is_its_reply():

@@ -14,7 +14,7 @@ from orrery.errors import UsageError
 
 if TYPE_CHECKING:
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.data.cleaning.filters import Filtered, Rule
+    from orrery.data.cleaning.filters import Filtered, FilterRule
     from orrery.data.records import Document
 
 PATIENCE, PAUSE = 2.0, 10.0
@@ -124,13 +124,13 @@ def _told_apart(documents: "Iterable[Document]", column: str, others: Sequence[s
         yield replace(document, meaning=meaning(document.row, columns))
 
 
-def _rules(exact: bool, near: float | None, filters: str | None, drop_matching: str | None) -> "list[Rule]":
+def _rules(exact: bool, near: float | None, filters: str | None, drop_matching: str | None) -> "list[FilterRule]":
     """Return the rules in order, the cheap ones first."""
     from orrery.data.cleaning.duplicates import ExactDuplicates
     from orrery.data.cleaning.filters import Matching, parse_rules
     from orrery.data.cleaning.near_duplicates import NearDuplicates
 
-    rules: list[Rule] = []
+    rules: list[FilterRule] = []
     if exact:
         rules.append(ExactDuplicates())
     if drop_matching is not None:

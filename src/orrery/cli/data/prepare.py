@@ -15,7 +15,7 @@ from orrery.cli.places import RUN_OR_PATH
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from orrery.data.shards.prepare import Progress
+    from orrery.data.shards.prepare import PreparationProgress
 
 PATIENCE = 2.0
 """Seconds before anything is shown."""
@@ -63,7 +63,7 @@ def prepare(
     from orrery.checkpoints.outputs import OutputFolder
     from orrery.data.cleaning.shared_text import notes_on_shards
     from orrery.data.shards.index import NAME, Index
-    from orrery.data.shards.large_text import Reading
+    from orrery.data.shards.large_text import ReadingOptions
     from orrery.data.shards.prepare import prepare
     from orrery.errors import UsageError
     from orrery.text import load_tokenizer
@@ -74,7 +74,7 @@ def prepare(
     if Index.read(output) is None:
         begun = [file.name for file in output.glob(f"{NAME}.tmp-*")]
         OutputFolder(output, (LOCK, *begun), inputs=[source, tokenizer], overwrite=True)
-    reading = Reading(column, invalid, skip_bad)
+    reading = ReadingOptions(column, invalid, skip_bad)
     loaded = load_tokenizer(tokenizer)
     try:
         with _shown() as report:
@@ -104,7 +104,7 @@ def verify(folder: Path, /) -> None:
 
 
 @contextmanager
-def _shown() -> Iterator[Callable[["Progress"], None]]:
+def _shown() -> Iterator[Callable[["PreparationProgress"], None]]:
     """Give a place to report progress to: a bar on a terminal, else a line now and then; nothing for short work."""
     from rich.console import Console
 
@@ -124,7 +124,7 @@ class _Lines:
         self.shown_at = self.start - BETWEEN_LINES + PATIENCE
         self.tokens: int | None = None
 
-    def report(self, progress: "Progress") -> None:
+    def report(self, progress: "PreparationProgress") -> None:
         """Print how far it is, if the last line is old."""
         now = monotonic()
         self.tokens = progress.tokens if self.tokens is None else self.tokens
@@ -139,7 +139,7 @@ class _Lines:
 
 
 @contextmanager
-def _bar(console: "Console") -> Iterator[Callable[["Progress"], None]]:
+def _bar(console: "Console") -> Iterator[Callable[["PreparationProgress"], None]]:
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -149,7 +149,7 @@ def _bar(console: "Console") -> Iterator[Callable[["Progress"], None]]:
     task = bar.add_task("prepare", total=None, rate=0.0)
     start, first = monotonic(), -1
 
-    def report(progress: "Progress") -> None:
+    def report(progress: "PreparationProgress") -> None:
         nonlocal first
         first = progress.tokens if first < 0 else first
         seconds = monotonic() - start

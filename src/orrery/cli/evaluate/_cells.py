@@ -9,7 +9,7 @@ from orrery.errors import DataError, UsageError
 
 
 @dataclass(frozen=True)
-class Cell:
+class FileCell:
     """One value of a file, where it stands, and the row that it is of; a file of plain lines has no rows."""
 
     where: str
@@ -17,7 +17,7 @@ class Cell:
     row: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_cells(file: Path, column: str) -> list[Cell]:
+def read_cells(file: Path, column: str) -> list[FileCell]:
     """Return the lines of a text file, or the column of a file of rows (JSON lines, CSV, Parquet).
 
     Raises:
@@ -27,10 +27,10 @@ def read_cells(file: Path, column: str) -> list[Cell]:
     from orrery.data.formats import is_plain_text, read_rows
 
     if is_plain_text(file):
-        found = [Cell(line.where, line.text("error")) for line in read_lines(file)]
+        found = [FileCell(line.where, line.text("error")) for line in read_lines(file)]
     else:
         rows = read_rows(file, (column,), Faults())
-        found = [Cell(f"{file}:{number}", row[column], row) for number, row in rows]
+        found = [FileCell(f"{file}:{number}", row[column], row) for number, row in rows]
     if not found:
         raise DataError(f"{file}: empty", "check that the file was written whole")
     return found
@@ -43,7 +43,7 @@ def two_files(predicted: Path | None, gold: Path | None, task: str) -> tuple[Pat
     return predicted, gold
 
 
-def check_number(ours: Sequence[Cell], file: Path, theirs: Sequence[Cell], other: Path, what: str) -> None:
+def check_number(ours: Sequence[FileCell], file: Path, theirs: Sequence[FileCell], other: Path, what: str) -> None:
     """Raise `DataError` with the first place that has no partner, unless both have as many."""
     short, long = sorted([(ours, file), (theirs, other)], key=lambda side: len(side[0]))
     if len(short[0]) < len(long[0]):

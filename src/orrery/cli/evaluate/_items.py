@@ -125,6 +125,6 @@ def _write(file: "OutputFile", facts: dict[str, Any]) -> None:
 
 def limits_of(seconds: float, memory: int) -> Any:
     """Return the limits of the sandbox from the flags of a command line."""
-    from orrery.sandbox.verdict import MIB, Limits
+    from orrery.sandbox.verdict import MIB, SandboxLimits
 
-    return Limits(**{**asdict(Limits()), "seconds": seconds, "memory": memory * MIB})
+    return SandboxLimits(**{**asdict(SandboxLimits()), "seconds": seconds, "memory": memory * MIB})

@@ -13,7 +13,7 @@ from orrery.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orrery.evaluation.benchmarks.programs import Task
+    from orrery.evaluation.benchmarks.programs import ProgrammingTask
 
 _K = "The k of pass@k, with commas between."
 _DRAWN = "Programs drawn for each problem, at least as many as the greatest k."
@@ -41,7 +41,7 @@ GREEDY = Programs()
 def run_programs(
     model: str,
     sources: "Sequence[str]",
-    tasks: "list[Task]",
+    tasks: "list[ProgrammingTask]",
     how: Programs,
     items: Items,
     trust: Trust,
@@ -53,12 +53,14 @@ def run_programs(
         MachineError: this machine cannot isolate generated code; no model is loaded for it.
         UsageError: a k that is no whole number from 1.
     """
-    from orrery.evaluation.benchmarks.programs import Drawing, evaluate_programs
+    from orrery.evaluation.benchmarks.programs import ProgramSampling, evaluate_programs
     from orrery.sandbox import isolation
 
     ks = [_whole(part) for part in how.k.split(",")]
     isolation()
-    drawing = Drawing(how.programs, how.temperature, how.top_p, how.max_new_tokens, trust.seed, items.batch_size)
+    drawing = ProgramSampling(
+        how.programs, how.temperature, how.top_p, how.max_new_tokens, trust.seed, items.batch_size
+    )
     limits = limits_of(how.seconds, how.memory)
     carry_out(
         model, sources, items, trust,

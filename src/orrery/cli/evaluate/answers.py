@@ -12,7 +12,7 @@ from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
-    from orrery.cli.evaluate._cells import Cell
+    from orrery.cli.evaluate._cells import FileCell
 
 
 def answers(
@@ -45,7 +45,7 @@ def answers(
     print_scores(found, others[0] if others else None, trust)
 
 
-def _read(file: Path, column: str, right: "list[Cell]", right_file: Path) -> list[str]:
+def _read(file: Path, column: str, right: "list[FileCell]", right_file: Path) -> list[str]:
     """Return the answers of a file; where both files have ids, they are in the same order."""
     cells = read_cells(file, column)
     for cell, other in zip(cells, right, strict=False):
@@ -58,7 +58,7 @@ def _read(file: Path, column: str, right: "list[Cell]", right_file: Path) -> lis
     return [cell.value for cell in cells]
 
 
-def _right(cell: "Cell") -> list[str]:
+def _right(cell: "FileCell") -> list[str]:
     if not isinstance(cell.value, list) or not all(isinstance(answer, str) for answer in cell.value):
         raise DataError(f"{cell.where}: no list of right answers", 'write {"answers": ["one", "another"]}, or []')
     return cell.value

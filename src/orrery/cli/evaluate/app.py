@@ -17,7 +17,7 @@ from orrery.errors import UsageError, did_you_mean
 
 
 @dataclass(frozen=True)
-class Task:
+class EvaluationTask:
     """One task: its function as ``module:function``, what the help says of it, and whether it takes a model."""
 
     target: str
@@ -26,7 +26,7 @@ class Task:
 
 
 @cache
-def tasks() -> dict[str, Task]:
+def tasks() -> dict[str, EvaluationTask]:
     """Return the tasks by name, from the files of this folder; none is imported for that.
 
     A file ``word_vectors.py`` has the function ``word_vectors``, and is the task ``word-vectors``.
@@ -35,13 +35,13 @@ def tasks() -> dict[str, Task]:
     return {path.stem.replace("_", "-"): _read(path) for path in sorted(files)}
 
 
-def _read(path: Path) -> Task:
+def _read(path: Path) -> EvaluationTask:
     """Return the task that a file holds; the help says what its docstring says below the first line."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == path.stem)
     says = (ast.get_docstring(tree) or "").partition("\n\n")[2]
     of_a_model = any(argument.arg == "model" for argument in function.args.posonlyargs)
-    return Task(f"{__package__}.{path.stem}:{path.stem}", says, of_a_model)
+    return EvaluationTask(f"{__package__}.{path.stem}:{path.stem}", says, of_a_model)
 
 
 def evaluate(

@@ -13,8 +13,8 @@ from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
-    from orrery.cli.evaluate._cells import Cell
-    from orrery.scores.resampled import Additive
+    from orrery.cli.evaluate._cells import FileCell
+    from orrery.scores.resampled import AdditiveScore
 
 Labels = list[str] | list[frozenset[str]]
 
@@ -58,7 +58,7 @@ def labels(
         print(f"{line.precision:9.4f} {line.recall:9.4f} {line.f1:9.4f} {line.support:9,}  {line.label}")
 
 
-def _scores(predicted: Labels, gold: Labels, known: list[str]) -> "list[Additive]":
+def _scores(predicted: Labels, gold: Labels, known: list[str]) -> "list[AdditiveScore]":
     from orrery.scores.classification import accuracy, f1, matthews
     from orrery.scores.precision_recall import AVERAGES
 
@@ -67,20 +67,20 @@ def _scores(predicted: Labels, gold: Labels, known: list[str]) -> "list[Additive
     return scores if several else [*scores, matthews(predicted, gold, known)]
 
 
-def _print_mcnemar(ours: "Additive", theirs: "Additive") -> None:
+def _print_mcnemar(ours: "AdditiveScore", theirs: "AdditiveScore") -> None:
     from orrery.scores.mcnemar import mcnemar
 
     right = [[bool(share) for share in score.sums[:, 0]] for score in (ours, theirs)]
     print(mcnemar(*right))
 
 
-def _read(cells: "list[Cell]", separator: str | None, several: bool) -> Labels:
+def _read(cells: "list[FileCell]", separator: str | None, several: bool) -> Labels:
     if several:
         return [frozenset(_word(label, cell.where) for label in _parts(cell, separator)) for cell in cells]
     return [_word(cell.value, cell.where) for cell in cells]
 
 
-def _parts(cell: "Cell", separator: str | None) -> list[object]:
+def _parts(cell: "FileCell", separator: str | None) -> list[object]:
     if isinstance(cell.value, list):
         return cell.value
     if separator is None:

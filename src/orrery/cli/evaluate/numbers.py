@@ -13,7 +13,7 @@ from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
-    from orrery.cli.evaluate._cells import Cell
+    from orrery.cli.evaluate._cells import FileCell
 
 
 def numbers(
@@ -49,7 +49,7 @@ def numbers(
     print_scores(found, others[0] if others else None, trust)
 
 
-def _number(cell: "Cell") -> float:
+def _number(cell: "FileCell") -> float:
     try:
         number = math.nan if isinstance(cell.value, bool) else float(cell.value)
     except (TypeError, ValueError):

@@ -8,7 +8,7 @@ system; --confidence, --samples, --seed.
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from orrery.cli.evaluate._cells import Cell, check_number, two_files
+from orrery.cli.evaluate._cells import FileCell, check_number, two_files
 from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.errors import DataError
 
@@ -50,7 +50,7 @@ def tags(
         print(f"{line.precision:9.4f} {line.recall:9.4f} {line.f1:9.4f} {line.support:9,}  {line.label}")
 
 
-def _read(file: Path, scheme: "Scheme") -> list[Cell]:
+def _read(file: Path, scheme: "Scheme") -> list[FileCell]:
     """Return the sentences of a file. Raises `DataError` with the line of a tag that the scheme does not have."""
     from orrery.data.files import Faults
     from orrery.data.formats import read_sentences
@@ -66,13 +66,13 @@ def _read(file: Path, scheme: "Scheme") -> list[Cell]:
             except DataError as error:
                 what = error.message.partition(": ")[2]
                 raise DataError(f"{file}:{sentence.line + place}: {what}", error.hint) from None
-        found.append(Cell(f"{file}:{sentence.line}", sentence))
+        found.append(FileCell(f"{file}:{sentence.line}", sentence))
     if not found:
         raise DataError(f"{file}: no sentence", "check that the file was written whole")
     return found
 
 
-def _check_words(ours: list[Cell], file: Path, theirs: list[Cell], other: Path) -> None:
+def _check_words(ours: list[FileCell], file: Path, theirs: list[FileCell], other: Path) -> None:
     for one, right in zip(ours, theirs, strict=False):
         if one.value.words != right.value.words:
             message = f"{one.where}: other words than in {right.where}: {one.value.text[:60]!r}"

@@ -16,7 +16,7 @@ from orrery.cli.numbers import ONE_OR_MORE
 from orrery.errors import MachineError, UsageError
 
 if TYPE_CHECKING:
-    from orrery.scores.resampled import Additive
+    from orrery.scores.resampled import AdditiveScore
 
 Metric = Literal["bleu", "chrf", "ter", "rouge"]
 METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter", "rouge")
@@ -71,7 +71,7 @@ def text(
     print_scores(found, others[0] if others else None, trust)
 
 
-def _scores(ours: list[str], theirs: list[list[str]], how: dict[str, dict[str, Any]]) -> "list[Additive]":
+def _scores(ours: list[str], theirs: list[list[str]], how: dict[str, dict[str, Any]]) -> "list[AdditiveScore]":
     """Return the scores of one system's texts; ``how`` has the metrics and their settings."""
     from orrery.scores.rouge import corpus_rouge
     from orrery.scores.translation import bleu, chrf, ter

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.beam_options import BEAMS, Search, given
+from orrery.cli.beam_options import BEAMS, TranslationSearch, given
 from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.cli.places import DATA, MODEL
 from orrery.errors import UsageError
@@ -27,7 +27,7 @@ def translation(
     source: Annotated[Path | None, DATA] = None,
     target: Annotated[Path | None, DATA] = None,
     named: Annotated[str | None, Parameter(name="--set")] = None,
-    search: Search = BEAMS,
+    search: TranslationSearch = BEAMS,
     output: Path | None = None,
     overwrite: bool = False,
     trust: Trust = PLAIN,

@@ -66,12 +66,12 @@ def train(
     """
     from orrery.checkpoints.outputs import OutputFolder
     from orrery.cli.progress import watched
-    from orrery.data.shards.large_text import Reading, read_texts
+    from orrery.data.shards.large_text import ReadingOptions, read_texts
     from orrery.text.special import train_framed
     from orrery.text.tokenizer import FILES
 
     target = OutputFolder(output, FILES, inputs=[source], overwrite=overwrite)
-    texts = read_texts(source, Reading(column, invalid, skip_bad))
+    texts = read_texts(source, ReadingOptions(column, invalid, skip_bad))
     tokenizer = train_framed(kind, watched(texts, "blocks", len), vocabulary, frame, lowercase=lowercase)
     if vocabulary is not None and tokenizer.size < vocabulary:
         message = f"{source} gives a {kind} tokenizer {tokenizer.size:,} ids, and --vocabulary asks for {vocabulary:,}"

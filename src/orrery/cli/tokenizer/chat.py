@@ -9,7 +9,7 @@ from orrery.cli.numbers import COUNT
 from orrery.cli.places import RUN_OR_PATH
 
 if TYPE_CHECKING:
-    from orrery.text.chat.origins import Part
+    from orrery.text.chat.origins import AuthoredSpan
     from orrery.text.tokenizer import Tokenizer
 
 
@@ -54,7 +54,7 @@ def chat(
     print(f"{len(rendered.ids):,} ids: {' '.join(map(str, rendered.ids))}")
 
 
-def _shown(part: "Part", tokenizer: "Tokenizer") -> str:
+def _shown(part: "AuthoredSpan", tokenizer: "Tokenizer") -> str:
     if part.origin == "control":
         return f"control   [{printable(part.text)}]  id {tokenizer.special(part.text)}"
     return f"{part.origin:<8}  {printable(json.dumps(part.text, ensure_ascii=False))}"

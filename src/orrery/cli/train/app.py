@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from orrery.cli.places import check_places
 from orrery.cli.train import stages as train_stages
 from orrery.cli.train import word_vectors as train_word_vectors
-from orrery.cli.train.asked import Asked
+from orrery.cli.train.asked import TrainRequest
 from orrery.recipes.read import as_yaml, load_recipe
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, where_begun
@@ -58,7 +58,7 @@ def train(
     if home is not None:
         home = Path(os.path.abspath(home))
         config, output, overrides = home / CONFIG, home, from_here(overrides)
-    asked = Asked(config, overrides, output, resume, overwrite, dry_run, print_config)
+    asked = TrainRequest(config, overrides, output, resume, overwrite, dry_run, print_config)
     with where_begun(home, lambda line: print(line, file=sys.stderr)):
         return carry_out(asked)
 
@@ -75,7 +75,7 @@ def from_here(overrides: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def carry_out(asked: Asked) -> int:
+def carry_out(asked: TrainRequest) -> int:
     """Do what is asked, once it is known which folder relative paths mean; return the exit code."""
     if is_text(asked.config):
         recipe = recipe_for(asked.config, asked.overrides, os.environ)
@@ -96,7 +96,7 @@ def carry_out(asked: Asked) -> int:
     return _trained(recipe, asked)
 
 
-def _trained(recipe: "Recipe", asked: Asked) -> int:
+def _trained(recipe: "Recipe", asked: TrainRequest) -> int:
     """Plan or execute a recipe."""
     folder = asked.folder(recipe.name)
     check_places(recipe)

@@ -8,7 +8,7 @@ from orrery.settings import runs_folder
 
 
 @dataclass(frozen=True)
-class Asked:
+class TrainRequest:
     """A recipe, keys of it with new values, and what to do with them.
 
     Attributes:

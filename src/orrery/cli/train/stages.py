@@ -4,11 +4,11 @@ import os
 
 import yaml
 
-from orrery.cli.train.asked import Asked
+from orrery.cli.train.asked import TrainRequest
 from orrery.studies.stages.recipe import load_staged
 
 
-def train(asked: Asked) -> int:
+def train(asked: TrainRequest) -> int:
     """Carry out what the flags of ``orrery train`` ask of a recipe of stages; return the exit code."""
     from orrery.studies.stages.plan import plan
 

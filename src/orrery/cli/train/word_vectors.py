@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orrery.cli.train.asked import Asked
+from orrery.cli.train.asked import TrainRequest
 from orrery.errors import UsageError
 from orrery.recipes.read import as_yaml, load_as, read_yaml, words_of
 from orrery.training.processes import processes
@@ -18,7 +18,7 @@ def makes_word_vectors(config: Path) -> bool:
     return bool(read_yaml(config).get("kind") == "word2vec")
 
 
-def train(asked: Asked) -> int:
+def train(asked: TrainRequest) -> int:
     """Carry out what the flags of ``orrery train`` ask of a recipe of word vectors."""
     from orrery.recipes.word_vectors import WordVectorRecipe
 

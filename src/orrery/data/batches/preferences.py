@@ -13,7 +13,7 @@ from orrery.data.batches.token_windows import PureSource
 from orrery.errors import DataError, UsageError
 
 
-class Side(NamedTuple):
+class RenderedReply(NamedTuple):
     """A conversation as ids, where its last reply begins, and how many ids the template writes behind its end.
 
     A reward model reads those too, as one does that was given the template's whole text; nothing learns to write them.
@@ -24,25 +24,25 @@ class Side(NamedTuple):
     after: int = 0
 
 
-class Pair(NamedTuple):
+class PreferencePair(NamedTuple):
     """Two replies to one prompt, and by how much the first is better."""
 
-    chosen: Side
-    rejected: Side
+    chosen: RenderedReply
+    rejected: RenderedReply
     margin: float
 
 
-class Alone(NamedTuple):
+class SingleReply(NamedTuple):
     """One reply, and whether it is desirable."""
 
-    side: Side
+    side: RenderedReply
     desirable: bool
 
 
 Batch = dict[str, Tensor]
 
 
-def paired(rows: Sequence[Pair]) -> Batch:
+def paired(rows: Sequence[PreferencePair]) -> Batch:
     """Return ``ids``, ``real`` and ``reply`` [B, 2, L], the chosen side first, and ``margin`` [B]."""
     return {
         **_sides([(row.chosen, row.rejected) for row in rows]),
@@ -50,25 +50,27 @@ def paired(rows: Sequence[Pair]) -> Batch:
     }
 
 
-def mismatched(length: int) -> Callable[[Sequence[Alone]], Batch]:
+def mismatched(length: int) -> Callable[[Sequence[SingleReply]], Batch]:
     """Return what makes a batch of replies that stand alone, of rows of at most ``length`` tokens.
 
     ``ids``, ``real`` and ``reply`` are [B, 2, L], the second side of each its prompt with the reply of the row before
     it, of the first row that of the last; ``desirable`` is [B].
     """
 
-    def made(rows: Sequence[Alone]) -> Batch:
+    def made(rows: Sequence[SingleReply]) -> Batch:
         sides = [row.side for row in rows]
         beside = []
         for own, other in zip(sides, [sides[-1], *sides[:-1]], strict=True):
             whole = own.ids[: own.start] + other.ids[other.start :]
-            beside.append((own, Side(whole[:length], own.start, max(0, other.after - max(0, len(whole) - length)))))
+            beside.append(
+                (own, RenderedReply(whole[:length], own.start, max(0, other.after - max(0, len(whole) - length))))
+            )
         return {**_sides(beside), "desirable": torch.tensor([row.desirable for row in rows])}
 
     return made
 
 
-def _sides(rows: Sequence[tuple[Side, Side]]) -> Batch:
+def _sides(rows: Sequence[tuple[RenderedReply, RenderedReply]]) -> Batch:
     """Return two sides a row as [B, 2, L], padded on the right."""
     width = max(len(side.ids) for row in rows for side in row)
     ids = np.zeros((len(rows), 2, width), np.int64)
@@ -82,9 +84,9 @@ def _sides(rows: Sequence[tuple[Side, Side]]) -> Batch:
     return {"ids": torch.from_numpy(ids), "real": places < ends, "reply": replies}
 
 
-def lengths_of(rows: Sequence[Pair | Alone]) -> Numbers:
+def lengths_of(rows: Sequence[PreferencePair | SingleReply]) -> Numbers:
     """Return the positions that each row takes, [row, side]."""
-    sides = [(row.chosen, row.rejected) if isinstance(row, Pair) else (row.side, row.side) for row in rows]
+    sides = [(row.chosen, row.rejected) if isinstance(row, PreferencePair) else (row.side, row.side) for row in rows]
     return np.array([[len(side.ids) for side in both] for both in sides], np.int64).reshape(-1, 2)
 
 
@@ -104,7 +106,7 @@ class PreferenceBatches(PureSource):
 
     def __init__(
         self,
-        rows: Sequence[Pair] | Sequence[Alone],
+        rows: Sequence[PreferencePair] | Sequence[SingleReply],
         make: Callable[..., Batch],
         size: int,
         seed: int,
@@ -130,7 +132,11 @@ class SequentialPreferences(PureSource):
     """
 
     def __init__(
-        self, rows: Sequence[Pair] | Sequence[Alone], make: Callable[..., Batch], size: int, tokens: int | None
+        self,
+        rows: Sequence[PreferencePair] | Sequence[SingleReply],
+        make: Callable[..., Batch],
+        size: int,
+        tokens: int | None,
     ) -> None:
         _check(rows)
         order = lengths_of(rows).max(axis=1).argsort(kind="stable")
@@ -151,6 +157,6 @@ class SequentialPreferences(PureSource):
         return self.make(self.rows[self.slices[step]])
 
 
-def _check(rows: Sequence[Pair | Alone]) -> None:
+def _check(rows: Sequence[PreferencePair | SingleReply]) -> None:
     if not rows:
         raise DataError("there are 0 preferences to learn from", "give the recipe's data a file that has some")

@@ -6,7 +6,7 @@ from random import Random
 from typing import final
 
 from orrery.errors import UsageError
-from orrery.text.algorithms.sampling import Sampler, bpe_dropout
+from orrery.text.algorithms.sampling import CutSampler, bpe_dropout
 from orrery.text.tokenizer import Tokenizer
 
 CUTS = 32
@@ -23,7 +23,7 @@ class Recutter:
     Paper: Provilkov et al. 2020. Differs in that a word has `CUTS` random cuts, of which each reading takes one.
     """
 
-    def __init__(self, sampler: Sampler, texts: Sequence[str], seed: int) -> None:
+    def __init__(self, sampler: CutSampler, texts: Sequence[str], seed: int) -> None:
         self.sampler, self.texts, self.seed = sampler, texts, seed
         self._cut = lru_cache(maxsize=KEPT)(self._drawn)
 
@@ -37,7 +37,7 @@ class Recutter:
         return self.sampler.cut(word, Random(f"{self.seed} {which} {word}"))
 
 
-def with_dropout(tokenizer: Tokenizer, probability: float, key: str) -> Sampler:
+def with_dropout(tokenizer: Tokenizer, probability: float, key: str) -> CutSampler:
     """Return what cuts words with merges left out.
 
     Raises:

@@ -18,7 +18,7 @@ from orrery.errors import RunError, UsageError
 
 
 @dataclass(frozen=True)
-class Asked:
+class PromptRow:
     """A prompt and its token ids."""
 
     prompt: Prompt
@@ -49,7 +49,7 @@ class Writer(Protocol):
     """The model of a run, as a source meets it that has it write."""
 
     def answers(
-        self, asked: Sequence[Asked], seeds: Sequence[int], max_new_tokens: int, temperature: float
+        self, asked: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
     ) -> Mapping[str, Tensor]:
         """Return an answer to each prompt, with its reward, as the fields of a batch."""
         ...
@@ -71,7 +71,7 @@ class Rollouts:
     that what is left of a rollout is saved with the run.
     """
 
-    def __init__(self, asked: Sequence[Asked], how: How, size: int, seed: int) -> None:
+    def __init__(self, asked: Sequence[PromptRow], how: How, size: int, seed: int) -> None:
         self.asked, self.how, self.size, self.seed = asked, how, size, seed
         self.rows = size * how.minibatches
         self.steps = how.minibatches * how.passes
@@ -136,10 +136,10 @@ class Rollouts:
             self._kept = load(base64.b64decode(state["tensors"]))
 
 
-class Answers:
+class HeldBackAnswers:
     """The prompts held back, each answered once with the likeliest tokens, by the model as it is when it is asked."""
 
-    def __init__(self, asked: Sequence[Asked], how: How, size: int, seed: int) -> None:
+    def __init__(self, asked: Sequence[PromptRow], how: How, size: int, seed: int) -> None:
         self.asked, self.how, self.size, self.seed = asked, how, size, seed
         self._writer: Writer | None = None
 

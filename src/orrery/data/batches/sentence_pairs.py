@@ -23,7 +23,7 @@ _END = re.compile(r"(?<=[.!?])\s+|\s*\n+\s*")
 
 
 @dataclass(frozen=True)
-class Run:
+class SentenceRun:
     """Neighbouring sentences of a document that fit into one row: from ``start`` to below ``stop``."""
 
     document: int
@@ -87,7 +87,7 @@ class SentencePairs(PureSource):
         found = {"ids": ids_BL, "segments": segments_BL, "real": real_BL}
         return {name: torch.from_numpy(array) for name, array in {**found, self.label: true_B.astype(np.int64)}.items()}
 
-    def _parts(self, run: Run, true: bool, rng: np.random.Generator) -> tuple[Ids, Ids]:
+    def _parts(self, run: SentenceRun, true: bool, rng: np.random.Generator) -> tuple[Ids, Ids]:
         """Return the two parts of a row."""
         cut = int(rng.integers(run.start + 1, run.stop))
         first, second = (self._joined(run.document, *ends) for ends in ((run.start, cut), (cut, run.stop)))
@@ -118,12 +118,12 @@ def _short(ids: Ids, most: int) -> list[Ids]:
     return [ids[start : start + most] for start in range(0, len(ids), most)]
 
 
-def _runs(document: int, parts: Sequence[Ids], room: int) -> list[Run]:
+def _runs(document: int, parts: Sequence[Ids], room: int) -> list[SentenceRun]:
     """Return runs of sentences, each as long as fits; one of a single sentence is left out."""
     found, start, used = [], 0, 0
     for place, ids in enumerate(parts):
         if used + len(ids) > room:
-            found.append(Run(document, start, place))
+            found.append(SentenceRun(document, start, place))
             start, used = place, 0
         used += len(ids)
-    return [run for run in (*found, Run(document, start, len(parts))) if run.stop - run.start > 1]
+    return [run for run in (*found, SentenceRun(document, start, len(parts))) if run.stop - run.start > 1]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Window:
+class QuestionWindow:
     """A question and a piece of its context as a model reads them.
 
     Attributes:
@@ -28,7 +28,7 @@ class Window:
 
 def windows_of(
     tokenizer: "Tokenizer", question: Sequence[int], context: Sequence[int], length: int, stride: int, longest: int
-) -> list[Window]:
+) -> list[QuestionWindow]:
     """Return the windows of a context: each has at most ``length`` tokens, and neighbours share ``stride`` of them.
 
     Args:
@@ -49,7 +49,7 @@ def windows_of(
         message = f"a row of {length:,} tokens has room for {max(0, room):,} of the context beside its question"
         raise UsageError(message, f"neighbouring windows share {stride:,}: raise the length or lower the stride")
     return [
-        Window(tokenizer.around(question, context[begin:end]), offset, range(begin, end))
+        QuestionWindow(tokenizer.around(question, context[begin:end]), offset, range(begin, end))
         for begin, end in windows(len(context), room, min(stride, room - 1))
     ]
 

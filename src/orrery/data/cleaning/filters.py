@@ -20,7 +20,7 @@ SECONDS = 5.0
 
 
 @runtime_checkable
-class Rule(Protocol):
+class FilterRule(Protocol):
     """What decides on documents, one after another."""
 
     @property
@@ -118,7 +118,7 @@ class Filtered:
     def __init__(
         self,
         documents: Iterable[Document],
-        rules: Sequence[Rule],
+        rules: Sequence[FilterRule],
         dropped: Callable[[Document, str, str], None] = lambda document, rule, why: None,
     ) -> None:
         self._documents, self._rules, self._tell = documents, rules, dropped

@@ -16,7 +16,7 @@ MANY_LINES = 0.01
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedRows:
     """Rows held back that share their text with a row that is trained on.
 
     Attributes:
@@ -49,7 +49,7 @@ class Shared:
         )
 
 
-def shared(train: Iterable[Parted], held_back: Sequence[Parted]) -> Shared:
+def shared(train: Iterable[Parted], held_back: Sequence[Parted]) -> SharedRows:
     """Return the rows held back that share their text with one that is trained on."""
     wholes: set[tuple[str, ...]] = set()
     parts: set[str] = set()
@@ -59,7 +59,7 @@ def shared(train: Iterable[Parted], held_back: Sequence[Parted]) -> Shared:
     whole = [row for row in held_back if _whole(row) in wholes]
     again = set(map(id, whole))
     part = [row for row in held_back if id(row) not in again and any(each in parts for each in _parts(row))]
-    return Shared(len(held_back), whole, part)
+    return SharedRows(len(held_back), whole, part)
 
 
 def notes_on_documents(train: Sequence[Document], held_back: Sequence[Document]) -> list[str]:

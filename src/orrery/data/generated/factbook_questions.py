@@ -18,7 +18,7 @@ LEAST, MOST = 60, 250
 
 
 @dataclass(frozen=True)
-class Question:
+class FactbookQuestion:
     """A question and where its answer stands in its field."""
 
     key: str
@@ -32,7 +32,7 @@ class Fact:
 
     label: str
     text: str
-    questions: tuple[Question, ...]
+    questions: tuple[FactbookQuestion, ...]
 
     @property
     def words(self) -> int:
@@ -85,7 +85,7 @@ def facts_of(country: Country) -> list[Fact]:
     ]
 
 
-def questions(country: Country, label: str, text: str) -> tuple[Question, ...]:
+def questions(country: Country, label: str, text: str) -> tuple[FactbookQuestion, ...]:
     """Return what can be asked about a field; of a border country each length is asked once in a while."""
     found = []
     for template in _table()[1].get(label, []):
@@ -95,13 +95,13 @@ def questions(country: Country, label: str, text: str) -> tuple[Question, ...]:
         if span is not None and not of_parts:
             phrasings = template["ask"]
             phrasing = phrasings[_number(country.code, template["key"]) % len(phrasings)]
-            found.append(Question(template["key"], phrasing.format(c=country.spoken), span))
+            found.append(FactbookQuestion(template["key"], phrasing.format(c=country.spoken), span))
     if label == "Border countries":
         known = _spans.borders(text)
         name, _, span, _ = known[_number(country.code, "border") % len(known)] if known else ("", (0, 0), (0, 0), 0.0)
         if len(known) > 1 and len(name.split()) < 5:
             asked = f"How long is the border between {country.spoken} and {with_article(name)}?"
-            found.append(Question("border", asked, span))
+            found.append(FactbookQuestion("border", asked, span))
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ WORDS = ("apple", "river", "banana", "level", "zebra", "window", "noon", "guitar
 
 
 @dataclass(frozen=True)
-class Function:
+class PythonFunction:
     """A function: what it does, in several phrasings, its code, and what its arguments are drawn from."""
 
     name: str
@@ -74,14 +74,14 @@ class PythonFunctions(GeneratedSet):
                 }  # fmt: skip
 
 
-def functions() -> Iterator[Function]:
+def functions() -> Iterator[PythonFunction]:
     """Yield all functions, family by family."""
     yield from _of_lists()
     yield from _of_numbers()
     yield from _of_words()
 
 
-def _of_lists() -> Iterator[Function]:
+def _of_lists() -> Iterator[PythonFunction]:
     conditions = {"even": ("even", "n % 2 == 0"), "odd": ("odd", "n % 2 == 1"), "positive": ("positive", "n > 0"),
                   "negative": ("negative", "n < 0")}  # fmt: skip
     for k in range(1, 10):
@@ -104,10 +104,10 @@ def _of_lists() -> Iterator[Function]:
                 f"Write a python function to return {what} all numbers {said} in a given list.",
                 f"Write a function that takes a list of numbers and gives {what} those that are {said}.",
             )
-            yield Function(f"{result}_{name}", phrasings, "numbers", body.format(condition), _numbers)
+            yield PythonFunction(f"{result}_{name}", phrasings, "numbers", body.format(condition), _numbers)
 
 
-def _of_numbers() -> Iterator[Function]:
+def _of_numbers() -> Iterator[PythonFunction]:
     steps = {
         "add": ("add {k} to a number", "number + {k}"),
         "subtract": ("subtract {k} from a number", "number - {k}"),
@@ -122,10 +122,10 @@ def _of_numbers() -> Iterator[Function]:
             task = said.format(k=k)
             phrasings = (f"Write a function to {task}.", f"Write a python function to {task} and return the result.",
                          f"Given an integer, {task}.")  # fmt: skip
-            yield Function(f"{name}_{k}", phrasings, "number", body.format(k=k), lambda rng: rng.randrange(1, 60))
+            yield PythonFunction(f"{name}_{k}", phrasings, "number", body.format(k=k), lambda rng: rng.randrange(1, 60))
 
 
-def _of_words() -> Iterator[Function]:
+def _of_words() -> Iterator[PythonFunction]:
     for letter in "abcdefghijklmnopqrstuvwxyz":
         yield _word(f"count_{letter}", f"count the letter {letter} in a string", f"text.count('{letter}')")
         yield _word(f"remove_{letter}", f"remove the letter {letter} from a string", f"text.replace('{letter}', '')")
@@ -138,10 +138,10 @@ def _of_words() -> Iterator[Function]:
         yield _word(f"repeat_{k}", f"repeat a string {k} times", f"text * {k}")
 
 
-def _word(name: str, task: str, body: str) -> Function:
+def _word(name: str, task: str, body: str) -> PythonFunction:
     phrasings = (f"Write a function to {task}.", f"Write a python function to {task} and return it.",
                  f"Given a string, {task}.")  # fmt: skip
-    return Function(name, phrasings, "text", body, lambda rng: rng.choice(WORDS))
+    return PythonFunction(name, phrasings, "text", body, lambda rng: rng.choice(WORDS))
 
 
 def _numbers(rng: random.Random) -> list[int]:

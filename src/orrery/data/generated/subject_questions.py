@@ -19,7 +19,7 @@ TYPES = (str, bytes, list, tuple, dict, set, int, float)
 
 
 @dataclass(frozen=True)
-class Asked:
+class SubjectQuestion:
     """A question, its answer, and what could stand in the answer's place."""
 
     question: str
@@ -57,43 +57,43 @@ class SubjectQuestions(GeneratedSet):
                 }  # fmt: skip
 
 
-def unicode_names() -> Iterator[Asked]:
+def unicode_names() -> Iterator[SubjectQuestion]:
     """Yield which name a letter has; the others are names of neighbours."""
     found = [(sign, name) for part in ("train", "val") for sign, name in named_characters(part) if sign.isalpha()]
     for place in range(0, len(found), max(1, len(found) // 400)):
         sign, name = found[place]
         near = tuple(other for _, other in found[max(0, place - 20) : place + 20])
-        yield Asked(f"What is the name of the character {sign}?", name, near)
+        yield SubjectQuestion(f"What is the name of the character {sign}?", name, near)
 
 
-def unicode_numbers() -> Iterator[Asked]:
+def unicode_numbers() -> Iterator[SubjectQuestion]:
     """Yield which code point a character of the first 0x250 has."""
     points = [point for point in range(0x21, 0x250) if unicodedata.name(chr(point), "")]
     for point in points:
         near = tuple(f"U+{other:04X}" for other in points if 0 < abs(other - point) < 12)
-        yield Asked(f"Which code point has {unicodedata.name(chr(point))}?", f"U+{point:04X}", near)
+        yield SubjectQuestion(f"Which code point has {unicodedata.name(chr(point))}?", f"U+{point:04X}", near)
 
 
-def python_modules() -> Iterator[Asked]:
+def python_modules() -> Iterator[SubjectQuestion]:
     """Yield which module begins its docstring with a line."""
     own = {module: text for module, text in reversed(library_docstrings()) if "." not in module}
     names = tuple(name for name in own if not name.startswith("_"))
     for name in names:
         line = own[name].strip().partition("\n")[0].strip()
         if len(line.split()) > 3 and name.lower() not in line.lower():
-            yield Asked(f"Which module of Python's library says of itself: {line}", name, names)
+            yield SubjectQuestion(f"Which module of Python's library says of itself: {line}", name, names)
 
 
-def python_methods() -> Iterator[Asked]:
+def python_methods() -> Iterator[SubjectQuestion]:
     """Yield which built-in type has a method that the others lack."""
     for kind in TYPES:
         for name in sorted(vars(kind)):
             lacking = tuple(other.__name__ for other in TYPES if not hasattr(other, name))
             if not name.startswith("_") and len(lacking) >= 3:
-                yield Asked(f"Which of these types has the method {name}?", kind.__name__, lacking)
+                yield SubjectQuestion(f"Which of these types has the method {name}?", kind.__name__, lacking)
 
 
-def python_exceptions() -> Iterator[Asked]:
+def python_exceptions() -> Iterator[SubjectQuestion]:
     """Yield which class an exception of Python's own inherits from."""
     kinds = [kind for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)]
     names = tuple(sorted({kind.__name__ for kind in kinds}))
@@ -101,10 +101,10 @@ def python_exceptions() -> Iterator[Asked]:
         base = kind.__base__
         if base is not None and base is not object:
             others = tuple(name for name in names if not issubclass(kind, getattr(builtins, name)))
-            yield Asked(f"Which class does {kind.__name__} inherit from directly?", base.__name__, others)
+            yield SubjectQuestion(f"Which class does {kind.__name__} inherit from directly?", base.__name__, others)
 
 
-def python_values() -> Iterator[Asked]:
+def python_values() -> Iterator[SubjectQuestion]:
     """Yield what small expressions are."""
     templates: dict[str, Callable[[int, int], int]] = {
         "{a} + {b} * 2": lambda a, b: a + b * 2,
@@ -120,18 +120,18 @@ def python_values() -> Iterator[Asked]:
             for text, value in templates.items():
                 right = value(a, b)
                 near = tuple(str(right + step) for step in (-10, -2, -1, 1, 2, 10) if right + step >= 0)
-                yield Asked(f"What is the value of {text.format(a=a, b=b)}?", str(right), near)
+                yield SubjectQuestion(f"What is the value of {text.format(a=a, b=b)}?", str(right), near)
 
 
-SUBJECTS: dict[str, Callable[[], Iterator[Asked]]] = {
+SUBJECTS: dict[str, Callable[[], Iterator[SubjectQuestion]]] = {
     make.__name__: make
     for make in (python_exceptions, python_methods, python_modules, python_values, unicode_names, unicode_numbers)
 }
 
 
-def _once(asked: Iterator[Asked]) -> Sequence[Asked]:
+def _once(asked: Iterator[SubjectQuestion]) -> Sequence[SubjectQuestion]:
     """Return the questions, each once, of which no other has another answer."""
-    found: dict[str, Asked] = {}
+    found: dict[str, SubjectQuestion] = {}
     for one in asked:
         found.setdefault(one.question, one)
     return list(found.values())

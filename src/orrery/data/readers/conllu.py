@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"[0-9]{1,7}")
 _ID = re.compile(r"([1-9][0-9]{0,6})(?:-([1-9][0-9]{0,6}))?|[0-9]{1,7}\.[1-9][0-9]{0,6}")
 
 
-class Token(NamedTuple):
+class ConlluToken(NamedTuple):
     """One line of columns: a word, a surface token over several words ("2-3"), or an empty node ("2.1")."""
 
     line: Line
@@ -72,7 +72,7 @@ def _sentence(block: list[Line], invalid: Invalid) -> Sentence:
     )
 
 
-def _token(line: Line, text: str) -> Token:
+def _token(line: Line, text: str) -> ConlluToken:
     columns = text.split("\t")
     if len(columns) != COLUMNS:
         raise bad_record(line.where, f"{len(columns)} columns instead of {COLUMNS}: {text[:40]!r}")
@@ -84,10 +84,10 @@ def _token(line: Line, text: str) -> Token:
             line.where, f"{columns[0]!r} is not the id of a word, of words (2-3), or of an empty node (2.1)"
         )
     first, last = (int(part) if part else None for part in found.groups())
-    return Token(line, columns, first, last)
+    return ConlluToken(line, columns, first, last)
 
 
-def _check_numbers(start: Line, words: list[Token]) -> None:
+def _check_numbers(start: Line, words: list[ConlluToken]) -> None:
     if not words:
         raise bad_record(start.where, "a sentence without words")
     for number, word in enumerate(words, start=1):
@@ -95,7 +95,7 @@ def _check_numbers(start: Line, words: list[Token]) -> None:
             raise bad_record(word.line.where, f"word {word.first} where word {number} should stand")
 
 
-def _features(word: Token) -> Mapping[str, str]:
+def _features(word: ConlluToken) -> Mapping[str, str]:
     written = word.columns[5]
     if written == "_":
         return {}
@@ -105,7 +105,7 @@ def _features(word: Token) -> Mapping[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _head(word: Token, count: int) -> int | None:
+def _head(word: ConlluToken, count: int) -> int | None:
     written = word.columns[6]
     if written == "_":
         return None
@@ -114,7 +114,7 @@ def _head(word: Token, count: int) -> int | None:
     return int(written)
 
 
-def surface(tokens: list[Token]) -> str:
+def surface(tokens: list[ConlluToken]) -> str:
     """Return the text that the forms and SpaceAfter=No spell; a surface token stands for the words it covers."""
     text = ""
     covered = 0

@@ -82,7 +82,7 @@ def _batches(
 def _values(arrow: Any, column: Any, kind: Any) -> list[Any]:
     """Return the values of a column of a type; texts as bytes, for nobody has checked that they are UTF-8.
 
-    Where the column as a whole does not become Python's values, they are given as `Held`.
+    Where the column as a whole does not become Python's values, they are given as `HeldValue`.
     """
     if arrow.types.is_dictionary(column.type):
         several = _values(arrow, column.dictionary, column.type.value_type)
@@ -90,24 +90,26 @@ def _values(arrow: Any, column: Any, kind: Any) -> list[Any]:
     try:
         whole = column if column.type == kind else column.cast(kind)
         if arrow.types.is_string(whole.type) or arrow.types.is_large_string(whole.type):
-            return [None if value is None else Text(value) for value in whole.cast(arrow.large_binary()).to_pylist()]
+            return [
+                None if value is None else DeclaredText(value) for value in whole.cast(arrow.large_binary()).to_pylist()
+            ]
         # Of these the library makes pandas' own values where pandas is installed: a file must not mean two things.
         if NANOSECONDS not in str(whole.type):
             return list(whole.to_pylist())
-        return [Held(arrow, value) for value in whole]
+        return [HeldValue(arrow, value) for value in whole]
     except (ValueError, ArithmeticError, LookupError, arrow.ArrowException):
-        return [Held(arrow, value) for value in column]
+        return [HeldValue(arrow, value) for value in column]
 
 
 NANOSECONDS = "[ns"
 """In the name of a type of moments or durations that are counted in nanoseconds, of which Python has no values."""
 
 
-class Text(bytes):
+class DeclaredText(bytes):
     """Bytes that the file declares to be a text."""
 
 
-class Held(NamedTuple):
+class HeldValue(NamedTuple):
     """A value as the library holds it, for which Python may have no place: a nanosecond, a year beyond 9999."""
 
     arrow: Any
@@ -116,13 +118,13 @@ class Held(NamedTuple):
 
 def _row(names: list[str], values: tuple[Any, ...], where: str, faults: Faults) -> dict[str, Any]:
     return {
-        name: _value(value, name, where, faults.invalid) if isinstance(value, Text | Held) else value
+        name: _value(value, name, where, faults.invalid) if isinstance(value, DeclaredText | HeldValue) else value
         for name, value in zip(names, values, strict=True)
     }
 
 
-def _value(value: Text | Held, name: str, where: str, invalid: Invalid) -> Any:
-    if isinstance(value, Text):
+def _value(value: DeclaredText | HeldValue, name: str, where: str, invalid: Invalid) -> Any:
+    if isinstance(value, DeclaredText):
         return decode(bytes(value), where, invalid)
     arrow, scalar = value
     try:

@@ -83,7 +83,7 @@ class Conversation:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ConversationLayout:
     """How rows hold conversations: the shape, and the columns that it reads."""
 
     shape: Shape
@@ -129,7 +129,9 @@ def read_conversations(
         raise DataError(f"{source}: 0 conversations", "check that the file was written whole")
 
 
-def find_layout(where: str, row: Mapping[str, Any], shape: Shape | None = None, column: str | None = None) -> Layout:
+def find_layout(
+    where: str, row: Mapping[str, Any], shape: Shape | None = None, column: str | None = None
+) -> ConversationLayout:
     """Return how a row holds its conversation, from the names of its columns and what is in them.
 
     Raises:
@@ -137,7 +139,7 @@ def find_layout(where: str, row: Mapping[str, Any], shape: Shape | None = None, 
     """
     if column is not None:
         check_columns(where, row, (column,))
-    finders: Mapping[str, Callable[[], Layout | None]] = {
+    finders: Mapping[str, Callable[[], ConversationLayout | None]] = {
         **{name: _finder(row, name, column) for name in FIELDS},
         "alpaca": lambda: _answered(row, column),
         "hh": lambda: _one_text(row, column),
@@ -155,7 +157,9 @@ def find_layout(where: str, row: Mapping[str, Any], shape: Shape | None = None, 
     )
 
 
-def conversation_of(row: Mapping[str, Any], layout: Layout, where: str, system: str | None = None) -> Conversation:
+def conversation_of(
+    row: Mapping[str, Any], layout: ConversationLayout, where: str, system: str | None = None
+) -> Conversation:
     """Return the conversation of a row.
 
     Raises:
@@ -281,10 +285,10 @@ def _listed(value: Any) -> Any:
         return value
 
 
-def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[[], Layout | None]:
+def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[[], ConversationLayout | None]:
     """Return what finds a list whose first message has the fields of a shape."""
 
-    def find() -> Layout | None:
+    def find() -> ConversationLayout | None:
         for name in LISTS if column is None else (column,):
             items = _listed(row.get(name))
             first = items[0] if isinstance(items, list | tuple) and items else None
@@ -293,25 +297,25 @@ def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[
             # What was chosen may be the reply alone, and the conversation before it another column.
             role = first[FIELDS[shape][0]]
             if name != "chosen" or ROLES.get(str(role), role) != "assistant":
-                return Layout(shape, (name,))  # type: ignore[arg-type]
+                return ConversationLayout(shape, (name,))  # type: ignore[arg-type]
         return None
 
     return find
 
 
-def _answered(row: Mapping[str, Any], column: str | None) -> Layout | None:
+def _answered(row: Mapping[str, Any], column: str | None) -> ConversationLayout | None:
     """Return the columns with what is asked and answered, where there are such; ``column`` names the answer."""
     asked = ANSWERED if column is None else [(first, column) for first, _ in ANSWERED if first != column]
     found = next((both for both in asked if set(both) <= set(row) and _one_text(row, both[1]) is None), None)
-    return None if found is None else Layout("alpaca", found)
+    return None if found is None else ConversationLayout("alpaca", found)
 
 
-def _one_text(row: Mapping[str, Any], column: str | None) -> Layout | None:
+def _one_text(row: Mapping[str, Any], column: str | None) -> ConversationLayout | None:
     """Return the column with a text in which two speak."""
     for name in TEXTS if column is None else (column,):
         text = row.get(name)
         if isinstance(text, str) and _SPEAKER.match(f"\n\n{text.lstrip()}"):
-            return Layout("hh", (name,))
+            return ConversationLayout("hh", (name,))
     return None
 
 

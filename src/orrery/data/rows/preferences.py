@@ -68,7 +68,7 @@ class Preference:
         return tuple((side, good) for side, good in ((self.chosen, True), (self.rejected, False)) if side is not None)
 
 
-class Columns(Section):
+class PreferenceColumns(Section):
     """Columns of the rows; what is not named is found by its name. ``scores`` are two, the margin their difference."""
 
     prompt: str | None = None
@@ -86,13 +86,13 @@ class Columns(Section):
         return (*(name for name in own if name is not None), *(self.scores or ()))
 
 
-FOUND = Columns()
+FOUND = PreferenceColumns()
 """Nothing is named."""
 
 
 def read_preferences(
     source: str | Path,
-    columns: Columns = FOUND,
+    columns: PreferenceColumns = FOUND,
     *,
     system: str | None = None,
     invalid: Invalid = "error",
@@ -125,8 +125,8 @@ def read_preferences(
 
 
 def _reader(
-    row: Mapping[str, Any], columns: Columns, where: str
-) -> "Callable[[Mapping[str, Any], Columns, str], Preference]":
+    row: Mapping[str, Any], columns: PreferenceColumns, where: str
+) -> "Callable[[Mapping[str, Any], PreferenceColumns, str], Preference]":
     """Return what reads rows with these columns.
 
     Raises:
@@ -139,7 +139,7 @@ def _reader(
     raise DataError(f"{where}: no preferences in {', '.join(row)[:200]}", _HINT)
 
 
-def _pair(row: Mapping[str, Any], columns: Columns, where: str) -> Preference:
+def _pair(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> Preference:
     """Return a row with two replies to one prompt."""
     names = (columns.chosen or CHOSEN, columns.rejected or REJECTED)
     chosen, rejected = (_conversation(row, columns, name, where) for name in names)
@@ -152,7 +152,7 @@ def _pair(row: Mapping[str, Any], columns: Columns, where: str) -> Preference:
     return Preference(first, second, _margin(row, columns, where))
 
 
-def _alone(row: Mapping[str, Any], columns: Columns, where: str) -> Preference:
+def _alone(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> Preference:
     """Return a row with one reply and whether it is desirable."""
     found = Conversation(where, _conversation(row, columns, columns.completion or COMPLETION, where))
     name = columns.label or LABEL
@@ -162,7 +162,7 @@ def _alone(row: Mapping[str, Any], columns: Columns, where: str) -> Preference:
     return Preference(found, None) if label else Preference(None, found)
 
 
-def _conversation(row: Mapping[str, Any], columns: Columns, side: str, where: str) -> tuple[Message, ...]:
+def _conversation(row: Mapping[str, Any], columns: PreferenceColumns, side: str, where: str) -> tuple[Message, ...]:
     """Return a side as messages that end with a reply.
 
     Raises:
@@ -205,7 +205,7 @@ def _listed(value: Any, where: str) -> list[Message]:
     return messages_of_list(value, known, where)
 
 
-def _margin(row: Mapping[str, Any], columns: Columns, where: str) -> float:
+def _margin(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> float:
     """Return by how much the chosen reply is better, as far as the row says so."""
     if columns.scores is not None:
         first, second = (_number(row, name, where) for name in columns.scores)

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.data.shards.index import Split
-from orrery.data.shards.large_text import Block
+from orrery.data.shards.large_text import TextBlock
 from orrery.data.splits import held_back, tail_start
-from orrery.text.streams import Stream
+from orrery.text.streams import EncodingStream
 
 TOGETHER = 1 << 20
 """Characters that are encoded at once: enough for every core, little memory."""
 
-Assigned = tuple[Split, Block]
+Assigned = tuple[Split, TextBlock]
 
 
 @runtime_checkable
-class Encoder(Protocol):
+class ShardEncoder(Protocol):
     """What preparing needs of a tokenizer."""
 
     size: int
@@ -38,7 +38,7 @@ class Encoder(Protocol):
         """Return the ids of each text."""
         ...
 
-    def begin(self) -> Stream | None:
+    def begin(self) -> EncodingStream | None:
         """Return the encoding of a text that comes part by part, or None where parts are encoded one by one."""
         ...
 
@@ -56,7 +56,7 @@ class Encoder(Protocol):
         ...
 
 
-def measure(blocks: Iterable[Block]) -> tuple[int | None, int | None]:
+def measure(blocks: Iterable[TextBlock]) -> tuple[int | None, int | None]:
     """Return where validation begins in a source of one document, in characters, and its bytes; else two None."""
     characters = size = documents = 0
     for block in blocks:
@@ -68,7 +68,7 @@ def measure(blocks: Iterable[Block]) -> tuple[int | None, int | None]:
     return tail_start(characters), size
 
 
-def assign(blocks: Iterable[Block], every: int, tail: int | None) -> Iterator[Assigned]:
+def assign(blocks: Iterable[TextBlock], every: int, tail: int | None) -> Iterator[Assigned]:
     """Yield every block with its split; the block in which the tail begins becomes two."""
     seen = 0
     for block in blocks:
@@ -79,9 +79,9 @@ def assign(blocks: Iterable[Block], every: int, tail: int | None) -> Iterator[As
         rest = block.text[len(head) :]
         seen += len(block.text)
         if head:
-            yield "train", Block(block.document, head, last=seen >= tail)
+            yield "train", TextBlock(block.document, head, last=seen >= tail)
         if rest:
-            yield "validation", Block(block.document, rest, block.last)
+            yield "validation", TextBlock(block.document, rest, block.last)
 
 
 def batches(blocks: Iterable[Assigned]) -> Iterator[list[Assigned]]:
@@ -117,12 +117,12 @@ def encode_ahead(
 class Documents:
     """Documents that come block by block, and their ids."""
 
-    def __init__(self, tokenizer: Encoder, end: int, opening: Sequence[int] = ()) -> None:
+    def __init__(self, tokenizer: ShardEncoder, end: int, opening: Sequence[int] = ()) -> None:
         """``end`` is the id that goes behind each document, ``opening`` those before it."""
         self._tokenizer = tokenizer
         self._end, self._opening = np.array([end], np.uint32), np.array(opening, np.uint32)
         self._begun = False
-        self._open: Stream | None = None
+        self._open: EncodingStream | None = None
 
     def encode(self, batch: list[Assigned]) -> dict[Split, NDArray[np.uint32]]:
         """Return the ids of a batch by split."""
@@ -159,7 +159,7 @@ class Documents:
         return [np.array(found + stream.finish() if block.last else found, np.uint32)]
 
 
-def chained(digest: str, split: Split, block: Block) -> str:
+def chained(digest: str, split: Split, block: TextBlock) -> str:
     """Return the sha256 of the source up to and with this block, from that up to the block before."""
     text, name = block.text.encode(), block.document.encode()
     head = f"{digest} {split} {block.last} {len(name)} {len(text)} ".encode()

@@ -57,7 +57,7 @@ class SharedText(Record):
     of_lines: Count
 
 
-class Plan(Record):
+class ShardPlan(Record):
     """All that decides the shards besides the source's content.
 
     ``source`` is its name alone, without folders; ``tail`` the character at which validation begins in a
@@ -86,7 +86,7 @@ class Index(Record):
 
     format: Literal[1] = 1
     complete: bool = False
-    plan: Plan
+    plan: ShardPlan
     blocks: Count = 0
     source: Digest = "0" * 64
     splits: dict[Split, SplitRecord] = {"train": SplitRecord(), "validation": SplitRecord()}

@@ -23,7 +23,7 @@ Cut = Callable[[str], int | None]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOptions:
     """How a source is read: column of JSON lines, what bad bytes become, bad lines that are left out."""
 
     column: str = "text"
@@ -32,7 +32,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """A part of a document; ``last`` ends it. The ids of its blocks, joined, are the document's."""
 
     document: str
@@ -40,7 +40,7 @@ class Block:
     last: bool
 
 
-def read_blocks(source: str | Path, reading: Reading, last_cut: Cut = chunks.last_cut) -> Iterator[Block]:
+def read_blocks(source: str | Path, reading: ReadingOptions, last_cut: Cut = chunks.last_cut) -> Iterator[TextBlock]:
     """Yield every document of a source block by block, in the order of `read_corpus`.
 
     ``last_cut`` says where the tokenizer allows a cut (`Tokenizer.last_cut`); if nowhere, each document is one
@@ -60,7 +60,7 @@ def read_blocks(source: str | Path, reading: Reading, last_cut: Cut = chunks.las
                 yield from _document(document, last_cut)
 
 
-def read_texts(source: str | Path, reading: Reading) -> Iterator[str]:
+def read_texts(source: str | Path, reading: ReadingOptions) -> Iterator[str]:
     """Yield the blocks' texts alone, as a tokenizer trains on them: words are never cut."""
     return (block.text for block in read_blocks(source, reading))
 
@@ -88,23 +88,23 @@ def decoded(file: Path, invalid: Invalid) -> Iterator[str]:
             offset += len(content)
 
 
-def _document(document: Document, last_cut: Cut) -> Iterator[Block]:
+def _document(document: Document, last_cut: Cut) -> Iterator[TextBlock]:
     text = document.text
     slices = (text[start : start + BLOCK] for start in range(0, len(text), BLOCK))
     return _blocks(document.name, slices, last_cut)
 
 
-def _blocks(name: str, texts: Iterable[str], last_cut: Cut) -> Iterator[Block]:
+def _blocks(name: str, texts: Iterable[str], last_cut: Cut) -> Iterator[TextBlock]:
     held = ""
     for text in texts:
         held += text
         place = last_cut(held) if len(held) > BLOCK // 2 else None
         if place is not None:
-            yield Block(name, held[:place], last=False)
+            yield TextBlock(name, held[:place], last=False)
             held = held[place:]
         elif len(held) > WHOLE:
             raise _too_long(name, last_cut("a b") is not None)
-    yield Block(name, held, last=True)
+    yield TextBlock(name, held, last=True)
 
 
 def _too_long(name: str, cuttable: bool) -> DataError:

@@ -19,9 +19,18 @@ from numpy.typing import NDArray
 from orrery.checkpoints.disk import NO_ROOM, free_bytes, machine_errors
 from orrery.checkpoints.lock import folder_lock
 from orrery.data.cleaning.shared_text import shared_text
-from orrery.data.shards.encoding import Assigned, Documents, Encoder, assign, batches, chained, encode_ahead, measure
-from orrery.data.shards.index import NAME, Index, Plan, SharedText, Split, remove_leftovers
-from orrery.data.shards.large_text import Reading, read_blocks
+from orrery.data.shards.encoding import (
+    Assigned,
+    Documents,
+    ShardEncoder,
+    assign,
+    batches,
+    chained,
+    encode_ahead,
+    measure,
+)
+from orrery.data.shards.index import NAME, Index, ShardPlan, SharedText, Split, remove_leftovers
+from orrery.data.shards.large_text import ReadingOptions, read_blocks
 from orrery.data.shards.writer import ShardWriter
 from orrery.errors import DataError, MachineError
 
@@ -31,7 +40,7 @@ COMPARING = "comparing what is trained on with what is held back"
 
 
 @dataclass(frozen=True)
-class Progress:
+class PreparationProgress:
     """How far a preparation is: bytes of text so far and in all (None: not known), tokens, and what else is done."""
 
     done: int
@@ -42,12 +51,12 @@ class Progress:
 
 def prepare(
     source: str | Path,
-    tokenizer: Encoder,
+    tokenizer: ShardEncoder,
     folder: Path,
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     every: int = 20,
     shard_tokens: int = SHARD_TOKENS,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[PreparationProgress], None] = lambda progress: None,
 ) -> Index:
     """Write the shards of a source, each of ``shard_tokens`` ids, and return their index.
 
@@ -56,9 +65,9 @@ def prepare(
     compared with its source. Raises `DataError` for a source, settings or tokenizer that changed since, and
     where nothing is left to train or to validate on; `MachineError` where it cannot be written.
     """
-    reading = reading or Reading()
+    reading = reading or ReadingOptions()
     tail, total = measure(read_blocks(source, reading, tokenizer.last_cut))
-    plan = Plan(
+    plan = ShardPlan(
         source=Path(source).name if Path(source).exists() else str(source),
         tokenizer=tokenizer.fingerprint,
         vocabulary=tokenizer.size,
@@ -79,10 +88,10 @@ def prepare(
         with Preparation(folder, begun) as preparation:
             opened = preparation.skip(blocks)
             documents.resume(islice(again, opened, preparation.blocks))
-            report(Progress(preparation.bytes, total, preparation.tokens))
+            report(PreparationProgress(preparation.bytes, total, preparation.tokens))
             for batch, encoded in encode_ahead(batches(blocks), documents):
                 preparation.write(batch, encoded)
-                report(Progress(preparation.bytes, total, preparation.tokens))
+                report(PreparationProgress(preparation.bytes, total, preparation.tokens))
             preparation.check()
 
             def told(blocks: Iterable[Assigned]) -> Iterator[Assigned]:
@@ -161,9 +170,9 @@ class Preparation:
         self._committed = monotonic()
         return index
 
-    def comparing(self, block: Assigned, total: int | None, report: Callable[[Progress], None]) -> Assigned:
+    def comparing(self, block: Assigned, total: int | None, report: Callable[[PreparationProgress], None]) -> Assigned:
         """Return a block that is compared with the other side, having reported that."""
-        report(Progress(self.bytes, total, self.tokens, COMPARING))
+        report(PreparationProgress(self.bytes, total, self.tokens, COMPARING))
         return block
 
     def check(self) -> None:
@@ -192,7 +201,7 @@ class Preparation:
                 file.unlink()
 
 
-def _begin(folder: Path, plan: Plan) -> Index:
+def _begin(folder: Path, plan: ShardPlan) -> Index:
     """Return what the folder records, or a new index. Raises `DataError` where it is another preparation's."""
     index = Index.read(folder)
     if index is None:

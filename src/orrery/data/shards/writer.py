@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.data.shards.file import ShardFile
-from orrery.data.shards.index import Plan, ShardRecord, Split, SplitRecord
-from orrery.data.shards.large_text import Block
+from orrery.data.shards.index import ShardPlan, ShardRecord, Split, SplitRecord
+from orrery.data.shards.large_text import TextBlock
 
 
 class ShardWriter:
     """Appends to the shards of a split; `sync` says what is on the disk, and such a record can be continued."""
 
-    def __init__(self, folder: Path, split: Split, plan: Plan, begun: SplitRecord) -> None:
+    def __init__(self, folder: Path, split: Split, plan: ShardPlan, begun: SplitRecord) -> None:
         """Go on behind what ``begun`` records; what a shard holds beyond that is cut off."""
         self.folder, self.split, self.plan = folder, split, plan
         self.documents, self.bytes, self.tokens = begun.documents, begun.bytes, begun.tokens
@@ -21,7 +21,7 @@ class ShardWriter:
         kept = begun.tokens - sum(shard.tokens for shard in begun.shards)
         self._file = self._open(kept) if kept else None
 
-    def count(self, block: Block) -> None:
+    def count(self, block: TextBlock) -> None:
         """Count the text of a block."""
         self.bytes += len(block.text.encode())
         self.documents += block.last

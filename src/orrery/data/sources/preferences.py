@@ -7,14 +7,14 @@ from pydantic import Field
 
 from orrery.data.documents import unknown_share
 from orrery.data.rows.conversations import Conversation
-from orrery.data.rows.preferences import Columns, Preference, read_preferences
+from orrery.data.rows.preferences import Preference, PreferenceColumns, read_preferences
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import RowsSettings, SplitSettings, divided, examples_in, fingerprint_of
 from orrery.errors import DataError
 from orrery.text.chat.messages import text_of as said_in
 
 if TYPE_CHECKING:
-    from orrery.data.batches.preferences import Alone, Pair, Side
+    from orrery.data.batches.preferences import PreferencePair, RenderedReply, SingleReply
     from orrery.text.chat.render import ChatTemplate
 
 PAIRS, UNPAIRED = "pairs", "unpaired"
@@ -37,7 +37,7 @@ class PreferenceSettings(RowsSettings):
 
     kind: Literal["preferences"] = "preferences"
     split: ByPromptSettings | None = None  # type: ignore[assignment]  # another split than by rows
-    columns: Columns = Field(default_factory=Columns)
+    columns: PreferenceColumns = Field(default_factory=PreferenceColumns)
     long: Literal["refuse", "leave_out", "cut"] = "refuse"
     template: str | None = None
     system: str | None = None
@@ -122,7 +122,7 @@ class PreferenceSource(Source):
 
     def _encoded(self, request: BatchRequest, rows: Sequence[Preference], what: str) -> "tuple[list[Any], list[str]]":
         """Return rows as ids that fit into those of a batch, and what to say."""
-        from orrery.data.batches.preferences import Alone, Pair
+        from orrery.data.batches.preferences import PreferencePair, SingleReply
 
         template, found, cut = request.template, list[Any](), 0
         for row in rows:
@@ -136,9 +136,9 @@ class PreferenceSource(Source):
                 fitting = fitted([side for side, _ in group], request.length, self.long, row.where)
                 cut += fitting is not None and fitting != [side for side, _ in group]
                 if fitting is not None and request.kind == PAIRS:
-                    found.append(Pair(fitting[0], fitting[1], row.margin))
+                    found.append(PreferencePair(fitting[0], fitting[1], row.margin))
                 elif fitting is not None:
-                    found.append(Alone(fitting[0], group[0][1]))
+                    found.append(SingleReply(fitting[0], group[0][1]))
         whole = len(rows) if request.kind == PAIRS else sum(len(row.sides) for row in rows)
         if rows and not found:
             message = f"every {what} row is longer than {request.length:,} tokens"
@@ -150,36 +150,36 @@ class PreferenceSource(Source):
         return found, notes
 
 
-def sides_of(row: "Pair | Alone") -> "Sequence[Side]":
+def sides_of(row: "PreferencePair | SingleReply") -> "Sequence[RenderedReply]":
     """Return the sides of a row."""
-    from orrery.data.batches.preferences import Pair
+    from orrery.data.batches.preferences import PreferencePair
 
-    return (row.chosen, row.rejected) if isinstance(row, Pair) else (row.side,)
+    return (row.chosen, row.rejected) if isinstance(row, PreferencePair) else (row.side,)
 
 
-def rendered(template: "ChatTemplate", conversation: Conversation) -> "Side":
+def rendered(template: "ChatTemplate", conversation: Conversation) -> "RenderedReply":
     """Return a conversation as ids, where its last reply begins, and what the template writes behind its end.
 
     Raises:
         DataError: the template cannot say it, or says nothing of the reply.
     """
-    from orrery.data.batches.preferences import Side
+    from orrery.data.batches.preferences import RenderedReply
     from orrery.data.batches.rendering import render
 
     found = render(template, conversation, "last")
     if True not in found.reply:
         message = f"{conversation.where}: the template writes nothing of the last reply"
         raise DataError(message, "name another with data.template")
-    return Side(found.ids, found.reply.index(True), found.reply[::-1].index(True))
+    return RenderedReply(found.ids, found.reply.index(True), found.reply[::-1].index(True))
 
 
-def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list[Side] | None":
+def fitted(sides: "Sequence[RenderedReply]", length: int, long: str, where: str) -> "list[RenderedReply] | None":
     """Return the sides of a row with at most ``length`` tokens each, or nothing where the row is left out.
 
     Raises:
         DataError: one is longer, and that is refused.
     """
-    from orrery.data.batches.preferences import Side
+    from orrery.data.batches.preferences import RenderedReply
 
     longest, prompt = max(len(side.ids) for side in sides), max(side.start for side in sides)
     if longest <= length:
@@ -192,7 +192,7 @@ def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list
     if long == "leave_out" or kept < 1:
         return None
     # As much of the prompt on both sides, so that the replies are still compared after the same.
-    return [Side(side.ids[max(0, side.start - kept) :], min(kept, side.start), side.after) for side in sides]
+    return [RenderedReply(side.ids[max(0, side.start - kept) :], min(kept, side.start), side.after) for side in sides]
 
 
 def again(train: Sequence[Preference]) -> list[str]:

@@ -15,7 +15,7 @@ from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.of_run import template_of_run, templates_of_run
 
 if TYPE_CHECKING:
-    from orrery.data.batches.rollouts import Asked
+    from orrery.data.batches.rollouts import PromptRow
     from orrery.text.chat.render import ChatTemplate
     from orrery.text.tokenizer import Tokenizer
 
@@ -111,7 +111,7 @@ class RolloutSource(Source):
             DataError: a prompt leaves no room for its answer.
             UsageError: a rollout is no whole number of prompts.
         """
-        from orrery.data.batches.rollouts import Answers, How, Rollouts
+        from orrery.data.batches.rollouts import HeldBackAnswers, How, Rollouts
 
         settings = self.settings
         rows = request.size * settings.minibatches
@@ -123,7 +123,7 @@ class RolloutSource(Source):
         )
         template = self.template(request.chat, request.required_tokenizer)
         train = Rollouts(encoded(self.train, request, settings, template), how, request.size, request.seed)
-        others = Answers(encoded(self.held_back, request, settings, template), how, request.size, request.seed)
+        others = HeldBackAnswers(encoded(self.held_back, request, settings, template), how, request.size, request.seed)
         per_step = rows / (settings.samples * settings.minibatches * settings.passes)
         return Examples(
             train=train,
@@ -140,13 +140,13 @@ class RolloutSource(Source):
 
 def encoded(
     prompts: Sequence[Prompt], request: BatchRequest, settings: RolloutSettings, template: "ChatTemplate | None"
-) -> "list[Asked]":
+) -> "list[PromptRow]":
     """Return the prompts with their ids.
 
     Raises:
         DataError: a prompt has no tokens, or is so long that prompt and answer pass the length of a row.
     """
-    from orrery.data.batches.rollouts import Asked
+    from orrery.data.batches.rollouts import PromptRow
 
     ids = prompt_ids(prompts, request.required_tokenizer, template)
     room = request.length - settings.max_new_tokens
@@ -157,4 +157,4 @@ def encoded(
             raise DataError(
                 message, "shorten it, lower data.max_new_tokens, or raise batches.length as far as the context goes"
             )
-    return [Asked(prompt, tuple(own)) for prompt, own in zip(prompts, ids, strict=True)]
+    return [PromptRow(prompt, tuple(own)) for prompt, own in zip(prompts, ids, strict=True)]

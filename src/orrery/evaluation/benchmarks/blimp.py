@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from orrery.data.corpora import read_placed_rows
 from orrery.errors import DataError
-from orrery.evaluation.benchmarks.choices import Question, refuse_none, score_choices
+from orrery.evaluation.benchmarks.choices import ChoiceQuestion, refuse_none, score_choices
 from orrery.evaluation.evaluated import Done, Evaluated
 from orrery.language_model.model import LanguageModel
 from orrery.scores.choices import accuracy_of_groups, by_group
@@ -14,7 +14,7 @@ PARADIGMS = 67
 
 def read_blimp(
     source: str = "blimp", first: int | None = None, paradigms: Sequence[str] = ()
-) -> tuple[list[Question], Mapping[str, str]]:
+) -> tuple[list[ChoiceQuestion], Mapping[str, str]]:
     """Return the pairs, of each paradigm the first so many, and the phenomenon of each paradigm.
 
     The rows have ``uid`` (the paradigm), ``term`` (the phenomenon), ``good`` and ``bad``; the authors' own names of
@@ -34,7 +34,7 @@ def read_blimp(
         counts[paradigm] = counts.get(paradigm, 0) + 1
         if (paradigm in paradigms or not paradigms) and (first is None or counts[paradigm] <= first):
             # The bad one first: of equal likelihoods the first choice counts, and that must be no right answer.
-            found.append(Question(where, "", (bad, good), 1, paradigm, good, ""))
+            found.append(ChoiceQuestion(where, "", (bad, good), 1, paradigm, good, ""))
     if unknown := [name for name in paradigms if name not in phenomena]:
         raise DataError(f"{source}: no paradigm {unknown[0]}", f"there are: {', '.join(sorted(phenomena))}")
     return refuse_none(found, source), phenomena
@@ -45,7 +45,7 @@ _PUBLISHED = ("UID", "linguistics_term", "sentence_good", "sentence_bad")
 
 def evaluate_blimp(
     lm: LanguageModel,
-    questions: Sequence[Question],
+    questions: Sequence[ChoiceQuestion],
     phenomena: Mapping[str, str],
     *,
     batch_size: int = 256,

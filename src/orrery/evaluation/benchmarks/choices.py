@@ -14,7 +14,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True)
-class Question:
+class ChoiceQuestion:
     """A question as a model reads it.
 
     Attributes:
@@ -38,7 +38,7 @@ class Question:
 
 def evaluate_choices(
     lm: LanguageModel,
-    questions: Sequence[Question],
+    questions: Sequence[ChoiceQuestion],
     *,
     batch_size: int = 64,
     normalisations: Sequence[str] = ("none", "characters", "tokens"),
@@ -67,7 +67,7 @@ def evaluate_choices(
 
 
 def score_choices(
-    lm: LanguageModel, questions: Sequence[Question], *, batch_size: int = 64, done: Done | None = None
+    lm: LanguageModel, questions: Sequence[ChoiceQuestion], *, batch_size: int = 64, done: Done | None = None
 ) -> tuple[list[Choices], int]:
     """Return the likelihoods of all choices, and how many questions lost the beginning of their context."""
     asked = [(one.context, one.delimiter + choice) for one in questions for choice in one.choices]
@@ -93,7 +93,7 @@ def score_choices(
     return found, cut
 
 
-def read_questions(source: str, first: int | None = None) -> list[Question]:
+def read_questions(source: str, first: int | None = None) -> list[ChoiceQuestion]:
     """Return the questions of a file of rows: ``question``, ``choices`` (a list) and ``answer``; ``group`` if there.
 
     ``answer`` is a letter, the place of the choice from 0, or the choice itself; one that means two of these, and with
@@ -102,7 +102,7 @@ def read_questions(source: str, first: int | None = None) -> list[Question]:
     Raises:
         DataError: a row is no question, with its file and line.
     """
-    found: list[Question] = []
+    found: list[ChoiceQuestion] = []
     for where, row in read_placed_rows(source):
         if first is not None and len(found) == first:
             break
@@ -110,7 +110,7 @@ def read_questions(source: str, first: int | None = None) -> list[Question]:
         item = f"{text} {choices[answer]}"
         group = row.get("group", row.get("subject", ""))
         different = tuple(dict.fromkeys(choices))
-        found.append(Question(where, text, different, different.index(choices[answer]), str(group), item))
+        found.append(ChoiceQuestion(where, text, different, different.index(choices[answer]), str(group), item))
     return refuse_none(found, source)
 
 
@@ -166,7 +166,7 @@ def _meanings(answer: Any, choices: Sequence[str]) -> Iterator[tuple[str, int]]:
         yield "the place", int(said)
 
 
-def refuse_none(found: list[Question], source: str) -> list[Question]:
+def refuse_none(found: list[ChoiceQuestion], source: str) -> list[ChoiceQuestion]:
     """Return the questions. Raises `DataError` where there are none."""
     if not found:
         raise DataError(f"{source}: no questions", "check that the file was written whole")

@@ -5,19 +5,19 @@ from typing import Any
 
 from orrery.data.corpora import read_placed_rows
 from orrery.errors import DataError
-from orrery.evaluation.benchmarks.choices import Question, place_of, refuse_none
+from orrery.evaluation.benchmarks.choices import ChoiceQuestion, place_of, refuse_none
 
 _COLUMNS = ("activity_label", "ctx_a", "ctx_b", "endings", "label")
 _HINT = f"the authors' lines have the columns {', '.join(_COLUMNS)}"
 
 
-def read_hellaswag(source: str, first: int | None = None) -> list[Question]:
+def read_hellaswag(source: str, first: int | None = None) -> list[ChoiceQuestion]:
     """Return the questions of the authors' JSON lines, cleaned as in lm_eval.
 
     Raises:
         DataError: a row is of another shape, with its file and line.
     """
-    found: list[Question] = []
+    found: list[ChoiceQuestion] = []
     for where, row in read_placed_rows(source, _COLUMNS):
         if first is not None and len(found) == first:
             break
@@ -31,11 +31,11 @@ def read_hellaswag(source: str, first: int | None = None) -> list[Question]:
     return refuse_none(found, source)
 
 
-def _question(where: str, activity: str, begins: str, goes_on: str, endings: list[str], label: Any) -> Question:
+def _question(where: str, activity: str, begins: str, goes_on: str, endings: list[str], label: Any) -> ChoiceQuestion:
     context = cleaned(f"{activity}: {begins} {goes_on.capitalize()}")
     choices = tuple(map(cleaned, endings))
     answer = place_of(label, endings, where)
-    return Question(where, context, choices, answer, item=f"{begins} {goes_on} {endings[answer]}")
+    return ChoiceQuestion(where, context, choices, answer, item=f"{begins} {goes_on} {endings[answer]}")
 
 
 def cleaned(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from orrery.data import generated
 from orrery.data.corpora import read_placed_rows
 from orrery.errors import DataError
-from orrery.evaluation.benchmarks.choices import LETTERS, Question, place_of, question_of
+from orrery.evaluation.benchmarks.choices import LETTERS, ChoiceQuestion, place_of, question_of
 
 HEAD = "The following are multiple choice questions (with answers) about {subject}.\n\n"
 SPLITS = ("dev", "val", "test")
@@ -15,7 +15,7 @@ _TABLE = ("1", "2", "3", "4", "5", "6")
 
 
 @dataclass(frozen=True)
-class Item:
+class MmluItem:
     """One question of a subject."""
 
     where: str
@@ -36,7 +36,7 @@ class Item:
         return f"{self.asked} {LETTERS[self.answer]}\n\n"
 
 
-def read_items(source: str, split: str) -> list[Item]:
+def read_items(source: str, split: str) -> list[MmluItem]:
     """Return the items of one split of an MMLU folder, or of a generated set of that shape.
 
     A folder has ``SPLIT/SUBJECT_SPLIT.csv`` (question, four choices, a letter; no line of names), as the authors
@@ -59,12 +59,12 @@ def read_items(source: str, split: str) -> list[Item]:
     return found
 
 
-def subjects_of(items: Sequence[Item]) -> list[str]:
+def subjects_of(items: Sequence[MmluItem]) -> list[str]:
     """Return the subjects, sorted."""
     return sorted({item.subject for item in items})
 
 
-def chosen(items: Sequence[Item], subjects: Sequence[str], first: int | None) -> list[Item]:
+def chosen(items: Sequence[MmluItem], subjects: Sequence[str], first: int | None) -> list[MmluItem]:
     """Return the items of these subjects (of all, where none is named), of each the first so many.
 
     Raises:
@@ -83,8 +83,8 @@ def chosen(items: Sequence[Item], subjects: Sequence[str], first: int | None) ->
 
 
 def prompted(
-    items: Sequence[Item], examples: Sequence[Item], shots: int, fits: Callable[[str], bool]
-) -> tuple[list[Question], int]:
+    items: Sequence[MmluItem], examples: Sequence[MmluItem], shots: int, fits: Callable[[str], bool]
+) -> tuple[list[ChoiceQuestion], int]:
     """Return the questions behind a line about the subject and ``shots`` examples, and how many have fewer examples.
 
     Where a prompt does not fit, it has as many examples as do, as in the authors' code. The choices are the letters.
@@ -93,7 +93,7 @@ def prompted(
     Raises:
         DataError: a subject has fewer examples.
     """
-    own: dict[str, list[Item]] = {}
+    own: dict[str, list[MmluItem]] = {}
     for example in examples:
         own.setdefault(example.subject, []).append(example)
     found, fewer = [], 0
@@ -110,24 +110,24 @@ def prompted(
         fewer += len(before) < shots
         letters = tuple(LETTERS[: len(item.choices)])
         text = f"{item.question.strip()} {item.choices[item.answer]}"
-        found.append(Question(item.where, context, letters, item.answer, item.subject, text))
+        found.append(ChoiceQuestion(item.where, context, letters, item.answer, item.subject, text))
     return found, fewer
 
 
-def _of_table(file: Path, split: str) -> Iterator[Item]:
+def _of_table(file: Path, split: str) -> Iterator[MmluItem]:
     subject = file.name.partition(f"_{split}.csv")[0]
     for where, row in read_placed_rows(file, _TABLE):
         choices = tuple(str(row[name]) for name in _TABLE[1:5])
         answer = str(row["6"]).strip()
         if answer not in LETTERS[:4] or len(answer) != 1:
             raise DataError(f"{where}: the answer {answer!r} is none of A to D", "question, four choices, a letter")
-        yield Item(where, subject, str(row["1"]), choices, LETTERS.index(answer))
+        yield MmluItem(where, subject, str(row["1"]), choices, LETTERS.index(answer))
 
 
-def _of_rows(source: str) -> Iterator[Item]:
+def _of_rows(source: str) -> Iterator[MmluItem]:
     for where, row in read_placed_rows(source):
         subject = row.get("subject")
         if not isinstance(subject, str) or not subject:
             raise DataError(f"{where}: no text `subject`", "say which subject each question is about")
         text, choices, _ = question_of(row, where)
-        yield Item(where, subject, text, tuple(choices), place_of(row["answer"], choices, where))
+        yield MmluItem(where, subject, text, tuple(choices), place_of(row["answer"], choices, where))

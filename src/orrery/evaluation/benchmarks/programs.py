@@ -8,7 +8,7 @@ from orrery.data.corpora import read_placed_rows
 from orrery.errors import DataError, UsageError
 from orrery.evaluation.evaluated import Done, Evaluated, answers
 from orrery.language_model.model import LanguageModel
-from orrery.sandbox import Exam, Limits, Verdict, check_all, isolation
+from orrery.sandbox import Exam, SandboxLimits, Verdict, check_all, isolation
 from orrery.scores.pass_at_k import pass_at
 from orrery.scores.programs import HUMANEVAL_STOPS, MBPP_STOPS, code_of, humaneval_exam, mbpp_exam
 
@@ -22,7 +22,7 @@ MBPP_PROMPT = (
 
 
 @dataclass(frozen=True)
-class Task:
+class ProgrammingTask:
     """A problem: what the model reads, and how what it writes becomes a program and its tests."""
 
     where: str
@@ -41,7 +41,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class ProgramSampling:
     """How programs are drawn: ``samples`` for each problem, each with a seed of its own."""
 
     samples: int = 1
@@ -52,24 +52,24 @@ class Drawing:
     batch_size: int = 16
 
 
-def read_humaneval(source: str = "humaneval", first: int | None = None) -> list[Task]:
+def read_humaneval(source: str = "humaneval", first: int | None = None) -> list[ProgrammingTask]:
     """Return the problems of rows with ``task_id``, ``prompt``, ``entry_point``, ``canonical_solution`` and ``test``.
 
     Raises:
         DataError: a row is none, with its file and line.
     """
-    found: list[Task] = []
+    found: list[ProgrammingTask] = []
     columns = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
     for where, row in read_placed_rows(source, columns):
         if first is not None and len(found) == first:
             break
         _refuse_no_texts(where, row, columns)
-        found.append(Task(where, row["prompt"], row["prompt"], row["canonical_solution"], row))
+        found.append(ProgrammingTask(where, row["prompt"], row["prompt"], row["canonical_solution"], row))
         _refuse_no_exam(found[-1])
     return _refuse_none(found, source)
 
 
-def read_mbpp(source: str, first: int | None = None) -> list[Task]:
+def read_mbpp(source: str, first: int | None = None) -> list[ProgrammingTask]:
     """Return the problems of rows with ``text`` (or ``prompt``), ``code`` and ``test_list``.
 
     ``test_setup_code`` and ``test_imports`` are run before the tests where they are given.
@@ -77,7 +77,7 @@ def read_mbpp(source: str, first: int | None = None) -> list[Task]:
     Raises:
         DataError: a row is none, with its file and line.
     """
-    found: list[Task] = []
+    found: list[ProgrammingTask] = []
     for where, row in read_placed_rows(source):
         if first is not None and len(found) == first:
             break
@@ -88,24 +88,24 @@ def read_mbpp(source: str, first: int | None = None) -> list[Task]:
         if not isinstance(tests, list) or not tests or not all(isinstance(test, str) for test in tests):
             raise DataError(f"{where}: `test_list` is no list of asserts", 'give ["assert f(1) == 2", "..."]')
         prompt = MBPP_PROMPT.format(text=row["text"], tests="\n".join(tests[:3]))
-        found.append(Task(where, prompt, row["text"], row["code"].replace("\r\n", "\n"), row))
+        found.append(ProgrammingTask(where, prompt, row["text"], row["code"].replace("\r\n", "\n"), row))
         _refuse_no_exam(found[-1])
     return _refuse_none(found, source)
 
 
-def with_examples(tasks: Sequence[Task], examples: Sequence[Task]) -> list[Task]:
+def with_examples(tasks: Sequence[ProgrammingTask], examples: Sequence[ProgrammingTask]) -> list[ProgrammingTask]:
     """Return MBPP's problems behind examples, each with its code and ``[DONE]``."""
     before = "".join(f"{one.prompt}{one.right}\n[DONE]\n\n" for one in examples)
-    return [Task(one.where, before + one.prompt, one.item, one.right, one.row) for one in tasks]
+    return [ProgrammingTask(one.where, before + one.prompt, one.item, one.right, one.row) for one in tasks]
 
 
 def evaluate_programs(
     lm: LanguageModel,
-    tasks: Sequence[Task],
+    tasks: Sequence[ProgrammingTask],
     *,
     ks: Sequence[int] = (1,),
-    drawing: Drawing = Drawing(),  # frozen
-    limits: Limits = Limits(),  # noqa: B008  # frozen
+    drawing: ProgramSampling = ProgramSampling(),  # frozen
+    limits: SandboxLimits = SandboxLimits(),  # noqa: B008  # frozen
     done: Done | None = None,
     **facts: object,
 ) -> Evaluated:
@@ -147,7 +147,7 @@ def _parts(values: Sequence[T], size: int) -> list[Sequence[T]]:
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
-def _detail(task: Task, written: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _detail(task: ProgrammingTask, written: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     outcomes = [[verdict.outcome, verdict.detail] for verdict in verdicts]
     return {"where": task.where, "answers": list(written), "outcomes": outcomes}
 
@@ -156,7 +156,7 @@ def _told(done: Done | None, count: int) -> Any:
     return None if done is None else lambda number: done(f"{number:,} of {count:,} programs run")
 
 
-def _refuse_drawing(ks: Sequence[int], drawing: Drawing) -> None:
+def _refuse_drawing(ks: Sequence[int], drawing: ProgramSampling) -> None:
     if not ks or max(ks) > drawing.samples:
         message = f"pass@{max(ks, default=0)} from {drawing.samples} samples of each problem"
         raise UsageError(message, f"--programs {max(ks, default=1)} --temperature 0.8")
@@ -170,7 +170,7 @@ def _refuse_no_texts(where: str, row: dict[str, Any], columns: Sequence[str]) ->
             raise DataError(f"{where}: no text `{name}`", f"a problem has {', '.join(columns)}")
 
 
-def _refuse_no_exam(task: Task) -> None:
+def _refuse_no_exam(task: ProgrammingTask) -> None:
     """Refuse a problem that no answer could solve, with its line."""
     try:
         task.exam(task.right)
@@ -178,7 +178,7 @@ def _refuse_no_exam(task: Task) -> None:
         raise DataError(f"{task.where}: {error.message}", error.hint) from None
 
 
-def _refuse_none(found: list[Task], source: str) -> list[Task]:
+def _refuse_none(found: list[ProgrammingTask], source: str) -> list[ProgrammingTask]:
     if not found:
         raise DataError(f"{source}: no problems", "check that the file was written whole")
     return found

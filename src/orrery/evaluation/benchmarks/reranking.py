@@ -12,7 +12,7 @@ from orrery.errors import DataError
 from orrery.evaluation.benchmarks.retrieval import DOCUMENT_PROMPTS, QUERY_PROMPTS, compared, prompt_for, similarity
 from orrery.evaluation.evaluated import Done, Evaluated
 from orrery.language_model.model import LanguageModel
-from orrery.scores.resampled import Additive
+from orrery.scores.resampled import AdditiveScore
 from orrery.scores.retrieval import Lists, average_precision_of_scores, ndcg_at, reciprocal_rank
 
 _HINT = 'a line is {"query": "...", "positive": ["..."], "negative": ["..."]}, or has "documents" as they were found'
@@ -118,7 +118,7 @@ def _as_found(queries: Sequence[Candidates]) -> tuple[Lists, Lists]:
     return scores, gains
 
 
-def _measures(scores: Lists, gains: Lists) -> list[Additive]:
+def _measures(scores: Lists, gains: Lists) -> list[AdditiveScore]:
     """Return mean average precision, reciprocal rank and gain at ten; equal scores stand last first in the second."""
     ranked = [[int(n) for n in np.argsort(own)[::-1]] for own in scores]
     right = [{n for n, gain in enumerate(own) if gain} or {-1} for own in gains]

@@ -8,7 +8,7 @@ from typing import Any
 from orrery.data.records import Pair
 from orrery.errors import DataError
 from orrery.language_model.model import LanguageModel
-from orrery.scores.resampled import Additive
+from orrery.scores.resampled import AdditiveScore
 from orrery.scores.translation import bleu, chrf
 
 BORDERS = (10, 15, 20, 30)
@@ -22,7 +22,7 @@ class Bucket:
     fewest: int
     most: int | None
     pairs: int
-    bleu: Additive
+    bleu: AdditiveScore
 
     def __str__(self) -> str:
         words = f"{self.fewest}-{self.most}" if self.most is not None else f"{self.fewest} and more"
@@ -34,8 +34,8 @@ class Translated:
     """What a model made of a test set, and how good that is."""
 
     hypotheses: list[str]
-    bleu: Additive
-    chrf: Additive
+    bleu: AdditiveScore
+    chrf: AdditiveScore
     buckets: list[Bucket]
     seconds: float
 

@@ -18,7 +18,7 @@ MOST_FREQUENT = 300_000
 
 
 @dataclass(frozen=True)
-class Answers:
+class SectionAnswers:
     """How many questions of one section could be asked, and how many were answered right."""
 
     section: str
@@ -28,10 +28,10 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Measured:
+class WordVectorScores:
     """Google's analogies by section, and the rank correlation with WordSim-353 with its pairs used and skipped."""
 
-    analogies: tuple[Answers, ...]
+    analogies: tuple[SectionAnswers, ...]
     similarity: float
     pairs: int
     skipped: int
@@ -43,7 +43,7 @@ class Measured:
         return sum(section.right for section in self.analogies) / asked if asked else float("nan")
 
 
-def measure(vectors: Vectors, folder: Path) -> Measured:
+def measure(vectors: Vectors, folder: Path) -> WordVectorScores:
     """Measure on the data set ``word-similarity`` in the folder of the data sets.
 
     Raises:
@@ -53,7 +53,7 @@ def measure(vectors: Vectors, folder: Path) -> Measured:
     answers = answer_analogies(vectors, read_questions(questions.read_text(encoding="utf-8").splitlines()))
     lines = (line.split() for line in scores.read_text(encoding="utf-8").splitlines())
     similarity, used, skipped = judge_similarity(vectors, [(one, other, float(score)) for one, other, score in lines])
-    return Measured(tuple(answers), similarity, used, skipped)
+    return WordVectorScores(tuple(answers), similarity, used, skipped)
 
 
 def read_questions(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
@@ -73,7 +73,7 @@ def read_questions(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, str, 
 
 def answer_analogies(
     vectors: Vectors, questions: Iterable[tuple[str, tuple[str, str, str, str]]], restrict: int = MOST_FREQUENT
-) -> list[Answers]:
+) -> list[SectionAnswers]:
     """Answer each question by 3CosAdd among the first ``restrict`` words, all compared without case.
 
     A question with an unknown word is skipped, and counted. Raises `DataError` if there is no question.
@@ -94,7 +94,9 @@ def answer_analogies(
         raise DataError("no analogy questions", "give lines of four words")
     unit, first = vectors.unit[:restrict], np.array([ids[word] for word in words])
     return [
-        Answers(section, _right(unit, np.array(asked, np.int64).reshape(-1, 4), first), len(asked), skipped[section])
+        SectionAnswers(
+            section, _right(unit, np.array(asked, np.int64).reshape(-1, 4), first), len(asked), skipped[section]
+        )
         for section, asked in known.items()
     ]
 

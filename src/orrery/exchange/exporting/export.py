@@ -13,7 +13,7 @@ from orrery.checkpoints import gguf
 from orrery.checkpoints.outputs import OutputFile, OutputFolder
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import RunError, UsageError
-from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, Architecture, stated, written_tensors
+from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, GgufArchitecture, stated, written_tensors
 from orrery.exchange.reading.read import Stored, read
 from orrery.exchange.reading.weights import refuse_buffers, weights_of
 from orrery.exchange.saving.save import MODEL_FILES
@@ -122,14 +122,14 @@ def _count(tensors: Mapping[str, Tensor]) -> int:
     return sum(tensor.numel() for tensor in tensors.values())
 
 
-def _architecture(family: str | None) -> Architecture:
+def _architecture(family: str | None) -> GgufArchitecture:
     if family not in ARCHITECTURES:
         named = "a model without a family" if family is None else f"the family {family!r}"
         raise UsageError(f"{named} cannot be written to GGUF", f"GGUF takes {', '.join(ARCHITECTURES)}; export to hf")
     return ARCHITECTURES[family]
 
 
-def _tensors(model: Model, spec: Decoder.Spec, architecture: Architecture) -> dict[str, Tensor]:
+def _tensors(model: Model, spec: Decoder.Spec, architecture: GgufArchitecture) -> dict[str, Tensor]:
     """Return the tensors of the file.
 
     Raises:
@@ -143,7 +143,9 @@ def _tensors(model: Model, spec: Decoder.Spec, architecture: Architecture) -> di
     return {**to_theirs(ours, rules), **written_tensors(spec)}
 
 
-def _facts(stored: Stored, spec: Decoder.Spec, architecture: Architecture, tensors: Collection[str]) -> dict[str, Any]:
+def _facts(
+    stored: Stored, spec: Decoder.Spec, architecture: GgufArchitecture, tensors: Collection[str]
+) -> dict[str, Any]:
     """Return all facts of the file by full key.
 
     Raises:

@@ -35,7 +35,7 @@ Look: TypeAlias = Callable[[Path, Sequence[Tensor], torch.dtype], Values]
 
 
 @dataclass(frozen=True)
-class Step:
+class ComparedTensor:
     """One tensor inside the models.
 
     Attributes:
@@ -60,13 +60,13 @@ class Parity:
         alone: keys that only one of the two has.
     """
 
-    steps: Sequence[Step]
+    steps: Sequence[ComparedTensor]
     bound: float
     weights: Sequence[str] = ()
     alone: Sequence[str] = ()
 
     @property
-    def first(self) -> Step | None:
+    def first(self) -> ComparedTensor | None:
         """The first step at which the models differ."""
         return next((step for step in self.steps if not step.error <= self.bound), None)
 
@@ -159,7 +159,7 @@ def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> tuple[Val
     return recorder.values, weights
 
 
-def _steps(ours: Values, theirs: Values) -> list[Step]:
+def _steps(ours: Values, theirs: Values) -> list[ComparedTensor]:
     """Compare what both have, in our order of computation."""
     steps = [_step(key, value, theirs[key]) for key, value in ours.items() if key in theirs]
     if not steps:
@@ -167,12 +167,12 @@ def _steps(ours: Values, theirs: Values) -> list[Step]:
     return steps
 
 
-def _in_common(steps: Sequence[Step], bound: float) -> list[Step]:
+def _in_common(steps: Sequence[ComparedTensor], bound: float) -> list[ComparedTensor]:
     """Leave out steps that differ before one of the same stack that is equal.
 
     Models that have parted do not meet again: there, the foreign module ends at another place than our block does.
     """
-    found: list[Step] = []
+    found: list[ComparedTensor] = []
     met: set[bool] = set()
     for step in reversed(steps):
         side = step.key.startswith("encoder.")
@@ -183,12 +183,12 @@ def _in_common(steps: Sequence[Step], bound: float) -> list[Step]:
     return found[::-1]
 
 
-def _step(key: str, ours: Tensor, theirs: Tensor) -> Step:
+def _step(key: str, ours: Tensor, theirs: Tensor) -> ComparedTensor:
     shapes = (list(ours.shape), list(theirs.shape))
     if ours.shape != theirs.shape:
-        return Step(key, float("inf"), shapes)
+        return ComparedTensor(key, float("inf"), shapes)
     a, b = ours.double(), theirs.double()
     same = (a == b) | (a.isnan() & b.isnan())
     gap = torch.where(same, 0.0, (a - b).abs())  # infinite scores of hidden places are equal, not NaN
     scale = torch.where(b.isfinite(), b, 0.0).abs().max().clamp(min=1)
-    return Step(key, float((gap.nan_to_num(nan=torch.inf) / scale).max()), shapes)
+    return ComparedTensor(key, float((gap.nan_to_num(nan=torch.inf) / scale).max()), shapes)

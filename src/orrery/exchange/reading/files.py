@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints.json_file import read_json, refuse
-from orrery.checkpoints.tensors import Entry, TensorFile
+from orrery.checkpoints.tensors import TensorEntry, TensorFile
 from orrery.errors import ModelFileError
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -48,7 +48,7 @@ class Weights(Mapping[str, Tensor]):
         entries = ((name, self.entry(name)) for name in self)
         return {name: torch.empty(entry.shape, dtype=entry.dtype, device="meta") for name, entry in entries}
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> TensorEntry:
         """Return where a tensor lies, with its shape and dtype."""
         file, stored = self._files[name]
         return file.entries[stored]

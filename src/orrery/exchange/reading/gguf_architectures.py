@@ -23,7 +23,7 @@ Config = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Architecture:
+class GgufArchitecture:
     """One architecture of llama.cpp.
 
     Attributes:
@@ -309,13 +309,13 @@ def _gemma2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config
 
 
 ARCHITECTURES = {
-    "gpt2": Architecture("gpt2", _layer_norm_facts, _gpt2_config, _fused_rules),
-    "bloom": Architecture("bloom", _layer_norm_facts, _bloom_config, _fused_rules),
-    "llama": Architecture("llama", _rotary_facts, _llama_config, _llama_rules),
-    "mistral": Architecture("llama", _rotary_facts, _mistral_config, _llama_rules),
-    "qwen2": Architecture("qwen2", _rotary_facts, _qwen2_config, _qwen_rules),
-    "qwen3": Architecture("qwen3", _rotary_facts, _qwen3_config, _qwen_rules),
-    "gemma": Architecture("gemma", _rotary_facts, _gemma_config, _gemma_rules),
-    "gemma2": Architecture("gemma2", _gemma2_facts, _gemma2_config, _gemma_rules),
+    "gpt2": GgufArchitecture("gpt2", _layer_norm_facts, _gpt2_config, _fused_rules),
+    "bloom": GgufArchitecture("bloom", _layer_norm_facts, _bloom_config, _fused_rules),
+    "llama": GgufArchitecture("llama", _rotary_facts, _llama_config, _llama_rules),
+    "mistral": GgufArchitecture("llama", _rotary_facts, _mistral_config, _llama_rules),
+    "qwen2": GgufArchitecture("qwen2", _rotary_facts, _qwen2_config, _qwen_rules),
+    "qwen3": GgufArchitecture("qwen3", _rotary_facts, _qwen3_config, _qwen_rules),
+    "gemma": GgufArchitecture("gemma", _rotary_facts, _gemma_config, _gemma_rules),
+    "gemma2": GgufArchitecture("gemma2", _gemma2_facts, _gemma2_config, _gemma_rules),
 }
 """By ``model_type``."""

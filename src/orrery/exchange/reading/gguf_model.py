@@ -9,11 +9,11 @@ from typing import Any
 from torch import Tensor
 
 from orrery.checkpoints.gguf_blocks import unpacked
-from orrery.checkpoints.gguf_file import MAGIC, PLAIN, Entry, GgufFile, parts_of
+from orrery.checkpoints.gguf_file import MAGIC, PLAIN, GgufEntry, GgufFile, parts_of
 from orrery.checkpoints.layouts import RotaryInterleaved, Rows
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
-from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, Architecture, scaling_of
+from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, GgufArchitecture, scaling_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import load_family
 from orrery.models.limits import check_numbers, check_size
@@ -203,7 +203,7 @@ class _Files(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._places)
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> GgufEntry:
         return self._places[name].entries[name]
 
     def numbers(self, name: str) -> Tensor:
@@ -217,7 +217,7 @@ class _Files(Mapping[str, Tensor]):
         return sum(math.prod(self.entry(name).shape) for name in self)
 
 
-def _family(name: Any, path: Path) -> tuple[str, Architecture]:
+def _family(name: Any, path: Path) -> tuple[str, GgufArchitecture]:
     """Return the first family whose files have the architecture of this name."""
     for family, architecture in ARCHITECTURES.items():
         if architecture.name == name:
@@ -226,7 +226,7 @@ def _family(name: Any, path: Path) -> tuple[str, Architecture]:
     raise ModelFileError(f"{path} is of the architecture {str(name)[:60]!r}; read are {', '.join(known)}", ELSEWHERE)
 
 
-def _config(architecture: Architecture, facts: Facts, files: _Files, path: Path) -> dict[str, Any]:
+def _config(architecture: GgufArchitecture, facts: Facts, files: _Files, path: Path) -> dict[str, Any]:
     """Return the configuration that the facts stand for."""
     table = files.entry("token_embd.weight") if "token_embd.weight" in files else None
     if table is None or len(table.shape) != 2:

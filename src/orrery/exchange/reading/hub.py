@@ -25,7 +25,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
-class Reference:
+class HubReference:
     """A model on the hub: its name, and a branch, a tag or a commit."""
 
     name: str
@@ -40,7 +40,7 @@ class Reference:
         return f"{PREFIX}{self.name}@{self.revision}"
 
 
-def parse(text: str) -> Reference:
+def parse(text: str) -> HubReference:
     """Return what ``hf:org/name@revision`` means; the revision is ``main`` where none is given.
 
     Raises:
@@ -49,7 +49,7 @@ def parse(text: str) -> Reference:
     match = _REFERENCE.fullmatch(text)
     if match is None or ".." in text:
         raise UsageError(f"{text!r} is no model on the hub", "write hf:org/name@revision")
-    return Reference(match["name"], match["revision"] or "main")
+    return HubReference(match["name"], match["revision"] or "main")
 
 
 def fetch(text: str, say: Callable[[str], None] = lambda line: None, *, weights: bool = True) -> Path:
@@ -79,7 +79,7 @@ def fetch(text: str, say: Callable[[str], None] = lambda line: None, *, weights:
         return _download(pinned, files, say, weights)
 
 
-def _listing(wanted: Reference) -> tuple[Mapping[str, Any], Reference, str]:
+def _listing(wanted: HubReference) -> tuple[Mapping[str, Any], HubReference, str]:
     """Ask the hub for the files of a revision, its commit and its licence."""
     from huggingface_hub import HfApi
 
@@ -88,10 +88,10 @@ def _listing(wanted: Reference) -> tuple[Mapping[str, Any], Reference, str]:
     if not found.sha or not _COMMIT.fullmatch(found.sha):
         raise ModelFileError(f"the hub names no commit for {wanted}", "try again, or give a commit")
     licence = getattr(found.card_data, "license", None) or "not stated"
-    return {file.rfilename: file for file in found.siblings or []}, Reference(wanted.name, found.sha), str(licence)
+    return {file.rfilename: file for file in found.siblings or []}, HubReference(wanted.name, found.sha), str(licence)
 
 
-def _download(pinned: Reference, files: Mapping[str, Any], say: Callable[[str], None], weights: bool) -> Path:
+def _download(pinned: HubReference, files: Mapping[str, Any], say: Callable[[str], None], weights: bool) -> Path:
     """Fetch the texts first and the weights last, so that weights in the cache mean that all is there."""
     if CONFIG not in files:
         raise ModelFileError(f"{pinned} has no {CONFIG}", "it is not a model in the layout of transformers")
@@ -106,7 +106,7 @@ def _download(pinned: Reference, files: Mapping[str, Any], say: Callable[[str], 
     return folder
 
 
-def _weights(pinned: Reference, files: Mapping[str, Any]) -> list[str]:
+def _weights(pinned: HubReference, files: Mapping[str, Any]) -> list[str]:
     """Return the names of the files that hold the weights."""
     if WEIGHTS in files:
         return [WEIGHTS]
@@ -123,7 +123,7 @@ def _weights(pinned: Reference, files: Mapping[str, Any]) -> list[str]:
     return shards
 
 
-def _get(pinned: Reference, name: str) -> Path:
+def _get(pinned: HubReference, name: str) -> Path:
     """Return a file of the cache, after fetching it where it is not there."""
     import huggingface_hub
     from huggingface_hub.utils import disable_progress_bars
@@ -133,7 +133,7 @@ def _get(pinned: Reference, name: str) -> Path:
     return Path(huggingface_hub.hf_hub_download(pinned.name, name, revision=pinned.revision, library_name="orrery"))
 
 
-def _verify(pinned: Reference, listed: Any, path: Path, say: Callable[[str], None]) -> None:
+def _verify(pinned: HubReference, listed: Any, path: Path, say: Callable[[str], None]) -> None:
     """Tell the digest of a file and compare it with the hub's list."""
     digest = file_sha256(path)
     expected = listed.lfs.sha256 if listed.lfs else None
@@ -144,7 +144,7 @@ def _verify(pinned: Reference, listed: Any, path: Path, say: Callable[[str], Non
     say(f"{pinned}: {path.name}, {path.stat().st_size:,} bytes, sha256 {digest}")
 
 
-def _cached(pinned: Reference, weights: bool) -> Path | None:
+def _cached(pinned: HubReference, weights: bool) -> Path | None:
     """Return the folder of a commit if everything is in the cache."""
     from huggingface_hub import try_to_load_from_cache
 
@@ -159,7 +159,7 @@ def _cached(pinned: Reference, weights: bool) -> Path | None:
 
 
 @contextmanager
-def _errors(wanted: Reference) -> Iterator[None]:
+def _errors(wanted: HubReference) -> Iterator[None]:
     """Turn the hub's errors into ours: what is wrong with the name, what with the rights, what with the line."""
     from huggingface_hub import errors
 
@@ -180,12 +180,12 @@ def _errors(wanted: Reference) -> Iterator[None]:
         raise MachineError(f"{wanted} cannot be fetched: {type(error).__name__}: {reason}", _offline(wanted)) from error
 
 
-def _offline(wanted: Reference) -> str:
+def _offline(wanted: HubReference) -> str:
     """Return a hint for a machine without the hub: the newest commit in the cache, if there is one."""
     from huggingface_hub import constants
 
     snapshots = Path(constants.HF_HUB_CACHE) / f"models--{wanted.name.replace('/', '--')}" / "snapshots"
     commits = sorted(snapshots.glob("*"), key=lambda path: path.stat().st_mtime)
     if commits and not wanted.is_pinned:
-        return f"without a network use what is in the cache: {Reference(wanted.name, commits[-1].name)}"
+        return f"without a network use what is in the cache: {HubReference(wanted.name, commits[-1].name)}"
     return "check the network; a folder on this machine needs none"

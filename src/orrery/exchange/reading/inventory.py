@@ -34,7 +34,7 @@ CHAT, WRITE, EMBED, CLASSIFY, TAG, TRANSLATE, RANK = "chat", "write", "embed", "
 
 
 @dataclass(frozen=True)
-class Found:
+class ListedModel:
     """A model that is here.
 
     Attributes:
@@ -58,7 +58,7 @@ class Found:
     fault: str = ""
 
 
-def inventory(paths: Sequence[Path] = ()) -> Iterator[Found]:
+def inventory(paths: Sequence[Path] = ()) -> Iterator[ListedModel]:
     """Yield the models below some paths; without any, the runs and what was fetched from the hub."""
     if paths:
         for path in paths:
@@ -130,12 +130,12 @@ def _fetched(cache: Path) -> Iterator[tuple[str, Path]]:
                 yield str(file), file
 
 
-def _found(name: str, place: Path) -> Found:
+def _found(name: str, place: Path) -> ListedModel:
     """Return what the heads of a model's files say."""
     try:
         return _gguf(name, place) if place.is_file() else _folder(name, place)
     except (OrreryError, OSError) as error:
-        return Found(name, place, _bytes(place), fault=getattr(error, "message", str(error)))
+        return ListedModel(name, place, _bytes(place), fault=getattr(error, "message", str(error)))
 
 
 def _bytes(place: Path) -> int:
@@ -143,7 +143,7 @@ def _bytes(place: Path) -> int:
     return sum(file.stat().st_size for file in files if file.suffix in (SUFFIX, ".safetensors", ".bin"))
 
 
-def _gguf(name: str, place: Path) -> Found:
+def _gguf(name: str, place: Path) -> ListedModel:
     parts = parts_of(place)
     files = [GgufFile(part) for part in parts]
     stored: Counter[str] = Counter()
@@ -158,12 +158,12 @@ def _gguf(name: str, place: Path) -> Found:
     try:
         spec = described(place).spec
     except OrreryError as error:
-        return Found(name, place, size, family, numbers, kinds, fault=error.message)
+        return ListedModel(name, place, size, family, numbers, kinds, fault=error.message)
     chats = any(key.startswith("tokenizer.chat_template") for key in facts)
-    return Found(name, place, size, family, numbers, kinds, _able(spec, chats))
+    return ListedModel(name, place, size, family, numbers, kinds, _able(spec, chats))
 
 
-def _folder(name: str, place: Path) -> Found:
+def _folder(name: str, place: Path) -> ListedModel:
     folder = locate(place)
     described_as = described(folder)
     weights = open_weights(folder)
@@ -175,7 +175,7 @@ def _folder(name: str, place: Path) -> Found:
     family = described_as.family or config.get("model_type")
     chats = bool(read_templates(folder) or read_templates(place))
     kinds = (plain.method,) if isinstance(plain, RoundedWeights) else tuple(kind for kind, _ in stored.most_common())
-    return Found(
+    return ListedModel(
         name,
         place,
         sum(stored.values()),

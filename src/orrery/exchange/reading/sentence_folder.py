@@ -11,7 +11,7 @@ from orrery.checkpoints.json_file import read_json, read_json_list
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.files import WEIGHTS, pickles_in
-from orrery.models.sentence_vectors import ACTIVATIONS, POOLINGS, Dense, Normalised, Pooling, Sentences, SentenceVectors
+from orrery.models.sentence_vectors import ACTIVATIONS, POOLINGS, Dense, Pooling, Sentences, SentenceVectors, UnitLength
 
 MODULES, SETTINGS = "modules.json", "config_sentence_transformers.json"
 OF_TRANSFORMERS = tuple(
@@ -160,7 +160,7 @@ def step_of(kind: str, place: Path, names: Collection[str] = (VECTOR,)) -> nn.Mo
         ModelFileError: it is not built, or its files are damaged.
     """
     if kind == "Normalize":
-        return Normalised()
+        return UnitLength()
     if kind == "Dropout":
         return nn.Identity()
     config = read_json(place / "config.json") if (place / "config.json").is_file() else {}

@@ -10,9 +10,9 @@ from torch import nn
 from orrery.checkpoints.tensors import write_tensors
 from orrery.exchange.reading.files import WEIGHTS
 from orrery.exchange.reading.sentence_folder import FLAGS, MODULES, OF_TRANSFORMERS, SETTINGS
-from orrery.models.sentence_vectors import Dense, Normalised, Sentences, SentenceVectors
+from orrery.models.sentence_vectors import Dense, Sentences, SentenceVectors, UnitLength
 
-_CLASSES = {Dense: "Dense", nn.LayerNorm: "LayerNorm", Normalised: "Normalize"}
+_CLASSES = {Dense: "Dense", nn.LayerNorm: "LayerNorm", UnitLength: "Normalize"}
 _PACKAGE = "sentence_transformers.models"
 _MOST = 10
 FOLDERS = tuple(f"{place}_{kind}" for place in range(1, _MOST) for kind in ("Pooling", *_CLASSES.values()))
@@ -99,7 +99,7 @@ def _steps(
             yield "Dense", config, step
         elif isinstance(step, nn.LayerNorm):
             yield "LayerNorm", {"dimension": step.normalized_shape[0]}, step
-        elif isinstance(step, Normalised):
+        elif isinstance(step, UnitLength):
             yield "Normalize", None, None
 
 

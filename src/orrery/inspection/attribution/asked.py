@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 
-class Asked(TypedDict, total=False):
+class AttributionRequest(TypedDict, total=False):
     """What narrows a question about a prediction.
 
     Attributes:

@@ -10,7 +10,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.inspection.attribution.sublayers import ATTENTIONS, Attention, is_gated, output_matrices, passing, sublayers
 from orrery.inspection.attribution.towards import layer_with, towards
-from orrery.inspection.attribution.view import View, needed, wide
+from orrery.inspection.attribution.view import TraceView, needed, wide
 from orrery.inspection.checks import Check, bound, error
 from orrery.inspection.recorded import RecordedPass
 
@@ -85,7 +85,7 @@ def edge_shares(
     Raises:
         UsageError: as in ``weighted_pattern`` and ``attribute_logit``.
     """
-    view, module = View(trace, position), _attention(trace, attention)
+    view, module = TraceView(trace, position), _attention(trace, attention)
     found = towards(view, attention, token, against)
     v_BHSC, pattern_BHPS = _values(trace, attention), view.take(_pattern(trace, attention), 2)
     # The direction goes through the head's matrix once a query, rather than every value once an edge.

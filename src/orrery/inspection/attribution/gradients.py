@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from orrery.inspection.attribution.asked import Asked
-from orrery.inspection.attribution.rerun import Rerun, Score
+from orrery.inspection.attribution.asked import AttributionRequest
+from orrery.inspection.attribution.rerun import ExplainedScore, Rerun
 from orrery.inspection.checks import Check, bound, error
 from orrery.inspection.recorded import RecordedPass
 
@@ -47,7 +47,7 @@ class Saliency:
     check: Check
 
 
-def saliency(trace: RecordedPass, token: int | None = None, **asked: Unpack[Asked]) -> Saliency:
+def saliency(trace: RecordedPass, token: int | None = None, **asked: Unpack[AttributionRequest]) -> Saliency:
     """Return ``|d score / d x_t|``: the length of the gradient at each token's vector (Simonyan et al. 2014).
 
     The vectors are those from the table, before positions (``looked_up``). A log probability has the gradient of the
@@ -61,7 +61,7 @@ def saliency(trace: RecordedPass, token: int | None = None, **asked: Unpack[Aske
     Raises:
         UsageError: no such token, position or measure.
     """
-    run = Rerun(trace, Score(trace, token, **asked))
+    run = Rerun(trace, ExplainedScore(trace, token, **asked))
     gradients = run.gradients(run.vectors)
     length_B = _sum([gradient.square() for gradient in gradients]).sqrt()
     unit = [gradient / _over(length_B, gradient) for gradient in gradients]
@@ -69,13 +69,15 @@ def saliency(trace: RecordedPass, token: int | None = None, **asked: Unpack[Aske
     return _result(run, [gradient.norm(dim=-1) for gradient in gradients], check)
 
 
-def gradient_times_input(trace: RecordedPass, token: int | None = None, **asked: Unpack[Asked]) -> Saliency:
+def gradient_times_input(
+    trace: RecordedPass, token: int | None = None, **asked: Unpack[AttributionRequest]
+) -> Saliency:
     """Return ``x_t . d score / d x_t``: the first-order guess of what a token's vector adds; see ``saliency``.
 
     The check makes the vectors of tokens with a positive value longer and the others shorter, where the slope is the
     sum of the absolute values.
     """
-    run = Rerun(trace, Score(trace, token, **asked))
+    run = Rerun(trace, ExplainedScore(trace, token, **asked))
     pairs = list(zip(run.gradients(run.vectors), run.vectors, strict=True))
     values = [(gradient * x).sum(-1) for gradient, x in pairs]
     length_B, slope_B = _sum([x.square() for x in run.vectors]).sqrt(), _sum([value.abs() for value in values])
@@ -92,7 +94,7 @@ def integrated_gradients(
     baseline: int | None = None,
     steps: int = 256,
     batch_size: int = 32,
-    **asked: Unpack[Asked],
+    **asked: Unpack[AttributionRequest],
 ) -> Saliency:
     """Return ``(x_t - b) . mean of d score / d x_t`` over the straight way from ``b`` to ``x``.
 
@@ -111,7 +113,7 @@ def integrated_gradients(
     Raises:
         UsageError: as in ``saliency``, or no such baseline.
     """
-    run = Rerun(trace, Score(trace, token, **asked))
+    run = Rerun(trace, ExplainedScore(trace, token, **asked))
     starts = run.baselines(baseline)
     means = _mean_gradients(run, starts, steps, run.at_once(batch_size))
     values = [((x - start) * mean).sum(-1) for x, start, mean in zip(run.vectors, starts, means, strict=True)]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from orrery.inspection.attribution.parts import parts_of
 from orrery.inspection.attribution.sublayers import sublayers
-from orrery.inspection.attribution.view import View
+from orrery.inspection.attribution.view import TraceView
 from orrery.inspection.attribution.vocabulary import direction_of
 from orrery.inspection.checks import Check, bound
 from orrery.inspection.recorded import RecordedPass
@@ -78,7 +78,7 @@ def attribute_logit(
         UsageError: no vocabulary, an activation between the stream and the scores, or as in ``parts_of``.
     """
     parts = parts_of(trace, position)
-    view = View(trace, position)
+    view = TraceView(trace, position)
     towards = direction_of(view, token, against, sublayers(trace.model.stack)[-1].after)
     value_NBP = torch.einsum("nbpd,bpd->nbp", parts.value_NBPD, towards.direction_BPD)
     if towards.constants:

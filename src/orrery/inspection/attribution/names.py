@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.inspection.attribution.sublayers import ATTENTIONS, Sublayer, output_matrices, passing, sublayers
-from orrery.inspection.attribution.view import View, needed
+from orrery.inspection.attribution.view import TraceView, needed
 from orrery.inspection.recorded import RecordedPass
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.feedforward.gated import GatedMLP
@@ -146,7 +146,7 @@ def _result(trace: RecordedPass, block: str) -> Tensor:
     if not isinstance(attention, ATTENTIONS):
         raise UsageError("this model has no 'attn.hook_result': it has no heads", "look at what is added")
     key = f"blocks.{block}.attention"
-    mixed_BHLC = passing(attention, key, View(trace, None), needed(trace, f"{key}.mixed"))
+    mixed_BHLC = passing(attention, key, TraceView(trace, None), needed(trace, f"{key}.mixed"))
     matrix_HCD = output_matrices(attention, mixed_BHLC.shape[1]).to(mixed_BHLC.dtype)
     return torch.einsum("bhlc,hcd->blhd", mixed_BHLC, matrix_HCD)
 

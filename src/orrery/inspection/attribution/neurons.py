@@ -12,7 +12,7 @@ from orrery.errors import UsageError
 from orrery.inspection.attribution.frozen import frozen, matrix_of
 from orrery.inspection.attribution.sublayers import FEED_FORWARDS, sublayers
 from orrery.inspection.attribution.towards import layer_with, towards
-from orrery.inspection.attribution.view import View, wide
+from orrery.inspection.attribution.view import TraceView, wide
 from orrery.inspection.attribution.vocabulary import vocabulary_head
 from orrery.inspection.checks import Check, error
 from orrery.inspection.recorded import RecordedPass
@@ -81,7 +81,7 @@ def top_neurons(
     Raises:
         UsageError: no such block or channel, experts, whose channels are not shown, or as in ``attribute_logit``.
     """
-    view = View(trace, position)
+    view = TraceView(trace, position)
     key, module = _feed_forward(trace, block)
     found = towards(view, key, token, against)
     hidden_BF, towards_BD = view.stream(f"{key}.hidden")[:, 0], found.direction_BPD[:, 0]

@@ -17,7 +17,7 @@ from orrery.inspection.attribution.sublayers import (
     on_stream,
     sublayers,
 )
-from orrery.inspection.attribution.view import View
+from orrery.inspection.attribution.view import TraceView
 from orrery.inspection.checks import REPLACED, Check, bound, error, stream_is_edited, sums_up
 from orrery.inspection.recorded import RecordedPass
 from orrery.nn.feedforward.moe import MoE
@@ -28,7 +28,7 @@ FROZEN = "norms or factors act on the stream itself: each part went through them
 
 
 @dataclass(frozen=True)
-class Parts:
+class StreamParts:
     """The stream after the last block, before the final norm, as a sum.
 
     Attributes:
@@ -56,7 +56,7 @@ class Parts:
         return self.value_NBPD[list(self.names).index(name)]
 
 
-def parts_of(trace: RecordedPass, position: int | None = -1) -> Parts:
+def parts_of(trace: RecordedPass, position: int | None = -1) -> StreamParts:
     """Return the parts of the stream after the last block.
 
     ``x = token + position + sum_l (sum_h mixed_lh W_lh + b_l + feed_forward_l)`` (Elhage et al. 2021). What stands
@@ -73,7 +73,7 @@ def parts_of(trace: RecordedPass, position: int | None = -1) -> Parts:
     Raises:
         UsageError: no such position, a value that was not kept, or an edit that replaced the stream.
     """
-    stack, view = trace.model.stack, View(trace, position)
+    stack, view = trace.model.stack, TraceView(trace, position)
     layers = sublayers(stack)
     stream = [key for layer in layers for key in (f"{layer.block}.resid_pre", layer.after, f"{layer.block}.resid_post")]
     if stream_is_edited(trace.call.edit, stream):
@@ -88,13 +88,13 @@ def parts_of(trace: RecordedPass, position: int | None = -1) -> Parts:
     value_NBPD = torch.stack(list(total.parts.values()))
     name = "the parts sum to the stream after the last block"
     check = Check(name, error(value_NBPD.double().sum(0), last.double()), bound(trace[layers[-1].after].dtype))
-    return Parts(list(total.parts), value_NBPD, list(view.positions), check, total.notes)
+    return StreamParts(list(total.parts), value_NBPD, list(view.positions), check, total.notes)
 
 
 class _Total:
     """The parts so far, each as it stands in the stream at this point."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: TraceView) -> None:
         self.view = view
         self.parts: dict[str, Tensor] = {}
         self.notes: list[str] = []

@@ -18,7 +18,7 @@ from orrery.tuning import BlockEmbedding, matrix_of
 MEASURES = ("logit", "log_probability")
 
 
-class Score:
+class ExplainedScore:
     """The number that is explained: of a token at a position, or of a label."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Rerun:
         vectors: what was looked up: of the source first, where there is one.
     """
 
-    def __init__(self, trace: RecordedPass, wanted: Score) -> None:
+    def __init__(self, trace: RecordedPass, wanted: ExplainedScore) -> None:
         self.trace, self.wanted = trace, wanted
         path = trace.model.stack.path
         self.keys = [f"{path}looked_up"]

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.inspection.attribution.frozen import Frozen, NotLinearError, frozen, matrix_of
-from orrery.inspection.attribution.view import View, wide
+from orrery.inspection.attribution.view import TraceView, wide
 from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.attention.multihead import MultiHeadAttention, NoGate
@@ -69,7 +69,7 @@ def sublayers(stack: Stack) -> list[Sublayer]:
     return found
 
 
-def branch_parts(sublayer: Sublayer, view: View) -> Parts:
+def branch_parts(sublayer: Sublayer, view: TraceView) -> Parts:
     """Return the parts of what the branch gives, before what stands behind it.
 
     Raises:
@@ -106,7 +106,7 @@ def behind_branch(sublayer: Sublayer, y_BPD: Float[Tensor, "B P D"]) -> Frozen:
     return post.then(frozen(sublayer.residual.dropout, post(y_BPD)))
 
 
-def on_stream(sublayer: Sublayer, view: View) -> tuple[Frozen, Frozen]:
+def on_stream(sublayer: Sublayer, view: TraceView) -> tuple[Frozen, Frozen]:
     """Return what a sublayer does with the stream that passes beside its branch, and with the sum of both.
 
     Raises:
@@ -119,7 +119,7 @@ def on_stream(sublayer: Sublayer, view: View) -> tuple[Frozen, Frozen]:
 
 
 @singledispatch
-def leaf_parts(leaf: nn.Module, key: str, view: View) -> Parts:
+def leaf_parts(leaf: nn.Module, key: str, view: TraceView) -> Parts:
     """Return the parts of what a branch gives, by name.
 
     Raises:
@@ -132,7 +132,7 @@ def leaf_parts(leaf: nn.Module, key: str, view: View) -> Parts:
 @leaf_parts.register(MultiHeadAttention)
 @leaf_parts.register(LatentAttention)
 @leaf_parts.register(DisentangledAttention)
-def _attention_parts(leaf: Attention, key: str, view: View) -> Parts:
+def _attention_parts(leaf: Attention, key: str, view: TraceView) -> Parts:
     """Return ``W_out_h mixed_h`` for each head, a gate on what it mixed held fixed, and the bias."""
     mixed_BHPC = passing(leaf, key, view, view.heads(f"{key}.mixed"))
     matrix_HCD = output_matrices(leaf, mixed_BHPC.shape[1])
@@ -143,7 +143,7 @@ def _attention_parts(leaf: Attention, key: str, view: View) -> Parts:
 @leaf_parts.register(MLP)
 @leaf_parts.register(GatedMLP)
 @leaf_parts.register(ClampedGatedMLP)
-def _feed_forward_parts(leaf: MLP | GatedMLP | ClampedGatedMLP, key: str, view: View) -> Parts:
+def _feed_forward_parts(leaf: MLP | GatedMLP | ClampedGatedMLP, key: str, view: TraceView) -> Parts:
     """Return ``W_down hidden + b`` as one part."""
     hidden_BPF = view.stream(f"{key}.hidden")
     return {f"{key}.added": frozen(leaf.down, hidden_BPF)(hidden_BPF)}
@@ -155,7 +155,7 @@ def output_matrices(attention: Attention, heads: int) -> Float[Tensor, "H C D"]:
 
 
 def passing(
-    attention: Attention, key: str, view: View, heads_BHPC: Float[Tensor, "B H P C"]
+    attention: Attention, key: str, view: TraceView, heads_BHPC: Float[Tensor, "B H P C"]
 ) -> Float[Tensor, "B H P C"]:
     """Return what a gate on the heads lets through of a number for each of their channels; all where there is none."""
     return heads_BHPC * view.heads(f"{key}.gate") if is_gated(attention) else heads_BHPC

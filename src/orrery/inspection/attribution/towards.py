@@ -17,7 +17,7 @@ from orrery.inspection.attribution.sublayers import (
     on_stream,
     sublayers,
 )
-from orrery.inspection.attribution.view import View
+from orrery.inspection.attribution.view import TraceView
 from orrery.inspection.attribution.vocabulary import TokenDirection, direction_of
 
 
@@ -36,7 +36,7 @@ class Towards:
     target: TokenDirection
 
 
-def towards(view: View, key: str, token: int | None, against: int | None) -> Towards:
+def towards(view: TraceView, key: str, token: int | None, against: int | None) -> Towards:
     """Return how what the branch ``key`` gives, such as ``blocks.3.attention``, counts for a token's logit.
 
     Norms and factors behind the branch, on the stream and before the head act with the scales of this pass.

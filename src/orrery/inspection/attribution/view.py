@@ -9,7 +9,7 @@ from orrery.errors import UsageError
 from orrery.inspection.recorded import RecordedPass
 
 
-class View:
+class TraceView:
     """The values of a trace at one position or at all of them, in float32 at least.
 
     Attributes:

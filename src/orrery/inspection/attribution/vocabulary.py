@@ -9,7 +9,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.attribution.frozen import Map, NotLinearError, chained, frozen, matrix_of, pull
-from orrery.inspection.attribution.view import View, needed, wide
+from orrery.inspection.attribution.view import TraceView, needed, wide
 from orrery.models.model import Model
 from orrery.nn.heads import LanguageModelHead
 
@@ -27,7 +27,7 @@ def vocabulary_head(model: Model) -> LanguageModelHead:
     return main
 
 
-def most_probable(view: View, token: int | None) -> Int[Tensor, "B P"]:
+def most_probable(view: TraceView, token: int | None) -> Int[Tensor, "B P"]:
     """Return a token for each row and position: the given one, or the most probable there.
 
     Raises:
@@ -76,7 +76,7 @@ class TokenDirection:
     notes: Sequence[str] = ()
 
 
-def direction_of(view: View, token: int | None, against: int | None, last: str) -> TokenDirection:
+def direction_of(view: TraceView, token: int | None, against: int | None, last: str) -> TokenDirection:
     """Return how the logit of a token follows from the stream under the key ``last``.
 
     Raises:
@@ -130,7 +130,7 @@ class _Cap:
     def notes(self) -> tuple[str, ...]:
         return ("the logit is that before the cap, which bends it",) if self.left_out else ()
 
-    def before(self, view: View, head: LanguageModelHead) -> Tensor:
+    def before(self, view: TraceView, head: LanguageModelHead) -> Tensor:
         """Return the scores that the parts sum to: the logits, or what they were before the cap."""
         if not self.left_out:
             return wide(view.take(view.trace.logits))

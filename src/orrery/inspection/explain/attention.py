@@ -7,13 +7,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.inspection.explain.formula import Formula, Index, Operand, Term, function_of, given, sum_of, term, written
-from orrery.inspection.explain.node import Node, Numbers
+from orrery.inspection.explain.formula import (
+    Formula,
+    FormulaTerm,
+    Index,
+    Operand,
+    function_of,
+    given,
+    sum_of,
+    term,
+    written,
+)
+from orrery.inspection.explain.node import Numbers, TensorNode
 from orrery.nn.positions.scheme import BoundPosition
 
 
 @dataclass(frozen=True)
-class Heads(Node):
+class Heads(TensorNode):
     """``[B, L, H C]`` cut into heads ``[B, H, L, C]``, the channels from ``first`` on rotated by their position.
 
     Attributes:
@@ -78,7 +88,7 @@ def _rotated(numbers: Numbers, source: str, start: Index, factor_C: Tensor, most
 
 
 @dataclass(frozen=True)
-class LatentKeys(Node):
+class LatentKeys(TensorNode):
     """The keys of latent attention: channels of the latent, then one rotated part that all heads share.
 
     Attributes:
@@ -112,7 +122,7 @@ class LatentKeys(Node):
 
 
 @dataclass(frozen=True)
-class Products(Node):
+class Products(TensorNode):
     """``q . k``, ``[B, H, L, S]``; several heads may share a key."""
 
     q: str
@@ -136,7 +146,7 @@ class Products(Node):
 
 
 @dataclass(frozen=True)
-class Scores(Node):
+class Scores(TensorNode):
     """``cap(scale q . k) + bias``, minus infinity where the mask hides.
 
     Attributes:
@@ -188,7 +198,7 @@ class Scores(Node):
         head, query, key = index
         return float(_row(self.bias[0], head, query)[key])
 
-    def _term(self, numbers: Numbers, key: str, index: Index, scale: Operand) -> Term:
+    def _term(self, numbers: Numbers, key: str, index: Index, scale: Operand) -> FormulaTerm:
         head, query, place = index
         rows = numbers[key].shape[2]
         return term(scale, numbers.operand(key, (head, query if rows > 1 else 0, place)))
@@ -201,7 +211,7 @@ def _row(bias_HLS: Float[Tensor, "#H #L S"], head: int, query: int) -> Float[Ten
 
 
 @dataclass(frozen=True)
-class Pattern(Node):
+class Pattern(TensorNode):
     """``exp(s_j - m) / sum_k exp(s_k - m)``, over the keys that are seen and a sink where there is one."""
 
     scores: str
@@ -234,7 +244,7 @@ class Pattern(Node):
 
 
 @dataclass(frozen=True)
-class Mixed(Node):
+class Mixed(TensorNode):
     """``sum_j pattern_j v_j``, ``[B, H, L, E]``."""
 
     pattern: str

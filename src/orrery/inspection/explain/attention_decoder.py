@@ -9,8 +9,8 @@ from torch import Tensor
 
 from orrery.inspection.explain.attention import Mixed, Pattern
 from orrery.inspection.explain.formula import Formula, Index, function_of, given, sum_of, written
-from orrery.inspection.explain.node import Node, Numbers, Same
-from orrery.inspection.explain.recurrent import Affine, Before, Maxout, Part, gru_nodes, lstm_nodes
+from orrery.inspection.explain.node import Numbers, Same, TensorNode
+from orrery.inspection.explain.recurrent import Affine, Before, MatrixPart, Maxout, gru_nodes, lstm_nodes
 from orrery.inspection.explain.slots import Nodes, Pointwise
 from orrery.inspection.explain.sums import Linear
 from orrery.nn.attention.alignment_score import Additive, AlignmentScore, General
@@ -19,7 +19,7 @@ from orrery.nn.recurrent.luong import InputFeedingLSTM, LSTMDecoder
 
 
 @dataclass(frozen=True)
-class OneHead(Node):
+class OneHead(TensorNode):
     """``[B, S, M]`` as one head, ``[B, 1, S, M]``; or one head as ``[B, L, M]`` again."""
 
     source: str
@@ -36,7 +36,7 @@ class OneHead(Node):
 
 
 @dataclass(frozen=True)
-class Matches(Node):
+class Matches(TensorNode):
     """``e_j = v . tanh(W q + k_j)`` or ``q . k_j``, ``[B, 1, L, S]``; minus infinity where nothing may be looked at.
 
     Attributes:
@@ -116,36 +116,38 @@ def bahdanau(nodes: Nodes, path: str, source: str, memory: str, module: Bahdanau
     nodes[f"{path}.first_in"] = Linear(memory, module.first)
     nodes[f"{path}.first"] = Pointwise(f"{path}.first_in", torch.tanh, "tanh(x)")
     scoring(nodes, path, memory, module.scoring, before, 0)
-    new = (Part(source, module.word), Part(f"{path}.context", module.context, bias=None))
-    gru_nodes(nodes, path, new, (Part(before, module.state),), before, Before(h, f"{path}.first"), h)
+    new = (MatrixPart(source, module.word), MatrixPart(f"{path}.context", module.context, bias=None))
+    gru_nodes(nodes, path, new, (MatrixPart(before, module.state),), before, Before(h, f"{path}.first"), h)
     width, found = module.first.out_features, module.context.in_features
     parts = (
-        Part(before, module.readout),
-        Part(f"{path}.context", module.readout, bias=None, column=width),
-        Part(source, module.readout, bias=None, column=width + found),
+        MatrixPart(before, module.readout),
+        MatrixPart(f"{path}.context", module.readout, bias=None, column=width),
+        MatrixPart(source, module.readout, bias=None, column=width + found),
     )
     nodes[f"{path}.readout"] = Affine(parts, 2 * width)
     nodes[f"{path}.state"] = Maxout(f"{path}.readout")
     return f"{path}.state"
 
 
-def _layers(nodes: Nodes, path: str, memory: str, module: Any, read: Sequence[Part]) -> str:
+def _layers(nodes: Nodes, path: str, memory: str, module: Any, read: Sequence[MatrixPart]) -> str:
     """Add LSTM layers that begin with the reader's last states, and return the key of the top h."""
     h = ""
     for depth, own in enumerate(module.layers.states):
         if depth:
-            read = (Part(h, module.layers.inputs[depth - 1]),)
+            read = (MatrixPart(h, module.layers.inputs[depth - 1]),)
         layer = f".{depth}"
         old, cells = f"{path}.before{layer}", f"{path}.cell_before{layer}"
         cell = (cells, Before(f"{path}.cell{layer}", memory, 2 * depth + 1))
-        h = lstm_nodes(nodes, path, (*read, Part(old, own)), cell, layer)
+        h = lstm_nodes(nodes, path, (*read, MatrixPart(old, own)), cell, layer)
         nodes[old] = Before(h, memory, 2 * depth)
     return h
 
 
 def lstm_decoder(nodes: Nodes, path: str, source: str, memory: str, module: LSTMDecoder) -> str:
     """Add the nodes of Sutskever's decoder."""
-    nodes[f"{path}.state"] = Same(f"{path}.state", _layers(nodes, path, memory, module, (Part(source, module.word),)))
+    nodes[f"{path}.state"] = Same(
+        f"{path}.state", _layers(nodes, path, memory, module, (MatrixPart(source, module.word),))
+    )
     return f"{path}.state"
 
 
@@ -153,11 +155,14 @@ def input_feeding(nodes: Nodes, path: str, source: str, memory: str, module: Inp
     """Add the nodes of Luong's decoder: step, look with the new state, and feed what was found into the next step."""
     fed = f"{path}.fed"
     nodes[fed] = Before(f"{path}.state")
-    read = (Part(source, module.word), Part(fed, module.fed, bias=None))
+    read = (MatrixPart(source, module.word), MatrixPart(fed, module.fed, bias=None))
     h = _layers(nodes, path, memory, module, read)
     scoring(nodes, path, memory, module.scoring, h, module.places)
     width = module.combine.out_features
-    parts = (Part(f"{path}.context", module.combine, bias=None), Part(h, module.combine, bias=None, column=width))
+    parts = (
+        MatrixPart(f"{path}.context", module.combine, bias=None),
+        MatrixPart(h, module.combine, bias=None, column=width),
+    )
     nodes[f"{path}.state_in"] = Affine(parts, width)
     nodes[f"{path}.state"] = Pointwise(f"{path}.state_in", torch.tanh, "tanh(x)")
     return f"{path}.state"

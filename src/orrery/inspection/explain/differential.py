@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from orrery.inspection.explain.formula import Formula, Index, Operand, sum_of, term
-from orrery.inspection.explain.node import Node, Numbers
+from orrery.inspection.explain.node import Numbers, TensorNode
 from orrery.nn.attention.differential import DifferentialAttention, shared_values
 
 
 @dataclass(frozen=True)
-class SharedValues(Node):
+class SharedValues(TensorNode):
     """For every key-value head the values of its pair, ``[B, K, S, 2 C]``, from ``[B, S, K C]``.
 
     Attributes:
@@ -35,7 +35,7 @@ class SharedValues(Node):
 
 
 @dataclass(frozen=True)
-class Difference(Node):
+class HeadDifference(TensorNode):
     """``mixed_h - l mixed_{h + H/2}`` for each pair, ``[B, L, H C]`` from ``[B, H, L, 2 C]``.
 
     Attributes:

@@ -7,7 +7,7 @@ from jaxtyping import Int, Shaped
 from torch import Tensor, nn
 
 from orrery.inspection.explain.formula import Formula, Index, Operand, function_of, given, sum_of, term
-from orrery.inspection.explain.node import Node, Numbers
+from orrery.inspection.explain.node import Numbers, TensorNode
 from orrery.inspection.explain.slots import Nodes, chain
 from orrery.inspection.explain.sums import Added
 from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
@@ -20,7 +20,7 @@ from orrery.nn.stack import Stack
 
 
 @dataclass(frozen=True)
-class Row(Node):
+class TableRow(TensorNode):
     """``E[id]``: the row of the table of a token."""
 
     table: nn.Module
@@ -41,7 +41,7 @@ class Row(Node):
 
 
 @dataclass(frozen=True)
-class Position(Node):
+class Position(TensorNode):
     """The vector that a position adds."""
 
     scheme: PositionScheme
@@ -81,7 +81,7 @@ def _sine(scheme: SinusoidalPositions, place: int, channel: int) -> Formula:
 
 
 @dataclass(frozen=True)
-class Beside(Node):
+class Beside(TensorNode):
     """The embedding with more channels beside it, which are those of its position."""
 
     source: str
@@ -105,10 +105,10 @@ def embedding(nodes: Nodes, prefix: str, embed: nn.Module, ids_L: Shaped[Tensor,
     """Add the nodes of the rows of a table and return their key; nothing where no table is read."""
     if not isinstance(embed, TokenEmbedding | SegmentedEmbedding):
         return None
-    nodes[f"{prefix}word"] = Row(embed.token, ids_L)
+    nodes[f"{prefix}word"] = TableRow(embed.token, ids_L)
     if isinstance(embed, TokenEmbedding):
         return f"{prefix}word"
-    nodes[f"{prefix}segment"] = Row(embed.segment, torch.zeros_like(ids_L))
+    nodes[f"{prefix}segment"] = TableRow(embed.segment, torch.zeros_like(ids_L))
     nodes[f"{prefix}word_and_segment"] = Added(((f"{prefix}word", 1.0), (f"{prefix}segment", 1.0)))
     return f"{prefix}word_and_segment"
 

@@ -11,7 +11,7 @@ from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.inspection.explain.formula import Formula, Index
 from orrery.inspection.explain.graph import graph_of
-from orrery.inspection.explain.node import Given, Numbers
+from orrery.inspection.explain.node import GivenTensor, Numbers
 from orrery.inspection.recorded import Recorded
 from orrery.models.model import Model
 
@@ -79,7 +79,7 @@ class Explainer:
         """
         index = self._checked(key, index)
         recorded = self.numbers.at(key, index)
-        node = self.numbers.nodes.get(key) or Given(key, "no formula is known for this kind of number")
+        node = self.numbers.nodes.get(key) or GivenTensor(key, "no formula is known for this kind of number")
         formula = node.explain(self.numbers, index, most)
         return Explanation(key, index, recorded, formula, self._compare(recorded, formula, key))
 

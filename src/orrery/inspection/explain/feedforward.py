@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from orrery.inspection.explain.formula import Formula, Index, Operand, sum_of, term
-from orrery.inspection.explain.node import Node, Numbers
+from orrery.inspection.explain.node import Numbers, TensorNode
 from orrery.inspection.explain.slots import Nodes, Pointwise, chain
 from orrery.inspection.explain.sums import Linear, Product
 from orrery.nn.activations import ACTIVATIONS
@@ -62,7 +62,7 @@ def name_of(activation: object) -> str:
 
 
 @dataclass(frozen=True)
-class Experts(Node):
+class Experts(TensorNode):
     """``sum_e weight_e expert_e(x) + sum_s shared_s(x)``; the inside of a chosen expert is not taken apart.
 
     Attributes:

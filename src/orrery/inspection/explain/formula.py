@@ -31,7 +31,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Term:
+class FormulaTerm:
     """What is added: the product of its factors."""
 
     factors: tuple[Operand, ...]
@@ -55,7 +55,7 @@ class Formula:
 
     text: str
     value: float
-    terms: Sequence[Term] = ()
+    terms: Sequence[FormulaTerm] = ()
     others: int = 0
     others_sum: float = 0.0
     size: float = 1.0
@@ -80,15 +80,15 @@ class Vector:
         return self.operand(place, float(self.values[place]))
 
 
-def term(*factors: Operand) -> Term:
+def term(*factors: Operand) -> FormulaTerm:
     """Return the product of some numbers."""
     value = 1.0
     for factor in factors:
         value *= factor.value
-    return Term(factors, value)
+    return FormulaTerm(factors, value)
 
 
-def sum_of(text: str, most: int, products: Sequence[Vector] = (), more: Sequence[Term] = ()) -> Formula:
+def sum_of(text: str, most: int, products: Sequence[Vector] = (), more: Sequence[FormulaTerm] = ()) -> Formula:
     """Return a sum of products: ``sum_i a_i b_i ... + more``, its largest terms first.
 
     Args:
@@ -104,7 +104,7 @@ def sum_of(text: str, most: int, products: Sequence[Vector] = (), more: Sequence
     all_N = torch.cat([product_N, extra_N])
     order = all_N.abs().nan_to_num(0.0).argsort(descending=True, stable=True).tolist()
     named = [
-        Term(tuple(factor.at(place) for factor in products), float(product_N[place]))
+        FormulaTerm(tuple(factor.at(place) for factor in products), float(product_N[place]))
         if place < len(product_N)
         else more[place - len(product_N)]
         for place in order[:most]
@@ -116,7 +116,7 @@ def sum_of(text: str, most: int, products: Sequence[Vector] = (), more: Sequence
 
 def function_of(text: str, filled: str, value: float, operands: Sequence[Operand], size: float = 1.0) -> Formula:
     """Return a function of a few numbers."""
-    terms = [Term((one,), one.value) for one in operands]
+    terms = [FormulaTerm((one,), one.value) for one in operands]
     return Formula(text, value, terms, size=max(1.0, size), kind="function", filled=filled)
 
 

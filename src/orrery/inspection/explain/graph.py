@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from orrery.inspection.explain.attention import Heads, LatentKeys, Mixed, Pattern, Products, Scores
 from orrery.inspection.explain.attention_decoder import bahdanau, input_feeding, lstm_decoder
-from orrery.inspection.explain.differential import Difference, SharedValues
+from orrery.inspection.explain.differential import HeadDifference, SharedValues
 from orrery.inspection.explain.entry import embedding, entered
 from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
-from orrery.inspection.explain.node import Given, Same
+from orrery.inspection.explain.node import GivenTensor, Same
 from orrery.inspection.explain.recurrent import Affine, Before, engine_parts, gru_nodes, lstm_nodes
 from orrery.inspection.explain.slots import Nodes, Pointwise, chain
-from orrery.inspection.explain.sums import Added, Joined, Linear, Product, Switched
+from orrery.inspection.explain.sums import Added, JoinedHeads, Linear, Product, Switched
 from orrery.models.model import Model
 from orrery.models.places import placed
 from orrery.nn.attention.differential import DifferentialAttention
@@ -47,7 +47,7 @@ from orrery.nn.stack import Stack
 
 
 @dataclass(frozen=True)
-class Side:
+class StackSide:
     """One stack of a model and what it read.
 
     Attributes:
@@ -74,7 +74,7 @@ class Leaf:
         nodes: of the whole graph.
     """
 
-    side: Side
+    side: StackSide
     path: str
     source: str
     nodes: Nodes = field(repr=False)
@@ -106,7 +106,7 @@ def _reader(nodes: Nodes, parts: Mapping[str, Any], source_ids_S: Tensor | None)
     reader = parts["reader"]
     stack = dict(reader.named_children()).get("stack")
     if stack is None or source_ids_S is None:
-        nodes["encoder.memory"] = Given("encoder.memory", "what the reader has left of the source")
+        nodes["encoder.memory"] = GivenTensor("encoder.memory", "what the reader has left of the source")
         return "encoder.memory"
     side = _bound("encoder.", stack, reader.embed, source_ids_S, None)
     final = _stack(nodes, side, reader.embed, source_ids_S)
@@ -114,22 +114,22 @@ def _reader(nodes: Nodes, parts: Mapping[str, Any], source_ids_S: Tensor | None)
 
 
 @torch.no_grad()
-def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, memory: str | None) -> Side:
+def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, memory: str | None) -> StackSide:
     """Bind the positions of a stack to the places of a pass."""
     assert embed is not None
     x_BLD = embed(ids_L[None])
     at = placed(stack, x_BLD)
     _, ctx = stack.prepare(x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager))
-    return Side(prefix, stack, ctx.positions, memory)
+    return StackSide(prefix, stack, ctx.positions, memory)
 
 
-def _stack(nodes: Nodes, side: Side, embed: nn.Module | None, ids_L: Tensor) -> str:
+def _stack(nodes: Nodes, side: StackSide, embed: nn.Module | None, ids_L: Tensor) -> str:
     """Add the nodes of a stack and return the key of its final stream."""
     assert embed is not None
     prefix = side.prefix
     word = embedding(nodes, prefix, embed, ids_L)
     if word is None:
-        nodes[f"{prefix}embedded"] = Given(f"{prefix}embedded", f"what {type(embed).__name__} makes of the input")
+        nodes[f"{prefix}embedded"] = GivenTensor(f"{prefix}embedded", f"what {type(embed).__name__} makes of the input")
     else:
         entered(nodes, prefix, side.stack, dict(side.positions), word)
     stream = f"{prefix}embedded"
@@ -143,7 +143,7 @@ def _stack(nodes: Nodes, side: Side, embed: nn.Module | None, ids_L: Tensor) -> 
     return f"{prefix}final"
 
 
-def _block(nodes: Nodes, side: Side, base: str, block: Block, stream: str, path: str = "") -> str:
+def _block(nodes: Nodes, side: StackSide, base: str, block: Block, stream: str, path: str = "") -> str:
     """Add the nodes of a block and return the key of the stream after it; a block within one has a ``path``."""
     path = path or base
     nodes[f"{path}.resid_pre"] = Same(f"{path}.resid_pre", stream)
@@ -155,13 +155,13 @@ def _block(nodes: Nodes, side: Side, base: str, block: Block, stream: str, path:
     return f"{path}.resid_post"
 
 
-def _residual(nodes: Nodes, side: Side, path: str, residual: Residual, stream: str) -> str:
+def _residual(nodes: Nodes, side: StackSide, path: str, residual: Residual, stream: str) -> str:
     """Add ``out(skip(x) + post(branch(pre(x))))`` and return the key of the stream after it."""
     read = chain(nodes, residual.pre, stream, f"{path}.input")
     branch = _branch(nodes, side, path, residual.branch, read)
     added = f"{path}.added"
     if branch is None:
-        nodes[added] = Given(added, f"what {type(residual.branch).__name__} makes of its input")
+        nodes[added] = GivenTensor(added, f"what {type(residual.branch).__name__} makes of its input")
     else:
         added = chain(nodes, residual.post, branch, added)
     if added != f"{path}.added":
@@ -179,7 +179,7 @@ def _skipped(skip: nn.Module, stream: str) -> list[tuple[str, float]]:
     return [(stream, skip.factor if isinstance(skip, Scale) else 1.0)]
 
 
-def _branch(nodes: Nodes, side: Side, path: str, module: nn.Module, source: str) -> str | None:
+def _branch(nodes: Nodes, side: StackSide, path: str, module: nn.Module, source: str) -> str | None:
     """Add the nodes of a branch and return the key of what it gives, where its formula is known."""
     if isinstance(module, Sum):
         base = path.rsplit(".", 1)[0]
@@ -233,7 +233,7 @@ def _multihead(module: MultiHeadAttention, leaf: Leaf) -> str:
         nodes[f"{path}.gate"] = Heads(f"{path}.gate_flat", width, position, None)
         passed = f"{path}.passed"
         nodes[passed] = Product(f"{path}.gate", f"{path}.mixed")
-    nodes[f"{path}.out"] = Joined(passed, module.out)
+    nodes[f"{path}.out"] = JoinedHeads(passed, module.out)
     return f"{path}.out"
 
 
@@ -263,7 +263,7 @@ def _latent(module: LatentAttention, leaf: Leaf) -> str:
     nodes[f"{path}.k"] = LatentKeys(f"{path}.k_in", f"{path}.rotated", widths.plain, module.heads, position)
     nodes[f"{path}.v"] = Heads(f"{path}.v_in", widths.value, position, None)
     _mixing(leaf, module, position.bias(module.mask), ())
-    nodes[f"{path}.out"] = Joined(f"{path}.mixed", module.out)
+    nodes[f"{path}.out"] = JoinedHeads(f"{path}.mixed", module.out)
     return f"{path}.out"
 
 
@@ -277,7 +277,7 @@ def _differential(module: DifferentialAttention, leaf: Leaf) -> str:
     nodes[f"{path}.k"] = Heads(f"{path}.k_in", width, position, 0)
     nodes[f"{path}.v"] = SharedValues(f"{path}.v_in", width)
     _mixing(leaf, module, position.bias(module.mask), ())
-    nodes[f"{path}.difference"] = Difference(f"{path}.mixed", module)
+    nodes[f"{path}.difference"] = HeadDifference(f"{path}.mixed", module)
     normed = chain(nodes, module.norm, f"{path}.difference", f"{path}.normed")
     nodes[f"{path}.out"] = Linear(normed, module.out)
     return f"{path}.out"
@@ -292,9 +292,9 @@ def _disentangled(module: DisentangledAttention, leaf: Leaf) -> str:
         nodes[f"{path}.{name}"] = Heads(f"{path}.{name}_in", module.head_width, position, None)
     terms = tuple(f"{path}.{name}" for name in module.terms)
     for key in terms:
-        nodes[key] = Given(key, "how content and distance meet, for all pairs at once")
+        nodes[key] = GivenTensor(key, "how content and distance meet, for all pairs at once")
     _mixing(leaf, module, None, terms)
-    nodes[f"{path}.out"] = Joined(f"{path}.mixed", module.out)
+    nodes[f"{path}.out"] = JoinedHeads(f"{path}.mixed", module.out)
     return f"{path}.out"
 
 
@@ -304,7 +304,7 @@ def _attention_decoder(module: AttentionDecoder, leaf: Leaf) -> str:
     for kind, build in DECODERS.items():
         if isinstance(module, kind) and leaf.side.memory is not None:
             return build(leaf.nodes, leaf.path, leaf.source, leaf.side.memory, module)
-    leaf.nodes[f"{leaf.path}.state"] = Given(f"{leaf.path}.state", f"a step of {type(module).__name__}")
+    leaf.nodes[f"{leaf.path}.state"] = GivenTensor(f"{leaf.path}.state", f"a step of {type(module).__name__}")
     return f"{leaf.path}.state"
 
 

@@ -16,14 +16,14 @@ from orrery.inspection.recorded import Recorded
 class Numbers:
     """The tensors of one pass by key: those that were recorded, and those that follow from them."""
 
-    def __init__(self, recorded: Recorded, nodes: Mapping[str, "Node"], paths: Mapping[int, str]) -> None:
+    def __init__(self, recorded: Recorded, nodes: Mapping[str, "TensorNode"], paths: Mapping[int, str]) -> None:
         self.recorded, self.nodes, self.paths = recorded, nodes, paths
         self._computed: dict[str, Tensor] = {}
 
     def __getitem__(self, key: str) -> Tensor:
         if key in self.recorded:
             return self.recorded[key]
-        if isinstance(self.nodes.get(key), Given) or key not in self.nodes:
+        if isinstance(self.nodes.get(key), GivenTensor) or key not in self.nodes:
             raise UsageError(f"the pass has not kept {key}, from which others follow", "keep everything: keep=['*']")
         if key not in self._computed:
             with torch.no_grad():
@@ -64,7 +64,7 @@ def named(key: str, index: Index, parts: int = 1) -> str:
     return f"{'.'.join(key.split('.')[-parts:])}[{', '.join(map(str, index))}]"
 
 
-class Node(ABC):
+class TensorNode(ABC):
     """One kind of tensor, ``[B, ...]`` with one row. Its key is its name in ``Graph``."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Node(ABC):
 
 
 @dataclass(frozen=True)
-class Given(Node):
+class GivenTensor(TensorNode):
     """A tensor whose formula is not known here: it can be shown and is not taken apart.
 
     Attributes:
@@ -98,7 +98,7 @@ class Given(Node):
 
 
 @dataclass(frozen=True)
-class Same(Node):
+class Same(TensorNode):
     """A tensor that is another, under a second name."""
 
     key: str

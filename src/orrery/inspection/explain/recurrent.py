@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from orrery.inspection.explain.formula import Formula, Index, Operand, Vector, function_of, given, sum_of, term, written
-from orrery.inspection.explain.node import Node, Numbers, named
+from orrery.inspection.explain.node import Numbers, TensorNode, named
 from orrery.inspection.explain.slots import Nodes, Pointwise
 from orrery.inspection.explain.sums import Product
 
 
 @dataclass(frozen=True)
-class Before(Node):
+class Before(TensorNode):
     """``x_{t-1}``, ``[B, L, D]``: zeros before the first token, or what another tensor has at a place.
 
     Attributes:
@@ -48,7 +48,7 @@ class Before(Node):
 
 
 @dataclass(frozen=True)
-class Part:
+class MatrixPart:
     """What one matrix gives to a sum: some of its rows, some of its columns.
 
     Attributes:
@@ -69,10 +69,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Affine(Node):
+class Affine(TensorNode):
     """``y_e = sum over parts of sum_d x_d W_ed + b_e``: what several inputs give to one gate, ``[B, L, E]``."""
 
-    parts: Sequence[Part]
+    parts: Sequence[MatrixPart]
     width: int
 
     def compute(self, numbers: Numbers) -> Tensor:
@@ -113,13 +113,13 @@ class Affine(Node):
         ]
         return sum_of(" + ".join(texts) + " + b" * len(more), most, factors, more)
 
-    def _bias(self, part: Part) -> Tensor | None:
+    def _bias(self, part: MatrixPart) -> Tensor | None:
         found: Tensor | None = None if part.bias is None else getattr(part.owner, part.bias, None)
         return None if found is None else found.detach()
 
 
 @dataclass(frozen=True)
-class Cell(Node):
+class LstmCell(TensorNode):
     """``c_t = f_t c_{t-1} + i_t g_t`` of an LSTM.
 
     Attributes:
@@ -146,7 +146,7 @@ class Cell(Node):
 
 
 @dataclass(frozen=True)
-class Scaled(Node):
+class Scaled(TensorNode):
     """``y = a + r b``: what the input gives to a candidate, and what the reset gate lets through of the state."""
 
     a: str
@@ -164,7 +164,7 @@ class Scaled(Node):
 
 
 @dataclass(frozen=True)
-class Blend(Node):
+class Blend(TensorNode):
     """``h_t = (1 - z_t) n_t + z_t h_{t-1}`` of a GRU; computed step by step where it was not recorded.
 
     Attributes:
@@ -198,7 +198,7 @@ class Blend(Node):
 
 
 @dataclass(frozen=True)
-class Maxout(Node):
+class Maxout(TensorNode):
     """``y_d = max(x_2d, x_2d+1)`` (Goodfellow et al. 2013)."""
 
     source: str
@@ -215,7 +215,9 @@ class Maxout(Node):
         return function_of("the greater of two", filled, max(one.value for one in pair), pair)
 
 
-def lstm_nodes(nodes: Nodes, path: str, parts: Sequence[Part], before: tuple[str, Before], layer: str = "") -> str:
+def lstm_nodes(
+    nodes: Nodes, path: str, parts: Sequence[MatrixPart], before: tuple[str, Before], layer: str = ""
+) -> str:
     """Add the nodes of an LSTM layer and return the key of h.
 
     Args:
@@ -233,7 +235,7 @@ def lstm_nodes(nodes: Nodes, path: str, parts: Sequence[Part], before: tuple[str
     i, f, g, o = (f"{path}.{name}{layer}" for name in names)
     cell, old = f"{path}.cell{layer}", before[0]
     nodes[old] = before[1]
-    nodes[cell] = Cell(f, old, i, g)
+    nodes[cell] = LstmCell(f, old, i, g)
     nodes[f"{cell}_tanh"] = Pointwise(cell, torch.tanh, "tanh(x)")
     h = f"{path}.h{layer}"
     nodes[h] = Product(o, f"{cell}_tanh")
@@ -241,7 +243,7 @@ def lstm_nodes(nodes: Nodes, path: str, parts: Sequence[Part], before: tuple[str
 
 
 def gru_nodes(
-    nodes: Nodes, path: str, new: Sequence[Part], old: Sequence[Part], before: str, start: Before, h: str
+    nodes: Nodes, path: str, new: Sequence[MatrixPart], old: Sequence[MatrixPart], before: str, start: Before, h: str
 ) -> None:
     """Add the nodes of a GRU, whose state has the key ``h``.
 
@@ -266,19 +268,19 @@ def gru_nodes(
     nodes[h] = Blend(f"{path}.update_gate", f"{path}.candidate", before, start)
 
 
-def engine_parts(engine: nn.RNNBase, x: str, h: str) -> tuple[Part, Part]:
+def engine_parts(engine: nn.RNNBase, x: str, h: str) -> tuple[MatrixPart, MatrixPart]:
     """Return what the gates of torch's engine read of its input and of its state."""
-    return Part(x, engine, "weight_ih_l0", "bias_ih_l0"), Part(h, engine, "weight_hh_l0", "bias_hh_l0")
+    return MatrixPart(x, engine, "weight_ih_l0", "bias_ih_l0"), MatrixPart(h, engine, "weight_hh_l0", "bias_hh_l0")
 
 
-def _gate(nodes: Nodes, key: str, parts: Sequence[Part], width: int, name: str) -> None:
+def _gate(nodes: Nodes, key: str, parts: Sequence[MatrixPart], width: int, name: str) -> None:
     nodes[f"{key}_in"] = Affine(parts, width)
     nodes[key] = Pointwise(f"{key}_in", getattr(torch, name), f"{name}(x)")
 
 
-def _rows(part: Part) -> int:
+def _rows(part: MatrixPart) -> int:
     return len(getattr(part.owner, part.weight))
 
 
-def _from_row(part: Part, row: int) -> Part:
-    return Part(part.source, part.owner, part.weight, part.bias, row, part.column)
+def _from_row(part: MatrixPart, row: int) -> MatrixPart:
+    return MatrixPart(part.source, part.owner, part.weight, part.bias, row, part.column)

@@ -9,13 +9,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.inspection.explain.formula import Formula, Index, Operand, function_of, sum_of, term, written
-from orrery.inspection.explain.node import Node, Numbers, named
+from orrery.inspection.explain.node import Numbers, TensorNode, named
 from orrery.inspection.explain.sums import Added, Linear
 from orrery.nn.elementwise import Activation, Clamp, FixedBias, Projection, SoftCap
 from orrery.nn.norms import HeadNorm, LayerNorm, PerHeadNorm, PlainRMSNorm, RMSNorm
 from orrery.nn.residual import Dropout, Identity, Scale
 
-Nodes = dict[str, Node]
+Nodes = dict[str, TensorNode]
 
 
 def chain(nodes: Nodes, module: nn.Module, source: str, name: str) -> str:
@@ -78,7 +78,7 @@ def _scaled(part: Scale, nodes: Nodes, source: str, key: str) -> None:
 
 @slot_nodes.register
 def _fixed_bias(part: FixedBias, nodes: Nodes, source: str, key: str) -> None:
-    nodes[key] = Shifted(source, part)
+    nodes[key] = ShiftedBy(source, part)
 
 
 @slot_nodes.register
@@ -96,7 +96,7 @@ def _called(part: nn.Module) -> str:
 
 
 @dataclass(frozen=True)
-class Pointwise(Node):
+class Pointwise(TensorNode):
     """``y = f(x)``, number by number.
 
     Attributes:
@@ -124,7 +124,7 @@ class Pointwise(Node):
 
 
 @dataclass(frozen=True)
-class Shifted(Node):
+class ShiftedBy(TensorNode):
     """``y = x + b``."""
 
     source: str
@@ -142,7 +142,7 @@ class Shifted(Node):
 
 
 @dataclass(frozen=True)
-class Unknown(Node):
+class Unknown(TensorNode):
     """A part whose formula is not known here; its numbers are computed by the module itself."""
 
     source: str
@@ -201,7 +201,7 @@ def _parts(numbers: Numbers, module: nn.Module, channels: int) -> _Parts:
 
 
 @dataclass(frozen=True)
-class _Statistic(Node):
+class _Statistic(TensorNode):
     """What a norm divides by: ``sqrt(mean((x - m)^2) + eps)``, ``[B, ..., groups]``; m is the mean, or zero."""
 
     source: str
@@ -237,7 +237,7 @@ def _scale(x: Float[Tensor, "*B C"], parts: _Parts) -> Float[Tensor, "*B 1"]:
 
 
 @dataclass(frozen=True)
-class Norm(Node):
+class Norm(TensorNode):
     """``y = (x - mean) / scale * gain + bias``; RMSNorm takes no mean.
 
     Attributes:

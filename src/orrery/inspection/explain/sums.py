@@ -7,8 +7,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.inspection.explain.formula import Formula, Index, Operand, Term, Vector, function_of, sum_of, term, written
-from orrery.inspection.explain.node import Node, Numbers
+from orrery.inspection.explain.formula import (
+    Formula,
+    FormulaTerm,
+    Index,
+    Operand,
+    Vector,
+    function_of,
+    sum_of,
+    term,
+    written,
+)
+from orrery.inspection.explain.node import Numbers, TensorNode
 from orrery.tuning import TransformedLinear, matrix_of
 
 
@@ -24,7 +34,7 @@ def affine(module: nn.Module, width: int) -> tuple[Float[Tensor, "E D"], Float[T
     return weight_DE.T, bias_1E[0]
 
 
-def row_of(numbers: Numbers, module: nn.Module, channel: int, width: int) -> tuple[Vector, list[Term]]:
+def row_of(numbers: Numbers, module: nn.Module, channel: int, width: int) -> tuple[Vector, list[FormulaTerm]]:
     """Return the row of a linear map that makes one channel, and its bias as a term of its own."""
     weight_ED, bias_E = affine(module, width)
     row = numbers.weight(module, "weight", lambda d: (channel, d), weight_ED[channel])
@@ -34,7 +44,7 @@ def row_of(numbers: Numbers, module: nn.Module, channel: int, width: int) -> tup
 
 
 @dataclass(frozen=True)
-class Linear(Node):
+class Linear(TensorNode):
     """``y_e = sum_d x_d W_ed + b_e``, ``[B, ..., D]`` to ``[B, ..., E]``."""
 
     source: str
@@ -56,7 +66,7 @@ class Linear(Node):
 
 
 @dataclass(frozen=True)
-class Joined(Node):
+class JoinedHeads(TensorNode):
     """``y_d = sum_hc mixed_hc W_d,hc + b_d``: all heads through the output matrix."""
 
     source: str
@@ -79,7 +89,7 @@ class Joined(Node):
 
 
 @dataclass(frozen=True)
-class Added(Node):
+class Added(TensorNode):
     """``y = f_1 x_1 + f_2 x_2 + ...``, tensors of one shape with a factor each."""
 
     parts: Sequence[tuple[str, float]]
@@ -102,7 +112,7 @@ class Added(Node):
 
 
 @dataclass(frozen=True)
-class Product(Node):
+class Product(TensorNode):
     """``y = a b``, number by number: a gate and what it lets through."""
 
     a: str
@@ -119,7 +129,7 @@ class Product(Node):
 
 
 @dataclass(frozen=True)
-class Switched(Node):
+class Switched(TensorNode):
     """``sigmoid(w x) y``: a branch that each token turns up or down.
 
     Attributes:

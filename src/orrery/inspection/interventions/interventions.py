@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.call import Call, Seen
+from orrery.inspection.call import ModelRun, Seen
 from orrery.inspection.edits import Edit
 from orrery.inspection.interventions.intervention import JSON, Intervention
 from orrery.inspection.interventions.operations import Source, apply
-from orrery.inspection.interventions.places import WHOLE, Window
+from orrery.inspection.interventions.places import WHOLE, ComputedWindow
 from orrery.inspection.interventions.source_lines import source_lines
 from orrery.models.model import Model
 from orrery.nn.embeddings import check_ids
@@ -41,7 +41,7 @@ class Interventions(Generic[Seen]):
 
     edits: tuple[Intervention, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
-    call: Call[Seen] | None = field(default=None, repr=False, compare=False)
+    call: ModelRun[Seen] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse too many.
@@ -161,7 +161,7 @@ class Interventions(Generic[Seen]):
             raise UsageError(f"there is no edit {number}", f"there are {len(self.edits)}, counted from 0")
         return replace(self, edits=self.edits[:number] + self.edits[number + 1 :])
 
-    def compiled(self, window: Window = WHOLE) -> dict[str, Edit]:
+    def compiled(self, window: ComputedWindow = WHOLE) -> dict[str, Edit]:
         """Return the functions that ``trace(edit=...)`` takes; tokens that are replaced are no part of it.
 
         Where several patterns reach a tensor, the edits act in the order of the list.
@@ -227,7 +227,7 @@ class Interventions(Generic[Seen]):
         return call.look(call.model, *inputs.values(), **looking, **told, **call.how)
 
 
-def _spelled(call: Call, words: Sequence[str], before_BL: Tensor, read_BL: Tensor) -> list[str]:
+def _spelled(call: ModelRun, words: Sequence[str], before_BL: Tensor, read_BL: Tensor) -> list[str]:
     """Return how the tokens of the first row read, with those that an edit has put there."""
     if not words or read_BL.is_floating_point():  # of an image no token is replaced
         return list(words)

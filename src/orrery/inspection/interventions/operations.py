@@ -8,16 +8,16 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.interventions.intervention import EVERY, Intervention
-from orrery.inspection.interventions.places import Window, axes_of, chosen, pairs
+from orrery.inspection.interventions.places import ComputedWindow, axes_of, chosen, pairs
 from orrery.inspection.recorded import Recorded
 
 Source = Recorded | Tensor
 """What an intervention takes from: a trace, a mapping of tensors, or a vector."""
 
-Make = Callable[[Intervention, str, Tensor, Mapping[str, Source], Window], Tensor]
+Make = Callable[[Intervention, str, Tensor, Mapping[str, Source], ComputedWindow], Tensor]
 
 
-def apply(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
+def apply(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: ComputedWindow) -> Tensor:
     """Return the tensor with the named part changed; all other numbers are the same bits.
 
     Raises:
@@ -34,11 +34,11 @@ def apply(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Sou
     return after
 
 
-def _zero(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
+def _zero(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: ComputedWindow) -> Tensor:
     return torch.zeros_like(value)
 
 
-def _mean(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
+def _mean(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: ComputedWindow) -> Tensor:
     axes = axes_of(key, value)
     if axes.position is None or axes.channel is None:
         raise UsageError(f"{key} has no mean over positions: it is {list(value.shape)}", "name a tensor with channels")
@@ -49,17 +49,19 @@ def _mean(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Sou
     return other
 
 
-def _scale(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
+def _scale(
+    edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: ComputedWindow
+) -> Tensor:
     assert edit.scale is not None
     return value * edit.scale
 
 
-def _set(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
+def _set(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: ComputedWindow) -> Tensor:
     assert edit.value is not None
     return torch.full_like(value, edit.value)
 
 
-def _add(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
+def _add(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: ComputedWindow) -> Tensor:
     axes = axes_of(key, value)
     if axes.channel is None:
         raise UsageError(f"{key} has no channels that a vector could be added to", "edit what is mixed by its pattern")
@@ -100,7 +102,9 @@ def _standing(edit: Intervention, key: str, value: Tensor, sources: Mapping[str,
     return other.narrow(axis, there % length, 1)
 
 
-def _patch(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
+def _patch(
+    edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: ComputedWindow
+) -> Tensor:
     other, axis = _tensor(edit, key, value, sources), axes_of(key, value).position
     if axis is None:
         _check_fits(edit, key, value, other)
@@ -123,7 +127,7 @@ def _patch(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, So
     return value.index_copy(axis, here_N, taken)
 
 
-def _mask(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
+def _mask(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: ComputedWindow) -> Tensor:
     if not key.endswith(".scores"):
         raise UsageError(f"an edge is masked at scores, not at {key}", f"name {key.rpartition('.')[0]}.scores")
     return torch.full_like(value, float("-inf"))

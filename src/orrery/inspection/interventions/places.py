@@ -21,7 +21,7 @@ class Axes:
 
 
 @dataclass(frozen=True)
-class Window:
+class ComputedWindow:
     """The part of a text that a call computes.
 
     Attributes:
@@ -33,7 +33,7 @@ class Window:
     whole: bool = True
 
 
-WHOLE = Window()
+WHOLE = ComputedWindow()
 _STORED = ("k", "v")
 """Names of tensors that show everything which can be looked at, earlier tokens too."""
 
@@ -46,7 +46,7 @@ def axes_of(key: str, value: Tensor) -> Axes:
     return Axes(1, channel=2) if dimensions == 3 else Axes(channel=dimensions - 1)
 
 
-def chosen(edit: Intervention, key: str, value: Tensor, window: Window) -> Bool[Tensor, "..."] | None:
+def chosen(edit: Intervention, key: str, value: Tensor, window: ComputedWindow) -> Bool[Tensor, "..."] | None:
     """Return which numbers of a tensor an intervention names, in a shape that broadcasts; nothing where it names none.
 
     Raises:
@@ -69,7 +69,7 @@ def chosen(edit: Intervention, key: str, value: Tensor, window: Window) -> Bool[
     return found
 
 
-def pairs(edit: Intervention, key: str, value: Tensor, window: Window) -> list[tuple[int, int]]:
+def pairs(edit: Intervention, key: str, value: Tensor, window: ComputedWindow) -> list[tuple[int, int]]:
     """Return the named indices on the axis of positions, each with the position that it is taken from elsewhere."""
     axis = axes_of(key, value).position
     assert axis is not None
@@ -82,7 +82,7 @@ def pairs(edit: Intervention, key: str, value: Tensor, window: Window) -> list[t
     return [(indices[0], other) for indices, other in found if indices]
 
 
-def first(key: str, what: str, window: Window) -> int:
+def first(key: str, what: str, window: ComputedWindow) -> int:
     """Return the place in the text of the first row on an axis: keys and values begin with the text."""
     return 0 if what == "key" or key.rpartition(".")[2] in _STORED else window.start
 
@@ -91,7 +91,7 @@ def _tuple(places: Places) -> tuple[int, ...]:
     return places if isinstance(places, tuple) else (places,)
 
 
-def _named(places: Places, what: str, key: str, size: int, window: Window) -> list[int]:
+def _named(places: Places, what: str, key: str, size: int, window: ComputedWindow) -> list[int]:
     """Return places as indices of an axis; those that another call computes are left out."""
     listed = _tuple(places)
     if what not in ("position", "key") or window.whole:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.interventions.interventions import Interventions
-from orrery.inspection.interventions.places import Window
+from orrery.inspection.interventions.places import ComputedWindow
 from orrery.inspection.recorder import Recorder
 from orrery.models.calls import Numbers
 from orrery.models.model import Model
@@ -76,7 +76,7 @@ class EditedWriter:
         read = list(self.edits.read(self.model, inputs).values())
         if self.first_token is not None:
             more = {"prompt": read[1]}
-        recorder = Recorder(keep=(), edit=self.edits.compiled(Window(0, whole=False)))
+        recorder = Recorder(keep=(), edit=self.edits.compiled(ComputedWindow(0, whole=False)))
         cache = _whole_cache(self.model, capacity, source)
         execution = Execution(eager, taps=_LastLogits(recorder, source.shape[1] - 1))
         found: tuple[Tensor, DecodingSession] = self.model.start(
@@ -89,7 +89,7 @@ class EditedWriter:
         self, tokens: Int[Tensor, "B N"], session: DecodingSession, lengths: Numbers | None = None
     ) -> Float[Tensor, "B N V"]:
         """Write more tokens; as in ``DecodingModel``."""
-        window = Window(session.lengths[0], whole=False)
+        window = ComputedWindow(session.lengths[0], whole=False)
         recorder = Recorder(keep=(), edit=self.edits.compiled(window))
         logits_BNV: Tensor = self.model.step(tokens, session, lengths, execution=Execution(eager, taps=recorder))
         return logits_BNV

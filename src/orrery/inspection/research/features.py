@@ -19,7 +19,7 @@ from orrery.models.model import Model
 from orrery.nn.cross_entropy import IGNORED
 
 
-class Activation(NamedTuple):
+class FeatureActivation(NamedTuple):
     """A place where a feature is active: the text, the position in it, and how far."""
 
     text: int
@@ -30,7 +30,7 @@ class Activation(NamedTuple):
 @torch.no_grad()
 def top_activations(
     autoencoder: SparseAutoencoder, values_BLD: Float[Tensor, "B L D"], feature: int, k: int = 10
-) -> list[Activation]:
+) -> list[FeatureActivation]:
     """Return the places where a feature is most active, the first one first; fewer where it is active in fewer.
 
     Args:
@@ -47,7 +47,7 @@ def top_activations(
     best = active_BL.flatten().topk(min(k, active_BL.numel()))
     places = [divmod(place, active_BL.shape[1]) for place in best.indices.tolist()]
     found = zip(places, best.values.tolist(), strict=True)
-    return [Activation(text, position, value) for (text, position), value in found if value > 0]
+    return [FeatureActivation(text, position, value) for (text, position), value in found if value > 0]
 
 
 @torch.no_grad()

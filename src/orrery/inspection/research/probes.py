@@ -10,7 +10,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.research.activations import by_token, collect, held_back
-from orrery.inspection.research.readouts import LogisticRegression, Readout, Regression
+from orrery.inspection.research.readouts import LogisticRegression, Readout, ReadoutFit
 from orrery.inspection.research.variants import ROWS, Done
 from orrery.models.model import Model
 
@@ -55,7 +55,7 @@ def linear_probing(
     labels_BL: Shaped[Tensor, "B L"],
     keep: Sequence[str] = ("embedded", "blocks.*.resid_post"),
     *,
-    regression: Regression = LOGISTIC,
+    regression: ReadoutFit = LOGISTIC,
     held_out: float = 0.25,
     seed: int = 1337,
     rows: int = ROWS,
@@ -90,7 +90,7 @@ def probe_values(
     ids_BL: Int[Tensor, "B L"],
     labels_BL: Shaped[Tensor, "B L"],
     *,
-    regression: Regression = LOGISTIC,
+    regression: ReadoutFit = LOGISTIC,
     held_out: float = 0.25,
     seed: int = 1337,
     done: Done | None = None,

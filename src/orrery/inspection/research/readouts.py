@@ -48,7 +48,7 @@ class Readout:
 
 
 @runtime_checkable
-class Regression(Protocol):
+class ReadoutFit(Protocol):
     """How a readout is fitted and scored."""
 
     @property

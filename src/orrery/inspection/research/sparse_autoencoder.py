@@ -60,7 +60,7 @@ class L1:
 
 @final
 @dataclass(frozen=True)
-class TopK:
+class TopKSparsity:
     """The k greatest, where they are above zero, and no penalty (Makhzani & Frey 2013; Gao et al. 2024).
 
     Attributes:
@@ -88,7 +88,7 @@ class TopK:
         return features_NF.new_zeros(())
 
 
-_KINDS: Mapping[str, Any] = {"l1": L1, "top_k": TopK}
+_KINDS: Mapping[str, Any] = {"l1": L1, "top_k": TopKSparsity}
 
 
 @final

@@ -17,7 +17,7 @@ class NotRunnableError(Exception):
     """A part that no instruction computes; the message names it."""
 
 
-class Stream(NamedTuple):
+class WorkspaceSlice(NamedTuple):
     """Some numbers of each row: the place in the workspace, how many, and how far apart rows are."""
 
     place: int
@@ -53,9 +53,9 @@ class Listing:
     used: int = 0
     most: int = 0
 
-    def stream(self, width: int) -> Stream:
+    def stream(self, width: int) -> WorkspaceSlice:
         """Return a new stream."""
-        found = Stream(self.used, width)
+        found = WorkspaceSlice(self.used, width)
         self.used += padded(width)
         self.most = max(self.most, self.used)
         return found
@@ -63,19 +63,19 @@ class Listing:
     def add(
         self,
         do: int,
-        x: Stream | None,
-        y: Stream | None,
-        out: Stream | None,
+        x: WorkspaceSlice | None,
+        y: WorkspaceSlice | None,
+        out: WorkspaceSlice | None,
         *numbers: int,
         reals: Sequence[float] = (),
     ) -> None:
         """Append an instruction."""
-        streams = [Stream(0, 0) if s is None else s for s in (x, y, out)]
+        streams = [WorkspaceSlice(0, 0) if s is None else s for s in (x, y, out)]
         row = [do, *(s.place for s in streams), *(s.step for s in streams), *numbers]
         self.instructions.append(row + [0] * (code.NUMBERS - len(row)))
         self.reals.append([*reals, *[0.0] * (code.REALS - len(reals))])
 
-    def products(self, x: Stream, matrices: Sequence[nn.Module]) -> list[Stream]:
+    def products(self, x: WorkspaceSlice, matrices: Sequence[nn.Module]) -> list[WorkspaceSlice]:
         """Multiply a stream with several matrices in one instruction and return what comes out."""
         first, blocks, found = len(self.matrices), 0, []
         several = [stored_matrix(matrix) for matrix in matrices]
@@ -106,14 +106,19 @@ class Listing:
         return held.data_ptr(), held.shape[1]
 
     def elementwise(
-        self, number: int, x: Stream, y: Stream | None = None, out: Stream | None = None, p: float = 0.0
-    ) -> Stream:
+        self,
+        number: int,
+        x: WorkspaceSlice,
+        y: WorkspaceSlice | None = None,
+        out: WorkspaceSlice | None = None,
+        p: float = 0.0,
+    ) -> WorkspaceSlice:
         """Compute a function of every number, by default in place."""
         out = x if out is None else out
         self.add(code.ELEMENTWISE, x, y, out, number, x.width, reals=[p])
         return out
 
-    def rounded(self, x: Stream) -> Stream:
+    def rounded(self, x: WorkspaceSlice) -> WorkspaceSlice:
         """Return a stream's numbers in bfloat16, two in the place of one."""
         out = self.stream(padded(x.width) // 2)
         return self.elementwise(ROUNDED, x, out=out)
@@ -127,7 +132,7 @@ class Listing:
         return held.data_ptr()
 
 
-class StoredMatrix(NamedTuple):
+class ListedMatrix(NamedTuple):
     """A matrix as it is stored: how, its numbers, how many channels come out and go in, its bias and its scales."""
 
     kind: int
@@ -166,7 +171,7 @@ def kind_of(values: Tensor, what: str) -> int:
     return KINDS[values.dtype]
 
 
-def stored_matrix(module: nn.Module) -> StoredMatrix:
+def stored_matrix(module: nn.Module) -> ListedMatrix:
     """Return how a linear's matrix is stored.
 
     Raises:
@@ -176,18 +181,18 @@ def stored_matrix(module: nn.Module) -> StoredMatrix:
         weight, scale, bias = (getattr(module, name) for name in ("weight", "weight_scale", "bias"))
         four = weight.dtype == torch.uint8
         length = weight.shape[1] * (2 if four else 1)
-        return StoredMatrix(FOUR_BITS if four else EIGHT_BITS, weight, len(weight), length, bias, scale)
+        return ListedMatrix(FOUR_BITS if four else EIGHT_BITS, weight, len(weight), length, bias, scale)
     if type(module) in BLOCK_LINEARS:
         weight, stored, bias = (getattr(module, name) for name in ("weight", "blocks", "bias"))
         if stored.name not in BLOCKS or weight.stride(1) != 1:
             raise NotRunnableError(f"a matrix in blocks of {stored.name}")
         many = weight.shape[1] // stored.size
         how = (BLOCKS.index(stored.name), many)
-        return StoredMatrix(IN_BLOCKS, weight, len(weight), many * stored.block, bias, None, how)
+        return ListedMatrix(IN_BLOCKS, weight, len(weight), many * stored.block, bias, None, how)
     if type(module) is not nn.Linear:
         raise NotRunnableError(f"a {type(module).__name__}")
     weight = module.weight.detach()
     if weight.stride(1) != 1:
         raise NotRunnableError("a matrix whose rows are not stored one after another")
     kind = MATRICES[kind_of(weight, "a matrix")]
-    return StoredMatrix(kind, weight, weight.shape[0], weight.shape[1], module.bias)
+    return ListedMatrix(kind, weight, weight.shape[0], weight.shape[1], module.bias)

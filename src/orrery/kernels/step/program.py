@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from orrery.kernels.step.listing import KINDS, padded
 from orrery.kernels.step.loading import compiled_run
-from orrery.kernels.step.translate import BIASED, Translation
+from orrery.kernels.step.translate import BIASED, ListingTranslation
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.sliding import SlidingStore
 from orrery.nn.cache.slots import SlotStore
 from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.rotary import Rotary
-from orrery.nn.positions.scheme import Call, PositionScheme
+from orrery.nn.positions.scheme import PositionCall, PositionScheme
 from orrery.nn.stack import Stack
 
 _ROWS_TOGETHER = 4
@@ -40,7 +40,7 @@ class StepProgram:
     """
 
     def __init__(self, stack: Stack, embed: nn.Module, head: nn.Module) -> None:
-        written = Translation(stack, embed, head)
+        written = ListingTranslation(stack, embed, head)
         listing = self._listing = written.listing
         self._stack, self._windows, self._logits = stack, written.windows, written.logits
         self._program = np.array(listing.instructions, dtype=np.int64)
@@ -62,7 +62,7 @@ class StepProgram:
         rows, before = len(tokens_B), cache.lengths
         places = TokenPositions(cache.next_positions(1, tokens_B.device).expand(rows, 1))
         keys = cache.reserve(places, None, self._stack.masks, [1] * rows)
-        bound = self._bound(Call(places, keys, cache.capacity, torch.float32))
+        bound = self._bound(PositionCall(places, keys, cache.capacity, torch.float32))
         if self._rows_of is not None:
             given = self._rows_of(tokens_B).float().contiguous()
             bound.append(((given.data_ptr(), 0, 4 * given.shape[-1], 0), given))
@@ -94,7 +94,7 @@ class StepProgram:
                     return work
         return np.empty(numbers + numbers // 4, np.float32)
 
-    def _bound(self, call: Call) -> list[tuple[tuple[int, int, int, int], Any]]:
+    def _bound(self, call: PositionCall) -> list[tuple[tuple[int, int, int, int], Any]]:
         """Return for each scheme of positions the addresses of its numbers for this call, and what holds these."""
         found: list[tuple[tuple[int, int, int, int], Any]] = []
         for scheme in self._stack.positions.values():

@@ -17,7 +17,7 @@ from orrery.kernels.step.codes import (
     SOFT_CAP,
     TIMES,
 )
-from orrery.kernels.step.listing import Listing, NotRunnableError, Stream, kind_of, padded
+from orrery.kernels.step.listing import Listing, NotRunnableError, WorkspaceSlice, kind_of, padded
 from orrery.nn.activations import ACTIVATIONS as DEFINITIONS
 from orrery.nn.attention.multihead import MultiHeadAttention, NoGate, NoSinks
 from orrery.nn.attention.sources import SelfSource
@@ -43,10 +43,10 @@ ADDED = (LearnedPositions, SinusoidalPositions, SinusoidalTable)
 BIASED = (Alibi, RoundedAlibi, RelativeBias)
 _NAMES = {function: name for name, function in DEFINITIONS.items()}
 
-Rule = Callable[["Translation", Any, Stream], Stream]
+Rule = Callable[["ListingTranslation", Any, WorkspaceSlice], WorkspaceSlice]
 
 
-class Translation:
+class ListingTranslation:
     """The writing of one listing.
 
     Args:
@@ -82,7 +82,7 @@ class Translation:
         (x,) = self.listing.products(x, [head.vocabulary])
         self.logits = self.part(head.cap, x)
 
-    def _entered(self, table: nn.Embedding) -> Stream:
+    def _entered(self, table: nn.Embedding) -> WorkspaceSlice:
         """Look the tokens up and bring them to the first block."""
         weight = table.weight.detach()
         if weight.is_floating_point():
@@ -100,13 +100,13 @@ class Translation:
                 self.listing.add(code.GIVEN, x, None, x, SCALED_SUM, x.width, 0, 0, number)
         return self.part(self.stack.start, x)
 
-    def part(self, module: nn.Module, x: Stream) -> Stream:
+    def part(self, module: nn.Module, x: WorkspaceSlice) -> WorkspaceSlice:
         """Write what a module makes of each token; the stream that it gets may be overwritten only by its owner."""
         if type(module) not in PARTS:
             raise NotRunnableError(f"a {type(module).__name__}")
         return PARTS[type(module)](self, module, x)
 
-    def branch(self, module: nn.Module, x: Stream) -> Stream:
+    def branch(self, module: nn.Module, x: WorkspaceSlice) -> WorkspaceSlice:
         """Write what a module of a block makes of the stream."""
         if type(module) not in BRANCHES:
             raise NotRunnableError(f"a {type(module).__name__}")
@@ -136,7 +136,9 @@ def window_of(name: str, mask: Mask) -> int | None:
     return None
 
 
-def _norm(t: Translation, x: Stream, module: Any, groups: int, gain: Any, bias: Any, *, centred: bool) -> Stream:
+def _norm(
+    t: ListingTranslation, x: WorkspaceSlice, module: Any, groups: int, gain: Any, bias: Any, *, centred: bool
+) -> WorkspaceSlice:
     """Write a norm of ``groups`` groups of channels; a gain or bias of one group serves all."""
     width = x.width // groups
     own = 1 if gain is None or gain.numel() == width else groups
@@ -145,7 +147,7 @@ def _norm(t: Translation, x: Stream, module: Any, groups: int, gain: Any, bias: 
     out = t.listing.stream(x.width)  # the newest stream: what is written behind its end stands nowhere else yet
     step = 4 * padded(width) if own > 1 else 0
     numbers = (int(centred), width, t.listing.numbers(ones, own), t.listing.numbers(zeros, own), step)
-    t.listing.add(code.NORM, x, Stream(groups, 0), out, *numbers, reals=[module.eps])
+    t.listing.add(code.NORM, x, WorkspaceSlice(groups, 0), out, *numbers, reals=[module.eps])
     return out
 
 
@@ -153,7 +155,7 @@ def _gain(module: RMSNorm | LayerNorm) -> torch.Tensor | None:
     return None if module.weight is None else module.weight.detach().float() + module.offset
 
 
-def _head_norm(t: Translation, module: HeadNorm, x: Stream) -> Stream:
+def _head_norm(t: ListingTranslation, module: HeadNorm, x: WorkspaceSlice) -> WorkspaceSlice:
     inner, groups = module.norm, x.width // module.head_width
     if type(inner) is RMSNorm:
         return _norm(t, x, inner, groups, _gain(inner), None, centred=False)
@@ -164,12 +166,12 @@ def _head_norm(t: Translation, module: HeadNorm, x: Stream) -> Stream:
     raise NotRunnableError(f"a {type(inner).__name__} of each head")
 
 
-def _per_head_norm(t: Translation, module: PerHeadNorm, x: Stream) -> Stream:
+def _per_head_norm(t: ListingTranslation, module: PerHeadNorm, x: WorkspaceSlice) -> WorkspaceSlice:
     gains = torch.cat([gain.detach() for gain in module.gains])
     return _norm(t, x, module, len(module.gains), gains, None, centred=True)
 
 
-def _sequence(t: Translation, module: nn.Sequential, x: Stream) -> Stream:
+def _sequence(t: ListingTranslation, module: nn.Sequential, x: WorkspaceSlice) -> WorkspaceSlice:
     for part in module:
         x = t.part(part, x)
     return x
@@ -180,7 +182,7 @@ def _simple(number: int, parameter: Callable[[Any], float]) -> Rule:
     return lambda t, module, x: t.listing.elementwise(number, x, None, t.listing.stream(x.width), parameter(module))
 
 
-def _fixed_bias(t: Translation, module: FixedBias, x: Stream) -> Stream:
+def _fixed_bias(t: ListingTranslation, module: FixedBias, x: WorkspaceSlice) -> WorkspaceSlice:
     out = t.listing.stream(x.width)
     address = t.listing.numbers(module.shift)
     t.listing.add(code.ELEMENTWISE, x, None, out, SCALED_SUM, x.width, address, reals=[1.0])
@@ -207,7 +209,7 @@ PARTS: dict[type, Rule] = {
 """The rules of what sees each token alone."""
 
 
-def _residual(t: Translation, module: nn.Module, x: Stream) -> None:
+def _residual(t: ListingTranslation, module: nn.Module, x: WorkspaceSlice) -> None:
     """Write a residual, which changes the stream in place."""
     if type(module) is not Residual:
         raise NotRunnableError(f"a {type(module).__name__} in a block")
@@ -229,18 +231,18 @@ def _residual(t: Translation, module: nn.Module, x: Stream) -> None:
     t.listing.used = before
 
 
-def _sum(t: Translation, module: Sum, x: Stream) -> Stream:
+def _sum(t: ListingTranslation, module: Sum, x: WorkspaceSlice) -> WorkspaceSlice:
     first, *others = (t.branch(branch, x) for branch in module.children())
     for other in others:
         t.listing.elementwise(SCALED_SUM, first, other, first, 1.0)
     return first
 
 
-def _gated(t: Translation, module: Gated, x: Stream) -> Stream:
+def _gated(t: ListingTranslation, module: Gated, x: WorkspaceSlice) -> WorkspaceSlice:
     raise NotRunnableError("a gated branch")
 
 
-def _attention(t: Translation, module: MultiHeadAttention, x: Stream) -> Stream:
+def _attention(t: ListingTranslation, module: MultiHeadAttention, x: WorkspaceSlice) -> WorkspaceSlice:
     listing, width = t.listing, module.head_width
     if type(module.source) is not SelfSource:
         raise NotRunnableError(f"an attention that reads a {type(module.source).__name__}")
@@ -267,24 +269,24 @@ def _attention(t: Translation, module: MultiHeadAttention, x: Stream) -> Stream:
     mixed = listing.stream(heads * width)
     sinks = 0 if isinstance(module.sinks, NoSinks) else listing.numbers(module.sinks.get_parameter("weight"))
     reals = [module.scale, module.cap or 0.0]
-    listing.add(code.ATTEND, q, Stream(width, 0), mixed, t.depth, heads, kv_heads, bias, sinks, reals=reals)
+    listing.add(code.ATTEND, q, WorkspaceSlice(width, 0), mixed, t.depth, heads, kv_heads, bias, sinks, reals=reals)
     return listing.products(mixed, [module.out])[0]
 
 
-def _mlp(t: Translation, module: MLP, x: Stream) -> Stream:
+def _mlp(t: ListingTranslation, module: MLP, x: WorkspaceSlice) -> WorkspaceSlice:
     (hidden,) = t.listing.products(x, [module.up])
     t.listing.elementwise(t.activation(module.activation), hidden)
     return t.listing.products(hidden, [module.down])[0]
 
 
-def _gated_mlp(t: Translation, module: GatedMLP, x: Stream) -> Stream:
+def _gated_mlp(t: ListingTranslation, module: GatedMLP, x: WorkspaceSlice) -> WorkspaceSlice:
     gate, up = t.listing.products(x, [module.gate, module.up])
     gate = t.part(module.before, gate)
     t.listing.elementwise(TIMES + t.activation(module.activation), gate, up)
     return t.listing.products(gate, [module.down])[0]
 
 
-def _clamped(t: Translation, module: ClampedGatedMLP, x: Stream) -> Stream:
+def _clamped(t: ListingTranslation, module: ClampedGatedMLP, x: WorkspaceSlice) -> WorkspaceSlice:
     gate, up = t.listing.products(x, [module.gate, module.up])
     t.listing.elementwise(CLAMP_ABOVE, gate, p=module.limit)
     t.listing.elementwise(CLAMP, up, p=module.limit)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from orrery.errors import UsageError
 
 
-class Place(NamedTuple):
+class Occurrence(NamedTuple):
     """One occurrence: the words before, the word, the words after, and the number of the sentence from 0."""
 
     before: tuple[str, ...]
@@ -15,7 +15,7 @@ class Place(NamedTuple):
     sentence: int
 
 
-def concordance(sentences: Iterable[Sequence[str]], word: str, window: int = 5) -> Iterator[Place]:
+def concordance(sentences: Iterable[Sequence[str]], word: str, window: int = 5) -> Iterator[Occurrence]:
     """Yield each place of ``word`` with up to ``window`` words of its sentence on each side.
 
     Raises `UsageError` for a window below 1.
@@ -26,4 +26,4 @@ def concordance(sentences: Iterable[Sequence[str]], word: str, window: int = 5) 
         for place, found in enumerate(sentence):
             if found == word:
                 before, after = sentence[max(0, place - window) : place], sentence[place + 1 : place + 1 + window]
-                yield Place(tuple(before), found, tuple(after), number)
+                yield Occurrence(tuple(before), found, tuple(after), number)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the compiled passes need no torch: 200 MB less
 
 
 @runtime_checkable
-class Objective(Protocol):
+class WordLoss(Protocol):
     """How the predicted word becomes labelled output rows, and what those cost."""
 
     rows: int

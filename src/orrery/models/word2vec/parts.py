@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from orrery.errors import UsageError
 from orrery.models.word2vec.draws import Contexts, Ends, Ids, Targets
 from orrery.models.word2vec.vectors import Vectors
-from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+from orrery.models.word2vec.vocabulary import Vocabulary, WordCorpus
 
 Architecture = Callable[[Ids, Ends, int, np.uint64], Contexts]
 """`skip_gram` or `cbow`."""
@@ -49,7 +49,7 @@ class Settings:
 class Chunk(NamedTuple):
     """One piece of an epoch before anything is drawn: its text, its random stream, its learning rate."""
 
-    corpus: Corpus
+    corpus: WordCorpus
     numbers: tuple[int, int, int]
     rate: float
 

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from orrery.models.word2vec import definition
 from orrery.models.word2vec.draws import Contexts, Targets
-from orrery.models.word2vec.objectives import Objective
+from orrery.models.word2vec.objectives import WordLoss
 
 
 def descend_by_definition(
-    objective: Objective,
+    objective: WordLoss,
     vectors: NDArray[Any],
     weights: NDArray[Any],
     contexts: Contexts,

@@ -38,7 +38,7 @@ class CutText:
 
 
 @final
-class Joined:
+class PhrasedSentences:
     """Sentences with their phrases as one word each; see `join_phrases`."""
 
     def __init__(self, sentences: Sentences, threshold: float) -> None:
@@ -53,5 +53,5 @@ class Joined:
 def with_phrases(sentences: Sentences, passes: int, threshold: float = 100.0) -> Sentences:
     """Join phrases ``passes`` times, each time at half the threshold before: two, then up to four words, and so on."""
     for number in range(passes):
-        sentences = Joined(sentences, threshold / 2**number)
+        sentences = PhrasedSentences(sentences, threshold / 2**number)
     return sentences

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from orrery.errors import DataError
 from orrery.kernels.compiled import HAVE_NUMBA, release_compiler
 from orrery.models.word2vec.draws import stream_key, subsample
-from orrery.models.word2vec.objectives import Objective
+from orrery.models.word2vec.objectives import WordLoss
 from orrery.models.word2vec.parts import Architecture, Chunk, Draw, Progress, Runner, Settings, Step, Trained, Work
 from orrery.models.word2vec.runners import counted, in_order
-from orrery.models.word2vec.vocabulary import Corpus, Text, Vocabulary
+from orrery.models.word2vec.vocabulary import TrainingText, Vocabulary, WordCorpus
 from orrery.settings import install
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ MEASURED = 200_000
 """The most words on which the loss of an epoch is measured."""
 
 
-def compile_ahead(architecture: Architecture, objective: Callable[[Vocabulary], Objective]) -> None:
+def compile_ahead(architecture: Architecture, objective: Callable[[Vocabulary], WordLoss]) -> None:
     """Train on a text of two words, so that all is compiled, and give the compiler's memory back.
 
     Called before a text is read, it keeps the compiler and the tables from being in memory together.
@@ -34,16 +34,20 @@ def compile_ahead(architecture: Architecture, objective: Callable[[Vocabulary], 
     words = ["a", "b"] * 4
     vocabulary = Vocabulary.count([words], 1)
     train(
-        Corpus.of([words], vocabulary), vocabulary, architecture, objective(vocabulary), Settings(epochs=1, sample=0.0)
+        WordCorpus.of([words], vocabulary),
+        vocabulary,
+        architecture,
+        objective(vocabulary),
+        Settings(epochs=1, sample=0.0),
     )
     release_compiler()
 
 
 def train(
-    corpus: Text,
+    corpus: TrainingText,
     vocabulary: Vocabulary,
     architecture: Architecture,
-    objective: Objective,
+    objective: WordLoss,
     settings: Settings,
     run: Runner = in_order,
     report: Callable[[Progress], None] = lambda progress: None,
@@ -90,7 +94,7 @@ def train(
     return Trained(vocabulary, vectors[:, :width], weights[:, :width], tuple(losses), tuple(measured))
 
 
-def _measure(corpus: Text, settings: Settings, draw: Draw, step: Step) -> float:
+def _measure(corpus: TrainingText, settings: Settings, draw: Draw, step: Step) -> float:
     """Return the mean loss at rate 0 of one chunk in ten, 200,000 words at most, with draws that no epoch trains on."""
     every = max(10, corpus.words // MEASURED)
     total, examples = 0.0, 0
@@ -100,7 +104,7 @@ def _measure(corpus: Text, settings: Settings, draw: Draw, step: Step) -> float:
     return total / max(examples, 1)
 
 
-def _chunks(corpus: Text, epoch: int, settings: Settings) -> Iterator[Chunk]:
+def _chunks(corpus: TrainingText, epoch: int, settings: Settings) -> Iterator[Chunk]:
     seen, words = epoch * corpus.words, settings.epochs * corpus.words
     for number, text in enumerate(corpus.chunks(settings.chunk)):
         rate = settings.rate + (settings.final_rate - settings.rate) * seen / words
@@ -125,7 +129,7 @@ def _zeros(rows: int, width: int) -> NDArray[np.float32]:
     return memory[first : first + rows * padded].reshape(rows, padded)
 
 
-def _step(objective: Objective, vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> Step:
+def _step(objective: WordLoss, vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> Step:
     """Return the compiled pass, or the plain definition where it is missing (a thousand times slower)."""
     if HAVE_NUMBA and objective.labelled:
         from orrery.kernels.word2vec import descend

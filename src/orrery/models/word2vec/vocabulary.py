@@ -65,27 +65,27 @@ class Vocabulary:
 
 
 @runtime_checkable
-class Text(Protocol):
+class TrainingText(Protocol):
     """A corpus as a training sees it: how many words, and pieces of it in order, as often as asked."""
 
     @property
     def words(self) -> int:
         """How many words, repeated ones each time."""
 
-    def chunks(self, words: int) -> "Iterator[Corpus]":
+    def chunks(self, words: int) -> "Iterator[WordCorpus]":
         """Yield runs of whole sentences that have at least ``words`` words (the last may have fewer)."""
 
 
 @final
 @dataclass(frozen=True)
-class Corpus:
+class WordCorpus:
     """Word ids in one row, and where each sentence starts (with the end of the last one)."""
 
     tokens: NDArray[np.int32]
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, sentences: Sentences, vocabulary: Vocabulary) -> "Corpus":
+    def of(cls, sentences: Sentences, vocabulary: Vocabulary) -> "WordCorpus":
         """Number the words of a text; see `numbered`."""
         tokens, starts = array("i"), array("q", [0])
         for sentence in numbered(sentences, vocabulary):
@@ -98,10 +98,10 @@ class Corpus:
         """How many words, repeated ones each time."""
         return len(self.tokens)
 
-    def chunks(self, words: int) -> "Iterator[Corpus]":
+    def chunks(self, words: int) -> "Iterator[WordCorpus]":
         """Yield runs of whole sentences that have at least ``words`` words (the last may have fewer)."""
         for starts in _runs(self.starts, words):
-            yield Corpus(self.tokens[starts[0] : starts[-1]], starts - starts[0])
+            yield WordCorpus(self.tokens[starts[0] : starts[-1]], starts - starts[0])
 
 
 @final
@@ -118,11 +118,11 @@ class StoredCorpus:
         file.flush()
         self._starts = np.frombuffer(starts, np.int64)
 
-    def chunks(self, words: int) -> Iterator[Corpus]:
+    def chunks(self, words: int) -> Iterator[WordCorpus]:
         """Yield runs of whole sentences that have at least ``words`` words (the last may have fewer)."""
         for starts in _runs(self._starts, words):
             self._file.seek(4 * int(starts[0]))
-            yield Corpus(np.fromfile(self._file, np.int32, int(starts[-1] - starts[0])), starts - starts[0])
+            yield WordCorpus(np.fromfile(self._file, np.int32, int(starts[-1] - starts[0])), starts - starts[0])
 
 
 def numbered(sentences: Sentences, vocabulary: Vocabulary) -> Iterator[list[int]]:

@@ -15,7 +15,7 @@ from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 
 
-class Reading(NamedTuple):
+class SourceReading(NamedTuple):
     """What one call of an attention reads.
 
     Attributes:
@@ -35,7 +35,7 @@ class Source(nn.Module, ABC):
     values: nn.Module
 
     @abstractmethod
-    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> SourceReading:
         """Return what the queries of ``x`` read under the mask of this name."""
 
 
@@ -59,11 +59,11 @@ class SelfSource(Source):
         super().__init__()
         self.values = spec.values.build(width)
 
-    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> SourceReading:
         """Return the tokens themselves; their keys and values come after those of earlier calls."""
         layer = ctx.layer
         assert layer is not None
-        return Reading(x_BLD, ctx.masks[mask], lambda project: layer.extend(mask, *project()))
+        return SourceReading(x_BLD, ctx.masks[mask], lambda project: layer.extend(mask, *project()))
 
 
 class CrossSource(Source):
@@ -84,9 +84,9 @@ class CrossSource(Source):
         super().__init__()
         self.values = Identity()
 
-    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> SourceReading:
         """Return the encoder's output."""
         assert ctx.layer is not None
         assert ctx.memory is not None
         assert ctx.memory_mask is not None
-        return Reading(ctx.memory, ctx.memory_mask, ctx.layer.cross_attention_keys)
+        return SourceReading(ctx.memory, ctx.memory_mask, ctx.layer.cross_attention_keys)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.spec import spec
 
 
@@ -32,7 +32,7 @@ class Alibi(PositionScheme):
         super().__init__()
         self.slopes = slopes(spec.heads)
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Compute the bias of every mask's keys."""
         slopes_H = torch.tensor(self.slopes, dtype=torch.float64, device=call.query.positions.device)
         biases = {}
@@ -64,7 +64,7 @@ class RoundedAlibi(PositionScheme):
         super().__init__()
         self.slopes, self.scale = slopes(spec.heads), spec.scale
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Compute the bias of every mask's keys, the same for all queries."""
         slopes_H = torch.tensor(self.slopes, dtype=torch.bfloat16, device=call.query.positions.device)
         biases = {}

@@ -3,7 +3,7 @@
 from torch import nn
 
 from orrery.errors import UsageError
-from orrery.nn.positions.scheme import Added, BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import Added, BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.spec import spec
 
 
@@ -34,7 +34,7 @@ class LearnedPositions(PositionScheme):
         self.offset, self.length = spec.offset, spec.length
         self.table = nn.Embedding(spec.length + spec.offset, width)
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Look the rows up.
 
         Raises:
@@ -44,7 +44,7 @@ class LearnedPositions(PositionScheme):
         return Added(self.table(call.query.positions + self.offset))
 
 
-def check_reach(call: Call, length: int) -> None:
+def check_reach(call: PositionCall, length: int) -> None:
     """Refuse a call that passes the end of a table.
 
     Raises:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.spec import spec
 
 
@@ -41,7 +41,7 @@ class OneHotPositions(PositionScheme):
         super().__init__()
         self.length = length
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Make the unit vectors.
 
         Raises:

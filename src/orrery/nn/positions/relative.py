@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from orrery.nn.positions.alibi import Biased
-from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.spec import Value, spec
 
 
@@ -79,7 +79,7 @@ class RelativeBias(PositionScheme):
         self.buckets = spec.buckets
         self.table = nn.Embedding(spec.buckets.count, spec.heads)
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Look the bias up for every mask's keys."""
         biases = {}
         for mask, key in call.keys.items():

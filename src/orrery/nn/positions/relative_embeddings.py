@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
 
@@ -86,7 +86,7 @@ class RelativeEmbeddings(PositionScheme):
         self.table = nn.Embedding(2 * spec.rows.reach, width)
         self.norm = spec.norm.build(width)
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Norm the table and name the row of every pair, by mask."""
         query = call.query.positions[:, :, None]
         rows = {mask: self.rows.of(query - key.positions[:, None, :]) for mask, key in call.keys.items()}

@@ -3,7 +3,7 @@
 import torch
 
 from orrery.nn.positions.relative_embeddings import Related
-from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.positions.sinusoidal import rates
 from orrery.nn.spec import spec
 
@@ -29,7 +29,7 @@ class RelativeSinusoids(PositionScheme):
         super().__init__()
         self.width, self.base = width, spec.base
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Compute the vectors of all distances that can occur, and name the one of every pair, by mask."""
         query = call.query.positions
         length = call.length

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.rehearsal import kept
 from orrery.nn.spec import Value, spec
 
@@ -163,7 +163,7 @@ class Rotary(PositionScheme):
         self.width, self.base, self.scaling = spec.width, spec.base, spec.scaling
         self.rotate_pairs = _rotate_neighbours if spec.interleaved else _rotate_halves
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Compute cosine and sine of the call's positions, once for all layers."""
         rates = _rates(self.scaling, self.base, self.width, call.length).to(call.query.positions.device)
         angles_B1LR = call.query.positions[:, None, :, None].double() * rates

@@ -13,7 +13,7 @@ from orrery.nn.spec import ModuleSpec, spec
 
 
 @dataclass(frozen=True)
-class Call:
+class PositionCall:
     """What a scheme is bound to: the places of queries and keys, and the length that the call may reach.
 
     No query stands at ``length`` or beyond, so that a scheme need not ask a device how far they go.
@@ -24,13 +24,13 @@ class Call:
     length: int
     dtype: torch.dtype
 
-    def behind(self, places: int) -> "Call":
+    def behind(self, places: int) -> "PositionCall":
         """Return the call of the same tokens behind learned keys, which take the first places of every row."""
         if not places:
             return self
         query = TokenPositions(self.query.positions + places)
         keys = {mask: TokenPositions(_behind(key.positions, places)) for mask, key in self.keys.items()}
-        return Call(query, keys, self.length + places, self.dtype)
+        return PositionCall(query, keys, self.length + places, self.dtype)
 
 
 def _behind(positions_BS: Int[Tensor, "B S"], places: int) -> Int[Tensor, "B S2"]:
@@ -83,7 +83,7 @@ class PositionScheme(nn.Module, ABC):
     """A scheme: its parameters, and how it binds to a call."""
 
     @abstractmethod
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Return the scheme for the places of one call, with its tables computed once for all layers."""
 
 

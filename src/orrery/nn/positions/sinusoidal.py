@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from orrery.nn.positions.scheme import Added, BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import Added, BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.spec import spec
 
 
@@ -41,7 +41,7 @@ class SinusoidalPositions(PositionScheme):
         self.width, self.base, self.offset = width, spec.base, spec.offset
         self.arrange = in_halves if spec.halves else in_pairs
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Compute the vectors of the call's positions."""
         return Added(sinusoid(call.query.positions + self.offset, self.width, self.base, self.arrange).to(call.dtype))
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from orrery.nn.positions.learned import check_reach
-from orrery.nn.positions.scheme import Added, BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import Added, BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.positions.sinusoidal import in_halves, sinusoid
 from orrery.nn.spec import spec
 
@@ -38,7 +38,7 @@ class SinusoidalTable(PositionScheme):
         table = sinusoid(torch.arange(spec.length), width, spec.base, in_halves)
         self.table = nn.Parameter(table.to(torch.get_default_dtype()), requires_grad=False)
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Look the rows up.
 
         Raises:

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.nn.positions.rotary import Rotary
-from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import BoundPosition, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.spec import spec
 
 
@@ -33,7 +33,7 @@ class TemperedRotary(PositionScheme):
         super().__init__()
         self.rotary, self.beta, self.trained = spec.rotary.build(width), spec.beta, spec.trained
 
-    def bind(self, call: Call) -> BoundPosition:
+    def bind(self, call: PositionCall) -> BoundPosition:
         """Compute the rotation and the factors of the call's positions, once for all layers."""
         passed_B1L1 = (call.query.positions[:, None, :, None] // self.trained).double()
         factor_B1L1 = (1 + self.beta * passed_B1L1.log1p()).to(call.dtype)

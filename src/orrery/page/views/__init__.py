@@ -6,9 +6,9 @@ from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.page.views._payload import Payload
-    from orrery.page.views._view import Subject, View, find, names, register
+    from orrery.page.views._view import View, ViewSubject, find, names, register
 
-__all__ = ["Payload", "Subject", "View", "find", "names", "register"]
+__all__ = ["Payload", "View", "ViewSubject", "find", "names", "register"]
 
 
-__getattr__ = lazily(__name__, {"_payload": ["Payload"], "_view": ["Subject", "View", "find", "names", "register"]})
+__getattr__ = lazily(__name__, {"_payload": ["Payload"], "_view": ["ViewSubject", "View", "find", "names", "register"]})

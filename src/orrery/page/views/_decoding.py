@@ -15,7 +15,7 @@ from orrery.errors import UsageError
 from orrery.exchange.stored import reads_apart
 from orrery.generation.filters import History, VocabularyLimit
 from orrery.generation.samplers import sampler
-from orrery.generation.tree import Node
+from orrery.generation.tree import TreeNode
 from orrery.inspection.checks import Check
 from orrery.page.views._inside import Inside
 
@@ -29,7 +29,7 @@ MOST_LOGITS = 1 << 24
 
 @final
 @dataclass(frozen=True)
-class Prompt:
+class DecodingPrompt:
     """What decoding begins behind: the tokens of a pass, or the source of an encoder-decoder."""
 
     inside: Inside
@@ -78,7 +78,7 @@ class Prompt:
         return limit(logits_NV).to(torch.promote_types(logits_NV.dtype, torch.float32))
 
 
-def ways(tree: Node) -> Iterator[list[Node]]:
+def ways(tree: TreeNode) -> Iterator[list[TreeNode]]:
     """Yield every way from the root through nodes that something follows, as far as they go.
 
     What follows them is judged by the same passes: nodes that have one above them in common need one pass.
@@ -91,7 +91,7 @@ def ways(tree: Node) -> Iterator[list[Node]]:
 
 
 @torch.no_grad()
-def checks(prompt: Prompt, tree: Node, beam_1: Sequence[int], greedy: Sequence[int]) -> list[Check]:
+def checks(prompt: DecodingPrompt, tree: TreeNode, beam_1: Sequence[int], greedy: Sequence[int]) -> list[Check]:
     """Compare a tree with the passes over its ways.
 
     Args:
@@ -125,14 +125,16 @@ def checks(prompt: Prompt, tree: Node, beam_1: Sequence[int], greedy: Sequence[i
     ]
 
 
-def _mass(node: Node, logp_V: Float[Tensor, "V"]) -> float:
+def _mass(node: TreeNode, logp_V: Float[Tensor, "V"]) -> float:
     """Return the mass of the children, as the tree has it, and of all other tokens, as one pass has it."""
     children = torch.tensor(list(node.children), device=logp_V.device)
     rest = logp_V.double().exp().index_fill(0, children, 0.0).sum()
     return float(rest) + sum(math.exp(-child.cost) for child in node.children.values())
 
 
-def drawn(prompt: Prompt, logits_V: Float[Tensor, "V"], answer: Sequence[int], **sampling: Any) -> Float[Tensor, "V"]:
+def drawn(
+    prompt: DecodingPrompt, logits_V: Float[Tensor, "V"], answer: Sequence[int], **sampling: Any
+) -> Float[Tensor, "V"]:
     """Return the probabilities with which the server would draw the next token."""
     lm = prompt.inside.lm
     chosen = sampler(vocabulary=lm.tokenizer.size, **sampling)

@@ -5,15 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orrery.planning.spec_tree import Node
+from orrery.planning.spec_tree import SpecNode
 
 MAIN, READER = "main", "reader"
 """The columns of the figure: what answers, and what reads the source beside it."""
 EMPTY = ("Identity", "NoSkip")
 
+Lane = tuple[int, int]
+"""The number of a lane among those that stand beside each other, and how many there are."""
+
 
 @dataclass(frozen=True)
-class Part:
+class GraphNode:
     """A node of the graph.
 
     Attributes:
@@ -45,7 +48,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Edge:
+class GraphEdge:
     """From one node to another: along the ``flow``, past a branch (``skip``), or from the source (``memory``)."""
 
     first: str
@@ -54,7 +57,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Group:
+class BlockGroup:
     """Equal blocks, one after the other or at the depths that are named."""
 
     column: str
@@ -67,22 +70,22 @@ class Group:
 class Graph:
     """Nodes in the order of computation, column by column, with edges and groups."""
 
-    parts: list[Part] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    parts: list[GraphNode] = field(default_factory=list)
+    edges: list[GraphEdge] = field(default_factory=list)
+    groups: list[BlockGroup] = field(default_factory=list)
 
-    def add(self, node: Node | None, column: str, slot: str, **more: Any) -> Part:
+    def add(self, node: SpecNode | None, column: str, slot: str, **more: Any) -> GraphNode:
         """Add a node for a part of the tree, or one without a part, such as a sum."""
         known = {} if node is None else {"kind": node.kind, "what": node.what, "settings": dict(node.settings)}
         count = 0 if node is None else (node.parameters or 0)
-        part = Part(str(len(self.parts)), column, slot, parameters=count, **{**known, **more})
+        part = GraphNode(str(len(self.parts)), column, slot, parameters=count, **{**known, **more})
         self.parts.append(part)
         return part
 
-    def link(self, first: Part | None, second: Part, kind: str = "flow") -> Part:
+    def link(self, first: GraphNode | None, second: GraphNode, kind: str = "flow") -> GraphNode:
         """Connect two nodes, and return the second."""
         if first is not None:
-            self.edges.append(Edge(first.id, second.id, kind))
+            self.edges.append(GraphEdge(first.id, second.id, kind))
         return second
 
     @property
@@ -92,7 +95,7 @@ class Graph:
         return sum(part.parameters * (1 if part.group is None else copies[part.group]) for part in self.parts)
 
 
-def graph_of(root: Node) -> Graph:
+def graph_of(root: SpecNode) -> Graph:
     """Return the graph of an assembly."""
     graph = Graph()
     reader = _child(root, "reader")
@@ -107,7 +110,7 @@ def graph_of(root: Node) -> Graph:
     return graph
 
 
-def attentions(root: Node) -> Iterator[Node]:
+def attentions(root: SpecNode) -> Iterator[SpecNode]:
     """Yield every part that has heads, at whatever depth."""
     if "heads" in root.settings and "mask" in root.settings:
         yield root
@@ -115,7 +118,7 @@ def attentions(root: Node) -> Iterator[Node]:
         yield from attentions(child)
 
 
-def _column(graph: Graph, root: Node, column: str, prefix: str, memory: Part | None = None) -> Part:
+def _column(graph: Graph, root: SpecNode, column: str, prefix: str, memory: GraphNode | None = None) -> GraphNode:
     """Add what stands in one column, from its input to its heads; return what gives its last stream."""
     stack = next((found for name in ("decoder", "stack") if (found := _child(root, name))), None)
     embed = _child(root, "target") or _child(root, "embed")
@@ -141,7 +144,7 @@ def _column(graph: Graph, root: Node, column: str, prefix: str, memory: Part | N
     return last
 
 
-def _positions(graph: Graph, stack: Node, column: str, prefix: str, last: Part) -> Part:
+def _positions(graph: Graph, stack: SpecNode, column: str, prefix: str, last: GraphNode) -> GraphNode:
     """Add the positions; one that an attention names acts between its queries and keys, beside the flow."""
     used = {node.settings.get("position") for node in attentions(stack)}
     for node in stack.children:
@@ -153,10 +156,12 @@ def _positions(graph: Graph, stack: Node, column: str, prefix: str, last: Part) 
     return last
 
 
-def _block(graph: Graph, block: Node, column: str, prefix: str, last: Part, memory: Part | None) -> Part:
+def _block(
+    graph: Graph, block: SpecNode, column: str, prefix: str, last: GraphNode, memory: GraphNode | None
+) -> GraphNode:
     depth = block.settings.get("depth", "0")
     number = len(graph.groups)
-    graph.groups.append(Group(column, block.copies, depth, block.parameters or 0))
+    graph.groups.append(BlockGroup(column, block.copies, depth, block.parameters or 0))
     first = re.match(r"\d+", depth)
     place = f"{prefix}blocks.{first[0] if first else 0}"
     for residual in block.children:
@@ -165,17 +170,17 @@ def _block(graph: Graph, block: Node, column: str, prefix: str, last: Part, memo
 
 
 def _residual(
-    graph: Graph, residual: Node, place: str, last: Part, memory: Part | None, where: Mapping[str, Any]
-) -> Part:
+    graph: Graph, residual: SpecNode, place: str, last: GraphNode, memory: GraphNode | None, where: Mapping[str, Any]
+) -> GraphNode:
     """Add ``out(skip(x) + post(branch(pre(x))))``."""
     role, before = residual.name, last
 
-    def put(node: Node | None, slot: str, key: str = "", lane: tuple[int, int] = (0, 1), name: str = role) -> Part:
+    def put(node: SpecNode | None, slot: str, key: str = "", lane: Lane = (0, 1), name: str = role) -> GraphNode:
         return graph.add(node, slot=slot, role=name, lane=lane, key=key and f"{place}{name}.{key}", **where)
 
     if (pre := _filled(residual, "pre")) is not None:
         last = graph.link(last, put(pre, "pre"))
-    ends: list[Part] = []
+    ends: list[GraphNode] = []
     branch = _child(residual, "branch")
     assert branch is not None
     lanes = branch.children if branch.kind == "Sum" else [branch]
@@ -208,22 +213,22 @@ def _residual(
     return last if (out := _filled(residual, "out")) is None else graph.link(last, put(out, "out", "resid"))
 
 
-def _reads_memory(node: Node, role: str) -> bool:
+def _reads_memory(node: SpecNode, role: str) -> bool:
     source = _child(node, "source")
     return role == "cross" if source is None else source.kind == "CrossSource"
 
 
-def _filled(node: Node, name: str) -> Node | None:
+def _filled(node: SpecNode, name: str) -> SpecNode | None:
     found = _child(node, name)
     return None if found is None or found.kind in EMPTY else found
 
 
-def _child(node: Node, name: str) -> Node | None:
+def _child(node: SpecNode, name: str) -> SpecNode | None:
     return next((child for child in node.children if child.name == name), None)
 
 
-def plain(node: Node) -> dict[str, Any]:
+def plain(node: SpecNode) -> dict[str, Any]:
     """Return a tree as JSON, without the parts that are as usual."""
-    children: Sequence[Node] = [child for child in node.children if not child.usual]
+    children: Sequence[SpecNode] = [child for child in node.children if not child.usual]
     told = {"name": node.name, "what": node.what, "weight": node.weight}
     return {**told, "children": [plain(child) for child in children]}

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.call import Call
+from orrery.inspection.call import ModelRun
 from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.inspection.memory import PassCost, TraceCost, pass_bytes, readable, trace_bytes
@@ -33,7 +33,7 @@ _DROPPED = ("hidden", "gate", "resid", "added", "q", "k", "v", "mixed", "resid_p
 
 
 @dataclass(frozen=True)
-class Site:
+class AttentionSite:
     """Attention that stands at the same place of several blocks.
 
     Attributes:
@@ -165,7 +165,7 @@ class Inside:
         return Explainer(self.lm.model, self, self.first.ids, self.first.source_ids)
 
     @cached_property
-    def sites(self) -> list[Site]:
+    def sites(self) -> list[AttentionSite]:
         """The attentions, grouped by their place in a block."""
         found: dict[str, dict[int, int]] = {}
         for key, shape in self.shapes.items():
@@ -173,7 +173,7 @@ class Inside:
                 path, layer = _starred(key.removesuffix(".pattern"))
                 found.setdefault(path, {})[layer] = shape[1]
         return [
-            Site(path, tuple(heads), max(heads.values()), *_streams(path, bool(self.source_tokens)))
+            AttentionSite(path, tuple(heads), max(heads.values()), *_streams(path, bool(self.source_tokens)))
             for path, heads in found.items()
         ]
 
@@ -206,7 +206,7 @@ def memory_of(lm: LanguageModel, given: Mapping[str, Any]) -> PassCost:
     return _planned(call_of(lm.stored, *_read(lm, given)))[2]
 
 
-def _planned(call: Call) -> tuple[TraceCost, list[str], PassCost]:
+def _planned(call: ModelRun) -> tuple[TraceCost, list[str], PassCost]:
     """Return what can be asked for, which keys are kept, and the memory of the pass; refuse what needs too much."""
     source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
     cost = trace_bytes(call.model, length, source_length=source)

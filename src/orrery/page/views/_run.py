@@ -34,19 +34,19 @@ def run_of(folder: Path) -> Path | None:
 
 
 @dataclass(frozen=True)
-class Place:
+class CheckpointPlace:
     """A checkpoint: its step, and whether it is the best."""
 
     step: int
     best: bool
 
 
-def checkpoints(run: Path) -> list[Place]:
+def checkpoints(run: Path) -> list[CheckpointPlace]:
     """Return the checkpoints that a run has at this moment, in the order of their steps."""
     store = CheckpointStore(run / CHECKPOINTS)
     best = store.best()
     whole = [step for step in store.steps() if (store.path(step) / manifest.NAME).is_file()]
-    return [Place(step, step == best) for step in sorted(whole)]
+    return [CheckpointPlace(step, step == best) for step in sorted(whole)]
 
 
 def checkpoint(run: Path, step: int) -> Path:
@@ -118,7 +118,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 
 @dataclass
-class Curves:
+class RunCurves:
     """What was measured, by name: steps and values; a value that is not finite is left out."""
 
     steps: "dict[str, array[int]]" = field(default_factory=lambda: defaultdict(lambda: array("q")))
@@ -164,14 +164,14 @@ class RunSeen:
 
     def _begin(self) -> None:
         self._metrics, self._samples = Tail(self.run / METRICS), Tail(self.run / SAMPLES)
-        self._told: list[Place] | None = None
+        self._told: list[CheckpointPlace] | None = None
 
     def history(self) -> dict[str, Any]:
         """Return all that there is, thinned: ``curves``, ``samples``, ``checkpoints``."""
         self._begin()
         for tail in (self._metrics, self._samples):
             tail.begins_anew()
-        curves = Curves()
+        curves = RunCurves()
         for record in self._metrics.new():
             curves.add(record)
         self._told = checkpoints(self.run)

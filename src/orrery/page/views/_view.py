@@ -20,7 +20,7 @@ from orrery.schema.section import Section
 
 
 @dataclass(frozen=True)
-class Subject:
+class ViewSubject:
     """What views show.
 
     Attributes:
@@ -79,26 +79,26 @@ class View(ABC):
     named_rows: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return what is asked; ``asked`` is a ``Settings``.
 
         Raises:
             UsageError: there is nothing of the kind in this pass or model.
         """
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether a subject has what the view shows."""
         return subject.inside is not None
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return what a page that is saved as one file can ask; by default what the view gives without settings."""
         return [self.Settings()]
 
-    def aligned(self, edited: Subject, clean: Subject, asked: Any) -> Any:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: Any) -> Any:
         """Return settings with which both passes show the same things, where what is shown depends on the pass."""
         return asked
 
-    def difference(self, edited: Subject, clean: Subject, asked: Any) -> Payload:
+    def difference(self, edited: ViewSubject, clean: ViewSubject, asked: Any) -> Payload:
         """Return what the view shows of the edited pass less what it shows of the clean one.
 
         Raises:
@@ -128,7 +128,7 @@ def names() -> list[str]:
     return _REGISTRY.names()
 
 
-def shown(name: str, subject: Subject, asked: Mapping[str, Any], clean: Subject | None = None) -> Payload:
+def shown(name: str, subject: ViewSubject, asked: Mapping[str, Any], clean: ViewSubject | None = None) -> Payload:
     """Return what a view of this name shows of a subject.
 
     Args:
@@ -162,7 +162,7 @@ def _settings(view: View, asked: Mapping[str, Any]) -> Section:
         raise UsageError(f"the view {view.kind}: {'; '.join(faults[:3])}", f"its settings: {known}") from None
 
 
-def fitting(subject: Subject) -> list[View]:
+def fitting(subject: ViewSubject) -> list[View]:
     """Return the views that have something to show of a subject, in the order of their screens."""
     found = [find(name) for name in names()]
     return sorted((view for view in found if view.fits(subject)), key=lambda view: (view.screen, view.order, view.kind))

@@ -9,8 +9,8 @@ from orrery.inspection.memory import trace_bytes
 from orrery.nn.inputs import Tokens
 from orrery.page.views._graph import Graph, graph_of, plain
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
-from orrery.planning.spec_tree import Node, tree
+from orrery.page.views._view import View, ViewSubject, register
+from orrery.planning.spec_tree import SpecNode, tree
 from orrery.schema.section import Section
 from orrery.tuning import numbers_of
 
@@ -26,7 +26,7 @@ class ArchitectureSettings(Section):
 
 
 @register
-class Architecture(View):
+class ArchitectureView(View):
     """Nodes and edges are those of the specs that the modules were built from; shapes are those of a pass."""
 
     kind: ClassVar[str] = "architecture"
@@ -34,15 +34,15 @@ class Architecture(View):
     order: ClassVar[int] = 10
     Settings: ClassVar[type[Section]] = ArchitectureSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say that every model has one."""
         return True
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the whole graph."""
         return [ArchitectureSettings()]
 
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return the graph, the tree of the parts, and the shapes by the keys of a trace."""
         model = subject.lm.model
         root = tree(model.spec, subject.lm.stored.name, model.transforms)
@@ -66,7 +66,7 @@ class Architecture(View):
         return Payload(facts, checks=[sums, *_heads(graph, sides)])
 
 
-def _kinds(node: Node) -> set[str]:
+def _kinds(node: SpecNode) -> set[str]:
     """Return the classes of all parts that are not as usual."""
     return {node.kind}.union(*(_kinds(child) for child in node.children if not child.usual))
 
@@ -75,7 +75,7 @@ Sides = Mapping[str, list[int | str]]
 """The shape of each tensor behind its rows: numbers, and ``L`` or ``S`` for a side that grows with the tokens."""
 
 
-def _shapes(subject: Subject) -> Sides:
+def _shapes(subject: ViewSubject) -> Sides:
     """Return the shapes of a pass by its keys; none where it would take too long or the context is too short."""
     model = subject.lm.model
     if numbers_of(model) > LARGEST or subject.lm.context <= SOURCE:

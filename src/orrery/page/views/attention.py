@@ -16,9 +16,9 @@ from orrery.inspection.research.edge_effects import edge_effects
 from orrery.inspection.row_sums import check_rows, check_sums
 from orrery.inspection.thumbnails import SIDE, Thumbnails
 from orrery.page.views._difference import minus
-from orrery.page.views._inside import Inside, Site
+from orrery.page.views._inside import AttentionSite, Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
 TILE = 256
@@ -58,17 +58,17 @@ class Attention(View):
     compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = AttentionSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model has attention."""
         return subject.inside is not None and bool(subject.inside.sites)
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return all heads small, and the patterns of each block."""
         for number, site in enumerate(subject.seen.sites):
             yield AttentionSettings(site=number)
             yield from (AttentionSettings(site=number, layer=layer) for layer in site.layers)
 
-    def payload(self, subject: Subject, asked: AttentionSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: AttentionSettings) -> Payload:
         """Return small pictures, the patterns of one block, or one row with scores and values."""
         inside, site = subject.seen, site_of(subject.seen, asked.site)
         facts = {"site": asked.site, "layer": asked.layer}
@@ -84,7 +84,7 @@ class Attention(View):
         checks = [rows_of(inside, site, asked.layer), *_mixing(inside, site, asked.layer, pattern_HLS)]
         return Payload(facts, tensors, checks)
 
-    def difference(self, edited: Subject, clean: Subject, asked: AttentionSettings) -> Payload:
+    def difference(self, edited: ViewSubject, clean: ViewSubject, asked: AttentionSettings) -> Payload:
         """Return patterns edited less clean; of the small pictures the greatest change of each cell.
 
         Of a long text the small pictures show how the largest weight of each cell changes: no pattern is whole.
@@ -105,19 +105,19 @@ class Attention(View):
         return found
 
 
-def values_of(inside: Inside, site: Site, layer: int) -> Float[Tensor, "H S E"]:
+def values_of(inside: Inside, site: AttentionSite, layer: int) -> Float[Tensor, "H S E"]:
     """Return the values that each head mixes; heads that share them each have a copy."""
     v_KSE = inside[site.key(layer, "v")][0].float()
     heads: int = inside.shapes[site.key(layer, "pattern")][1]
     return v_KSE.repeat_interleave(heads // v_KSE.shape[0], dim=0)
 
 
-def lengths(inside: Inside, site: Site, layer: int) -> Float[Tensor, "H S"]:
+def lengths(inside: Inside, site: AttentionSite, layer: int) -> Float[Tensor, "H S"]:
     """Return the length of every value, ``|v|``, by head: what a weight is worth (Kobayashi et al. 2020)."""
     return values_of(inside, site, layer).norm(dim=-1)
 
 
-def site_of(inside: Inside, number: int) -> Site:
+def site_of(inside: Inside, number: int) -> AttentionSite:
     """Return an attention by its number.
 
     Raises:
@@ -129,12 +129,12 @@ def site_of(inside: Inside, number: int) -> Site:
     return inside.sites[number]
 
 
-def rows_of(inside: Inside, site: Site, *layers: int) -> Check:
+def rows_of(inside: Inside, site: AttentionSite, *layers: int) -> Check:
     """Return the check that the rows of these blocks' patterns sum to one."""
     return check_rows(inside.lm.model, inside, *(site.path.replace("*", str(layer)) for layer in layers))
 
 
-def check_layer(site: Site, layer: int) -> None:
+def check_layer(site: AttentionSite, layer: int) -> None:
     """Refuse a block that lacks this attention.
 
     Raises:
@@ -144,13 +144,13 @@ def check_layer(site: Site, layer: int) -> None:
         raise UsageError(f"block {layer} has no {site.path}", f"blocks: {', '.join(map(str, site.layers))}")
 
 
-def is_long(inside: Inside, site: Site, layer: int) -> bool:
+def is_long(inside: Inside, site: AttentionSite, layer: int) -> bool:
     """Say whether a pattern is shown by tiles and an overview."""
     L, S = inside.shapes[site.key(layer, "pattern")][2:]
     return L * S > LONG**2
 
 
-def _small(inside: Inside, site: Site, facts: dict[str, Any]) -> Payload:
+def _small(inside: Inside, site: AttentionSite, facts: dict[str, Any]) -> Payload:
     keys = [site.key(layer, "pattern") for layer in site.layers]
     pictures = torch.stack([_picture(inside.thumbnails.pictures[key][0]) for key in keys])
     off, dtype = max(inside.thumbnails.off[key] for key in keys), inside.thumbnails.pictures[keys[0]].dtype
@@ -165,7 +165,7 @@ def _picture(largest_HLS: Float[Tensor, "H L S"]) -> Tensor:
     return (largest_HLS.float().sqrt() * 255).round().to(torch.uint8)
 
 
-def _tile(inside: Inside, site: Site, asked: AttentionSettings, facts: dict[str, Any]) -> Payload:
+def _tile(inside: Inside, site: AttentionSite, asked: AttentionSettings, facts: dict[str, Any]) -> Payload:
     """Return one head of a long text: the largest weight of each cell of it, and a tile of its weights themselves."""
     assert asked.layer is not None
     key, head = site.key(asked.layer, "pattern"), asked.head or 0
@@ -193,7 +193,9 @@ def _overview(inside: Inside, key: str, head: int) -> Float[Tensor, "rows column
     return held[key, head]
 
 
-def _small_change(edited: Subject, clean: Subject, site: Site, layer: int) -> Float[Tensor, "H rows columns"]:
+def _small_change(
+    edited: ViewSubject, clean: ViewSubject, site: AttentionSite, layer: int
+) -> Float[Tensor, "H rows columns"]:
     if not is_long(edited.seen, site, layer):
         return _changed(_pattern_change(edited, clean, site, layer))
     after, before = (one.seen.thumbnails.pictures[site.key(layer, "pattern")][0] for one in (edited, clean))
@@ -213,7 +215,7 @@ def _overview_change(edited: Inside, clean: Inside, key: str, head: int) -> Floa
     return torch.where(more >= less, more, -less).half()
 
 
-def _pattern_change(edited: Subject, clean: Subject, site: Site, layer: int) -> Float[Tensor, "H L S"]:
+def _pattern_change(edited: ViewSubject, clean: ViewSubject, site: AttentionSite, layer: int) -> Float[Tensor, "H L S"]:
     key = site.key(layer, "pattern")
     return minus(edited.seen[key][0], clean.seen[key][0])
 
@@ -228,7 +230,7 @@ def _changed(change_HLS: Float[Tensor, "H L S"]) -> Float[Tensor, "H rows column
     return torch.where(up >= -down, up, down)
 
 
-def _row(inside: Inside, site: Site, asked: AttentionSettings) -> Payload:
+def _row(inside: Inside, site: AttentionSite, asked: AttentionSettings) -> Payload:
     assert asked.layer is not None and asked.head is not None and asked.query is not None  # noqa: PT018
     H, L = inside.shapes[site.key(asked.layer, "pattern")][1:3]
     if not (0 <= asked.head < H and 0 <= asked.query < L):
@@ -249,7 +251,7 @@ def _row(inside: Inside, site: Site, asked: AttentionSettings) -> Payload:
 
 def _mixing(
     inside: Inside,
-    site: Site,
+    site: AttentionSite,
     layer: int,
     pattern_HLS: Float[Tensor, "H L S"],
     queries: slice = slice(None),

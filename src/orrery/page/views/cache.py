@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import torch
 
 from orrery.inspection.checks import Check
-from orrery.models.decoding_memory import Layer, cache_bytes, layers
+from orrery.models.decoding_memory import CachingLayer, cache_bytes, layers
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.sliding import SlidingStore
 from orrery.nn.cache.slots import SlotStore
@@ -14,7 +14,7 @@ from orrery.nn.cache.store import Store
 from orrery.nn.inputs import Images
 from orrery.nn.masks import Mask, RecurrentPast
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
 SHORT, LONG = 5, 12
@@ -34,11 +34,11 @@ class CacheGrowth(View):
     order: ClassVar[int] = 20
     Settings: ClassVar[type[Section]] = CacheSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model keeps something of every token that it reads."""
         return subject.lm.model.spec.writes and next(layers(subject.lm.model.spec), None) is not None
 
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return what each layer keeps, with the bytes of a live cache beside the formula's."""
         spec, dtype = subject.lm.model.spec, subject.lm.model.dtype
         facts = {
@@ -51,7 +51,7 @@ class CacheGrowth(View):
         return Payload(facts, checks=[_live(subject, dtype)])
 
 
-def _told(layer: Layer) -> dict[str, Any]:
+def _told(layer: CachingLayer) -> dict[str, Any]:
     """Return what one layer keeps; heads and channels where they are what is kept."""
     part: Any = layer.part
     heads = {"heads": getattr(part, "heads", None), "kv_heads": getattr(part, "kv_heads", None)}
@@ -60,7 +60,7 @@ def _told(layer: Layer) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def _live(subject: Subject, dtype: torch.dtype) -> Check:
+def _live(subject: ViewSubject, dtype: torch.dtype) -> Check:
     """Compare how the bytes of a live cache grow with the formula; a row has one spare slot, whatever its length."""
     spec = subject.lm.model.spec
     longer = min(LONG, subject.lm.context)
@@ -71,7 +71,7 @@ def _live(subject: Subject, dtype: torch.dtype) -> Check:
     return Check(name, float(abs(grown - wanted)), 0.0)
 
 
-def _bytes(subject: Subject, tokens: int) -> int:
+def _bytes(subject: ViewSubject, tokens: int) -> int:
     model, device = subject.lm.model, subject.lm.device
     stores = {name: _store(mask, tokens, device) for name, mask in model.stack.masks.items()}
     cache = RowCache(1, tokens, stores, device)

@@ -10,8 +10,8 @@ from orrery.exchange.reading.read import locate
 from orrery.families import names
 from orrery.inspection.checks import Check
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
-from orrery.planning.spec_tree import Node, differences, tree
+from orrery.page.views._view import View, ViewSubject, register
+from orrery.planning.spec_tree import SpecNode, differences, tree
 from orrery.schema.section import Section
 from orrery.tuning import numbers_of
 
@@ -38,16 +38,16 @@ class Compare(View):
     order: ClassVar[int] = 40
     Settings: ClassVar[type[Section]] = CompareSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say that every model can be compared."""
         return True
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the comparison with the model's own family at the size of its defaults."""
         family = subject.lm.family
         return [CompareSettings(), *([CompareSettings(other=family)] if family in names() else [])]
 
-    def payload(self, subject: Subject, asked: CompareSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: CompareSettings) -> Payload:
         """Return the differences.
 
         Raises:
@@ -80,7 +80,7 @@ class Compare(View):
         )
 
 
-def _runs(subject: Subject) -> dict[str, Path]:
+def _runs(subject: ViewSubject) -> dict[str, Path]:
     """Return the other runs in the folder of this model's run, by name."""
     run = subject.run
     if run is None:
@@ -89,7 +89,7 @@ def _runs(subject: Subject) -> dict[str, Path]:
     return {path.name: path for path in others if (path / "config.yaml").is_file()} if len(others) <= MOST else {}
 
 
-def _other(name: str, runs: dict[str, Path]) -> Node:
+def _other(name: str, runs: dict[str, Path]) -> SpecNode:
     if name in runs:
         found = described(locate(runs[name]))
         return tree(found.spec, name, found.transforms)

@@ -8,7 +8,7 @@ from orrery.exchange.reading.read import recipe_of
 from orrery.inspection.checks import Check
 from orrery.page.views._payload import Payload
 from orrery.page.views._run import RunSeen
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
 
@@ -17,7 +17,7 @@ class CurvesSettings(Section):
 
 
 @register
-class Curves(View):
+class CurvesView(View):
     """What ``metrics.jsonl`` and ``samples.jsonl`` hold at this moment; a live page follows them from there."""
 
     kind: ClassVar[str] = "curves"
@@ -25,15 +25,15 @@ class Curves(View):
     order: ClassVar[int] = 10
     Settings: ClassVar[type[Section]] = CurvesSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model is that of a run."""
         return subject.run is not None
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the curves as they are."""
         return [CurvesSettings()]
 
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return curves, samples, checkpoints, and how many steps are planned."""
         run = subject.run
         assert run is not None

@@ -8,12 +8,12 @@ from pydantic import Field
 
 from orrery.errors import UsageError
 from orrery.generation.search import LengthPenalty
-from orrery.generation.tree import Node
+from orrery.generation.tree import TreeNode
 from orrery.language_model.search import Beams
 from orrery.language_model.tree import DecodingTree, grown, one_beam
-from orrery.page.views._decoding import MOST_BEAMS, MOST_SAMPLES, MOST_STEPS, Prompt, checks, drawn
+from orrery.page.views._decoding import MOST_BEAMS, MOST_SAMPLES, MOST_STEPS, DecodingPrompt, checks, drawn
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 from orrery.schema.writing_fields import with_settings
 
@@ -60,18 +60,18 @@ class Decode(View):
     order: ClassVar[int] = 10
     Settings: ClassVar[type[Section]] = DecodeSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model writes behind tokens, and whether they can be spelled."""
         spec, tokenizer = subject.lm.model.spec, subject.lm.stored.tokenizer
         return subject.inside is not None and spec.writes and spec.vocabulary is not None and tokenizer is not None
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the usual tree, and the distribution at its root."""
         return [DecodeSettings(), DecodeSettings(path="")]
 
-    def payload(self, subject: Subject, asked: DecodeSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: DecodeSettings) -> Payload:
         """Return the nodes of the tree with their checks, or the logits of one node."""
-        prompt = Prompt(subject.seen)
+        prompt = DecodingPrompt(subject.seen)
         if asked.path is not None:
             return _distribution(prompt, asked)
         tree = _grown(prompt, asked)
@@ -87,7 +87,7 @@ class Decode(View):
         return Payload(facts, checks=checks(prompt, tree.root, one, greedy))
 
 
-def _grown(prompt: Prompt, asked: DecodeSettings) -> DecodingTree:
+def _grown(prompt: DecodingPrompt, asked: DecodeSettings) -> DecodingTree:
     return grown(
         prompt.inside.lm.stored,
         prompt.ids,
@@ -100,7 +100,7 @@ def _grown(prompt: Prompt, asked: DecodeSettings) -> DecodingTree:
     )
 
 
-def _nodes(spell: Any, tree: Node) -> Iterator[dict[str, Any]]:
+def _nodes(spell: Any, tree: TreeNode) -> Iterator[dict[str, Any]]:
     """Yield the nodes, each behind the one above it, whose number it tells; the root has none and is -1."""
     waiting, number = [(-1, 0, child) for child in tree.sorted()], 0
     while waiting:
@@ -111,7 +111,7 @@ def _nodes(spell: Any, tree: Node) -> Iterator[dict[str, Any]]:
         number += 1
 
 
-def _tokens(tree: Node, way: str) -> list[int]:
+def _tokens(tree: TreeNode, way: str) -> list[int]:
     found: list[int] = []
     while following := [child for child in tree.children.values() if way in child.ways]:
         tree = following[0]
@@ -119,7 +119,7 @@ def _tokens(tree: Node, way: str) -> list[int]:
     return found
 
 
-def _ways(subject: Subject, tree: Node) -> list[dict[str, Any]]:
+def _ways(subject: ViewSubject, tree: TreeNode) -> list[dict[str, Any]]:
     """Return the answers by name, with their texts and scores."""
     names = dict.fromkeys(way for _, node in tree.walk() for way in node.ways)
     found = []
@@ -136,7 +136,7 @@ def _ways(subject: Subject, tree: Node) -> list[dict[str, Any]]:
 
 
 @torch.no_grad()
-def _distribution(prompt: Prompt, asked: DecodeSettings) -> Payload:
+def _distribution(prompt: DecodingPrompt, asked: DecodeSettings) -> Payload:
     assert asked.path is not None
     answer = _path(asked.path)
     logits_V = prompt.logits(answer)[-1]

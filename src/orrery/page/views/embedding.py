@@ -9,10 +9,10 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check, bound
-from orrery.inspection.explain.entry import Row
+from orrery.inspection.explain.entry import TableRow
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 from orrery.tuning import matrix_of
 
@@ -39,24 +39,24 @@ class EmbeddingSettings(Section):
 
 
 @register
-class Embedding(View):
+class EmbeddingView(View):
     """What a token is before the model has read its neighbours: a row of the table."""
 
     kind: ClassVar[str] = "embedding"
     order: ClassVar[int] = 20
     Settings: ClassVar[type[Section]] = EmbeddingSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model looks tokens up in a table."""
         return subject.inside is not None and "embedded" in subject.inside and table_of(subject.inside) is not None
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the map of the text, and the rows of its first tokens."""
         yield EmbeddingSettings(map="text")
         for id in _unique(subject.seen)[:SAVED]:
             yield EmbeddingSettings(token=id)
 
-    def payload(self, subject: Subject, asked: EmbeddingSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: EmbeddingSettings) -> Payload:
         """Return the row of a token, a map, or what is nearest to an analogy."""
         inside = subject.seen
         table_VD = table_of(inside)
@@ -75,7 +75,7 @@ class Embedding(View):
 def table_of(inside: Inside) -> Float[Tensor, "V D"] | None:
     """Return the table in which the answering stack looks its tokens up, where there is one."""
     node = inside.explainer.numbers.nodes.get("word")
-    return matrix_of(node.table) if isinstance(node, Row) else None
+    return matrix_of(node.table) if isinstance(node, TableRow) else None
 
 
 def entry_check(inside: Inside) -> Check:

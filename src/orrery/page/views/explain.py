@@ -9,7 +9,7 @@ from orrery.inspection.explain.explain import NAMED, Explanation
 from orrery.inspection.explain.formula import Index, Operand
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
 SAVED = 60
@@ -48,11 +48,11 @@ class Explain(View):
     order: ClassVar[int] = 95
     Settings: ClassVar[type[Section]] = ExplainSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether there is a pass whose tensors are known by key."""
         return subject.inside is not None and "embedded" in subject.inside
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the default explanation and those below it, the largest terms first."""
         inside = subject.seen
         yield ExplainSettings()
@@ -63,7 +63,7 @@ class Explain(View):
             below = [(one.key, one.index) for term in terms for one in term.factors if one.key is not None]
             waiting += [one for one in below if one not in waiting][: SAVED - len(waiting)]
 
-    def payload(self, subject: Subject, asked: ExplainSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: ExplainSettings) -> Payload:
         """Return the formula of one number."""
         inside = subject.seen
         key, index = first_number(inside) if asked.key is None else (asked.key, places_of(asked.index or ""))

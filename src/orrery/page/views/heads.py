@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.page.views.attention import rows_of, site_of
 from orrery.schema.section import Section
 
@@ -20,7 +20,7 @@ class HeadsSettings(Section):
 
 
 @register
-class Heads(View):
+class HeadsView(View):
     """Scores from 0 to 1 that say which role a head plays in this pass, and the entropy of its rows."""
 
     kind: ClassVar[str] = "heads"
@@ -28,16 +28,16 @@ class Heads(View):
     compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = HeadsSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether tokens look at tokens of the same row."""
         return subject.inside is not None and any(site.queries == site.keys for site in subject.inside.sites)
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return each attention of tokens over tokens of the same row."""
         sites = subject.seen.sites
         yield from (HeadsSettings(site=n) for n, site in enumerate(sites) if site.queries == site.keys)
 
-    def payload(self, subject: Subject, asked: HeadsSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: HeadsSettings) -> Payload:
         """Return the scores of every head of one attention."""
         inside = subject.seen
         site = site_of(inside, asked.site)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from orrery.inspection.checks import Check
 from orrery.page.views._laws import matrix, read_report
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
 
@@ -23,15 +23,15 @@ class Laws(View):
     order: ClassVar[int] = 10
     Settings: ClassVar[type[Section]] = LawsSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether there is such a file."""
         return subject.evidence is not None
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the matrix."""
         return [LawsSettings()]
 
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return the matrix, and every check behind it."""
         path = subject.evidence
         assert path is not None

@@ -10,7 +10,7 @@ from orrery.errors import UsageError
 from orrery.inspection.attribution.vocabulary import vocabulary_head
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
 MOST = 5
@@ -31,11 +31,11 @@ class LensView(View):
     apart: ClassVar[tuple[str, ...]] = ("log_probability",)
     Settings: ClassVar[type[Section]] = LensSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model scores a vocabulary."""
         return subject.inside is not None and has_vocabulary(subject.inside)
 
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return the likeliest tokens of each layer and position, and how likely the token that follows is."""
         inside = subject.seen
         found = inside.keeping("embedded", "blocks.*.resid_post").lens(MOST)

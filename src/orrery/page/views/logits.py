@@ -13,7 +13,7 @@ from orrery.inspection.checks import Check
 from orrery.inspection.difference import divergence
 from orrery.page.views._difference import numbers, union
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.page.views.lens import has_vocabulary, likeliest, spelled
 from orrery.schema.section import Section
 
@@ -48,21 +48,21 @@ class LogitsView(View):
     named_rows: ClassVar[Mapping[str, str]] = {"parts": "parts"}
     Settings: ClassVar[type[Section]] = LogitsSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model scores a vocabulary."""
         return subject.inside is not None and has_vocabulary(subject.inside)
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return every position with its likeliest token."""
         yield from (LogitsSettings(position=place) for place in range(subject.seen.first.logits.shape[1]))
 
-    def aligned(self, edited: Subject, clean: Subject, asked: LogitsSettings) -> LogitsSettings:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: LogitsSettings) -> LogitsSettings:
         """Return settings that name the token, and the likeliest tokens of either pass."""
         token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
         both = [_named(subject.seen.first.logits[0, asked.position], asked.named) for subject in (edited, clean)]
         return asked.model_copy(update={"token": token, "named": union(*both)})
 
-    def difference(self, edited: Subject, clean: Subject, asked: LogitsSettings) -> Payload:
+    def difference(self, edited: ViewSubject, clean: ViewSubject, asked: LogitsSettings) -> Payload:
         """Return the likeliest tokens of both passes, the parts edited less clean, and how far the words moved."""
         found = super().difference(edited, clean, asked)
         clean_LV, edited_LV = clean.seen.first.logits[0], edited.seen.first.logits[0]
@@ -71,7 +71,7 @@ class LogitsView(View):
         facts = {**found.facts, "kl": float(kl_L[asked.position]), "turned": turned}
         return replace(found, facts=facts, tensors={**found.tensors, "kl": kl_L.float()})
 
-    def payload(self, subject: Subject, asked: LogitsSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: LogitsSettings) -> Payload:
         """Return the likeliest tokens, and what each part adds to the logit of one."""
         inside = subject.seen
         logits_V = inside.first.logits[0, asked.position].float()

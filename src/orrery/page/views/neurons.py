@@ -7,7 +7,7 @@ from typing import ClassVar
 from orrery.page.views._difference import numbers, union
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.page.views.lens import has_vocabulary, likeliest, spelled
 from orrery.schema.section import Section
 
@@ -40,16 +40,16 @@ class NeuronsView(View):
     compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = NeuronsSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether there are feed-forwards whose channels can be told apart, and a vocabulary."""
         inside = subject.inside
         return inside is not None and inside.lm.model.spec.writes and has_vocabulary(inside) and bool(layers_of(inside))
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return each block at the last token."""
         yield from (NeuronsSettings(layer=layer) for layer in layers_of(subject.seen))
 
-    def aligned(self, edited: Subject, clean: Subject, asked: NeuronsSettings) -> NeuronsSettings:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: NeuronsSettings) -> NeuronsSettings:
         """Return settings that name the token, and the channels that move it most in either pass."""
         token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
         asked = asked.model_copy(update={"token": token})
@@ -58,7 +58,7 @@ class NeuronsView(View):
         both = [self.payload(subject, asked).tensors["channel"] for subject in (edited, clean)]
         return asked.model_copy(update={"channels": union(*both)})
 
-    def payload(self, subject: Subject, asked: NeuronsSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: NeuronsSettings) -> Payload:
         """Return the channels that move the logit most."""
         inside = subject.seen
         kept = inside.keeping_all_but_patterns()

@@ -13,7 +13,7 @@ from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.models.model import Model
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.planning.matrices import LECTURE, Convention, Matrix, matrices, matrices_of, total
 from orrery.planning.presets import gpt3
 from orrery.schema.section import Section
@@ -44,7 +44,7 @@ class ParametersSettings(Section):
 
 
 @register
-class Parameters(View):
+class ParametersView(View):
     """Every storage counts once."""
 
     kind: ClassVar[str] = "parameters"
@@ -52,15 +52,15 @@ class Parameters(View):
     order: ClassVar[int] = 20
     Settings: ClassVar[type[Section]] = ParametersSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say that every model has parameters."""
         return True
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the table; the matrices themselves would be the whole model."""
         return [ParametersSettings()]
 
-    def payload(self, subject: Subject, asked: ParametersSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: ParametersSettings) -> Payload:
         """Return the table of all matrices, or one of them."""
         model = subject.lm.model
         if asked.matrix is not None:

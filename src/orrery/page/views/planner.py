@@ -18,7 +18,7 @@ from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.spec import traverse
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.planning.windows import pair_channels, windowed
 from orrery.schema.section import Section
 from orrery.training.operations import matmul_rate, multiplied_parameters
@@ -56,15 +56,15 @@ class Planner(View):
     order: ClassVar[int] = 30
     Settings: ClassVar[type[Section]] = PlannerSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model reads tokens."""
         return subject.lm.model.spec.vocabulary is not None
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the numbers of the formulas."""
         return [PlannerSettings()]
 
-    def payload(self, subject: Subject, asked: PlannerSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: PlannerSettings) -> Payload:
         """Return what the formulas need, or the time of one pass and the speed of this machine."""
         if asked.rows is not None and asked.length is not None:
             return Payload(_measured(subject, asked.rows, asked.length))
@@ -112,14 +112,14 @@ def attention_by_window(spec: ModelSpec) -> dict[int | None, int]:
 
 
 @torch.no_grad()
-def _pass(subject: Subject, rows: int, length: int, execution: Execution = DEFAULT_EXECUTION) -> Any:
+def _pass(subject: ViewSubject, rows: int, length: int, execution: Execution = DEFAULT_EXECUTION) -> Any:
     lm = subject.lm
     ids_BL = torch.ones(rows, length, dtype=torch.long, device=lm.device)
     heads = lm.model.spec.head_names[:1] or (HIDDEN,)
     return lm.model({name: ids_BL for name in lm.model.spec.inputs}, heads, execution)
 
 
-def _counted(subject: Subject) -> list[Check]:
+def _counted(subject: ViewSubject) -> list[Check]:
     """Compare the products that torch counts in one pass with ``2 N`` a token and ``4 channels`` a pair of tokens."""
     length = min(SHORT, subject.lm.context)
     with FlopCounterMode(display=False) as counter:
@@ -134,7 +134,7 @@ def _counted(subject: Subject) -> list[Check]:
     ]
 
 
-def _measured(subject: Subject, rows: int, length: int) -> dict[str, Any]:
+def _measured(subject: ViewSubject, rows: int, length: int) -> dict[str, Any]:
     """Return the speed of a product and the seconds of one pass, the best of two."""
     lm = subject.lm
     if length > lm.context:

@@ -20,12 +20,12 @@ from orrery.nn.positions.onehot import OneHotPositions
 from orrery.nn.positions.relative import RelativeBias
 from orrery.nn.positions.relative_embeddings import Related
 from orrery.nn.positions.rotary import Rotary
-from orrery.nn.positions.scheme import Added, Call, PositionScheme
+from orrery.nn.positions.scheme import Added, PositionCall, PositionScheme
 from orrery.nn.positions.sinusoidal import SinusoidalPositions, rates
 from orrery.nn.positions.sinusoidal_table import SinusoidalTable
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.page.views.embedding import entry_check
 from orrery.schema.section import Section
 
@@ -78,26 +78,26 @@ class Scheme:
         """Return the scheme bound to the first places, in float64."""
         at = TokenPositions(torch.arange(places)[None])
         with torch.no_grad():
-            return self.module.bind(Call(at, {"": at}, length, dtype))
+            return self.module.bind(PositionCall(at, {"": at}, length, dtype))
 
 
 @register
-class Position(View):
+class PositionView(View):
     """Sinusoids, learned vectors, rotations and biases, each with the identity that it satisfies."""
 
     kind: ClassVar[str] = "position"
     order: ClassVar[int] = 25
     Settings: ClassVar[type[Section]] = PositionSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model has positions."""
         return subject.inside is not None and "embedded" in subject.inside and bool(schemes_of(subject.lm.model))
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return every scheme once."""
         return [PositionSettings(scheme=number) for number in range(len(schemes_of(subject.lm.model)))]
 
-    def payload(self, subject: Subject, asked: PositionSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: PositionSettings) -> Payload:
         """Return the numbers of one scheme."""
         schemes = schemes_of(subject.lm.model)
         if not 0 <= asked.scheme < len(schemes):

@@ -11,11 +11,11 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check, bound
 from orrery.inspection.explain.attention import Heads, LatentKeys, Scores
-from orrery.inspection.explain.node import Node, Numbers, Same
-from orrery.inspection.explain.sums import Joined, affine
-from orrery.page.views._inside import Inside, Site
+from orrery.inspection.explain.node import Numbers, Same, TensorNode
+from orrery.inspection.explain.sums import JoinedHeads, affine
+from orrery.page.views._inside import AttentionSite, Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.page.views.attention import check_layer, site_of
 from orrery.schema.section import Section
 
@@ -47,11 +47,11 @@ class Qkv(View):
     order: ClassVar[int] = 35
     Settings: ClassVar[type[Section]] = QkvSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model has attention."""
         return subject.inside is not None and bool(subject.inside.sites)
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return heads and tokens, the last token first, until they are too much."""
         inside, left = subject.seen, SAVED
         for asked, size in _all(inside):
@@ -60,7 +60,7 @@ class Qkv(View):
                 return
             yield asked
 
-    def payload(self, subject: Subject, asked: QkvSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: QkvSettings) -> Payload:
         """Return the operands of every step."""
         inside, site = subject.seen, site_of(subject.seen, asked.site)
         check_layer(site, asked.layer)
@@ -88,7 +88,7 @@ class Steps:
     """The steps of one head at one token, in order; a step that this attention does not show is left out."""
 
     inside: Inside
-    site: Site
+    site: AttentionSite
     layer: int
     head: int
     query: int
@@ -99,7 +99,7 @@ class Steps:
         return self.site.key(self.layer, "")[:-1]
 
     @property
-    def nodes(self) -> Mapping[str, Node]:
+    def nodes(self) -> Mapping[str, TensorNode]:
         """How each tensor follows from others."""
         return self.numbers.nodes
 
@@ -122,7 +122,7 @@ class Steps:
             more, compared = self._scored(node)
             tensors, checks = {**more, **tensors}, [*compared, *checks]
             facts |= {"scale": node.scale, "cap": node.cap, "bias": "bias" in more, **self._projected()}
-        if isinstance(self.nodes.get(f"{self.path}.out"), Joined):
+        if isinstance(self.nodes.get(f"{self.path}.out"), JoinedHeads):
             more, compared = self._out()
             tensors, checks = {**tensors, **more}, [*checks, *compared]
         wide = {name: value.float() for name, value in tensors.items()}
@@ -214,7 +214,7 @@ class Steps:
     def _out(self) -> tuple[dict[str, Tensor], list[Check]]:
         """Return what the head gives through its part of the output matrix, all heads together, and what is added."""
         joined = self.nodes[f"{self.path}.out"]
-        assert isinstance(joined, Joined)
+        assert isinstance(joined, JoinedHeads)
         passed_HLE = self.numbers[joined.source][0]
         width = passed_HLE.shape[-1]
         weight_DE, bias_D = affine(joined.module, passed_HLE.shape[0] * width)

@@ -12,7 +12,7 @@ from orrery.inspection.attribution.sublayers import sublayers
 from orrery.nn.mixer import StatefulMixer
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
 MOST = 24
@@ -32,22 +32,22 @@ class RecurrenceSettings(Section):
 
 
 @register
-class Recurrence(View):
+class RecurrenceView(View):
     """``y_t, s_t = step(x_t, s_(t-1))``: the gates, decays, keys and values of the steps, channel by channel."""
 
     kind: ClassVar[str] = "recurrence"
     order: ClassVar[int] = 45
     Settings: ClassVar[type[Section]] = RecurrenceSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether a mixer of the pass keeps a state."""
         return subject.inside is not None and bool(mixers_of(subject.inside))
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return each mixer."""
         yield from (RecurrenceSettings(mixer=number) for number in range(len(mixers_of(subject.seen))))
 
-    def payload(self, subject: Subject, asked: RecurrenceSettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: RecurrenceSettings) -> Payload:
         """Return the channels of every value that change most over the text, ``[channel, token]``.
 
         Raises:

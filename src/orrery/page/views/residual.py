@@ -9,7 +9,7 @@ from orrery.inspection.attribution.sublayers import sublayers
 from orrery.inspection.checks import Check, bound, error, stream_is_edited
 from orrery.inspection.trace import Trace
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
 _WRITES = (".added",)
@@ -20,7 +20,7 @@ class ResidualSettings(Section):
 
 
 @register
-class Residual(View):
+class ResidualView(View):
     """``x_(l+1) = x_l + attention + feed_forward``: lengths of the stream and of what is added to it."""
 
     kind: ClassVar[str] = "residual"
@@ -28,11 +28,11 @@ class Residual(View):
     compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = ResidualSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model has a stream."""
         return subject.inside is not None and "blocks.0.resid_post" in subject.inside
 
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return norms of the streams and of the additions, and the cosine of each stream with the one before."""
         inside = subject.seen
         streams = [key for key in inside.shapes if key == "embedded" or _own(key, ".resid_post")]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.page.views.lens import has_vocabulary, likeliest, spelled
 from orrery.schema.section import Section
 
@@ -34,21 +34,21 @@ class SaliencyView(View):
     compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = SaliencySettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model scores a vocabulary and reads tokens."""
         return subject.inside is not None and has_vocabulary(subject.inside)
 
-    def saved(self, subject: Subject) -> Iterable[Section]:
+    def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return the gradients at the last token."""
         yield SaliencySettings()
         yield SaliencySettings(method="gradient_times_input")
 
-    def aligned(self, edited: Subject, clean: Subject, asked: SaliencySettings) -> SaliencySettings:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: SaliencySettings) -> SaliencySettings:
         """Return settings that name the token: where nothing is said, the likeliest of the clean pass."""
         token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
         return asked.model_copy(update={"token": token})
 
-    def payload(self, subject: Subject, asked: SaliencySettings) -> Payload:
+    def payload(self, subject: ViewSubject, asked: SaliencySettings) -> Payload:
         """Return one number for each token that was read."""
         inside = subject.seen
         ways = {

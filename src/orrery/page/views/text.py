@@ -9,12 +9,12 @@ from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 from orrery.text import Tokenizer
 from orrery.text.algorithms.lattice import Lattice
 from orrery.text.algorithms.merges import merge_ranks, merging
-from orrery.text.algorithms.sampling import Sampler, lattice_of
+from orrery.text.algorithms.sampling import CutSampler, lattice_of
 from orrery.text.algorithms.steps import longest_matches
 from orrery.text.stages import Stages
 
@@ -26,26 +26,26 @@ REFUSED = 6
 """Longer pieces that WordPiece tried and that are named."""
 
 
-class TextSettings(Section):
+class TextViewSettings(Section):
     """Nothing can be asked."""
 
 
 @register
-class Text(View):
+class TextView(View):
     """How the text became the ids that the model read: the merges of BPE, WordPiece's matches, Unigram's cuts."""
 
     kind: ClassVar[str] = "text"
     order: ClassVar[int] = 5
-    Settings: ClassVar[type[Section]] = TextSettings
+    Settings: ClassVar[type[Section]] = TextViewSettings
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, subject: ViewSubject) -> bool:
         """Say whether there is a text with a tokenizer."""
         inside = subject.inside
         if inside is None or subject.lm.stored.tokenizer is None or inside.first.ids.is_floating_point():
             return False
         return bool(inside.tokens)
 
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return the stages of every text that was read."""
         inside, tokenizer = subject.seen, subject.lm.tokenizer
         told, checks = [], []
@@ -98,7 +98,7 @@ def stages_of(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> tuple[dict
     words = stages.words(text)
     steps_of = cutter(tokenizer)
     steps = {word: steps_of(word) for word in list(dict.fromkeys(words))[:WORDS]}
-    spell = Sampler(
+    spell = CutSampler(
         tokenizer, lambda word, rng: steps[word]["pieces"] if word in steps else list(steps_of(word)["pieces"])
     )
     cut = [spell.cut(word, Random(0)) if steps_of is not whole else [] for word in words]

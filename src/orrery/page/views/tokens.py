@@ -9,7 +9,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.page.views import _view
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, View, register
+from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 from orrery.tuning import numbers_of
 
@@ -19,20 +19,20 @@ class TokensSettings(Section):
 
 
 @register
-class Tokens(View):
+class TokensView(View):
     """Every other view begins from what this one tells."""
 
     kind: ClassVar[str] = "tokens"
     order: ClassVar[int] = 10
     Settings: ClassVar[type[Section]] = TokensSettings
 
-    def payload(self, subject: Subject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return the tokens, the facts of the model, and the views that fit."""
         inside = subject.seen
         return Payload({**session(subject), **_pass(inside)}, checks=inside.checks)
 
 
-def session(subject: Subject) -> dict[str, Any]:
+def session(subject: ViewSubject) -> dict[str, Any]:
     """Return what is known without a pass: the model, and the views that show something of the subject."""
     lm = subject.lm
     views = [

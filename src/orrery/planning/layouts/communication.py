@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, log2
 
-from orrery.planning.layouts.layout import Layout
+from orrery.planning.layouts.layout import ParallelLayout
 from orrery.planning.layouts.memory import last_stage, stage_weights
-from orrery.planning.layouts.training import Training
-from orrery.planning.layouts.work import Work
+from orrery.planning.layouts.training import TrainingStep
+from orrery.planning.layouts.work import DecoderWork
 from orrery.planning.machines import Machine
 
 RING = "Patarasuk and Yuan 2009"
@@ -80,7 +80,7 @@ class Routes:
     pipeline: Route
 
 
-def routes(machine: Machine, layout: Layout) -> Routes:
+def routes(machine: Machine, layout: ParallelLayout) -> Routes:
     """Return the ways of all groups; ranks count tensor, context, fsdp, data, pipeline, tensor fastest."""
     inner = layout.tensor * layout.context
     # A stage sends to the next one alone: two ranks.
@@ -118,7 +118,7 @@ class LayerBytes:
     boundary: int | float
 
 
-def layer_bytes(work: Work, training: Training, layout: Layout) -> LayerBytes:
+def layer_bytes(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> LayerBytes:
     """Return what a device sends for one layer and one micro batch; where nothing is sharded, nothing."""
     tokens = layout.micro * training.length / layout.context
     size = training.bytes
@@ -151,7 +151,7 @@ class StepBytes:
     copies: int | float
 
 
-def step_bytes(work: Work, training: Training, layout: Layout) -> StepBytes:
+def step_bytes(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> StepBytes:
     """Return what a device of the last stage sends once a step for the state that replicas share."""
     found = stage_weights(work, layout, last_stage(work, layout))
     size, held = training.bytes, found.dense + found.experts
@@ -185,12 +185,14 @@ class Traffic:
     paper: str
 
 
-def traffic(work: Work, training: Training, layout: Layout, machine: Machine) -> list[Traffic]:
+def traffic(work: DecoderWork, training: TrainingStep, layout: ParallelLayout, machine: Machine) -> list[Traffic]:
     """Return what each kind of parallelism sends in a step, those that are used."""
     return [one for one in _all_traffic(work, training, layout, machine) if one.ranks > 1]
 
 
-def _all_traffic(work: Work, training: Training, layout: Layout, machine: Machine) -> Iterator[Traffic]:
+def _all_traffic(
+    work: DecoderWork, training: TrainingStep, layout: ParallelLayout, machine: Machine
+) -> Iterator[Traffic]:
     layer, step, way = layer_bytes(work, training, layout), step_bytes(work, training, layout), routes(machine, layout)
     micro_batches = layout.micro_batches(training)
     passes = micro_batches * layout.slots(work)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from orrery.planning.layouts.layout import Layout, divisors
-from orrery.planning.layouts.training import Training
+from orrery.planning.layouts.layout import ParallelLayout, divisors
+from orrery.planning.layouts.training import TrainingStep
 from orrery.planning.machines import Machine
 
 PORT = 29_500
@@ -22,7 +22,7 @@ class Launch:
 
     nodes: int
     processes: int
-    layout: Layout
+    layout: ParallelLayout
     micro_batches: int
 
     def command(self, recipe: str = "RECIPE") -> str:
@@ -35,7 +35,7 @@ class Launch:
 
     def degrees(self) -> dict[str, int | str]:
         """Return the settings that are not as usual, by their key."""
-        usual, found = Layout(), self.layout
+        usual, found = ParallelLayout(), self.layout
         names = ("data", "fsdp", "tensor", "pipeline", "context", "expert", "micro", "interleave")
         settings: dict[str, int | str] = {name: getattr(found, name) for name in names}
         settings = {name: value for name, value in settings.items() if value != getattr(usual, name)}
@@ -46,7 +46,7 @@ class Launch:
         return settings
 
 
-def launch(layout: Layout, training: Training, machine: Machine) -> Launch:
+def launch(layout: ParallelLayout, training: TrainingStep, machine: Machine) -> Launch:
     """Return how a layout is started: full nodes where its devices are a multiple of a node's.
 
     Else each node has the largest share of a node's devices that divides them.

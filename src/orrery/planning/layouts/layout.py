@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from orrery.errors import UsageError
-from orrery.planning.layouts.training import Training
-from orrery.planning.layouts.work import Work
+from orrery.planning.layouts.training import TrainingStep
+from orrery.planning.layouts.work import DecoderWork
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ RECOMPUTATIONS = {one.name: one for one in (NOTHING, SELECTIVE, FULL)}
 
 
 @dataclass(frozen=True)
-class Layout:
+class ParallelLayout:
     """Degrees of parallelism; ranks count in the order tensor, context, fsdp, data, pipeline, tensor fastest.
 
     Attributes:
@@ -82,11 +82,11 @@ class Layout:
         """Return into how many shards the state of a ZeRO stage is cut."""
         return self.fsdp if self.zero >= stage else 1
 
-    def micro_batches(self, training: Training) -> int:
+    def micro_batches(self, training: TrainingStep) -> int:
         """Return how many micro batches each part of the batch has."""
         return training.sequences // (self.replicas * self.micro)
 
-    def slots(self, work: Work) -> int:
+    def slots(self, work: DecoderWork) -> int:
         """Return the layers of the fullest stage.
 
         Where the stages do not divide the layers, the table of tokens and the head take the place of one layer each,
@@ -94,13 +94,13 @@ class Layout:
         """
         return (work.layers + self.spare(work)) // self.pipeline
 
-    def spare(self, work: Work) -> int:
+    def spare(self, work: DecoderWork) -> int:
         """Return how many layers' places the table and the head take: 0, or 2."""
         return 2 if work.layers % (self.pipeline * self.interleave) else 0
 
     def text(self) -> str:
         """Return the layout as `parse_layout` reads it, without what is as usual."""
-        usual = Layout()
+        usual = ParallelLayout()
         shown = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)}
         if self.fsdp > 1:
             shown["zero"] = self.zero
@@ -113,13 +113,13 @@ class Layout:
         return ",".join(f"{name}={value}" for name, value in shown.items()) or "data=1"
 
 
-def parse_layout(text: str) -> Layout:
+def parse_layout(text: str) -> ParallelLayout:
     """Read ``data=8,tensor=4,recompute=full``; what is not named is as usual.
 
     Raises:
         UsageError: a part is no degree, or has no value that it can have.
     """
-    known = [f.name for f in fields(Layout)]
+    known = [f.name for f in fields(ParallelLayout)]
     values: dict[str, int | bool | Recomputation] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -129,7 +129,7 @@ def parse_layout(text: str) -> Layout:
         if name in values:
             raise UsageError(f"the layout has {name} twice", "leave one of them out")
         values[name] = _value(name, value)
-    return Layout(**values)  # type: ignore[arg-type]  # each name has its kind of value from _value
+    return ParallelLayout(**values)  # type: ignore[arg-type]  # each name has its kind of value from _value
 
 
 def _value(name: str, value: str) -> int | bool | Recomputation:
@@ -149,7 +149,7 @@ def _value(name: str, value: str) -> int | bool | Recomputation:
     return int(value)
 
 
-def check_layout(work: Work, training: Training, layout: Layout) -> None:
+def check_layout(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> None:
     """Refuse a layout whose degrees do not divide what they share.
 
     Raises:
@@ -164,7 +164,7 @@ def check_layout(work: Work, training: Training, layout: Layout) -> None:
     _check_experts(layout)
 
 
-def _shared(work: Work, training: Training, layout: Layout) -> Iterator[tuple[str, str, int]]:
+def _shared(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> Iterator[tuple[str, str, int]]:
     """Yield each degree that must divide a number, with what the number is."""
     yield "tensor", f"the {work.heads} heads of {work.name}", work.heads
     yield "tensor", f"the {work.hidden:,} hidden channels of {work.name}", work.hidden
@@ -174,7 +174,7 @@ def _shared(work: Work, training: Training, layout: Layout) -> Iterator[tuple[st
     yield "expert", f"the {work.experts} experts of a layer of {work.name}", work.experts
 
 
-def stages(work: Work) -> list[int]:
+def stages(work: DecoderWork) -> list[int]:
     """Return the numbers of stages that the layers divide into, with or without the table and the head as layers.
 
     No stage is without a layer.
@@ -182,12 +182,12 @@ def stages(work: Work) -> list[int]:
     return [n for n in _pieces(work) if n == 1 or 2 * n <= work.layers + 2 or work.layers % n == 0]
 
 
-def _pieces(work: Work) -> list[int]:
+def _pieces(work: DecoderWork) -> list[int]:
     """Return into how many equal pieces the layers can be cut."""
     return sorted({*divisors(work.layers), *divisors(work.layers + 2)})
 
 
-def _check_stages(work: Work, training: Training, layout: Layout) -> None:
+def _check_stages(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> None:
     if layout.pipeline not in stages(work):
         message = f"pipeline={layout.pipeline} does not divide the {work.layers} layers of {work.name}"
         hint = f"would fit: {_near(stages(work), layout.pipeline)}; the table and the head may be counted as layers"
@@ -205,7 +205,7 @@ def _check_stages(work: Work, training: Training, layout: Layout) -> None:
         raise UsageError(message, hint)
 
 
-def interleaves(work: Work, pipeline: int) -> list[int]:
+def interleaves(work: DecoderWork, pipeline: int) -> list[int]:
     """Return into how many chunks a stage can be cut; a single stage into one."""
     if pipeline == 1:
         return [1]
@@ -214,7 +214,7 @@ def interleaves(work: Work, pipeline: int) -> list[int]:
     return [n for n in range(1, most + 1) if pipeline * n in pieces]
 
 
-def _check_batch(training: Training, layout: Layout) -> None:
+def _check_batch(training: TrainingStep, layout: ParallelLayout) -> None:
     each = layout.replicas * layout.micro
     if training.sequences % each:
         parts = f"data={layout.data} x fsdp={layout.fsdp} x micro={layout.micro} = {each:,}"
@@ -224,7 +224,7 @@ def _check_batch(training: Training, layout: Layout) -> None:
         )
 
 
-def _check_experts(layout: Layout) -> None:
+def _check_experts(layout: ParallelLayout) -> None:
     inside = layout.fsdp % layout.expert == 0 or layout.expert % layout.fsdp == 0
     if layout.replicas % layout.expert or not inside:
         message = f"expert={layout.expert} does not divide data={layout.data} x fsdp={layout.fsdp}, which share experts"

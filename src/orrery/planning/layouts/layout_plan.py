@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from orrery.errors import UsageError
-from orrery.planning.layouts.layout import Layout, check_layout
+from orrery.planning.layouts.layout import ParallelLayout, check_layout
 from orrery.planning.layouts.memory import Memory, memory
 from orrery.planning.layouts.step_time import StepTime, step_time
-from orrery.planning.layouts.training import Training
-from orrery.planning.layouts.work import Work
+from orrery.planning.layouts.training import TrainingStep
+from orrery.planning.layouts.work import DecoderWork
 from orrery.planning.machines import Machine
 
 DAY, HOUR = 86_400, 3_600
@@ -26,9 +26,9 @@ class LayoutPlan:
         time: seconds of a step.
     """
 
-    work: Work
-    training: Training
-    layout: Layout
+    work: DecoderWork
+    training: TrainingStep
+    layout: ParallelLayout
     machine: Machine
     memory: Memory
     time: StepTime
@@ -68,7 +68,7 @@ class LayoutPlan:
         return operations * self.tokens_per_second / peak
 
 
-def plan_layout(work: Work, training: Training, layout: Layout, machine: Machine) -> LayoutPlan:
+def plan_layout(work: DecoderWork, training: TrainingStep, layout: ParallelLayout, machine: Machine) -> LayoutPlan:
     """Return the plan of a layout, whether or not it fits the machine's memory (`refuse_too_large`).
 
     Raises:

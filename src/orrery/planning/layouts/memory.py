@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, fields
 
-from orrery.planning.layouts.layout import Layout, Recomputation
-from orrery.planning.layouts.training import Training
-from orrery.planning.layouts.work import Work
+from orrery.planning.layouts.layout import ParallelLayout, Recomputation
+from orrery.planning.layouts.training import TrainingStep
+from orrery.planning.layouts.work import DecoderWork
 
 PREFETCHED = 2
 """Layers whose weights FSDP holds together at once: that which is computed, and the next."""
@@ -39,7 +39,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Weights:
+class DeviceWeights:
     """The parameters of one device before FSDP shards them.
 
     Attributes:
@@ -54,7 +54,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Stage:
+class PipelineStage:
     """One stage of the pipeline.
 
     Attributes:
@@ -70,7 +70,7 @@ class Stage:
     last: bool
 
 
-def memory(work: Work, training: Training, layout: Layout) -> Memory:
+def memory(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> Memory:
     """Return the bytes of the fullest device.
 
     The first stage has begun most micro batches, the last has the logits, and those between may have a layer more.
@@ -78,13 +78,13 @@ def memory(work: Work, training: Training, layout: Layout) -> Memory:
     ends = stage_layers(work, layout)
     if layout.pipeline == 1:
         return _stage(work, training, layout, last_stage(work, layout))
-    candidates = [Stage(ends, 1, 0, last=False), last_stage(work, layout)]
+    candidates = [PipelineStage(ends, 1, 0, last=False), last_stage(work, layout)]
     if layout.pipeline > 2:
-        candidates.append(Stage(layout.slots(work), 0, 1, last=False))
+        candidates.append(PipelineStage(layout.slots(work), 0, 1, last=False))
     return max((_stage(work, training, layout, stage) for stage in candidates), key=lambda one: one.total)
 
 
-def _stage(work: Work, training: Training, layout: Layout, stage: Stage) -> Memory:
+def _stage(work: DecoderWork, training: TrainingStep, layout: ParallelLayout, stage: PipelineStage) -> Memory:
     found, size = stage_weights(work, layout, stage), training.bytes
     layer = layer_activations(work, training, layout)
     kept = layer.kept(layout.recompute)
@@ -102,23 +102,23 @@ def _stage(work: Work, training: Training, layout: Layout, stage: Stage) -> Memo
     )
 
 
-def _gathered(work: Work, layout: Layout, found: "Weights") -> int | float:
+def _gathered(work: DecoderWork, layout: ParallelLayout, found: "DeviceWeights") -> int | float:
     """Return the parameters that FSDP holds together where it shards them: those of two layers, or a table."""
     return max(PREFETCHED * found.layer, work.table / layout.tensor) if layout.sharded(3) > 1 else 0.0
 
 
-def stage_layers(work: Work, layout: Layout) -> int:
+def stage_layers(work: DecoderWork, layout: ParallelLayout) -> int:
     """Return the layers of the first and of the last stage, or of the only one."""
     return work.layers if layout.pipeline == 1 else layout.slots(work) - layout.spare(work) // 2
 
 
-def last_stage(work: Work, layout: Layout) -> Stage:
+def last_stage(work: DecoderWork, layout: ParallelLayout) -> PipelineStage:
     """Return the last stage, or the only one."""
     tables = 1 if layout.pipeline > 1 or work.tied else 2
-    return Stage(stage_layers(work, layout), tables, layout.pipeline - 1, last=True)
+    return PipelineStage(stage_layers(work, layout), tables, layout.pipeline - 1, last=True)
 
 
-def stage_weights(work: Work, layout: Layout, stage: Stage) -> Weights:
+def stage_weights(work: DecoderWork, layout: ParallelLayout, stage: PipelineStage) -> DeviceWeights:
     """Return the parameters of a device of a stage."""
     # With more ranks than heads of keys and values, several hold the same head.
     copied = work.width * work.cached * (1 / min(layout.tensor, work.kv_heads) - 1 / layout.tensor)
@@ -126,16 +126,16 @@ def stage_weights(work: Work, layout: Layout, stage: Stage) -> Weights:
     dense = (work.block - work.block_experts) / layout.tensor + copied
     experts = work.block_experts / layout.tensor / layout.expert
     tables = stage.tables * work.table / layout.tensor
-    return Weights(stage.layers * dense + tables, stage.layers * experts, dense + experts)
+    return DeviceWeights(stage.layers * dense + tables, stage.layers * experts, dense + experts)
 
 
-def shard(found: Weights, layout: Layout, stage: int) -> int | float:
+def shard(found: DeviceWeights, layout: ParallelLayout, stage: int) -> int | float:
     """Return the parameters of a device whose state a ZeRO stage shards; experts are cut among fewer devices."""
     pieces = layout.sharded(stage)
     return found.dense / pieces + found.experts / max(1, pieces // layout.expert)
 
 
-def in_flight(layout: Layout, micro_batches: int, ahead: int = 0) -> int | float:
+def in_flight(layout: ParallelLayout, micro_batches: int, ahead: int = 0) -> int | float:
     """Return the micro batches whose activations a stage keeps at once; the first one ``p``, or ``p + (p - 1) / v``.
 
     ``p`` for one chunk a stage (1F1B, Narayanan et al. 2021), the other for several (Korthikanti et al. 2022, section
@@ -175,7 +175,7 @@ class LayerActivations:
         return layer + again.scores * self.scores
 
 
-def layer_activations(work: Work, training: Training, layout: Layout) -> LayerActivations:
+def layer_activations(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> LayerActivations:
     """Return what one layer keeps of a micro batch."""
     tokens = layout.micro * training.length / layout.context
     size = training.bytes.activation

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from orrery.planning.layouts.layout import FULL, SELECTIVE, Layout, Recomputation
+from orrery.planning.layouts.layout import FULL, SELECTIVE, ParallelLayout, Recomputation
 from orrery.planning.layouts.layout_plan import LayoutPlan
-from orrery.planning.layouts.search import Search, best
-from orrery.planning.layouts.training import EAGER, EAGER_WITHOUT_DROPOUT, Bytes, Training
-from orrery.planning.layouts.work import Work, work_of
+from orrery.planning.layouts.search import LayoutSearch, best
+from orrery.planning.layouts.training import EAGER, EAGER_WITHOUT_DROPOUT, Bytes, TrainingStep
+from orrery.planning.layouts.work import DecoderWork, work_of
 from orrery.planning.machines import load_machine
 from orrery.planning.presets import gpt3, preset
 from orrery.planning.published.sizes import published
@@ -19,7 +19,7 @@ MPT_7B = 6_658_859_008
 
 
 @dataclass(frozen=True)
-class Run:
+class MeasuredLayout:
     """One published run.
 
     Attributes:
@@ -38,9 +38,9 @@ class Run:
     """
 
     name: str
-    work: Work
-    training: Training
-    layout: Layout
+    work: DecoderWork
+    training: TrainingStep
+    layout: ParallelLayout
     machine: str
     devices: int
     published: int | float
@@ -59,11 +59,13 @@ class Run:
         only |= {name: values for name, values in self.free.items() if values}
         if asked.fsdp == 1 and "fsdp" not in self.free:
             only["zero"] = (3,)
-        return best(Search(self.work, self.training, load_machine(self.machine), self.devices, float("inf"), only))
+        return best(
+            LayoutSearch(self.work, self.training, load_machine(self.machine), self.devices, float("inf"), only)
+        )
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PredictedRun:
     """A run beside its prediction.
 
     Attributes:
@@ -71,7 +73,7 @@ class Comparison:
         plan: as predicted.
     """
 
-    run: Run
+    run: MeasuredLayout
     plan: LayoutPlan
 
     @property
@@ -90,45 +92,47 @@ class Comparison:
         return abs(self.ratio - 1) <= BAR
 
 
-def megatron(layers: int, width: int, heads: int) -> Work:
+def megatron(layers: int, width: int, heads: int) -> DecoderWork:
     """Return a GPT of Megatron-LM: 51,200 tokens of vocabulary, 2,048 of context."""
     spec = gpt3(width, layers, heads, vocabulary=51_200)
     return work_of(spec, f"gpt-{width}x{layers}")
 
 
-def llama_405b() -> Work:
+def llama_405b() -> DecoderWork:
     """Return Llama 3 405B."""
     return work_of(published("Llama 3.1 405B").spec(), "llama-3-405b")
 
 
 @cache
-def comparisons() -> tuple[Comparison, ...]:
+def comparisons() -> tuple[PredictedRun, ...]:
     """Return all runs beside their predictions."""
-    return tuple(Comparison(run, run.plan()) for run in runs())
+    return tuple(PredictedRun(run, run.plan()) for run in runs())
 
 
-def runs() -> list[Run]:
+def runs() -> list[MeasuredLayout]:
     """Return the published runs."""
     return [_gpt3(), *_narayanan(), *_korthikanti(), _palm(), *_llama()]
 
 
-def benchmarks() -> list[Run]:
+def benchmarks() -> list[MeasuredLayout]:
     """Return the runs from which the efficiency of a machine's products comes; each is met to the printed digits.
 
     Of llm-foundry's table they are the fastest runs on one node without recomputation.
     """
     mpt = replace(work_of(gpt3(4_096, 32, 32, vocabulary=50_368), "mpt-7b"), parameters=MPT_7B, active=MPT_7B)
-    foundry = Training(48, 2_048)
+    foundry = TrainingStep(48, 2_048)
     source = "llm-foundry, scripts/train/benchmarking: 7b, 2,048 tokens, eight devices, without recomputation"
-    shared = Layout(fsdp=8, micro=6)
+    shared = ParallelLayout(fsdp=8, micro=6)
     return [
-        Run("MPT-7B", mpt, foundry, shared, "a100-80gb", 8, 0.6423, recomputed=False, counted=1, source=source),
-        Run("MPT-7B", mpt, foundry, shared, "h100", 8, 0.4644, recomputed=False, counted=1, source=source),
-        Run(
+        MeasuredLayout(
+            "MPT-7B", mpt, foundry, shared, "a100-80gb", 8, 0.6423, recomputed=False, counted=1, source=source
+        ),
+        MeasuredLayout("MPT-7B", mpt, foundry, shared, "h100", 8, 0.4644, recomputed=False, counted=1, source=source),
+        MeasuredLayout(
             "GPT-2 1.2B",
             work_of(gpt3(1_536, 40, 16, vocabulary=51_200, context=1_024), "gpt-2-1.2b"),
-            Training(8, 1_024, "fp16", kernel=EAGER, dropout=1),
-            Layout(micro=8, sequence=False, recompute=FULL),
+            TrainingStep(8, 1_024, "fp16", kernel=EAGER, dropout=1),
+            ParallelLayout(micro=8, sequence=False, recompute=FULL),
             "v100",
             1,
             62.4 / 125,
@@ -140,12 +144,12 @@ def benchmarks() -> list[Run]:
     ]
 
 
-def _gpt3() -> Run:
-    return Run(
+def _gpt3() -> MeasuredLayout:
+    return MeasuredLayout(
         "GPT-3 175B",
         work_of(preset("gpt3-175b"), "gpt3-175b"),
-        Training(1_560, 2_048, "fp16", kernel=EAGER, dropout=1),
-        Layout(tensor=8, sequence=False),
+        TrainingStep(1_560, 2_048, "fp16", kernel=EAGER, dropout=1),
+        ParallelLayout(tensor=8, sequence=False),
         "v100",
         10_000,
         0.213,
@@ -157,7 +161,7 @@ def _gpt3() -> Run:
     )
 
 
-def _narayanan() -> list[Run]:
+def _narayanan() -> list[MeasuredLayout]:
     rows = (
         ("18.4B", megatron(40, 6_144, 48), 1, 256, 1_024, 135),
         ("39.1B", megatron(48, 8_192, 64), 2, 512, 1_536, 138),
@@ -169,11 +173,11 @@ def _narayanan() -> list[Run]:
         ("174.6B", megatron(96, 12_288, 96), 12, 1_536, 1_536, 141),
     )
     return [
-        Run(
+        MeasuredLayout(
             f"Megatron {name}",
             work,
-            Training(batch, 2_048, kernel=EAGER, dropout=1),
-            Layout(devices // (8 * pipeline), tensor=8, pipeline=pipeline, sequence=False, recompute=FULL),
+            TrainingStep(batch, 2_048, kernel=EAGER, dropout=1),
+            ParallelLayout(devices // (8 * pipeline), tensor=8, pipeline=pipeline, sequence=False, recompute=FULL),
             "a100-80gb",
             devices,
             teraflops / 312,
@@ -187,7 +191,7 @@ def _narayanan() -> list[Run]:
     ]
 
 
-def _korthikanti() -> list[Run]:
+def _korthikanti() -> list[MeasuredLayout]:
     rows = (
         ("22B", megatron(48, 6_144, 64), 1, 1, 4, 4, 0.415),
         ("175B", megatron(96, 12_288, 96), 8, 3, 64, 1, 0.514),
@@ -195,11 +199,11 @@ def _korthikanti() -> list[Run]:
         ("1T", megatron(128, 25_600, 160), 64, 1, 512, 1, 0.563),
     )
     return [
-        Run(
+        MeasuredLayout(
             f"Megatron {name}, selective",
             work,
-            Training(batch, 2_048, kernel=EAGER, dropout=1),
-            Layout(tensor=8, pipeline=pipeline, interleave=chunks, micro=micro, recompute=SELECTIVE),
+            TrainingStep(batch, 2_048, kernel=EAGER, dropout=1),
+            ParallelLayout(tensor=8, pipeline=pipeline, interleave=chunks, micro=micro, recompute=SELECTIVE),
             "a100-80gb",
             8 * pipeline,
             mfu,
@@ -211,12 +215,12 @@ def _korthikanti() -> list[Run]:
     ]
 
 
-def _palm() -> Run:
-    return Run(
+def _palm() -> MeasuredLayout:
+    return MeasuredLayout(
         "PaLM 540B",
         work_of(preset("palm-540b"), "palm-540b"),
-        Training(2_048, 2_048, kernel=EAGER_WITHOUT_DROPOUT),
-        Layout(2, 256, tensor=12, zero=3, recompute=FULL),
+        TrainingStep(2_048, 2_048, kernel=EAGER_WITHOUT_DROPOUT),
+        ParallelLayout(2, 256, tensor=12, zero=3, recompute=FULL),
         "tpu-v4",
         6_144,
         0.462,
@@ -233,18 +237,18 @@ _LONG = (
 )
 
 
-def _llama() -> list[Run]:
+def _llama() -> list[MeasuredLayout]:
     work = llama_405b()
-    short = Training(2_048, 8_192, bytes=Bytes(gradient=4))
+    short = TrainingStep(2_048, 8_192, bytes=Bytes(gradient=4))
     long = replace(short, sequences=128, length=131_072)
-    stages = Layout(fsdp=64, tensor=8, pipeline=16, zero=1)
+    stages = ParallelLayout(fsdp=64, tensor=8, pipeline=16, zero=1)
     rows = (
         (short, stages, 8_192, 0.43),
         (short, replace(stages, fsdp=128), 16_384, 0.41),
         (long, replace(stages, fsdp=8, context=16), 16_384, 0.38),
     )
     return [
-        Run(
+        MeasuredLayout(
             "Llama 3 405B" + (", 131k tokens" if training is long else ""),
             work,
             training,

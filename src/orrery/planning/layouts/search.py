@@ -9,7 +9,7 @@ from orrery.errors import UsageError
 from orrery.planning.layouts.layout import (
     FULL,
     RECOMPUTATIONS,
-    Layout,
+    ParallelLayout,
     Recomputation,
     check_layout,
     divisors,
@@ -19,8 +19,8 @@ from orrery.planning.layouts.layout import (
 from orrery.planning.layouts.layout_plan import LayoutPlan, plan_layout
 from orrery.planning.layouts.memory import memory
 from orrery.planning.layouts.step_time import step_time
-from orrery.planning.layouts.training import Training
-from orrery.planning.layouts.work import Work
+from orrery.planning.layouts.training import TrainingStep
+from orrery.planning.layouts.work import DecoderWork
 from orrery.planning.machines import Machine
 
 MICRO = (1, 2, 4, 8, 16)
@@ -33,7 +33,7 @@ MOST = 1_048_576
 
 
 @dataclass(frozen=True)
-class Search:
+class LayoutSearch:
     """Where to look.
 
     Attributes:
@@ -45,8 +45,8 @@ class Search:
         only: by the name of a degree, the values that it may have.
     """
 
-    work: Work
-    training: Training
+    work: DecoderWork
+    training: TrainingStep
     machine: Machine
     devices: int
     limit: int | float | None = None
@@ -58,7 +58,7 @@ class Search:
         return self.machine.memory if self.limit is None else self.limit
 
 
-def best(search: Search) -> LayoutPlan:
+def best(search: LayoutSearch) -> LayoutPlan:
     """Return the plan with the least time of a step among all that fit; of equal ones that with the least memory.
 
     What the shards of FSDP send can only add to a step, so layouts are tried in the order of their time without it,
@@ -68,7 +68,7 @@ def best(search: Search) -> LayoutPlan:
         UsageError: none fits: how much the smallest needs, and how many devices would do.
     """
     bounded = sorted(_bounded(search), key=lambda pair: pair[0])
-    found: tuple[int | float, int | float, Layout] | None = None
+    found: tuple[int | float, int | float, ParallelLayout] | None = None
     for bound, start in bounded:
         if found is not None and bound > found[0]:
             break
@@ -83,13 +83,13 @@ def best(search: Search) -> LayoutPlan:
     return plan_layout(search.work, search.training, found[2], search.machine)
 
 
-def layouts(search: Search) -> Iterator[Layout]:
+def layouts(search: LayoutSearch) -> Iterator[ParallelLayout]:
     """Yield every layout that is searched, in no order of time."""
     for start in _starts(search):
         yield from _sharded(search, start)
 
 
-def _bounded(search: Search) -> Iterator[tuple[int | float, Layout]]:
+def _bounded(search: LayoutSearch) -> Iterator[tuple[int | float, ParallelLayout]]:
     """Yield each layout that can fit, without shards, with the least time that shards can leave it."""
     for start in _starts(search):
         if _least(search, start) <= search.room:
@@ -97,13 +97,13 @@ def _bounded(search: Search) -> Iterator[tuple[int | float, Layout]]:
             yield time.total - time.data - time.fsdp - time.optimizer, start
 
 
-def _least(search: Search, start: Layout) -> int | float:
+def _least(search: LayoutSearch, start: ParallelLayout) -> int | float:
     """Return a bound of the memory of a layout with any shards: more of them never need more."""
     all_shards = (replace(start, data=1, fsdp=start.replicas, zero=zero) for zero in (2, 3))
     return min(memory(search.work, search.training, layout).total for layout in all_shards)
 
 
-def _starts(search: Search) -> Iterator[Layout]:
+def _starts(search: LayoutSearch) -> Iterator[ParallelLayout]:
     """Yield layouts with all replicas as copies; the batch is cut into as many as there are devices for."""
     work, training = search.work, search.training
     tensors = [n for n in divisors(work.heads) if n <= min(WIDEST, search.machine.node) and _cuts(work, n)]
@@ -122,14 +122,14 @@ def _starts(search: Search) -> Iterator[Layout]:
         replicas = max(n for n in divisors(training.sequences // micro) if n <= room)
         if replicas % expert:
             continue
-        whole = Layout(replicas, 1, tensor, pipeline, context, expert, micro=micro)
+        whole = ParallelLayout(replicas, 1, tensor, pipeline, context, expert, micro=micro)
         for chunks in _allowed(search, "interleave", interleaves(work, pipeline)):
             if chunks == 1 or whole.micro_batches(training) % pipeline == 0:
                 for again in _allowed(search, "recompute", list(RECOMPUTATIONS.values())):
                     yield replace(whole, interleave=chunks, recompute=again, sequence=_sequence(search))
 
 
-def _sharded(search: Search, start: Layout) -> Iterator[Layout]:
+def _sharded(search: LayoutSearch, start: ParallelLayout) -> Iterator[ParallelLayout]:
     """Yield a layout with each part of its replicas as FSDP's shards, by each stage of ZeRO."""
     for fsdp in _allowed(search, "fsdp", divisors(start.replicas)):
         if start.replicas % fsdp or (fsdp % start.expert and start.expert % fsdp):
@@ -139,21 +139,21 @@ def _sharded(search: Search, start: Layout) -> Iterator[Layout]:
                 yield replace(start, data=start.replicas // fsdp, fsdp=fsdp, zero=zero)
 
 
-def _allowed(search: Search, name: str, values: Sequence[Any]) -> list[Any]:
+def _allowed(search: LayoutSearch, name: str, values: Sequence[Any]) -> list[Any]:
     """Return the values of a degree that may be tried."""
     only = search.only.get(name)
     return [value for value in values if only is None or value in only]
 
 
-def _sequence(search: Search) -> bool:
+def _sequence(search: LayoutSearch) -> bool:
     return bool(search.only.get("sequence", (True,))[0])
 
 
-def _cuts(work: Work, tensor: int) -> bool:
+def _cuts(work: DecoderWork, tensor: int) -> bool:
     return work.hidden % tensor == 0 and (tensor >= work.kv_heads or work.kv_heads % tensor == 0)
 
 
-def _none_fits(search: Search) -> UsageError:
+def _none_fits(search: LayoutSearch) -> UsageError:
     """Return the error of a search that found nothing."""
     asked = f"{search.devices:,} devices of {search.room / 1e9:,.1f} GB"
     if next(layouts(search), None) is None:
@@ -174,7 +174,7 @@ def _none_fits(search: Search) -> UsageError:
     return UsageError(message, hint)
 
 
-def _smallest(search: Search) -> tuple[int | float, Layout]:
+def _smallest(search: LayoutSearch) -> tuple[int | float, ParallelLayout]:
     """Return the layout that needs the least memory: everything sharded and recomputed, where that is allowed."""
     only: dict[str, Sequence[int | bool | Recomputation]] = dict(search.only)
     for name, value in (("recompute", FULL), ("zero", 3), ("micro", 1), ("interleave", 1)):
@@ -215,11 +215,11 @@ def _changes(found: LayoutPlan) -> Iterator[dict[str, Any]]:
     yield from ({"pipeline": n, "interleave": 1} for n in stages(found.work) if n > layout.pipeline)
 
 
-def _kept(layout: Layout) -> int | float:
+def _kept(layout: ParallelLayout) -> int | float:
     return layout.recompute.kept + layout.recompute.scores
 
 
-def degrees(layout: Layout) -> dict[str, int]:
+def degrees(layout: ParallelLayout) -> dict[str, int]:
     """Return the degrees of a layout by name."""
     names = ("data", "fsdp", "tensor", "pipeline", "context", "expert")
     return {f.name: getattr(layout, f.name) for f in fields(layout) if f.name in names}

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, fields
 
 from orrery.planning.layouts.communication import LayerBytes, Routes, layer_bytes, routes, step_bytes
-from orrery.planning.layouts.layout import Layout
+from orrery.planning.layouts.layout import ParallelLayout
 from orrery.planning.layouts.memory import last_stage, layer_activations, shard, stage_layers, stage_weights
-from orrery.planning.layouts.training import Training
-from orrery.planning.layouts.work import Work
+from orrery.planning.layouts.training import TrainingStep
+from orrery.planning.layouts.work import DecoderWork
 from orrery.planning.machines import Machine
 
 ADAM_BYTES = 30
@@ -80,7 +80,7 @@ def bubble(stages: int, micro_batches: int, chunks: int = 1) -> int | float:
     return (stages - 1) / (chunks * micro_batches)
 
 
-def step_time(work: Work, training: Training, layout: Layout, machine: Machine) -> StepTime:
+def step_time(work: DecoderWork, training: TrainingStep, layout: ParallelLayout, machine: Machine) -> StepTime:
     """Return the seconds of a step on the slowest stage; the layout divides what it must (`check_layout`).
 
     Equal stages, micro batches one after the other, sends between stages hidden while there is other work and visible
@@ -112,7 +112,9 @@ def step_time(work: Work, training: Training, layout: Layout, machine: Machine) 
     )
 
 
-def layer_passes(work: Work, training: Training, layout: Layout, machine: Machine) -> tuple[Pass, Pass]:
+def layer_passes(
+    work: DecoderWork, training: TrainingStep, layout: ParallelLayout, machine: Machine
+) -> tuple[Pass, Pass]:
     """Return the forward and the backward pass of one layer and one micro batch; what is recomputed is backward.
 
     Products cost ``2 N`` operations a token and twice that backward, attention ``4 H C keys`` and the kernel's
@@ -141,7 +143,9 @@ def layer_passes(work: Work, training: Training, layout: Layout, machine: Machin
     return forward, backward.plus(forward, again.layer).plus(core, alone)
 
 
-def _slowest(work: Work, training: Training, layout: Layout, machine: Machine, layer: int | float) -> tuple[int, float]:
+def _slowest(
+    work: DecoderWork, training: TrainingStep, layout: ParallelLayout, machine: Machine, layer: int | float
+) -> tuple[int, float]:
     """Return the layers of the slowest stage, and its seconds of the head: the last stage's, or a full one's."""
     tokens = layout.micro * training.length / layout.context / layout.tensor
     rate = machine.rate(training.number_format) * machine.efficiency.matmul

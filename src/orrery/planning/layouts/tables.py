@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from orrery.errors import UsageError
 from orrery.planning.layouts.communication import traffic
 from orrery.planning.layouts.layout_plan import LayoutPlan
-from orrery.planning.layouts.published import Comparison
-from orrery.planning.layouts.search import Search, best
+from orrery.planning.layouts.published import PredictedRun
+from orrery.planning.layouts.search import LayoutSearch, best
 
 DEVICES = (1, 8, 64, 512, 1_024, 4_096, 16_384, 100_000)
 """What the table shows unless told otherwise."""
@@ -15,7 +15,7 @@ Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScaledPlan:
     """The best plan for a number of devices, or why there is none.
 
     Attributes:
@@ -29,15 +29,15 @@ class Scaled:
     why: str = ""
 
 
-def scaled(search: Search, devices: Sequence[int]) -> list[Scaled]:
+def scaled(search: LayoutSearch, devices: Sequence[int]) -> list[ScaledPlan]:
     """Return the best plan for each number of devices, all else as the search says."""
     found = []
     for count in devices:
         try:
-            asked = Search(search.work, search.training, search.machine, count, search.limit, search.only)
-            found.append(Scaled(count, best(asked)))
+            asked = LayoutSearch(search.work, search.training, search.machine, count, search.limit, search.only)
+            found.append(ScaledPlan(count, best(asked)))
         except UsageError as error:
-            found.append(Scaled(count, None, f"{error.message}; {error.hint}"))
+            found.append(ScaledPlan(count, None, f"{error.message}; {error.hint}"))
     return found
 
 
@@ -54,12 +54,12 @@ SCALED_COLUMNS = (
 )
 
 
-def scaled_rows(found: Sequence[Scaled], tokens: int | float) -> list[Row]:
+def scaled_rows(found: Sequence[ScaledPlan], tokens: int | float) -> list[Row]:
     """Return a row for each number of devices; ``tokens`` are those of the whole training."""
     return [_scaled_row(one, tokens) for one in found]
 
 
-def _scaled_row(one: Scaled, tokens: int | float) -> Row:
+def _scaled_row(one: ScaledPlan, tokens: int | float) -> Row:
     if one.plan is None:
         return (f"{one.devices:,}", "", "none fits", *("" for _ in SCALED_COLUMNS[3:]))
     plan = one.plan
@@ -113,7 +113,7 @@ def traffic_rows(plan: LayoutPlan) -> list[Row]:
 PUBLISHED_COLUMNS = ("run", "devices", "measure", "published", "predicted", "difference", "layout", "verdict")
 
 
-def published_rows(found: Sequence[Comparison]) -> list[Row]:
+def published_rows(found: Sequence[PredictedRun]) -> list[Row]:
     """Return a row for each published run: its utilisation beside the prediction, and what explains a difference."""
     return [
         (

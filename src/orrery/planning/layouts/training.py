@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from orrery.errors import UsageError
-from orrery.planning.layouts.work import Work
+from orrery.planning.layouts.work import DecoderWork
 
 
 @dataclass(frozen=True)
-class Kernel:
+class AttentionCost:
     """How attention is computed.
 
     Attributes:
@@ -21,11 +21,11 @@ class Kernel:
     backward: int | float
 
 
-FLASH = Kernel(score_bytes=0, keys=0.5, backward=2.5)
+FLASH = AttentionCost(score_bytes=0, keys=0.5, backward=2.5)
 """No score is kept, what the causal mask hides is not computed, and scores are made again backward (Dao 2023)."""
-EAGER = Kernel(score_bytes=5, keys=1, backward=2)
+EAGER = AttentionCost(score_bytes=5, keys=1, backward=2)
 """Softmax, its dropout mask and what comes out of it are kept (Korthikanti et al. 2022, section 4.1)."""
-EAGER_WITHOUT_DROPOUT = Kernel(score_bytes=2, keys=1, backward=2)
+EAGER_WITHOUT_DROPOUT = AttentionCost(score_bytes=2, keys=1, backward=2)
 """The softmax alone is kept."""
 
 
@@ -47,7 +47,7 @@ class Bytes:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingStep:
     """One step of a training.
 
     Attributes:
@@ -63,7 +63,7 @@ class Training:
     length: int
     number_format: str = "bf16"
     bytes: Bytes = Bytes()
-    kernel: Kernel = FLASH
+    kernel: AttentionCost = FLASH
     dropout: int | float = 0
 
     @property
@@ -72,7 +72,7 @@ class Training:
         return self.sequences * self.length
 
 
-def training_of(work: Work, tokens: int, number_format: str = "bf16") -> Training:
+def training_of(work: DecoderWork, tokens: int, number_format: str = "bf16") -> TrainingStep:
     """Return the training with a batch of so many tokens, in sequences of the model's length.
 
     The batch is rounded to whole sequences.
@@ -83,4 +83,4 @@ def training_of(work: Work, tokens: int, number_format: str = "bf16") -> Trainin
     if tokens < work.length:
         message = f"a batch of {tokens:,} tokens holds no sequence of {work.name}, which has {work.length:,}"
         raise UsageError(message, f"give {work.length:,} tokens or more")
-    return Training(round(tokens / work.length), work.length, number_format)
+    return TrainingStep(round(tokens / work.length), work.length, number_format)

@@ -15,7 +15,7 @@ from orrery.planning.windows import windowed
 
 
 @dataclass(frozen=True)
-class Work:
+class DecoderWork:
     """A decoder of equal layers.
 
     Attributes:
@@ -107,7 +107,7 @@ class Work:
         return (whole + sum(w - (1 - counted) * w * w / length for w in seen)) / self.layers
 
 
-def work_of(spec: ModelSpec, name: str) -> Work:
+def work_of(spec: ModelSpec, name: str) -> DecoderWork:
     """Return the work of an architecture.
 
     Raises:
@@ -123,7 +123,7 @@ def work_of(spec: ModelSpec, name: str) -> Work:
     found = counts(spec)
     mixture = feed_forward if isinstance(feed_forward, MoE.Spec) else None
     inner: Any = mixture.expert if mixture else feed_forward
-    return Work(
+    return DecoderWork(
         name=name,
         parameters=found.trained + found.fixed,
         active=found.active,

@@ -11,7 +11,7 @@ from orrery.planning.compute_optimal import (
     PowerLaw,
     through,
 )
-from orrery.planning.table import Table, large, scientific, verdict
+from orrery.planning.table import PaperTable, large, scientific, verdict
 from orrery.planning.training_compute import training_flops
 from orrery.reports.figures import line_chart
 
@@ -19,7 +19,7 @@ UNITS = {"M": 10**6, "B": 10**9, "T": 10**12}
 
 
 @dataclass(frozen=True)
-class Row:
+class ChinchillaRow:
     """A size, the operations and the tokens for which it is the best, as printed."""
 
     parameters: str
@@ -51,11 +51,11 @@ def interval(printed: str) -> tuple[float, float]:
     return count(printed) - half, count(printed) + half
 
 
-def _rows(text: str) -> tuple[Row, ...]:
-    return tuple(Row(*line.split()) for line in text.strip().splitlines())
+def _rows(text: str) -> tuple[ChinchillaRow, ...]:
+    return tuple(ChinchillaRow(*line.split()) for line in text.strip().splitlines())
 
 
-APPROACHES: Mapping[int, tuple[Row, ...]] = {
+APPROACHES: Mapping[int, tuple[ChinchillaRow, ...]] = {
     1: _rows("""
         400M 1.92e19 8.0B
         1B 1.21e20 20.2B
@@ -111,7 +111,7 @@ def law(approach: int) -> PowerLaw:
     return through([(count(row.parameters), count(row.flops)) for row in APPROACHES[approach] if row.agrees])
 
 
-def sizes_table(approach: int) -> Table:
+def sizes_table(approach: int) -> PaperTable:
     """Return the printed sizes of an approach, each checked by 6 N D of its own printed numbers."""
     rows = []
     for row in APPROACHES[approach]:
@@ -125,7 +125,7 @@ def sizes_table(approach: int) -> Table:
         3: "175B: 12.0 trillion tokens make 1.26e25, ten times what is printed. 67B and 280B: 4 % more is printed than "
         "the sizes and tokens make, which their rounding does not explain.",
     }
-    return Table(
+    return PaperTable(
         f"chinchilla-{approach}",
         f"Compute-optimal sizes, approach {approach}: {EXPONENTS[approach][0]}",
         f"Hoffmann et al. 2022, {table}",
@@ -164,11 +164,11 @@ def budget_rows(flops: int | float) -> list[tuple[str, ...]]:
     return rows
 
 
-def approaches_table() -> Table:
+def approaches_table() -> PaperTable:
     """Return what each approach says for some budgets."""
     rows = [(scientific(flops), *row) for flops in BUDGETS for row in budget_rows(flops)]
     printed = "; ".join(f"approach {i}: N ~ C^{a}, D ~ C^{b}" for i, (_, a, b) in EXPONENTS.items())
-    return Table(
+    return PaperTable(
         "compute-optimal",
         "The compute-optimal size by each approach",
         "Hoffmann et al. 2022, Tables 2, 3 and A3, appendix D.2; Besiroglu et al. 2024. Approaches 1 and 2: power laws "

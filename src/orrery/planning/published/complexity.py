@@ -1,6 +1,6 @@
 """What a layer costs by its length n and width d, and what the parameters of an attention block are."""
 
-from orrery.planning.table import Table
+from orrery.planning.table import PaperTable
 
 CONTEXTS = (
     ("a sentence, Transformer base", 70, 512),
@@ -11,7 +11,7 @@ CONTEXTS = (
 2020, Table 2.1; Dubey et al. 2024, Table 3 and section 3.4.2."""
 
 
-def layers_table() -> Table:
+def layers_table() -> PaperTable:
     """Return the complexity of each kind of layer (G22)."""
     rows = (
         ("self-attention", "O(n^2 d)", "O(1)", "O(1)", "complexity, quadratic, bottleneck"),
@@ -21,7 +21,7 @@ def layers_table() -> Table:
         ("self-attention restricted to r neighbours", "O(r n d)", "O(1)", "O(n / r)", "none"),
         ("gated linear attention, chunks of c", "O(n d^2 + n c d)", "O(n / c)", "O(n / c)", "complexity, quadratic"),
     )
-    return Table(
+    return PaperTable(
         "complexity",
         "The cost of a layer: length n, width d",
         "Vaswani et al. 2017, Table 1, rows 1 and 3 to 5; Yang et al. 2023 for gated linear attention; deck S4, "
@@ -35,14 +35,14 @@ def layers_table() -> Table:
     )
 
 
-def crossover_table() -> Table:
+def crossover_table() -> PaperTable:
     """Return what attention and a recurrence multiply at lengths and widths of real models."""
     rows = []
     for name, n, d in CONTEXTS:
         attention, recurrence, projections = 2 * n * n * d, 2 * n * d * d, 4 * n * d * d
         cheaper = "attention" if attention < recurrence else "recurrence"
         rows.append((name, f"{n:,}", f"{d:,}", f"{attention:,}", f"{recurrence:,}", f"{projections:,}", cheaper))
-    return Table(
+    return PaperTable(
         "crossover",
         "Where attention costs as much as a recurrence: n = d",
         "deck S4, Transformers vs. RNNs. Multiplications: attention 2 n^2 d (scores, weighted sum), a recurrence 2 n "
@@ -62,7 +62,7 @@ SLIDE_WIDTH, SLIDE_HEADS, SLIDE_ROWS = 512, 8, 10
 """The sizes at which both are compared: K, L of deck S0, and its D, which the slide does not define."""
 
 
-def attention_block_table() -> Table:
+def attention_block_table() -> PaperTable:
     """Return the parameters of self-attention by each deck (G20)."""
     k, heads, d = SLIDE_WIDTH, SLIDE_HEADS, SLIDE_ROWS
     rows = (
@@ -71,7 +71,7 @@ def attention_block_table() -> Table:
         (f"{heads} heads of full width, summed", "S0", "L 3 K^2 + L K^2", f"{heads * 4 * k * k:,}"),
         (f"{heads} heads of d / h, concatenated, with W_O", "S1, S3, S4", "4 d^2", f"{4 * k * k:,}"),
     )
-    return Table(
+    return PaperTable(
         "attention-block",
         "The parameters of a self-attention block",
         f"decks S0 (Computing Self-Attention; Multi-Head Attention), S1, S3, S4; at K = d = {k}, L = h = {heads}, "

@@ -13,11 +13,11 @@ from orrery.planning.published import (
     model_sizes,
     training_runs,
 )
-from orrery.planning.table import Table
+from orrery.planning.table import PaperTable
 from orrery.reports.page import document, figure, markup_table, section, visible
 
 
-def tables() -> Iterator[Table]:
+def tables() -> Iterator[PaperTable]:
     """Yield every table, from what models are to what they cost."""
     yield model_sizes.model_sizes_table()
     yield training_runs.models_table()
@@ -37,9 +37,9 @@ def tables() -> Iterator[Table]:
     yield energy.brain_table()
 
 
-def mixture_table() -> Table:
+def mixture_table() -> PaperTable:
     """Return GPT-3's mixture of corpora (G10)."""
-    return Table(
+    return PaperTable(
         "gpt3-mixture",
         "GPT-3's mixture, epochs elapsed when training for 300 billion tokens",
         "Brown et al. 2020, Table 2.2; deck S3",
@@ -58,7 +58,7 @@ def page() -> str:
     return document("Orrery: the tables of the course", "\n".join(parts))
 
 
-def part(table: Table) -> str:
+def part(table: PaperTable) -> str:
     """Return the section of a table: its figure, its rows, its notes and its source."""
     notes = "".join(f"<li>{visible(note)}</li>" for note in table.notes)
     rows = markup_table(table.columns, ([cell(text) for text in row] for row in table.rows))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from orrery.planning.data_table import NEURONS, SYNAPSES
 from orrery.planning.parameters import parameters
 from orrery.planning.presets import preset
-from orrery.planning.table import Table, large
+from orrery.planning.table import PaperTable, large
 from orrery.reports.figures import bar_chart
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingEnergy:
     """The energy of a training: hours of all devices, what one draws, and the overhead of the data centre.
 
     Attributes:
@@ -51,15 +51,15 @@ class Training:
 
 _LLAMA = "Touvron et al. 2023, Table 15"
 TRAININGS = (
-    Training("GPT-3 175B", 10_000 * 14.8 * 24, 330, 1.10, "1,287",
+    TrainingEnergy("GPT-3 175B", 10_000 * 14.8 * 24, 330, 1.10, "1,287",
              "Patterson et al. 2021, Table 4: 10,000 V100, 14.8 days, 330 W", 10_000 * 0.05 * 24),
-    Training("OPT-175B", 809_472, 400, 1.1, "356", _LLAMA),
-    Training("BLOOM-176B", 1_082_880, 400, 1.1, "475", _LLAMA),
-    Training("LLaMA 7B", 82_432, 400, 1.1, "36", _LLAMA),
-    Training("LLaMA 13B", 135_168, 400, 1.1, "59", _LLAMA),
-    Training("LLaMA 33B", 530_432, 400, 1.1, "233", _LLAMA),
-    Training("LLaMA 65B", 1_022_362, 400, 1.1, "449", _LLAMA),
-    Training("Llama 3.1 405B", 30.84e6, 700, 1.0, "",
+    TrainingEnergy("OPT-175B", 809_472, 400, 1.1, "356", _LLAMA),
+    TrainingEnergy("BLOOM-176B", 1_082_880, 400, 1.1, "475", _LLAMA),
+    TrainingEnergy("LLaMA 7B", 82_432, 400, 1.1, "36", _LLAMA),
+    TrainingEnergy("LLaMA 13B", 135_168, 400, 1.1, "59", _LLAMA),
+    TrainingEnergy("LLaMA 33B", 530_432, 400, 1.1, "233", _LLAMA),
+    TrainingEnergy("LLaMA 65B", 1_022_362, 400, 1.1, "449", _LLAMA),
+    TrainingEnergy("Llama 3.1 405B", 30.84e6, 700, 1.0, "",
              "model card of Llama 3.1: 30.84 million hours of H100, 700 W; no overhead given"),
 )  # fmt: skip
 
@@ -72,7 +72,7 @@ def brain_megawatt_hours(years: int = YEARS) -> float:
     return BRAIN_WATTS * 24 * 365.25 * years / 1e6
 
 
-def energy_table() -> Table:
+def energy_table() -> PaperTable:
     """Return the energy of trainings, recomputed from hours and watts."""
     rows = [
         (one.name, f"{one.hours:,.0f}", str(one.watts), f"{one.overhead:g}", f"{one.megawatt_hours:,.1f}",
@@ -83,7 +83,7 @@ def energy_table() -> Table:
     rows.append((brain, f"{24 * 365.25 * YEARS:,.0f}", str(BRAIN_WATTS), "1", f"{brain_megawatt_hours():,.1f}", "",
                  "not printed", "Balasubramanian 2021: about 20 W"))  # fmt: skip
     bars = {one.name: one.megawatt_hours for one in TRAININGS} | {brain: brain_megawatt_hours()}
-    return Table(
+    return PaperTable(
         "energy",
         "The energy of a training",
         "the report of each row; no deck gives an energy. MWh = device hours x watts x overhead (PUE)",
@@ -95,7 +95,7 @@ def energy_table() -> Table:
     )
 
 
-def brain_table() -> Table:
+def brain_table() -> PaperTable:
     """Return the numbers of deck S0 on the brain beside those of models (G21)."""
     gpt3 = parameters(preset("gpt3-175b"))
     rows = (
@@ -107,7 +107,7 @@ def brain_table() -> Table:
         ("synapses for each parameter of GPT-4", f"{SYNAPSES / 1.76e12:,.0f} or {SYNAPSES / 1.5e12:,.0f}",
          "slide differs: 1.76 trillion in deck S3, 1.5 trillion in deck S0; not published"),
     )  # fmt: skip
-    return Table(
+    return PaperTable(
         "brain",
         "The brain and language models",
         "deck S0, Text Transformer Model Parameters: about 85 billion neurons and 100 trillion synapses",

@@ -12,13 +12,13 @@ from orrery.nn.stack import repeat
 from orrery.planning.matrices import LECTURE, Convention, Matrix, matrices_of, total
 from orrery.planning.parameters import parameters
 from orrery.planning.presets import gpt3, preset
-from orrery.planning.table import Table
+from orrery.planning.table import PaperTable
 
 SLIDE = "deck S3, slides of GPT-3"
 
 
 @dataclass(frozen=True)
-class Row:
+class Gpt3Row:
     """A row of Table 2.1 as printed, and our preset of that size."""
 
     name: str
@@ -38,19 +38,19 @@ class Row:
 
 
 SIZES = (
-    Row("GPT-3 Small", "125M", 12, 768, 12, 64, "0.5M", "6.0e-4", "gpt3-125m"),
-    Row("GPT-3 Medium", "350M", 24, 1024, 16, 64, "0.5M", "3.0e-4", "gpt3-350m"),
-    Row("GPT-3 Large", "760M", 24, 1536, 16, 96, "0.5M", "2.5e-4", "gpt3-760m"),
-    Row("GPT-3 XL", "1.3B", 24, 2048, 24, 128, "1M", "2.0e-4", "gpt3-1.3b"),
-    Row("GPT-3 2.7B", "2.7B", 32, 2560, 32, 80, "1M", "1.6e-4", "gpt3-2.7b"),
-    Row("GPT-3 6.7B", "6.7B", 32, 4096, 32, 128, "2M", "1.2e-4", "gpt3-6.7b"),
-    Row("GPT-3 13B", "13.0B", 40, 5140, 40, 128, "2M", "1.0e-4", "gpt3-13b"),
-    Row("GPT-3 175B", "175.0B", 96, 12_288, 96, 128, "3.2M", "0.6e-4", "gpt3-175b"),
+    Gpt3Row("GPT-3 Small", "125M", 12, 768, 12, 64, "0.5M", "6.0e-4", "gpt3-125m"),
+    Gpt3Row("GPT-3 Medium", "350M", 24, 1024, 16, 64, "0.5M", "3.0e-4", "gpt3-350m"),
+    Gpt3Row("GPT-3 Large", "760M", 24, 1536, 16, 96, "0.5M", "2.5e-4", "gpt3-760m"),
+    Gpt3Row("GPT-3 XL", "1.3B", 24, 2048, 24, 128, "1M", "2.0e-4", "gpt3-1.3b"),
+    Gpt3Row("GPT-3 2.7B", "2.7B", 32, 2560, 32, 80, "1M", "1.6e-4", "gpt3-2.7b"),
+    Gpt3Row("GPT-3 6.7B", "6.7B", 32, 4096, 32, 128, "2M", "1.2e-4", "gpt3-6.7b"),
+    Gpt3Row("GPT-3 13B", "13.0B", 40, 5140, 40, 128, "2M", "1.0e-4", "gpt3-13b"),
+    Gpt3Row("GPT-3 175B", "175.0B", 96, 12_288, 96, 128, "3.2M", "0.6e-4", "gpt3-175b"),
 )
 """Brown et al. 2020, Table 2.1, which deck S3 shows; batches in tokens."""
 
 
-def sizes_table() -> Table:
+def sizes_table() -> PaperTable:
     """Return Table 2.1 with the parameters that each row has exactly (G3 to G6)."""
     rows = [
         (
@@ -61,7 +61,7 @@ def sizes_table() -> Table:
         for row in SIZES
     ]  # fmt: skip
     columns = ("model", "printed", "layers", "width", "heads", "head", "batch", "rate", "parameters", "check")
-    return Table(
+    return PaperTable(
         "gpt3-sizes",
         "The sizes of GPT-3",
         f"Brown et al. 2020, Table 2.1; {SLIDE}. Parameters: counted on our presets, tied, with biases and norms",
@@ -106,7 +106,7 @@ KINDS = {
 """The names of deck S4, and ours."""
 
 
-def matrices_table() -> Table:
+def matrices_table() -> PaperTable:
     """Return the matrices of GPT-3 175B as deck S4 counts them, and what else is a way of counting (G1 to G3, G19)."""
     spec = preset("gpt3-175b")
     found = matrices_of(spec)
@@ -121,7 +121,7 @@ def matrices_table() -> Table:
         f"matrices; {count:,} counts it once a layer, and key, query and value once a head.",
         f"keys and values in float16: {per_token:,} bytes a token, {per_token * context:,} at {context:,} tokens.",
     )
-    return Table(
+    return PaperTable(
         "gpt3-matrices",
         "The 175 billion numbers of GPT-3",
         "deck S4, Total weights: 175,181,291,520, organized into 27,938 matrices (after 3Blue1Brown: no biases, norms "

@@ -6,7 +6,7 @@ from fractions import Fraction
 from orrery.planning.parameters import parameters
 from orrery.planning.presets import preset
 from orrery.planning.published.sizes import published
-from orrery.planning.table import Table, plain, scientific, verdict
+from orrery.planning.table import PaperTable, plain, scientific, verdict
 from orrery.planning.training_compute import DENSE, ENCODER_DECODER, PETAFLOP_DAY, petaflop_days, training_flops
 from orrery.reports.figures import bar_chart
 
@@ -14,7 +14,7 @@ MILLION, BILLION = 10**6, 10**9
 
 
 @dataclass(frozen=True)
-class Row:
+class Gpt3ComputeRow:
     """A row of Table D.1: its own rounded counts, in millions and billions, and what it prints of them."""
 
     name: str
@@ -41,28 +41,28 @@ class Row:
 
 
 ROWS = (
-    Row("T5-Small", 60, 1000, "2.08", "1.80e20", ENCODER_DECODER),
-    Row("T5-Base", 220, 1000, "7.64", "6.60e20", ENCODER_DECODER),
-    Row("T5-Large", 770, 1000, "26.7", "2.31e21", ENCODER_DECODER),
-    Row("T5-3B", 3000, 1000, "104", "9.00e21", ENCODER_DECODER),
-    Row("T5-11B", 11_000, 1000, "382", "3.30e22", ENCODER_DECODER),
-    Row("BERT-Base", 109, 250, "1.89", "1.64e20"),
-    Row("BERT-Large", 355, 250, "6.16", "5.33e20"),
-    Row("RoBERTa-Base", 125, 2000, "17.4", "1.50e21"),
-    Row("RoBERTa-Large", 355, 2000, "49.3", "4.26e21"),
-    Row("GPT-3 Small", 125, 300, "2.60", "2.25e20"),
-    Row("GPT-3 Medium", 356, 300, "7.42", "6.41e20"),
-    Row("GPT-3 Large", 760, 300, "15.8", "1.37e21"),
-    Row("GPT-3 XL", 1320, 300, "27.5", "2.38e21"),
-    Row("GPT-3 2.7B", 2650, 300, "55.2", "4.77e21"),
-    Row("GPT-3 6.7B", 6660, 300, "139", "1.20e22"),
-    Row("GPT-3 13B", 12_850, 300, "268", "2.31e22"),
-    Row("GPT-3 175B", 174_600, 300, "3,640", "3.14e23"),
+    Gpt3ComputeRow("T5-Small", 60, 1000, "2.08", "1.80e20", ENCODER_DECODER),
+    Gpt3ComputeRow("T5-Base", 220, 1000, "7.64", "6.60e20", ENCODER_DECODER),
+    Gpt3ComputeRow("T5-Large", 770, 1000, "26.7", "2.31e21", ENCODER_DECODER),
+    Gpt3ComputeRow("T5-3B", 3000, 1000, "104", "9.00e21", ENCODER_DECODER),
+    Gpt3ComputeRow("T5-11B", 11_000, 1000, "382", "3.30e22", ENCODER_DECODER),
+    Gpt3ComputeRow("BERT-Base", 109, 250, "1.89", "1.64e20"),
+    Gpt3ComputeRow("BERT-Large", 355, 250, "6.16", "5.33e20"),
+    Gpt3ComputeRow("RoBERTa-Base", 125, 2000, "17.4", "1.50e21"),
+    Gpt3ComputeRow("RoBERTa-Large", 355, 2000, "49.3", "4.26e21"),
+    Gpt3ComputeRow("GPT-3 Small", 125, 300, "2.60", "2.25e20"),
+    Gpt3ComputeRow("GPT-3 Medium", 356, 300, "7.42", "6.41e20"),
+    Gpt3ComputeRow("GPT-3 Large", 760, 300, "15.8", "1.37e21"),
+    Gpt3ComputeRow("GPT-3 XL", 1320, 300, "27.5", "2.38e21"),
+    Gpt3ComputeRow("GPT-3 2.7B", 2650, 300, "55.2", "4.77e21"),
+    Gpt3ComputeRow("GPT-3 6.7B", 6660, 300, "139", "1.20e22"),
+    Gpt3ComputeRow("GPT-3 13B", 12_850, 300, "268", "2.31e22"),
+    Gpt3ComputeRow("GPT-3 175B", 174_600, 300, "3,640", "3.14e23"),
 )
 """Brown et al. 2020, appendix D, Table D.1: every row to three digits."""
 
 
-def compute_table() -> Table:
+def compute_table() -> PaperTable:
     """Return Table D.1 recomputed from its own rounded counts, with Figure 2.2."""
     rows = [
         (
@@ -86,7 +86,7 @@ def compute_table() -> Table:
         "printed",
         "check",
     )
-    return Table(
+    return PaperTable(
         "gpt3-compute",
         "The compute of GPT-3 and of the models beside it",
         "Brown et al. 2020, Table D.1; deck S3 shows its Figure 2.2. FLOPs = each x parameters x tokens; a "
@@ -121,13 +121,13 @@ CASES = (
 )
 
 
-def case_study_table() -> Table:
+def case_study_table() -> PaperTable:
     """Return the case study of deck S3: 6 N D in petaflop/s-days, beside the 50 of the slide (G9)."""
     rows = [
         (name, scientific(training_flops(n, d)), f"{float(petaflop_days(training_flops(n, d))):,.1f}")
         for name, n, d in CASES
     ]
-    return Table(
+    return PaperTable(
         "gpt3-case-study",
         "Why does efficiency matter? Case study: GPT-3",
         "deck S3, Case Study: GPT-3: 500 billion training tokens, 175 billion parameters, 50 petaflop/s-days",

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from orrery.planning.parameters import parameters
 from orrery.planning.presets import PRESETS, preset
 from orrery.planning.published.sizes import published
-from orrery.planning.table import Table
+from orrery.planning.table import PaperTable
 from orrery.reports.figures import scatter
 
 
 @dataclass(frozen=True)
-class Model:
+class PublishedModel:
     """A language model, when its report appeared, and its size.
 
     Attributes:
@@ -44,34 +44,36 @@ class Model:
 
 
 MODELS = (
-    Model("Transformer big", 2017, 6, "Vaswani et al. 2017", "transformer-big"),
-    Model("GPT", 2018, 6, "Radford et al. 2018", "GPT (2018)"),
-    Model("BERT large", 2018, 10, "Devlin et al. 2018", "BERT large, uncased"),
-    Model("GPT-2 XL", 2019, 2, "Radford et al. 2019", "GPT-2 XL"),
-    Model("T5 11B", 2019, 10, "Raffel et al. 2019", "T5 11B"),
-    Model("GPT-3", 2020, 5, "Brown et al. 2020", "gpt3-175b"),
-    Model("Switch-C", 2021, 1, "Fedus et al. 2021: a mixture, of which a token meets a small part", said=1571e9),
-    Model("Gopher", 2021, 12, "Rae et al. 2021", "gopher-280b"),
-    Model("LaMDA", 2022, 1, "Thoppilan et al. 2022", "lamda-137b"),
-    Model("Chinchilla", 2022, 3, "Hoffmann et al. 2022", "chinchilla-70b"),
-    Model("PaLM", 2022, 4, "Chowdhery et al. 2022", "palm-540b"),
-    Model("BLOOM", 2022, 11, "BigScience 2022", "BLOOM 176B"),
-    Model("LLaMA 65B", 2023, 2, "Touvron et al. 2023", "Llama 65B"),
-    Model("GPT-4 (S3)", 2023, 3, "deck S3: a rumour, not published", said=1.76e12),
-    Model("GPT-4 (S0)", 2023, 3, "deck S0: a report, not published", said=1.5e12),
-    Model("Llama 2 70B", 2023, 7, "Touvron et al. 2023b", "Llama 2 70B"),
-    Model("Llama 3.1 405B", 2024, 7, "Dubey et al. 2024", "Llama 3.1 405B"),
-    Model("DeepSeek-V3", 2024, 12, "DeepSeek-AI 2024: a mixture, 37.6 billion meet a token", "DeepSeek-V3"),
+    PublishedModel("Transformer big", 2017, 6, "Vaswani et al. 2017", "transformer-big"),
+    PublishedModel("GPT", 2018, 6, "Radford et al. 2018", "GPT (2018)"),
+    PublishedModel("BERT large", 2018, 10, "Devlin et al. 2018", "BERT large, uncased"),
+    PublishedModel("GPT-2 XL", 2019, 2, "Radford et al. 2019", "GPT-2 XL"),
+    PublishedModel("T5 11B", 2019, 10, "Raffel et al. 2019", "T5 11B"),
+    PublishedModel("GPT-3", 2020, 5, "Brown et al. 2020", "gpt3-175b"),
+    PublishedModel(
+        "Switch-C", 2021, 1, "Fedus et al. 2021: a mixture, of which a token meets a small part", said=1571e9
+    ),
+    PublishedModel("Gopher", 2021, 12, "Rae et al. 2021", "gopher-280b"),
+    PublishedModel("LaMDA", 2022, 1, "Thoppilan et al. 2022", "lamda-137b"),
+    PublishedModel("Chinchilla", 2022, 3, "Hoffmann et al. 2022", "chinchilla-70b"),
+    PublishedModel("PaLM", 2022, 4, "Chowdhery et al. 2022", "palm-540b"),
+    PublishedModel("BLOOM", 2022, 11, "BigScience 2022", "BLOOM 176B"),
+    PublishedModel("LLaMA 65B", 2023, 2, "Touvron et al. 2023", "Llama 65B"),
+    PublishedModel("GPT-4 (S3)", 2023, 3, "deck S3: a rumour, not published", said=1.76e12),
+    PublishedModel("GPT-4 (S0)", 2023, 3, "deck S0: a report, not published", said=1.5e12),
+    PublishedModel("Llama 2 70B", 2023, 7, "Touvron et al. 2023b", "Llama 2 70B"),
+    PublishedModel("Llama 3.1 405B", 2024, 7, "Dubey et al. 2024", "Llama 3.1 405B"),
+    PublishedModel("DeepSeek-V3", 2024, 12, "DeepSeek-AI 2024: a mixture, 37.6 billion meet a token", "DeepSeek-V3"),
 )
 
 
-def model_sizes_table() -> Table:
+def model_sizes_table() -> PaperTable:
     """Return the sizes over years with the chart of deck S0."""
     rows = [
         (model.name, f"{model.year}-{model.month:02}", f"{model.parameters:,.0f}", model.how, model.source)
         for model in MODELS
     ]  # fmt: skip
-    return Table(
+    return PaperTable(
         "model-sizes",
         "Parameters of language models by year",
         "deck S0, Text Transformer Model Parameters; the numbers are ours, from the reports named",
@@ -104,16 +106,16 @@ GPTS = (
 """Deck S3, the table of GPT, GPT-2 and GPT-3; the slide leaves the inner states and heads of GPT-2 empty."""
 
 
-def gpt_table() -> Table:
+def gpt_table() -> PaperTable:
     """Return the three GPTs of deck S3 with their exact sizes (G7)."""
     rows = []
     for name, layers, width, hidden, heads, printed, counted in GPTS:
-        found = Model(name, 0, 0, "", counted).parameters
+        found = PublishedModel(name, 0, 0, "", counted).parameters
         off = found / (int(printed.removesuffix("M")) * 1e6) - 1
         agrees = abs(off) < 5e-3
         said = "agrees" if agrees else f"slide differs: {printed} printed, {100 * off:+.1f} %"
         rows.append((name, str(layers), f"{width:,}", f"{hidden:,}", str(heads), printed, f"{found:,.0f}", said))
-    return Table(
+    return PaperTable(
         "gpts",
         "GPT, GPT-2 and GPT-3",
         "deck S3, GPT: Generative Pre-trained Transformer (Radford et al. 2018, 2019; Brown et al. 2020)",

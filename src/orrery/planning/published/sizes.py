@@ -10,7 +10,7 @@ from orrery.models.model import ModelSpec
 
 
 @dataclass(frozen=True)
-class Size:
+class PublishedSize:
     """A published model.
 
     Attributes:
@@ -120,82 +120,86 @@ _PHI_2 = {"hidden_size": 2560, "intermediate_size": 10_240, "num_hidden_layers":
 _COMMAND_R_PLUS = {**_llama(12_288, 33_792, 64, 96, 8, 256_000, True), "use_qk_norm": True}
 
 # The issue's reference table: recomputed from published configurations, equal to every count that is published.
-SIZES: tuple[Size, ...] = (
-    Size("GPT-2 small", "gpt2", _gpt2(768, 12, 12), 124_439_808),
-    Size("GPT-2 medium", "gpt2", _gpt2(1024, 24, 16), 354_823_168),
-    Size("GPT-2 large", "gpt2", _gpt2(1280, 36, 20), 774_030_080),
-    Size("GPT-2 XL", "gpt2", _gpt2(1600, 48, 25), 1_557_611_200),
-    Size("BERT base, uncased", "bert", _bert("BertModel", 768, 12, 30_522), 109_482_240),
-    Size("BERT large, uncased", "bert", _bert("BertModel", 1024, 24, 30_522), 335_141_888),
-    Size("BERT base, cased", "bert", _bert("BertModel", 768, 12, 28_996), 108_310_272),
-    Size("BERT large, cased", "bert", _bert("BertModel", 1024, 24, 28_996), 333_579_264),
-    Size("RoBERTa base", "roberta", _bert("RobertaModel", 768, 12, 50_265, **_ROBERTA), 124_645_632),
-    Size("RoBERTa large", "roberta", _bert("RobertaModel", 1024, 24, 50_265, **_ROBERTA), 355_359_744),
-    Size("T5 small", "t5", _t5(512, 2048, 6, 8, 64), 60_506_624),
-    Size("T5 base", "t5", _t5(768, 3072, 12, 12, 64), 222_903_552),
-    Size("T5 large", "t5", _t5(1024, 4096, 24, 16, 64), 737_668_096),
-    Size("T5 3B", "t5", _t5(1024, 16_384, 24, 32, 128), 2_851_598_336),
-    Size("T5 11B", "t5", _t5(1024, 65_536, 24, 128, 128), 11_307_321_344),
-    Size("BART base", "bart", _bart(768, 6), 139_420_416, beside=50_265),
-    Size("BART large", "bart", _bart(1024, 12), 406_291_456, beside=50_265),
-    Size("Llama 7B", "llama", _llama(4096, 11_008, 32, 32, 32), 6_738_415_616),
-    Size("Llama 13B", "llama", _llama(5120, 13_824, 40, 40, 40), 13_015_864_320),
-    Size("Llama 33B", "llama", _llama(6656, 17_920, 60, 52, 52), 32_528_943_616),
-    Size("Llama 65B", "llama", _llama(8192, 22_016, 80, 64, 64), 65_285_660_672),
-    Size("Llama 2 70B", "llama", _llama(8192, 28_672, 80, 64, 8), 68_976_648_192),
-    Size("Llama 3 8B", "llama", _llama(4096, 14_336, 32, 32, 8, 128_256), 8_030_261_248),
-    Size("Llama 3 70B", "llama", _llama(8192, 28_672, 80, 64, 8, 128_256), 70_553_706_496),
-    Size("Llama 3.1 405B", "llama", _llama(16_384, 53_248, 126, 128, 8, 128_256), 405_853_388_800),
-    Size("Llama 3.2 1B", "llama", _llama(2048, 8192, 16, 32, 8, 128_256, True), 1_235_814_400),
-    Size("Llama 3.2 3B", "llama", _llama(3072, 8192, 28, 24, 8, 128_256, True), 3_212_749_824),
-    Size("Mistral 7B", "mistral", _llama(4096, 14_336, 32, 32, 8), 7_241_732_096),
-    Size("Mixtral 8x7B", "mixtral", _MIXTRAL, 46_702_792_704),
-    Size("BLOOM 560M", "bloom", _bloom(1024, 24, 16), 559_214_592),
-    Size("BLOOM 7B1", "bloom", _bloom(4096, 30, 32), 7_069_016_064),
-    Size("BLOOM 176B", "bloom", _bloom(14_336, 70, 112), 176_247_271_424),
-    Size("DeepSeek-V3", "deepseek_v3", {}, 671_026_404_352, beside=14_848),
+SIZES: tuple[PublishedSize, ...] = (
+    PublishedSize("GPT-2 small", "gpt2", _gpt2(768, 12, 12), 124_439_808),
+    PublishedSize("GPT-2 medium", "gpt2", _gpt2(1024, 24, 16), 354_823_168),
+    PublishedSize("GPT-2 large", "gpt2", _gpt2(1280, 36, 20), 774_030_080),
+    PublishedSize("GPT-2 XL", "gpt2", _gpt2(1600, 48, 25), 1_557_611_200),
+    PublishedSize("BERT base, uncased", "bert", _bert("BertModel", 768, 12, 30_522), 109_482_240),
+    PublishedSize("BERT large, uncased", "bert", _bert("BertModel", 1024, 24, 30_522), 335_141_888),
+    PublishedSize("BERT base, cased", "bert", _bert("BertModel", 768, 12, 28_996), 108_310_272),
+    PublishedSize("BERT large, cased", "bert", _bert("BertModel", 1024, 24, 28_996), 333_579_264),
+    PublishedSize("RoBERTa base", "roberta", _bert("RobertaModel", 768, 12, 50_265, **_ROBERTA), 124_645_632),
+    PublishedSize("RoBERTa large", "roberta", _bert("RobertaModel", 1024, 24, 50_265, **_ROBERTA), 355_359_744),
+    PublishedSize("T5 small", "t5", _t5(512, 2048, 6, 8, 64), 60_506_624),
+    PublishedSize("T5 base", "t5", _t5(768, 3072, 12, 12, 64), 222_903_552),
+    PublishedSize("T5 large", "t5", _t5(1024, 4096, 24, 16, 64), 737_668_096),
+    PublishedSize("T5 3B", "t5", _t5(1024, 16_384, 24, 32, 128), 2_851_598_336),
+    PublishedSize("T5 11B", "t5", _t5(1024, 65_536, 24, 128, 128), 11_307_321_344),
+    PublishedSize("BART base", "bart", _bart(768, 6), 139_420_416, beside=50_265),
+    PublishedSize("BART large", "bart", _bart(1024, 12), 406_291_456, beside=50_265),
+    PublishedSize("Llama 7B", "llama", _llama(4096, 11_008, 32, 32, 32), 6_738_415_616),
+    PublishedSize("Llama 13B", "llama", _llama(5120, 13_824, 40, 40, 40), 13_015_864_320),
+    PublishedSize("Llama 33B", "llama", _llama(6656, 17_920, 60, 52, 52), 32_528_943_616),
+    PublishedSize("Llama 65B", "llama", _llama(8192, 22_016, 80, 64, 64), 65_285_660_672),
+    PublishedSize("Llama 2 70B", "llama", _llama(8192, 28_672, 80, 64, 8), 68_976_648_192),
+    PublishedSize("Llama 3 8B", "llama", _llama(4096, 14_336, 32, 32, 8, 128_256), 8_030_261_248),
+    PublishedSize("Llama 3 70B", "llama", _llama(8192, 28_672, 80, 64, 8, 128_256), 70_553_706_496),
+    PublishedSize("Llama 3.1 405B", "llama", _llama(16_384, 53_248, 126, 128, 8, 128_256), 405_853_388_800),
+    PublishedSize("Llama 3.2 1B", "llama", _llama(2048, 8192, 16, 32, 8, 128_256, True), 1_235_814_400),
+    PublishedSize("Llama 3.2 3B", "llama", _llama(3072, 8192, 28, 24, 8, 128_256, True), 3_212_749_824),
+    PublishedSize("Mistral 7B", "mistral", _llama(4096, 14_336, 32, 32, 8), 7_241_732_096),
+    PublishedSize("Mixtral 8x7B", "mixtral", _MIXTRAL, 46_702_792_704),
+    PublishedSize("BLOOM 560M", "bloom", _bloom(1024, 24, 16), 559_214_592),
+    PublishedSize("BLOOM 7B1", "bloom", _bloom(4096, 30, 32), 7_069_016_064),
+    PublishedSize("BLOOM 176B", "bloom", _bloom(14_336, 70, 112), 176_247_271_424),
+    PublishedSize("DeepSeek-V3", "deepseek_v3", {}, 671_026_404_352, beside=14_848),
     # Table 3 of Vaswani et al. says 65 M and 213 M, whose vocabularies and biases it does not give.
-    Size("Transformer base", "transformer", {}, 63_082_496),
-    Size("Transformer big", "transformer", {"d_model": 1024, "d_ff": 4096, "num_heads": 16}, 214_245_376),
+    PublishedSize("Transformer base", "transformer", {}, 63_082_496),
+    PublishedSize("Transformer big", "transformer", {"d_model": 1024, "d_ff": 4096, "num_heads": 16}, 214_245_376),
 )
 
 # What transformers' own model of the same configuration counts, built without its weights.
-COUNTED: tuple[Size, ...] = (
-    Size("GPT (2018)", "openai_gpt", {}, 116_534_784),
-    Size("GPT-Neo 125M", "gpt_neo", _GPT_NEO, 125_198_592),
-    Size("GPT-J 6B", "gptj", {}, 6_050_882_784),
-    Size("GPT-NeoX 20B", "gpt_neox", {}, 20_554_567_680),
-    Size("OPT 125M", "opt", {}, 125_239_296),
-    Size("OPT 350M", "opt", _OPT_350M, 331_196_416),
-    Size("Falcon 7B", "falcon", {}, 6_921_720_704),
-    Size("Falcon 40B", "falcon", _FALCON_40B, 41_303_293_952),
-    Size("MPT 7B", "mpt", {"d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50_432}, 6_649_286_656),
-    Size("Phi-2", "phi", _PHI_2, 2_779_683_840),
-    Size("Phi-3 mini", "phi3", {}, 3_821_079_552),
-    Size("StableLM 3B", "stablelm", {}, 2_795_443_200),
-    Size("StarCoder 2 3B", "starcoder2", {}, 3_030_371_328),
-    Size("Mistral 7B v0.3", "mistral", _llama(4096, 14_336, 32, 32, 8, 32_768), 7_248_023_552),
-    Size("Qwen 2.5 0.5B", "qwen2", _llama(896, 4864, 24, 14, 2, 151_936, True), 494_032_768),
-    Size("Qwen 2.5 7B", "qwen2", _llama(3584, 18_944, 28, 28, 4, 152_064), 7_615_616_512),
-    Size("Qwen 3 8B", "qwen3", {**_llama(4096, 12_288, 36, 32, 8, 151_936), "head_dim": 128}, 8_190_735_360),
-    Size("Gemma 2B", "gemma", _llama(2048, 16_384, 18, 8, 1, 256_000, True), 2_506_172_416),
-    Size("Gemma 2 2B", "gemma2", _llama(2304, 9216, 26, 8, 4, 256_000, True), 2_614_341_888),
-    Size("Gemma 3 1B", "gemma3_text", {**_llama(1152, 6912, 26, 4, 1, 262_144, True), "head_dim": 256}, 999_885_952),
-    Size("OLMo 7B", "olmo", _llama(4096, 11_008, 32, 32, 32, 50_304), 6_888_095_744),
-    Size("OLMo 2 7B", "olmo2", _llama(4096, 11_008, 32, 32, 32, 100_352), 7_298_617_344),
-    Size("Granite 3.3 8B", "granite", _llama(4096, 12_800, 40, 32, 8, 49_159, True), 8_170_864_640),
-    Size("Command R", "cohere", _llama(8192, 22_528, 40, 64, 64, 256_000, True), 34_980_831_232),
-    Size("Command R+", "cohere", _COMMAND_R_PLUS, 103_810_674_688),
-    Size("SmolLM3 3B", "smollm3", _llama(2048, 11_008, 36, 16, 4, 128_256, True), 3_075_098_624),
-    Size("GLM-4 9B", "glm4", _llama(4096, 13_696, 40, 32, 2, 151_552), 9_400_279_040),
-    Size("DistilBERT", "distilbert", {"architectures": ["DistilBertModel"]}, 66_362_880),
-    Size("ALBERT base", "albert", _bert("AlbertModel", 768, 12, 30_000), 11_683_584),
-    Size("ELECTRA small", "electra", {"architectures": ["ElectraModel"]}, 13_483_008),
-    Size("ModernBERT base", "modernbert", {}, 149_655_232),
-    Size("XLM-R base", "xlm_roberta", _bert("XLMRobertaModel", 768, 12, 250_002, **_ROBERTA), 278_043_648),
-    Size("ViT base", "vit", _VIT, 86_567_656),
-    Size("ViT large", "vit", {**_VIT_LARGE, **_VIT}, 304_326_632),
-    Size("Captioner: ViT base and GPT-2 small", "vision_encoder_decoder", _CAPTIONER, 239_195_904),
+COUNTED: tuple[PublishedSize, ...] = (
+    PublishedSize("GPT (2018)", "openai_gpt", {}, 116_534_784),
+    PublishedSize("GPT-Neo 125M", "gpt_neo", _GPT_NEO, 125_198_592),
+    PublishedSize("GPT-J 6B", "gptj", {}, 6_050_882_784),
+    PublishedSize("GPT-NeoX 20B", "gpt_neox", {}, 20_554_567_680),
+    PublishedSize("OPT 125M", "opt", {}, 125_239_296),
+    PublishedSize("OPT 350M", "opt", _OPT_350M, 331_196_416),
+    PublishedSize("Falcon 7B", "falcon", {}, 6_921_720_704),
+    PublishedSize("Falcon 40B", "falcon", _FALCON_40B, 41_303_293_952),
+    PublishedSize(
+        "MPT 7B", "mpt", {"d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50_432}, 6_649_286_656
+    ),
+    PublishedSize("Phi-2", "phi", _PHI_2, 2_779_683_840),
+    PublishedSize("Phi-3 mini", "phi3", {}, 3_821_079_552),
+    PublishedSize("StableLM 3B", "stablelm", {}, 2_795_443_200),
+    PublishedSize("StarCoder 2 3B", "starcoder2", {}, 3_030_371_328),
+    PublishedSize("Mistral 7B v0.3", "mistral", _llama(4096, 14_336, 32, 32, 8, 32_768), 7_248_023_552),
+    PublishedSize("Qwen 2.5 0.5B", "qwen2", _llama(896, 4864, 24, 14, 2, 151_936, True), 494_032_768),
+    PublishedSize("Qwen 2.5 7B", "qwen2", _llama(3584, 18_944, 28, 28, 4, 152_064), 7_615_616_512),
+    PublishedSize("Qwen 3 8B", "qwen3", {**_llama(4096, 12_288, 36, 32, 8, 151_936), "head_dim": 128}, 8_190_735_360),
+    PublishedSize("Gemma 2B", "gemma", _llama(2048, 16_384, 18, 8, 1, 256_000, True), 2_506_172_416),
+    PublishedSize("Gemma 2 2B", "gemma2", _llama(2304, 9216, 26, 8, 4, 256_000, True), 2_614_341_888),
+    PublishedSize(
+        "Gemma 3 1B", "gemma3_text", {**_llama(1152, 6912, 26, 4, 1, 262_144, True), "head_dim": 256}, 999_885_952
+    ),
+    PublishedSize("OLMo 7B", "olmo", _llama(4096, 11_008, 32, 32, 32, 50_304), 6_888_095_744),
+    PublishedSize("OLMo 2 7B", "olmo2", _llama(4096, 11_008, 32, 32, 32, 100_352), 7_298_617_344),
+    PublishedSize("Granite 3.3 8B", "granite", _llama(4096, 12_800, 40, 32, 8, 49_159, True), 8_170_864_640),
+    PublishedSize("Command R", "cohere", _llama(8192, 22_528, 40, 64, 64, 256_000, True), 34_980_831_232),
+    PublishedSize("Command R+", "cohere", _COMMAND_R_PLUS, 103_810_674_688),
+    PublishedSize("SmolLM3 3B", "smollm3", _llama(2048, 11_008, 36, 16, 4, 128_256, True), 3_075_098_624),
+    PublishedSize("GLM-4 9B", "glm4", _llama(4096, 13_696, 40, 32, 2, 151_552), 9_400_279_040),
+    PublishedSize("DistilBERT", "distilbert", {"architectures": ["DistilBertModel"]}, 66_362_880),
+    PublishedSize("ALBERT base", "albert", _bert("AlbertModel", 768, 12, 30_000), 11_683_584),
+    PublishedSize("ELECTRA small", "electra", {"architectures": ["ElectraModel"]}, 13_483_008),
+    PublishedSize("ModernBERT base", "modernbert", {}, 149_655_232),
+    PublishedSize("XLM-R base", "xlm_roberta", _bert("XLMRobertaModel", 768, 12, 250_002, **_ROBERTA), 278_043_648),
+    PublishedSize("ViT base", "vit", _VIT, 86_567_656),
+    PublishedSize("ViT large", "vit", {**_VIT_LARGE, **_VIT}, 304_326_632),
+    PublishedSize("Captioner: ViT base and GPT-2 small", "vision_encoder_decoder", _CAPTIONER, 239_195_904),
 )
 
 PRESETS: Mapping[str, int] = {
@@ -217,11 +221,11 @@ def key(name: str) -> str:
     return "-".join("".join(c if c.isalnum() or c in ".+" else " " for c in name.lower()).split())
 
 
-KEYS: Mapping[str, Size] = {key(size.name): size for size in (*SIZES, *COUNTED)}
+KEYS: Mapping[str, PublishedSize] = {key(size.name): size for size in (*SIZES, *COUNTED)}
 """Every published model by its key."""
 
 
-def published(name: str) -> Size:
+def published(name: str) -> PublishedSize:
     """Return the published model of this name, or of its key.
 
     Raises:

@@ -7,12 +7,12 @@ from orrery.planning.parameters import parameters
 from orrery.planning.presets import PRESETS, preset
 from orrery.planning.published.chinchilla import law
 from orrery.planning.published.sizes import published
-from orrery.planning.table import Table, large, plain, scientific, verdict
+from orrery.planning.table import PaperTable, large, plain, scientific, verdict
 from orrery.planning.training_compute import attention_flops, petaflop_days, training_flops
 
 
 @dataclass(frozen=True)
-class Run:
+class PublishedRun:
     """A training as its report describes it.
 
     Attributes:
@@ -45,16 +45,16 @@ class Run:
 
 _PALM = "Chowdhery et al. 2022, appendix B: 6 N + 12 L H Q T a token"
 RUNS = (
-    Run("GPT-3 175B", "gpt3-175b", 300e9, "3.14e23", "Brown et al. 2020, Table D.1"),
-    Run("Gopher 280B", "gopher-280b", 300e9, "5.76e23", "Rae et al. 2021"),
-    Run("Chinchilla 70B", "chinchilla-70b", 1.4e12, "5.76e23", "Hoffmann et al. 2022: the budget of Gopher"),
-    Run("PaLM 540B, with attention", "palm-540b", 780e9, "2.56e24", _PALM, (118, 48, 256, 2048)),
-    Run("PaLM 540B, without", "palm-540b", 780e9, "2.53e24", "Chowdhery et al. 2022: 6 N a token"),
-    Run("Llama 3.1 405B", "Llama 3.1 405B", 15.6e12, "3.8e25", "Dubey et al. 2024"),
+    PublishedRun("GPT-3 175B", "gpt3-175b", 300e9, "3.14e23", "Brown et al. 2020, Table D.1"),
+    PublishedRun("Gopher 280B", "gopher-280b", 300e9, "5.76e23", "Rae et al. 2021"),
+    PublishedRun("Chinchilla 70B", "chinchilla-70b", 1.4e12, "5.76e23", "Hoffmann et al. 2022: the budget of Gopher"),
+    PublishedRun("PaLM 540B, with attention", "palm-540b", 780e9, "2.56e24", _PALM, (118, 48, 256, 2048)),
+    PublishedRun("PaLM 540B, without", "palm-540b", 780e9, "2.53e24", "Chowdhery et al. 2022: 6 N a token"),
+    PublishedRun("Llama 3.1 405B", "Llama 3.1 405B", 15.6e12, "3.8e25", "Dubey et al. 2024"),
 )
 
 
-def runs_table() -> Table:
+def runs_table() -> PaperTable:
     """Return the operations of published trainings, and the best size for each budget by approach 1."""
     rows = []
     for run in RUNS:
@@ -65,7 +65,7 @@ def runs_table() -> Table:
              verdict(found == run.printed, "paper", run.printed, found), f"{plain(petaflop_days(run.flops))}",
              f"{run.tokens / run.parameters:.1f}", large(best.parameters), run.source)
         )  # fmt: skip
-    return Table(
+    return PaperTable(
         "training-runs",
         "The compute of published trainings",
         "the report of each row. 6 N D (Kaplan et al. 2020, section 2.1) on parameters that we count",
@@ -79,9 +79,9 @@ def runs_table() -> Table:
     )  # fmt: skip
 
 
-def models_table() -> Table:
+def models_table() -> PaperTable:
     """Return the table of language models of deck S3 (G21)."""
-    return Table(
+    return PaperTable(
         "language-models",
         "Published language models",
         "deck S3, Comparison of some recent large language models",

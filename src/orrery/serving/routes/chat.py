@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from orrery.generation.requests import TokenScore
 from orrery.serving.answer_head import head
-from orrery.serving.answers import GoneError, Piece, begun
+from orrery.serving.answers import AnswerPiece, GoneError, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.chat_answers import ChatAnswers
 from orrery.serving.conversations import prepare
@@ -23,7 +23,7 @@ from orrery.serving.schema.chat import ChatCompletion, ChatRequest
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Serving
 from orrery.serving.usage import usage_of
-from orrery.text.chat.calls import Call
+from orrery.text.chat.calls import ParsedToolCall
 
 router = APIRouter(route_class=StrictRoute, tags=["chat"])
 
@@ -54,14 +54,14 @@ class _Told:
     def __init__(self, chat: ChatAnswers) -> None:
         self.chat, self.asked = chat, chat.asked
 
-    def called(self, calls: Sequence[Call], numbered: bool) -> dict[str, Any]:
+    def called(self, calls: Sequence[ParsedToolCall], numbered: bool) -> dict[str, Any]:
         """Return the field that tells calls, in the form in which the client sent what may be called."""
         if self.asked.functions:
             return {"function_call": told(calls[0])}
         numbers: list[dict[str, Any]] = [{"index": number} if numbered else {} for number in range(len(calls))]
         return {"tool_calls": [{**number, **_told(call)} for number, call in zip(numbers, calls, strict=True)]}
 
-    def reason(self, index: int, calls: Sequence[Call]) -> str:
+    def reason(self, index: int, calls: Sequence[ParsedToolCall]) -> str:
         """Return why an answer ended."""
         if calls:
             return "function_call" if self.asked.functions else "tool_calls"
@@ -103,7 +103,7 @@ class _Stream:
         """Return the events that say who speaks."""
         return [self._event(index, {"role": "assistant", "content": ""}) for index in range(self._chat.asked.choices)]
 
-    def tell(self, piece: Piece) -> list[dict[str, Any]]:
+    def tell(self, piece: AnswerPiece) -> list[dict[str, Any]]:
         """Return the events of what became known of one answer."""
         chat, index = self._chat, piece.index
         said, logprobs = chat.take(piece).text, self._objects.logprobs(piece.scores)
@@ -133,6 +133,6 @@ class _Stream:
         return {**self._shared, "choices": [choice]}
 
 
-def _told(call: Call) -> dict[str, Any]:
+def _told(call: ParsedToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}

@@ -13,12 +13,12 @@ from orrery.language_model.guides import Demands
 from orrery.language_model.texts import opening_of
 from orrery.serving import requests
 from orrery.serving.answer_head import head
-from orrery.serving.answers import GoneError, Piece, begun
+from orrery.serving.answers import AnswerPiece, GoneError, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.events import EventStream
 from orrery.serving.held_scores import shown_scores
-from orrery.serving.logprobs import Told, bounded, of_chat
+from orrery.serving.logprobs import CompletionLogprobs, bounded, of_chat
 from orrery.serving.schema.completions import Completion, CompletionRequest
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Served, Serving
@@ -153,7 +153,7 @@ def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> 
     asked, prompt, answer = prepared.asked, prepared.text(index), own.result()
     logprobs = None
     if asked.logprobs is not None:
-        told = Told(served.tokens, asked.logprobs, 0 if asked.echo else len(prompt))
+        told = CompletionLogprobs(served.tokens, asked.logprobs, 0 if asked.echo else len(prompt))
         told.add_prompt(served.lm.tokenizer, prepared.prompt_scores(index, own))
         scores = shown_scores(served.lm.tokenizer, own)
         told.add(served.lm.tokenizer, scores)
@@ -184,7 +184,7 @@ class _Stream:
         options = asked.stream_options
         self._tells_usage = options is not None and options.include_usage
         self._shared = {**shared, "usage": None} if self._tells_usage else shared
-        self._told: dict[int, Told] = {}
+        self._told: dict[int, CompletionLogprobs] = {}
         self._ended: dict[int, Answering] = {}
         self._opened: set[int] = set()
 
@@ -192,7 +192,7 @@ class _Stream:
         """Return nothing: a completion has no first word."""
         return []
 
-    def tell(self, piece: Piece) -> list[dict[str, Any]]:
+    def tell(self, piece: AnswerPiece) -> list[dict[str, Any]]:
         """Return the event of what became known of one answer."""
         asked, index = self._prepared.asked, piece.index
         text, reason = piece.text, None
@@ -219,12 +219,12 @@ class _Stream:
         """Return the error."""
         return [error.body]
 
-    def _logprobs(self, piece: Piece) -> dict[str, list[Any]] | None:
+    def _logprobs(self, piece: AnswerPiece) -> dict[str, list[Any]] | None:
         asked, tokenizer = self._prepared.asked, self._served.lm.tokenizer
         own = self._told.get(piece.index)
         if own is None:
             offset = 0 if asked.echo else len(self._prepared.text(piece.index))
-            own = self._told[piece.index] = Told(self._served.tokens, asked.logprobs or 0, offset)
+            own = self._told[piece.index] = CompletionLogprobs(self._served.tokens, asked.logprobs or 0, offset)
             if asked.echo:
                 own.add_prompt(tokenizer, self._prepared.prompt_scores(piece.index, piece.answering))
         own.add(tokenizer, piece.scores)

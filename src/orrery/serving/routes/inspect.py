@@ -15,7 +15,7 @@ from orrery.page.page import SCREENS
 from orrery.page.replay import replay_check
 from orrery.page.views._inside import Inside, memory_of
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject
+from orrery.page.views._view import ViewSubject
 from orrery.page.views.tokens import session as session_of
 from orrery.serving.abilities import COMPLETIONS
 from orrery.serving.body import StrictRoute
@@ -30,7 +30,7 @@ MOST_PLACES, MOST_NUMBERS = 2_048, 65_536
 """Places, and numbers of vectors, in the edits of one pass: each is looked at for every tensor that it reaches."""
 
 
-class Given(BaseModel):
+class PassInput(BaseModel):
     """What a pass reads: a text, ids, a conversation, an image, a source and what was written, or a served answer.
 
     Attributes:
@@ -62,7 +62,7 @@ class Given(BaseModel):
     edits: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST)
 
     @model_validator(mode="after")
-    def _one(self) -> "Given":
+    def _one(self) -> "PassInput":
         names = ("text", "ids", "messages", "source", "image", "response")
         given = [name for name in names if getattr(self, name) is not None]
         if len(given) != 1 or (self.target is not None and given[0] not in ("source", "image")):
@@ -84,21 +84,21 @@ class Given(BaseModel):
 @router.get("/session")
 async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
-    told = session_of(Subject(served.lm, laws=served.settings.laws))
+    told = session_of(ViewSubject(served.lm, laws=served.settings.laws))
     spec = served.lm.model.spec
     more = {"reads_source": spec.reads_source, "reads_image": spec.vocabulary is None, "routes": served.routes}
     return AsciiJson({**told, **more, "screens": _screens(told, served.routes)})
 
 
 @router.post("/traces")
-async def open_trace(asked: Given, served: Inspecting) -> Response:
+async def open_trace(asked: PassInput, served: Inspecting) -> Response:
     """Run the model over a text and keep what is inside for a while; the same text has the same id."""
     inside = await served.look(_opened, served, asked)
     return AsciiJson({"id": inside.id})
 
 
 @router.post("/cost")
-async def cost(asked: Given, served: Inspecting) -> Response:
+async def cost(asked: PassInput, served: Inspecting) -> Response:
     """Return the bytes that a pass over this will need, before it runs; one that needs too much is refused."""
     given = asked.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
     if asked.response is not None or "image" in given:
@@ -126,7 +126,7 @@ async def show_model(view: str, served: Inspecting, http: Request) -> Response:
     return _file(await served.look(served.passes.show_model, view, _asked(http)), "no-store")
 
 
-def _opened(served: Served, asked: Given) -> Inside:
+def _opened(served: Served, asked: PassInput) -> Inside:
     if asked.response is None:
         given = asked.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
         return served.passes.open(given, asked.edits, checkpoint=asked.checkpoint)

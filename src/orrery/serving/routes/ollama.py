@@ -25,7 +25,7 @@ router = APIRouter(route_class=StrictRoute, tags=["ollama"])
 
 
 @router.post("/api/chat", responses=FAILURES)
-async def chat(asked: ollama.ChatRequest, served: Serving, http: HttpRequest) -> Response:
+async def chat(asked: ollama.OllamaChatRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a conversation; as lines of JSON unless ``stream`` is false."""
     with naming(FIELDS):
         if not asked.messages:

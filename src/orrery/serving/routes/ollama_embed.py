@@ -9,7 +9,7 @@ from starlette.responses import Response
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.ollama_requests import called
-from orrery.serving.schema.ollama import EmbeddingsRequest, EmbedRequest
+from orrery.serving.schema.ollama import EmbedRequest, OllamaEmbeddingsRequest
 from orrery.serving.schema.ollama_errors import FAILURES
 from orrery.serving.served import Serving
 from orrery.serving.vectors import vectors_of
@@ -46,7 +46,7 @@ async def embed(asked: EmbedRequest, served: Serving, http: HttpRequest) -> Resp
 
 
 @router.post("/api/embeddings", responses=FAILURES)
-async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
+async def embeddings(asked: OllamaEmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of one text."""
     served.check_model(called(served, asked.model))
     if not asked.prompt:

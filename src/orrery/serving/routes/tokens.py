@@ -40,7 +40,7 @@ class TokenizeRequest(Body):
         return self
 
 
-class Tokens(BaseModel):
+class TokenizeAnswer(BaseModel):
     """The ids of a text."""
 
     tokens: list[int]
@@ -62,7 +62,7 @@ class Detokenized(BaseModel):
     prompt: str
 
 
-@router.post("/tokenize", response_model=Tokens, response_model_exclude_none=True, responses=FAILURES)
+@router.post("/tokenize", response_model=TokenizeAnswer, response_model_exclude_none=True, responses=FAILURES)
 async def tokenize(asked: TokenizeRequest, served: Serving) -> Response:
     """Return the ids of a text."""
     served.adapter_of(asked.model)

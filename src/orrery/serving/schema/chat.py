@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_val
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Drawing, Flag, Text, text_or_list
+from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Flag, SamplingFields, Text, text_or_list
 from orrery.serving.usage import Usage
 
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
@@ -15,13 +15,13 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Name = Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
 
 
-class Part(BaseModel, ABC):
+class RequestPart(BaseModel, ABC):
     """A part of a request, whose unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class TextPart(Part):
+class TextPart(RequestPart):
     """A part of a message."""
 
     type: Text
@@ -34,14 +34,14 @@ Content = Annotated[
 ]
 
 
-class CalledFunction(Part):
+class CalledFunction(RequestPart):
     """Which function is called, and with what."""
 
     name: Name
     arguments: Text = Field(description="An object, as JSON.")
 
 
-class ToolCall(Part):
+class ToolCall(RequestPart):
     """A call in an earlier answer."""
 
     id: Text
@@ -49,7 +49,7 @@ class ToolCall(Part):
     function: CalledFunction
 
 
-class Message(Part):
+class Message(RequestPart):
     """One message; whatever it says is ordinary text, never a control token."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -61,7 +61,7 @@ class Message(Part):
     function_call: CalledFunction | None = Field(None, description="The old form of tool_calls.")
 
 
-class Function(Part):
+class Function(RequestPart):
     """What a model may call."""
 
     name: Name
@@ -70,20 +70,20 @@ class Function(Part):
     strict: Flag | None = None
 
 
-class Tool(Part):
+class Tool(RequestPart):
     """A tool, which is a function."""
 
     type: Literal["function"]
     function: Function
 
 
-class ChosenName(Part):
+class ChosenName(RequestPart):
     """The name of a function that has to be called."""
 
     name: Name
 
 
-class ChosenTool(Part):
+class ChosenTool(RequestPart):
     """The one function that has to be called."""
 
     type: Literal["function"]
@@ -101,7 +101,7 @@ class JsonSchema(BaseModel):
     strict: Flag | None = None
 
 
-class ResponseFormat(Part):
+class ResponseFormat(RequestPart):
     """What the answer looks like."""
 
     type: Literal["text", "json_object", "json_schema"]
@@ -126,7 +126,7 @@ OldChoice = Annotated[
 ]
 
 
-class ChatRequest(Drawing):
+class ChatRequest(SamplingFields):
     """A conversation, of which the next message is asked for."""
 
     UNSUPPORTED: ClassVar = {

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
 from orrery.serving.schema.chat import ContentLogprob
-from orrery.serving.schema.fields import MOST_LOGPROBS, Drawing, Flag, Text, TokenId
+from orrery.serving.schema.fields import MOST_LOGPROBS, Flag, SamplingFields, Text, TokenId
 from orrery.serving.usage import Usage
 
 Row = Annotated[list[TokenId], Field(min_length=1)]
@@ -32,7 +32,7 @@ Prompt = Annotated[
 ]
 
 
-class CompletionRequest(Drawing):
+class CompletionRequest(SamplingFields):
     """A prompt, or several, to continue."""
 
     UNSUPPORTED: ClassVar = {

@@ -80,7 +80,7 @@ class StreamOptions(BaseModel):
 
 
 @with_settings(*DRAWN, strict=True)
-class Drawing(Body, ABC):
+class SamplingFields(Body, ABC):
     """How a token is chosen, when an answer ends, and how many there are.
 
     What is left out is as the model's generation_config.json says, where that asks for draws; else the temperature is
@@ -123,13 +123,13 @@ class Drawing(Body, ABC):
         return False
 
     @model_validator(mode="after")
-    def _check_biases(self) -> "Drawing":
+    def _check_biases(self) -> "SamplingFields":
         if len(self.drawing.get("logit_bias", ())) > MOST_BIASES:
             raise ApiError(400, f"logit_bias may have {MOST_BIASES:,} tokens", param="logit_bias")
         return self
 
     @model_validator(mode="after")
-    def _check_stream_options(self) -> "Drawing":
+    def _check_stream_options(self) -> "SamplingFields":
         if self.stream_options is not None and not self.stream:
             raise ApiError(400, "stream_options is for stream: true alone", param="stream_options")
         return self

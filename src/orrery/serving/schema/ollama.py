@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Function, Name, Part
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Function, Name, RequestPart
 from orrery.serving.schema.fields import MOST_LOGPROBS, Body, Flag, Number, Text, TokenId
 from orrery.serving.schema.reading import MOST_INPUTS
 
@@ -16,33 +16,33 @@ Think = Flag | Literal["low", "medium", "high", "max"]
 ALWAYS_LOADED = "the one model stays in memory for as long as the server runs"
 
 
-class CalledFunction(Part):
+class OllamaFunctionCall(RequestPart):
     """Which function is called, and with what."""
 
     name: Name
     arguments: dict[str, Any]
 
 
-class ToolCall(Part):
+class OllamaToolCall(RequestPart):
     """A call in an earlier answer."""
 
     id: Text | None = None
-    function: CalledFunction
+    function: OllamaFunctionCall
 
 
-class Message(Part):
+class OllamaMessage(RequestPart):
     """One message."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Text | None = None
     thinking: Text | None = None
     images: list[Any] | None = None
-    tool_calls: Annotated[list[ToolCall], Field(max_length=MOST_TOOLS)] | None = None
+    tool_calls: Annotated[list[OllamaToolCall], Field(max_length=MOST_TOOLS)] | None = None
     tool_name: Text | None = None
     tool_call_id: Text | None = None
 
 
-class Tool(Part):
+class OllamaTool(RequestPart):
     """A function that may be called."""
 
     type: Literal["function"] | None = None
@@ -94,11 +94,11 @@ class GenerateRequest(Writing):
     )
 
 
-class ChatRequest(Writing):
+class OllamaChatRequest(Writing):
     """A conversation, of which the next message is asked for."""
 
-    messages: Annotated[list[Message], Field(max_length=MOST_MESSAGES)] | None = None
-    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
+    messages: Annotated[list[OllamaMessage], Field(max_length=MOST_MESSAGES)] | None = None
+    tools: Annotated[list[OllamaTool], Field(max_length=MOST_TOOLS)] | None = None
 
 
 class EmbedRequest(Body):
@@ -116,7 +116,7 @@ class EmbedRequest(Body):
     keep_alive: KeepAlive | None = None
 
 
-class EmbeddingsRequest(Body):
+class OllamaEmbeddingsRequest(Body):
     """A text to be turned into a vector, as older clients ask."""
 
     HARMLESS: ClassVar = EmbedRequest.HARMLESS

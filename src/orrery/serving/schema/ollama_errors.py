@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from orrery.serving.schema import errors
 
 
-class Failure(BaseModel):
+class OllamaFailure(BaseModel):
     """The body of every response that is no success.
 
     Attributes:
@@ -18,6 +18,6 @@ class Failure(BaseModel):
 
 
 FAILURES: dict[int | str, dict[str, Any]] = {
-    status: {**about, "model": Failure} for status, about in errors.FAILURES.items()
+    status: {**about, "model": OllamaFailure} for status, about in errors.FAILURES.items()
 }
 """The failures of a route, for its documentation."""

@@ -9,7 +9,7 @@ from orrery.serving.schema.fields import Body, Flag, Text
 from orrery.serving.schema.reading import MOST_INPUTS, Given, ReadingUsage
 
 
-class Document(BaseModel):
+class RankedDocument(BaseModel):
     """A document as an object; fields beside its text are not read."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -30,7 +30,7 @@ class RerankRequest(Body):
 
     model: Text | None = None
     query: Given
-    documents: Annotated[list[Text | Document], Field(min_length=1, max_length=MOST_INPUTS)]
+    documents: Annotated[list[Text | RankedDocument], Field(min_length=1, max_length=MOST_INPUTS)]
     top_n: Annotated[int, Field(strict=True, ge=0, le=MOST_TOKENS)] | None = Field(
         None, description="Documents that are told; all of them where it is left out or 0."
     )
@@ -50,7 +50,7 @@ class Reranked(BaseModel):
 
     index: int
     relevance_score: float
-    document: Document | None = None
+    document: RankedDocument | None = None
 
 
 class RankedList(BaseModel):

@@ -40,7 +40,7 @@ class EmbeddingsRequest(Body):
     user: Text | None = Field(None, description="Taken and not used.")
 
 
-class Pair(BaseModel):
+class TextPair(BaseModel):
     """Two texts that are read beside each other."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,7 +53,7 @@ class ClassifyRequest(Body):
     """Texts, or pairs of texts, to be given labels."""
 
     model: Text | None = None
-    input: Given | Pair | Annotated[list[Given | Pair], Field(min_length=1, max_length=MOST_INPUTS)]
+    input: Given | TextPair | Annotated[list[Given | TextPair], Field(min_length=1, max_length=MOST_INPUTS)]
     top_k: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
         None, description="Labels a text, the most probable first; all of them where it is left out."
     )
@@ -123,7 +123,7 @@ class ReadingUsage(BaseModel):
     total_tokens: int
 
 
-class Embedding(BaseModel):
+class EmbeddingVector(BaseModel):
     """The vector of one input: numbers, or little-endian float32 in base64."""
 
     object: Literal["embedding"]
@@ -135,7 +135,7 @@ class EmbeddingList(BaseModel):
     """The answer of ``/v1/embeddings``."""
 
     object: Literal["list"]
-    data: list[Embedding]
+    data: list[EmbeddingVector]
     model: str
     usage: ReadingUsage
 
@@ -147,7 +147,7 @@ class Scored(BaseModel):
     score: float
 
 
-class Labelled(BaseModel):
+class LabelledInput(BaseModel):
     """The labels of one input, the most probable first."""
 
     index: int
@@ -158,11 +158,11 @@ class ClassList(BaseModel):
     """The answer of ``/v1/classify``."""
 
     object: Literal["list"]
-    data: list[Labelled]
+    data: list[LabelledInput]
     model: str
 
 
-class Tagged(BaseModel):
+class TaggedInput(BaseModel):
     """The entities of one input: label, probability, words, and from which character to which they stand."""
 
     index: int
@@ -173,11 +173,11 @@ class TagList(BaseModel):
     """The answer of ``/v1/tag``."""
 
     object: Literal["list"]
-    data: list[Tagged]
+    data: list[TaggedInput]
     model: str
 
 
-class Translation(BaseModel):
+class TranslatedInput(BaseModel):
     """The translation of one input."""
 
     index: int
@@ -188,5 +188,5 @@ class TranslationList(BaseModel):
     """The answer of ``/v1/translate``."""
 
     object: Literal["list"]
-    data: list[Translation]
+    data: list[TranslatedInput]
     model: str

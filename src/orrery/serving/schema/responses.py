@@ -7,8 +7,8 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, Effort, Name, Part
-from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Drawing, Flag, Text, text_or_list
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, Effort, Name, RequestPart
+from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Flag, SamplingFields, Text, text_or_list
 
 LOGPROBS = "message.output_text.logprobs"
 Included = Literal[
@@ -18,7 +18,7 @@ Included = Literal[
 ]  # fmt: skip
 
 
-class ItemPart(Part):
+class ItemPart(RequestPart):
     """A part of a message, of the result of a call, or of reasoning."""
 
     type: Text
@@ -32,7 +32,7 @@ ItemContent = Annotated[
 ]
 
 
-class Item(Part):
+class ResponseItem(RequestPart):
     """One item of the input: a message, a call, the result of one, or reasoning."""
 
     type: Text = "message"
@@ -45,7 +45,7 @@ class Item(Part):
     encrypted_content: Text | None = None
 
 
-class FunctionTool(Part):
+class FunctionTool(RequestPart):
     """A function that may be called."""
 
     type: Literal["function"]
@@ -55,14 +55,14 @@ class FunctionTool(Part):
     strict: Flag | None = None
 
 
-class NamedFunction(Part):
+class NamedFunction(RequestPart):
     """The function that has to be called, or one that may be."""
 
     type: Literal["function"]
     name: Name
 
 
-class AllowedFunctions(Part):
+class AllowedFunctions(RequestPart):
     """Some of the tools."""
 
     type: Literal["allowed_tools"]
@@ -86,7 +86,7 @@ Choice = Annotated[
 ]
 
 
-class TextFormat(Part):
+class TextFormat(RequestPart):
     """What the answer looks like."""
 
     type: Literal["text", "json_object", "json_schema"]
@@ -96,14 +96,14 @@ class TextFormat(Part):
     strict: Flag | None = None
 
 
-class TextSettings(Part):
+class ResponseTextSettings(RequestPart):
     """How the text of an answer is."""
 
     format: TextFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
-class ReasoningSettings(Part):
+class ReasoningSettings(RequestPart):
     """How much is reasoned; what is reasoned is told whole, so no kind of summary changes anything."""
 
     effort: Effort | None = None
@@ -111,7 +111,7 @@ class ReasoningSettings(Part):
     generate_summary: Text | None = None
 
 
-class ResponsesRequest(Drawing):
+class ResponsesRequest(SamplingFields):
     """Items, to which the next are asked for."""
 
     UNSUPPORTED: ClassVar = {
@@ -136,7 +136,7 @@ class ResponsesRequest(Drawing):
 
     input: Annotated[
         Annotated[Text, Tag("text")]
-        | Annotated[list[Item], Field(min_length=1, max_length=MOST_MESSAGES), Tag("list")],
+        | Annotated[list[ResponseItem], Field(min_length=1, max_length=MOST_MESSAGES), Tag("list")],
         Discriminator(text_or_list, "input", "it is a text or a list of items"),
     ]
     instructions: Text | None = None
@@ -146,7 +146,7 @@ class ResponsesRequest(Drawing):
     tools: Annotated[list[FunctionTool], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: Choice | None = None
     parallel_tool_calls: Flag | None = None
-    text: TextSettings | None = None
+    text: ResponseTextSettings | None = None
     reasoning: ReasoningSettings | None = None
     include: Annotated[list[Included], Field(max_length=16)] | None = None
     top_logprobs: Annotated[int, Field(strict=True, ge=0, le=MOST_LOGPROBS)] | None = None

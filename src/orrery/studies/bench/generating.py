@@ -20,10 +20,10 @@ from orrery.generation.compiled_step import described, why_not
 from orrery.models.decoding_memory import cache_bytes
 from orrery.models.model import Model
 from orrery.settings import step_kernel
-from orrery.studies.bench.machine import Machine, Reading
+from orrery.studies.bench.machine import BandwidthProbe, MachineLimits
 from orrery.studies.bench.rounds import Case, Series, agreement, measure
 from orrery.studies.bench.shapes import make_model
-from orrery.studies.bench.subjects import FILE, Orrery, Subject, open_peer
+from orrery.studies.bench.subjects import FILE, Orrery, PeerProgram, open_peer
 from orrery.studies.kept import Say
 from orrery.tuning import BlockEmbedding, TransformedLinear
 
@@ -34,7 +34,7 @@ CHECKED = 16
 
 
 @dataclass(frozen=True)
-class Measured:
+class GenerationSpeed:
     """What came out.
 
     Attributes:
@@ -49,7 +49,7 @@ class Measured:
 
     model: str
     steps: str
-    machine: Machine
+    machine: MachineLimits
     read: tuple[float, float]
     series: list[list[Series]]
     bytes_per_step: list[int]
@@ -95,9 +95,9 @@ def bench_generate(
     peers: Sequence[str],
     kinds: Sequence[str],
     rounds: int,
-    limits: Callable[[Say], Machine],
+    limits: Callable[[Say], MachineLimits],
     say: Say,
-) -> Measured:
+) -> GenerationSpeed:
     """Measure a model, a folder's or one of a known shape, beside peers.
 
     Args:
@@ -120,7 +120,7 @@ def bench_generate(
         stored = _read(given, dtype)
         check_cases(cases, stored.model)
         machine = limits(say)
-        opened: list[Subject] = [Orrery(stored)]
+        opened: list[PeerProgram] = [Orrery(stored)]
         plain = _unpacked(given, dtype, aside, say) if given.is_file() and peers else stored
         most, files = max(case.rows for case in cases), kinds or [FILE if given.is_file() else KINDS[numbers]]
         for name, kind in _named(peers, files):
@@ -128,13 +128,13 @@ def bench_generate(
             theirs = stored if kind == FILE else plain
             opened.append(held.enter_context(closing(open_peer(name, theirs, kind, most, aside))))
         rates, series = list[float](), list[list[Series]]()
-        probe = partial(_note_rate, Reading(), rates)
+        probe = partial(_note_rate, BandwidthProbe(), rates)
         for case in cases:
             series.append(measure(opened, case, stored.model.spec.vocabulary or 1, rounds, say, probe))
             say(f"{case.name}: {', '.join(map(_told, series[-1]))}")
         held.close()  # one program after another holds the weights from here on
         equal = equal_tokens(model, given, peers, aside, say)
-    return Measured(
+    return GenerationSpeed(
         f"{model} {dtype}",
         described(stored.model, stored.kernel),
         machine,
@@ -165,7 +165,7 @@ def _named(peers: Sequence[str], kinds: Sequence[str]) -> list[tuple[str, str]]:
     return [(peer, kind) for peer in peers for kind in (kinds if peer == "llama.cpp" else [""])]
 
 
-def _note_rate(reading: Reading, rates: list[float]) -> None:
+def _note_rate(reading: BandwidthProbe, rates: list[float]) -> None:
     """Note how fast memory is read in these minutes."""
     rates.append(max(reading() for _ in range(3)))
 
@@ -226,7 +226,7 @@ def equal_tokens(model: str, given: Path, peers: Sequence[str], aside: Path, say
 
 
 @contextmanager
-def closing(subject: Subject) -> Iterator[Subject]:
+def closing(subject: PeerProgram) -> Iterator[PeerProgram]:
     """Give back what a subject holds, whatever happens."""
     try:
         yield subject

@@ -34,7 +34,7 @@ _DECISIVE = (
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineLimits:
     """The limits of this machine, measured.
 
     Attributes:
@@ -68,12 +68,12 @@ class Machine:
         return found
 
 
-def measure_machine(say: Say = lambda line: None) -> Machine:
+def measure_machine(say: Say = lambda line: None) -> MachineLimits:
     """Measure the limits in about ten seconds."""
     load = os.getloadavg()[0]
     processor = this_processor()
     say("how fast memory is read")
-    read = Reading()
+    read = BandwidthProbe()
     rates = [read() for _ in range(7)]
     products = {}
     for dtype in (torch.float32, torch.bfloat16):
@@ -82,10 +82,12 @@ def measure_machine(say: Say = lambda line: None) -> Machine:
         products[name] = max(product_rate(dtype, *shape) for shape in SHAPES)
     features = tuple(name for name in _DECISIVE if name in processor.flags)
     best = (statistics.median(rates), max(rates))
-    return Machine(processor.vendor or "unknown processor", features, torch.get_num_threads(), load, best, products)
+    return MachineLimits(
+        processor.vendor or "unknown processor", features, torch.get_num_threads(), load, best, products
+    )
 
 
-class Reading:
+class BandwidthProbe:
     """A probe of the memory: each call reads an array once, in gigabytes a second."""
 
     def __init__(self, numbers: int | None = None) -> None:
@@ -113,7 +115,7 @@ def product_rate(dtype: torch.dtype, rows: int, inputs: int, outputs: int, secon
     return 2e-9 * rows * inputs * outputs / statistics.median(taken)
 
 
-def rows_of(machine: Machine) -> Sequence[Sequence[str]]:
+def rows_of(machine: MachineLimits) -> Sequence[Sequence[str]]:
     """Return the limits as rows of a table: what, how much, and what it bounds."""
     read, best = machine.read
     rows = [["memory read", f"{read:.1f} GB/s (best {best:.1f})", "decoding: weight bytes a token over this"]]

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 from orrery.reports.figures import bar_chart
 from orrery.reports.page import document, figure, head, rows_table, section, visible
-from orrery.studies.bench.generating import Measured
+from orrery.studies.bench.generating import GenerationSpeed
 from orrery.studies.bench.rounds import Series
 
 COLUMNS = ("case", "who", "first token", "prefill", "decode", "whole", "of the bandwidth", "orrery is faster by")
 UNITS = "first token: seconds; prefill, decode and whole: tokens a second, medians of the rounds"
 
 
-def rows(found: Measured) -> list[list[str]]:
+def rows(found: GenerationSpeed) -> list[list[str]]:
     """Return the table's rows."""
     return [_row(found, number, one) for number, several in enumerate(found.series) for one in several]
 
 
-def _row(found: Measured, number: int, one: Series) -> list[str]:
+def _row(found: GenerationSpeed, number: int, one: Series) -> list[str]:
     ours = found.series[number][0]
     measure = "whole" if "whole" in one.rates else "first"
     ratios = ours.faster_than(one, measure)
@@ -27,7 +27,7 @@ def _row(found: Measured, number: int, one: Series) -> list[str]:
     return [one.case.name, one.subject, f"{one.median('first'):.3f}", *rates, f"{share:.0%}" if share else "", beside]
 
 
-def notes(found: Measured) -> list[str]:
+def notes(found: GenerationSpeed) -> list[str]:
     """Return what a reader must know: units, the machine, the memory, whether the tokens are equal."""
     read, best = found.read
     lines = [
@@ -42,7 +42,7 @@ def notes(found: Measured) -> list[str]:
     return lines
 
 
-def page(found: Measured) -> str:
+def page(found: GenerationSpeed) -> str:
     """Return one HTML file with the tables and a figure for each case."""
     figures = [figure(chart(several), several[0].case.name) for several in found.series]
     lead = head(f"Speed of {found.model}", UNITS)

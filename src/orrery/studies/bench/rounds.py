@@ -7,7 +7,7 @@ from functools import cached_property
 from random import Random
 from time import perf_counter
 
-from orrery.studies.bench.subjects import Rows, Subject
+from orrery.studies.bench.subjects import PeerProgram, Rows
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Series:
 
 
 def measure(
-    subjects: Sequence[Subject],
+    subjects: Sequence[PeerProgram],
     case: Case,
     vocabulary: int,
     rounds: int,
@@ -96,7 +96,7 @@ def measure(
     return series
 
 
-def _seconds(subject: Subject, prompts: Rows, new: int) -> float:
+def _seconds(subject: PeerProgram, prompts: Rows, new: int) -> float:
     start = perf_counter()
     subject.write(prompts, new)
     return perf_counter() - start

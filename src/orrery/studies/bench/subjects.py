@@ -16,7 +16,7 @@ Rows = Sequence[Sequence[int]]
 
 
 @runtime_checkable
-class Subject(Protocol):
+class PeerProgram(Protocol):
     """A program that continues rows of ids greedily."""
 
     name: str
@@ -110,7 +110,7 @@ def check_peers(names: Sequence[str]) -> None:
             raise MachineError(f"the peer {name} needs the package {package}, which is not installed", remedy)
 
 
-def open_peer(name: str, stored: Stored, kind: str, most_rows: int, aside: Path) -> Subject:
+def open_peer(name: str, stored: Stored, kind: str, most_rows: int, aside: Path) -> PeerProgram:
     """Start a peer on the weights of a model.
 
     Args:

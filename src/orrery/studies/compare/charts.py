@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from orrery.reports.figures import Number, bar_chart, line_chart
-from orrery.studies.compare.findings import BESIDE, Comparison, Entry
+from orrery.studies.compare.findings import BESIDE, Comparison, ComparisonEntry
 from orrery.studies.compare.probes.table import PROBES
 from orrery.studies.compare.summary import by_budget, ranked
 
@@ -78,9 +78,9 @@ def by_tokens(found: Comparison) -> str:
     return _chart(found, "tokens", "tokens seen")
 
 
-def shown(found: Comparison) -> Sequence[Entry]:
+def shown(found: Comparison) -> Sequence[ComparisonEntry]:
     """Return of each model the training whose curve is drawn: that of the greatest budget and the first seed."""
-    best: dict[str, Entry] = {}
+    best: dict[str, ComparisonEntry] = {}
     for entry in found.entries:
         before = best.get(entry.name)
         if entry.recipe != BESIDE and (before is None or (entry.budget or 0) > (before.budget or 0)):

@@ -1,12 +1,12 @@
 """What a comparison will cost, before it begins: trainings, trials and their minutes by model."""
 
 from orrery.studies.compare.models import COUNTS
-from orrery.studies.compare.plan import Plan, jobs
+from orrery.studies.compare.plan import ComparisonPlan, jobs
 
 COLUMNS = ("model", "trials", "trainings", "in all")
 
 
-def costs(plan: Plan) -> tuple[list[tuple[str, ...]], str]:
+def costs(plan: ComparisonPlan) -> tuple[list[tuple[str, ...]], str]:
     """Return a line for each model, and what all of them take together in words.
 
     A budget in steps has no minutes: they depend on the machine.
@@ -26,13 +26,13 @@ def costs(plan: Plan) -> tuple[list[tuple[str, ...]], str]:
     return rows, in_words(whole, unit, len(names), plan)
 
 
-def trainings(plan: Plan, count: int) -> str:
+def trainings(plan: ComparisonPlan, count: int) -> str:
     """Return the number of trainings and what they are, in words."""
     parts = f"{len(plan.budgets)} budgets x {len(plan.seeds)} seeds" if count > 1 else "1"
     return f"{count}: {parts}{', and hand-set rates' if plan.hand_set else ''}" if count > 1 else parts
 
 
-def in_words(whole: float, unit: str, names: int, plan: Plan) -> str:
+def in_words(whole: float, unit: str, names: int, plan: ComparisonPlan) -> str:
     """Return what everything takes together."""
     models = "1 model" if names == 1 else f"{names} models in all"
     probes = f"; then {len(plan.probing.names)} probes of each" if plan.probing.names else ""

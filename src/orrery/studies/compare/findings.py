@@ -20,7 +20,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparisonEntry:
     """One trained or counted model: what it is, what it was given, and what it reached on the text held back.
 
     ``parameters`` of a table of counts are its different n-grams; ``bytes`` is the memory of weights or counts. What
@@ -99,7 +99,7 @@ class Comparison:
 
     settings: Mapping[str, Any]
     corpus: Mapping[str, Any]
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[ComparisonEntry] = field(default_factory=list)
     sweeps: dict[str, SweepResult] = field(default_factory=dict)
     speeds: dict[str, float] = field(default_factory=dict)
     probes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -133,9 +133,9 @@ def comparison_from(values: Mapping[str, Any]) -> Comparison:
     )
 
 
-def entry_from(values: Mapping[str, Any]) -> Entry:
+def entry_from(values: Mapping[str, Any]) -> ComparisonEntry:
     """Return a model of the JSON file."""
-    return Entry(**{**values, "curve": tuple(Point(**point) for point in values["curve"])})
+    return ComparisonEntry(**{**values, "curve": tuple(Point(**point) for point in values["curve"])})
 
 
 def points(records: Sequence[Mapping[str, Any]]) -> tuple[Point, ...]:

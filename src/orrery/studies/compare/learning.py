@@ -13,7 +13,7 @@ from orrery.models.ngram import TokenNgram
 from orrery.recipes.config import Recipe
 from orrery.recipes.read import check_recipe, plain, set_dotted
 from orrery.studies.compare.budgets import Budget
-from orrery.studies.compare.findings import Entry, points
+from orrery.studies.compare.findings import ComparisonEntry, points
 from orrery.studies.compare.models import COUNTS
 from orrery.studies.compare.plan import Job
 from orrery.studies.compare.texts import Texts
@@ -26,7 +26,7 @@ WARMUP = 0.05
 """The part of a training that the rate rises in where neither a sweep nor a recipe says so."""
 
 
-def count(texts: Texts, say: Say) -> Entry:
+def count(texts: Texts, say: Say) -> ComparisonEntry:
     """Count n-grams, of the order that predicts the end of the training text best from what is before it."""
     say(f"{COUNTS}: counting")
     began = time.perf_counter()
@@ -41,7 +41,7 @@ def count(texts: Texts, say: Say) -> Entry:
     seconds = time.perf_counter() - began
     nats = -np.log(model.probabilities(joined_ids(texts.held_back_ids))[1:]).sum()
     bits = float(nats) / math.log(2) / texts.size
-    return Entry(
+    return ComparisonEntry(
         name=COUNTS,
         description=f"counts of 1 to {order} tokens, interpolated (Witten-Bell); the order was chosen on training text",
         parameters=model.grams,
@@ -53,7 +53,7 @@ def count(texts: Texts, say: Say) -> Entry:
     )
 
 
-def learn(job: Job, recipe: Recipe, texts: Texts, folder: Path, say: Say, watch: Watch) -> Entry | int:
+def learn(job: Job, recipe: Recipe, texts: Texts, folder: Path, say: Say, watch: Watch) -> ComparisonEntry | int:
     """Train and measure one model; return the number of the signal that stopped it, if one did."""
     with training_in(recipe, texts.source, folder) as training:
         assert job.budget is not None
@@ -110,13 +110,13 @@ def part(share: float, steps: int) -> int:
     return max(1, round(share * steps)) if share else 0
 
 
-def measure(job: Job, training: Training, texts: Texts) -> Entry:
+def measure(job: Job, training: Training, texts: Texts) -> ComparisonEntry:
     """Return what a trained model reached on the whole text held back."""
     recipe, records = training.recipe, training.folder.records()
     bits = training.bits_per_byte(texts.held_back_ids, texts.size)
     config = ", ".join(f"{key} {value}" for key, value in recipe.model.config.items())
     tokens, seconds = time_and_tokens(records)
-    return Entry(
+    return ComparisonEntry(
         name=job.name,
         description=f"{recipe.model.family or 'a spec'}: {config}",
         parameters=training.parameters,

@@ -18,7 +18,7 @@ COUNTS = "ngram"
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModelKind:
     """A way to build a model of any size: its family, what is fixed, and the rate that a sweep begins with.
 
     ``step`` is what the width must be a multiple of, ``scaled`` are keys that are a part of the width; ``inner``
@@ -42,28 +42,28 @@ class Kind:
         return {**found, self.inner: max(1, int(self.ratio * width)) if inner is None else inner}
 
 
-def linear(family: str, keys: float, values: float) -> Kind:
+def linear(family: str, keys: float, values: float) -> ModelKind:
     """Return Llama's block around a memory of outer products, with four heads; together they have so many widths."""
     scaled = {"key_head_dim": keys / 4, "value_head_dim": values / 4}
     fixed = {"num_hidden_layers": 4, "num_heads": 4}
-    return Kind(family, 2e-3, fixed, step=8, scaled=scaled, inner="intermediate_size")
+    return ModelKind(family, 2e-3, fixed, step=8, scaled=scaled, inner="intermediate_size")
 
 
 FOUR = {"num_hidden_layers": 4}
-KINDS: Mapping[str, Kind] = {
-    "nplm": Kind("nplm", 3e-3, {"order": 8, "direct": False}),
-    "elman_rnn": Kind("elman_rnn", 2e-3, {"num_layers": 2}),
-    "lstm": Kind("lstm", 5e-3, {"num_layers": 2}),
-    "gru": Kind("gru", 4e-3, {"num_layers": 2}),
-    "transformer": Kind("llama", 2e-3, {**FOUR, "num_attention_heads": 4}, step=8, inner="intermediate_size"),
-    "s4": Kind("s4", 2e-3, FOUR, inner="intermediate_size"),
-    "s4d": Kind("s4d", 2e-3, FOUR, inner="intermediate_size"),
-    "hyena": Kind("hyena", 2e-3, FOUR, inner="intermediate_size"),
+KINDS: Mapping[str, ModelKind] = {
+    "nplm": ModelKind("nplm", 3e-3, {"order": 8, "direct": False}),
+    "elman_rnn": ModelKind("elman_rnn", 2e-3, {"num_layers": 2}),
+    "lstm": ModelKind("lstm", 5e-3, {"num_layers": 2}),
+    "gru": ModelKind("gru", 4e-3, {"num_layers": 2}),
+    "transformer": ModelKind("llama", 2e-3, {**FOUR, "num_attention_heads": 4}, step=8, inner="intermediate_size"),
+    "s4": ModelKind("s4", 2e-3, FOUR, inner="intermediate_size"),
+    "s4d": ModelKind("s4d", 2e-3, FOUR, inner="intermediate_size"),
+    "hyena": ModelKind("hyena", 2e-3, FOUR, inner="intermediate_size"),
     "linear_transformer": linear("linear_transformer", 1.0, 1.0),
     "retnet": linear("retnet", 1.0, 2.0),
-    "rwkv": Kind("rwkv", 2e-3, FOUR, inner="intermediate_size"),
-    "mamba": Kind("mamba", 3e-3, FOUR),
-    "mamba2": Kind(
+    "rwkv": ModelKind("rwkv", 2e-3, FOUR, inner="intermediate_size"),
+    "mamba": ModelKind("mamba", 3e-3, FOUR),
+    "mamba2": ModelKind(
         "mamba2",
         3e-3,
         {**FOUR, "num_heads": 4, "n_groups": 1},
@@ -74,14 +74,14 @@ KINDS: Mapping[str, Kind] = {
     ),
     "gla": linear("gla", 0.5, 1.0),
     "gated_deltanet": linear("gated_deltanet", 1.0, 1.0),
-    "based": Kind(
+    "based": ModelKind(
         "based",
         2e-3,
         {**FOUR, "num_heads": 4, "feature_dim": 8, "sliding_window": 32},
         step=8,
         inner="intermediate_size",
     ),
-    "jamba": Kind(
+    "jamba": ModelKind(
         "jamba",
         2e-3,
         {
@@ -129,7 +129,7 @@ def recipe_of(name: str, base: Recipe, vocabulary: int, parameters: int) -> Reci
     return check_recipe(values, f"the recipe of {name}")
 
 
-def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int, tolerance: float = TOLERANCE) -> dict[str, Any]:
+def fitted(kind: ModelKind, shared: Mapping[str, Any], parameters: int, tolerance: float = TOLERANCE) -> dict[str, Any]:
     """Return the configuration whose number of parameters is nearest to the one asked for.
 
     Raises:

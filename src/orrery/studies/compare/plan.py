@@ -16,7 +16,7 @@ from orrery.studies.training import changed
 
 
 @dataclass(frozen=True)
-class Probing:
+class ProbeOptions:
     """Which probes are made of every built-in model, and how many steps those learn that a probe trains."""
 
     names: Sequence[str] = ()
@@ -24,7 +24,7 @@ class Probing:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """Who is compared on what: built-in models of ``parameters`` each, or recipes as they are; budgets for each.
 
     ``base`` names text, tokenizer and batches. ``sweep`` finds the rates of the built-in models, with
@@ -41,7 +41,7 @@ class Plan:
     sweep: Sweep | None = None
     sweep_recipes: bool = False
     hand_set: bool = False
-    probing: Probing = Probing()
+    probing: ProbeOptions = ProbeOptions()
 
     def settings(self) -> dict[str, Any]:
         """Return what a comparison that is continued must find again, but for what may be more (`GROWING`)."""
@@ -119,7 +119,7 @@ class Job:
         return Path(self.name) / f"{self.budget.place}-seed-{self.seed}{more}"
 
 
-def jobs(plan: Plan, compared: dict[str, Recipe | None]) -> list[Job]:
+def jobs(plan: ComparisonPlan, compared: dict[str, Recipe | None]) -> list[Job]:
     """Return all trainings: the least budget first, and within each seed by seed, so that what is done compares."""
     found: list[Job] = []
     budgets = sorted(plan.budgets)
@@ -139,7 +139,7 @@ def jobs(plan: Plan, compared: dict[str, Recipe | None]) -> list[Job]:
     return found
 
 
-def recipes(plan: Plan, vocabulary: int, tokenizer: Path) -> dict[str, Recipe | None]:
+def recipes(plan: ComparisonPlan, vocabulary: int, tokenizer: Path) -> dict[str, Recipe | None]:
     """Return the recipe of each model by its name, with the shared tokenizer; none for what is only counted."""
     found: dict[str, Recipe | None] = {}
     for name in plan.models:

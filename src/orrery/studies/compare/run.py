@@ -7,11 +7,11 @@ from pathlib import Path
 
 from orrery.recipes.config import Recipe
 from orrery.studies.compare.charts import figures
-from orrery.studies.compare.findings import BESIDE, SWEPT, Comparison, Entry, SweepResult, comparison_from
+from orrery.studies.compare.findings import BESIDE, SWEPT, Comparison, ComparisonEntry, SweepResult, comparison_from
 from orrery.studies.compare.learning import count, learn, measured_speed, scheduled, steps_in
 from orrery.studies.compare.page import page
-from orrery.studies.compare.plan import Job, Plan, jobs, recipes
-from orrery.studies.compare.probes.subject import Subject
+from orrery.studies.compare.plan import ComparisonPlan, Job, jobs, recipes
+from orrery.studies.compare.probes.subject import ProbeSubject
 from orrery.studies.compare.probes.table import PROBES
 from orrery.studies.compare.texts import Texts, read
 from orrery.studies.compare.trials import Trials
@@ -23,7 +23,7 @@ GROWING = ("models", "seeds", "budgets", "probes")
 """What a comparison that is continued may have more or less of."""
 
 
-def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Comparison:
+def compare(plan: ComparisonPlan, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Comparison:
     """Let every model learn and be measured; leave table, figures and page in ``folder`` after each.
 
     Args:
@@ -46,7 +46,7 @@ def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = 
         found = Comparison(plan.settings(), texts.facts(plan.base))
         begin(place, found, before)
         compared = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)
-        work = Work(plan, place, texts, found, say, watch)
+        work = ComparisonInProgress(plan, place, texts, found, say, watch)
         found.signal = work.train_all(jobs(plan, compared))
         if found.signal is None:
             work.probe_all([name for name, recipe in compared.items() if name in plan.models and recipe is not None])
@@ -67,10 +67,10 @@ def begin(place: Kept, found: Comparison, before: Comparison | None) -> None:
 
 
 @dataclass(frozen=True)
-class Work:
+class ComparisonInProgress:
     """A comparison under way: what is done goes into ``found``, and from there to the folder at once."""
 
-    plan: Plan
+    plan: ComparisonPlan
     place: Kept
     texts: Texts
     found: Comparison
@@ -86,13 +86,13 @@ class Work:
                 return stopped
         return None
 
-    def _keep(self, job: Job, entry: Entry) -> str:
+    def _keep(self, job: Job, entry: ComparisonEntry) -> str:
         """Write down what a training reached, and return it in words."""
         self.found.entries.append(entry)
         self._leave()
         return f"{entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{off_budget(entry, job)}"
 
-    def _trained(self, job: Job, recipe: Recipe | None) -> Entry | int:
+    def _trained(self, job: Job, recipe: Recipe | None) -> ComparisonEntry | int:
         """Settle rate, warm-up and steps of a training, by a sweep first where that is due, and do it."""
         if recipe is None:
             return count(self.texts, self.say)
@@ -110,7 +110,7 @@ class Work:
             ready = swept if job.rate_from == SWEPT else ready
         return learn(job, ready, self.texts, self.place.path / job.place, self.say, self.watch)
 
-    def _twin(self, job: Job) -> Entry:
+    def _twin(self, job: Job) -> ComparisonEntry:
         """Return the training of the same model, budget and seed at the swept rate, which comes first."""
         key = replace(job, rate_from=SWEPT).key
         return next(entry for entry in self.found.entries if entry.key == key)
@@ -151,10 +151,10 @@ class Work:
                     done[name] = PROBES[kind].run(self._subject(name))
                     self._leave()
 
-    def _subject(self, name: str) -> Subject:
+    def _subject(self, name: str) -> ProbeSubject:
         """Return what a probe is told of a model; its run is that of the greatest budget and the first seed."""
         best = Job(name, None, max(self.plan.budgets), self.plan.seeds[0], self.plan.rate_from(name))
-        return Subject(
+        return ProbeSubject(
             name, self.plan, self.place.path / best.place, self.texts.tokenizer.size, self.texts.held_back_ids
         )
 
@@ -166,7 +166,7 @@ def told(job: Job) -> str:
     return f" ({job.budget.label}, seed {job.seed}{', hand-set rate' if job.rate_from == BESIDE else ''})"
 
 
-def off_budget(entry: Entry, job: Job) -> str:
+def off_budget(entry: ComparisonEntry, job: Job) -> str:
     """Return a warning where a model had a fifth more or less time than its budget: the machine did other things."""
     seconds = 0.0 if job.budget is None else job.budget.seconds
     if not seconds or abs(entry.seconds / seconds - 1) < 0.2:

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from statistics import fmean, stdev
 
 from orrery.studies.compare.budgets import Amount, Budget
-from orrery.studies.compare.findings import BESIDE, Comparison, Entry
+from orrery.studies.compare.findings import BESIDE, Comparison, ComparisonEntry
 
 COLUMNS = (
     "model",
@@ -25,12 +25,12 @@ NATS = "nats a character"
 
 
 @dataclass(frozen=True)
-class Group:
+class TrainingGroup:
     """The trainings of one model with one budget, a seed each."""
 
     name: str
     budget: Budget | None
-    entries: Sequence[Entry]
+    entries: Sequence[ComparisonEntry]
 
     @property
     def mean(self) -> float:
@@ -70,22 +70,22 @@ class Group:
         return f"{self.mean * unit:.3f}" + ("" if spread is None else f" \u00b1 {spread * unit:.3f}")
 
 
-def groups(found: Comparison) -> list[Group]:
+def groups(found: Comparison) -> list[TrainingGroup]:
     """Return the trainings that differ in their seed alone, together; the least bits per byte first."""
     unit = found.settings["unit"]
-    together: dict[tuple[str, Amount | None, bool], list[Entry]] = {}
+    together: dict[tuple[str, Amount | None, bool], list[ComparisonEntry]] = {}
     for entry in found.entries:
         together.setdefault((entry.name, entry.budget, entry.recipe == BESIDE), []).append(entry)
     made = [
-        Group(name, None if amount is None else Budget(amount, unit), entries)
+        TrainingGroup(name, None if amount is None else Budget(amount, unit), entries)
         for (name, amount, _), entries in together.items()
     ]
     return sorted(made, key=lambda group: group.mean)
 
 
-def ranked(found: Comparison) -> list[Group]:
+def ranked(found: Comparison) -> list[TrainingGroup]:
     """Return the models at the greatest budget that each has, the best first; what was counted is one of them."""
-    best: dict[str, Group] = {}
+    best: dict[str, TrainingGroup] = {}
     for group in groups(found):
         if group.recipe == BESIDE:
             continue
@@ -112,10 +112,10 @@ def table(found: Comparison) -> list[tuple[str, ...]]:
     return [group.row(nats) for group in order]
 
 
-def by_budget(found: Comparison) -> dict[str, dict[Amount, Group]]:
+def by_budget(found: Comparison) -> dict[str, dict[Amount, TrainingGroup]]:
     """Return the groups of each model at its own rate by the amount of the budget; what was counted is at every."""
     amounts = sorted({entry.budget for entry in found.entries if entry.budget is not None})
-    made: dict[str, dict[Amount, Group]] = {}
+    made: dict[str, dict[Amount, TrainingGroup]] = {}
     for group in groups(found):
         if group.recipe == BESIDE:
             continue
@@ -134,7 +134,7 @@ def order_sentences(found: Comparison) -> list[str]:
     return [sentence for _, sentence in sorted(sentences, key=lambda pair: -pair[0]) if sentence]
 
 
-def turns(one: Mapping[Amount, Group], other: Mapping[Amount, Group]) -> list[float]:
+def turns(one: Mapping[Amount, TrainingGroup], other: Mapping[Amount, TrainingGroup]) -> list[float]:
     """Return the budgets at which the order turns: straight lines over the logarithm of the budget cross there."""
     amounts = sorted(one.keys() & other.keys())
     gaps = [one[amount].mean - other[amount].mean for amount in amounts]
@@ -147,7 +147,7 @@ def turns(one: Mapping[Amount, Group], other: Mapping[Amount, Group]) -> list[fl
 
 
 def order_sentence(
-    one: str, other: str, curves: Mapping[str, Mapping[Amount, Group]], crossings: Sequence[float], unit: str
+    one: str, other: str, curves: Mapping[str, Mapping[Amount, TrainingGroup]], crossings: Sequence[float], unit: str
 ) -> str:
     """Return a sentence on the order of two models; nothing where they share no budget."""
     amounts = sorted(curves[one].keys() & curves[other].keys())
@@ -171,7 +171,7 @@ def order_sentence(
     )
 
 
-def doubt(curves: Mapping[str, Mapping[Amount, Group]], one: str, other: str, amount: Amount) -> str:
+def doubt(curves: Mapping[str, Mapping[Amount, TrainingGroup]], one: str, other: str, amount: Amount) -> str:
     """Say that two models are nearer to each other than their seeds, where that is so."""
     pair = curves[one][amount], curves[other][amount]
     spread = math.hypot(*(group.spread or 0.0 for group in pair))

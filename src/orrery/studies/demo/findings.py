@@ -12,7 +12,7 @@ Role = Literal["model", "check", "aim"]
 
 
 @dataclass(frozen=True)
-class Corpus:
+class DemoCorpus:
     """The text: where from, its identity, and how much of it trains and is held back."""
 
     source: str
@@ -25,7 +25,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Run:
+class DemoRun:
     """The model and how it was trained; ``seconds`` are by stage, ``records`` the lines of metrics.jsonl."""
 
     folder: str
@@ -68,7 +68,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Head:
+class DemoHead:
     """One attention head: its place, what its numbers say in words, and its pattern, queries down."""
 
     name: str
@@ -81,17 +81,17 @@ class Sight:
     """The inside of one pass over a held-back sentence: every head, the two to look at first, the checks."""
 
     tokens: Sequence[str]
-    heads: Sequence[Head]
-    chosen: Sequence[Head]
+    heads: Sequence[DemoHead]
+    chosen: Sequence[DemoHead]
     checks: Sequence[Check]
 
 
 @dataclass(frozen=True)
-class Findings:
+class DemoFindings:
     """All that the demo shows."""
 
-    corpus: Corpus
-    run: Run
+    corpus: DemoCorpus
+    run: DemoRun
     measures: Sequence[Measure]
     method: str
     samples: Sequence[Sample]

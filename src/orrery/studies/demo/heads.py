@@ -10,7 +10,7 @@ from orrery.data.corpora import Document
 from orrery.errors import DataError
 from orrery.inspection.trace import Trace
 from orrery.language_model.model import LanguageModel
-from orrery.studies.demo.findings import Head, Sight
+from orrery.studies.demo.findings import DemoHead, Sight
 from orrery.text import Tokenizer
 
 FEWEST, MOST = 12, 28
@@ -22,7 +22,7 @@ def look(lm: LanguageModel, sentence: str) -> Sight:
     """Return the inside of one pass over a sentence."""
     trace = lm.trace(sentence)
     patterns = head_patterns(trace)
-    heads = [Head(name, describe(pattern), rounded(pattern)) for name, pattern in patterns.items()]
+    heads = [DemoHead(name, describe(pattern), rounded(pattern)) for name, pattern in patterns.items()]
     before = max(patterns, key=lambda name: on_the_one_before(patterns[name]))
     others = [name for name in patterns if name != before] or [before]
     further = max(others, key=lambda name: further_back(patterns[name]))

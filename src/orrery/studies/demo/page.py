@@ -6,19 +6,19 @@ from typing import Any
 
 from orrery.reports.figures import bar_chart, heat_map, line_chart
 from orrery.reports.page import document, figure, head, rows_table, section, visible
-from orrery.studies.demo.findings import Findings, Head, Sample
+from orrery.studies.demo.findings import DemoFindings, DemoHead, Sample
 
 _SUMMARY = {"check": "must be above the model", "aim": "a number to aim at", "model": ""}
 
 
-def page(findings: Findings) -> str:
+def page(findings: DemoFindings) -> str:
     """Return the whole page; the same findings give the same bytes."""
     parts = (summary, curves, comparison, samples, attention, checks, facts, onward)
     body = "\n".join(part(findings) for part in parts)
     return document("Orrery: the demo", body)
 
 
-def summary(findings: Findings) -> str:
+def summary(findings: DemoFindings) -> str:
     """Return the heading and the result in two sentences."""
     corpus, run = findings.corpus, findings.run
     verdict = "Every check below passed." if not findings.failed else f"{len(findings.failed)} of the checks failed."
@@ -31,7 +31,7 @@ def summary(findings: Findings) -> str:
     return head("Orrery", text)
 
 
-def curves(findings: Findings) -> str:
+def curves(findings: DemoFindings) -> str:
     """Return the losses over the tokens seen."""
     names = {"train/loss": "training", "val/loss": "held back"}
     series = {
@@ -48,7 +48,7 @@ def curves(findings: Findings) -> str:
     return section("How it learned", figure(chart, note))
 
 
-def comparison(findings: Findings) -> str:
+def comparison(findings: DemoFindings) -> str:
     """Return bits per byte as bars and as a table, the best first."""
     ordered = sorted(findings.measures, key=lambda measure: measure.bits_per_byte)
     place = 1 + ordered.index(findings.model)
@@ -64,7 +64,7 @@ def comparison(findings: Findings) -> str:
     return section("How good it is", strong + figure(chart, findings.method, "bars") + table)
 
 
-def samples(findings: Findings) -> str:
+def samples(findings: DemoFindings) -> str:
     """Return what the model wrote, by how its tokens were chosen."""
     parts = []
     for method, group in groupby(findings.samples, lambda sample: sample.method):
@@ -82,7 +82,7 @@ def sample_block(sample: Sample) -> str:
     return f"<blockquote><b>{visible(sample.prompt)}</b>{visible(sample.text)}</blockquote>"
 
 
-def attention(findings: Findings) -> str:
+def attention(findings: DemoFindings) -> str:
     """Return the two chosen heads with their tokens, and all heads small."""
     sight = findings.sight
     labels = list(sight.tokens)
@@ -103,13 +103,13 @@ def attention(findings: Findings) -> str:
     return section("Where it looks", f"<p>{visible(note)}</p>\n{onward}\n{''.join(large)}\n{every}")
 
 
-def thumbnail(head: Head) -> str:
+def thumbnail(head: DemoHead) -> str:
     """Return a head's pattern without tokens."""
     blank = [""] * len(head.pattern)
     return figure(heat_map(head.pattern, rows=blank, columns=blank, title=head.name, highest=1.0), head.name)
 
 
-def checks(findings: Findings) -> str:
+def checks(findings: DemoFindings) -> str:
     """Return each check with its number and its bound."""
     rows = [
         ("passed" if check.passed else "FAILED", check.name, f"{check.value:.4g}", f"{check.bound:.4g}")
@@ -119,7 +119,7 @@ def checks(findings: Findings) -> str:
     return section("What was checked", f"<p>{note}</p>\n" + rows_table(("", "check", "number", "at most"), rows))
 
 
-def facts(findings: Findings) -> str:
+def facts(findings: DemoFindings) -> str:
     """Return the facts of text, model, training and time."""
     corpus, run = findings.corpus, findings.run
     rows = [
@@ -137,7 +137,7 @@ def facts(findings: Findings) -> str:
     return section("The run", rows_table(("", ""), rows))
 
 
-def onward(findings: Findings) -> str:
+def onward(findings: DemoFindings) -> str:
     """Return what to try next."""
     folder = findings.run.folder
     lines = (

@@ -23,7 +23,7 @@ from orrery.recipes.config import Recipe
 from orrery.recipes.read import config_hash, words_of
 from orrery.runs.assemble import assemble
 from orrery.runs.building import Assembled
-from orrery.studies.demo.findings import Corpus, Findings, Measure, Run, Sample
+from orrery.studies.demo.findings import DemoCorpus, DemoFindings, DemoRun, Measure, Sample
 from orrery.studies.demo.floors import aims, floors
 from orrery.studies.demo.freed_memory import keep_freed_memory
 from orrery.studies.demo.heads import look, sentence_from
@@ -42,7 +42,7 @@ NEW_TOKENS = 60
 
 
 @dataclass
-class Stages:
+class TourStages:
     """Tells each stage as it ends, and keeps its seconds."""
 
     say: Say
@@ -57,7 +57,7 @@ class Stages:
         self.say(f"{name:<11}{'; '.join(told)} ({self.seconds[name]:.1f} s)")
 
 
-def demo(recipe: Recipe, folder: Path, say: Say, watch: Watch, *, overwrite: bool = False) -> Findings:
+def demo(recipe: Recipe, folder: Path, say: Say, watch: Watch, *, overwrite: bool = False) -> DemoFindings:
     """Run the whole demo in ``folder`` and leave its pages and the JSON file there.
 
     Args:
@@ -74,14 +74,14 @@ def demo(recipe: Recipe, folder: Path, say: Say, watch: Watch, *, overwrite: boo
     if recipe.model.family is None:
         raise UsageError("the demo saves its model in its family's layout", "give the recipe a model.family")
     with demo_folder(folder, recipe, overwrite) as run_folder:
-        findings, inside = tour(recipe, run_folder, Stages(say), watch)
+        findings, inside = tour(recipe, run_folder, TourStages(say), watch)
         with machine_errors(folder):
             write_text(folder / INSIDE, inside)
         kept(folder).leave(findings.as_json() | mark(recipe), page(findings))
     return findings
 
 
-def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> tuple[Findings, str]:
+def tour(recipe: Recipe, folder: RunFolder, stages: TourStages, watch: Watch) -> tuple[DemoFindings, str]:
     """Read, train, measure, write, look; return what was found, and the page of the inside."""
     with stages.stage("text") as told:
         settings = text_of(recipe.data, recipe.name)
@@ -115,7 +115,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> tup
         told.append(f"{len(sight.heads)} attention heads over {len(sight.tokens)} tokens")
     corpus = describe_corpus(recipe, identity, train, held_back, assembly.train_tokens)
     run = describe_run(recipe, folder, assembly, precision, stages.seconds)
-    findings = Findings(corpus, run, measures, method(recipe), samples, sight)
+    findings = DemoFindings(corpus, run, measures, method(recipe), samples, sight)
     lm.save(folder.final, card(findings))
     return findings, inside
 
@@ -172,9 +172,9 @@ def method(recipe: Recipe) -> str:
 
 def describe_corpus(
     recipe: Recipe, identity: str, train: list[Document], held_back: list[Document], train_tokens: int
-) -> Corpus:
+) -> DemoCorpus:
     """Return the facts of the text."""
-    return Corpus(
+    return DemoCorpus(
         source=recipe.data.described,
         fingerprint=identity,
         train_documents=len(train),
@@ -187,10 +187,10 @@ def describe_corpus(
 
 def describe_run(
     recipe: Recipe, folder: RunFolder, assembly: Assembled, precision: str, seconds: dict[str, float]
-) -> Run:
+) -> DemoRun:
     """Return the facts of the model and its training."""
     records = folder.records()
-    return Run(
+    return DemoRun(
         folder=str(folder.path),
         family=str(recipe.model.family),
         config=recipe.model.config,
@@ -205,7 +205,7 @@ def describe_run(
     )
 
 
-def card(findings: Findings) -> dict[str, object]:
+def card(findings: DemoFindings) -> dict[str, object]:
     """Return the facts for the model card."""
     corpus = findings.corpus
     return {

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from orrery.reports.figures import line_chart
-from orrery.studies.ladder.findings import Findings
+from orrery.studies.ladder.findings import LadderFindings
 from orrery.studies.ladder.forecast import LEVEL, Forecast
 
 POINTS = 40
@@ -13,12 +13,12 @@ LABELS = {"parameters": "parameters of the blocks", "operations": "floating-poin
 LAW, FITTED, TOLD, MEASURED = "fitted law", "trained, the law is of these", "predicted", "trained afterwards"
 
 
-def figures(found: Findings, told: Mapping[str, Forecast]) -> dict[str, str]:
+def figures(found: LadderFindings, told: Mapping[str, Forecast]) -> dict[str, str]:
     """Return an SVG by the name of its file, for each law."""
     return {f"loss-by-{axis}": drawn(found, one) for axis, one in told.items()}
 
 
-def drawn(found: Findings, one: Forecast) -> str:
+def drawn(found: LadderFindings, one: Forecast) -> str:
     """Return trainings, law and band; at the largest size the prediction with its interval, and what was measured."""
     places = {size["parameters"]: float(size[one.axis]) for size in found.sizes}
     curve = spaced(min(places.values()), 1.5 * one.place)

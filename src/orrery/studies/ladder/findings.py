@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Run:
+class LadderRun:
     """One training and what it reached.
 
     Attributes:
@@ -25,7 +25,7 @@ class Run:
 
 
 @dataclass
-class Findings:
+class LadderFindings:
     """A ladder: its settings, its text, its sizes with the seconds that each was planned to take, and its trainings.
 
     ``signal`` is what stopped it early.
@@ -34,7 +34,7 @@ class Findings:
     settings: Mapping[str, Any]
     corpus: Mapping[str, Any]
     sizes: Sequence[Mapping[str, Any]]
-    runs: list[Run] = field(default_factory=list)
+    runs: list[LadderRun] = field(default_factory=list)
     signal: int | None = None
 
     @property
@@ -43,12 +43,12 @@ class Findings:
         return self.sizes[-1]
 
     @property
-    def fitted(self) -> list[Run]:
+    def fitted(self) -> list[LadderRun]:
         """The trainings that the law is fitted to: all but those of the largest size."""
         return [run for run in self.runs if run.parameters != self.largest["parameters"]]
 
     @property
-    def measured(self) -> Run | None:
+    def measured(self) -> LadderRun | None:
         """The training of the largest size, once it is done."""
         return next((run for run in self.runs if run.parameters == self.largest["parameters"]), None)
 
@@ -57,7 +57,7 @@ class Findings:
         """Whether every training of the smaller sizes is done."""
         return len(self.fitted) == (len(self.sizes) - 1) * len(self.settings["ladder"]["seeds"])
 
-    def of(self, parameters: int) -> list[Run]:
+    def of(self, parameters: int) -> list[LadderRun]:
         """Return the trainings of a size."""
         return [run for run in self.runs if run.parameters == parameters]
 
@@ -70,7 +70,9 @@ class Findings:
         return {name: value for name, value in asdict(self).items() if name != "signal"}
 
 
-def findings_from(values: Mapping[str, Any]) -> Findings:
+def findings_from(values: Mapping[str, Any]) -> LadderFindings:
     """Return the findings of a JSON file."""
-    runs = [Run(**run) for run in values["runs"]]
-    return Findings(dict(values["settings"]), dict(values["corpus"]), [dict(size) for size in values["sizes"]], runs)
+    runs = [LadderRun(**run) for run in values["runs"]]
+    return LadderFindings(
+        dict(values["settings"]), dict(values["corpus"]), [dict(size) for size in values["sizes"]], runs
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from orrery.planning.law_fit import Fit, PowerLawPlusConstant, fit_power_law
-from orrery.studies.ladder.findings import Findings
+from orrery.studies.ladder.findings import LadderFindings
 
 AXES = ("parameters", "operations")
 """What the loss is a function of; the first is what the prediction is held by."""
@@ -75,7 +75,7 @@ class Forecast:
         }
 
 
-def forecasts(found: Findings) -> dict[str, Forecast]:
+def forecasts(found: LadderFindings) -> dict[str, Forecast]:
     """Return what the laws tell by their axis; none before every smaller size is trained.
 
     The same trainings give the same numbers, so that what is told before the largest size is trained stands afterwards.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from orrery.reports.page import document, figure, head, rows_table, section
 from orrery.studies.ladder.charts import figures
-from orrery.studies.ladder.findings import Findings
+from orrery.studies.ladder.findings import LadderFindings
 from orrery.studies.ladder.forecast import LEVEL, Forecast
 from orrery.studies.ladder.summary import LAWS, SIZES, law_rows, outcome, passes, size_rows
 
@@ -21,7 +21,7 @@ SIZE_NOTE = (
 )
 
 
-def page(found: Findings, told: Mapping[str, Forecast]) -> str:
+def page(found: LadderFindings, told: Mapping[str, Forecast]) -> str:
     """Return the whole page; the same findings give the same bytes."""
     note = f"Each dot is a training. The band holds {LEVEL:.0%} of trainings, by the law and its resampled residuals."
     parts = (
@@ -34,7 +34,7 @@ def page(found: Findings, told: Mapping[str, Forecast]) -> str:
     return document("Orrery: a scaling ladder", "\n".join(parts))
 
 
-def facts(found: Findings) -> list[tuple[str, str]]:
+def facts(found: LadderFindings) -> list[tuple[str, str]]:
     """Return what was trained on what."""
     corpus, rules = found.corpus, found.settings["ladder"]
     kept = sorted(set.intersection(*(set(size["config"].items()) for size in found.sizes)))

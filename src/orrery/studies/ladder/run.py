@@ -15,11 +15,11 @@ from orrery.studies.compare.learning import TRIAL_STEPS, time_and_tokens
 from orrery.studies.compare.texts import Ids, Texts, read
 from orrery.studies.kept import TOKENIZER, Kept, Say, held, once
 from orrery.studies.ladder.charts import figures
-from orrery.studies.ladder.findings import Findings, Run, findings_from
+from orrery.studies.ladder.findings import LadderFindings, LadderRun, findings_from
 from orrery.studies.ladder.forecast import forecasts
 from orrery.studies.ladder.page import page
 from orrery.studies.ladder.settings import Ladder
-from orrery.studies.ladder.sizes import Size, sizes_of
+from orrery.studies.ladder.sizes import LadderSize, sizes_of
 from orrery.studies.ladder.summary import foretold, outcome, planned
 from orrery.studies.training import Training, Watch, changed, speed, training_in
 
@@ -28,7 +28,7 @@ TIMED = 100_000
 """Characters of text that the speed of a size is measured on."""
 
 
-def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Findings:
+def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> LadderFindings:
     """Train every size; leave what is known in ``folder`` after each, and the prediction before the largest.
 
     Args:
@@ -57,12 +57,12 @@ def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume
             found = begun(ladder, texts, sizes, say)
             say(planned(found))
         leave(place, found)
-        work = Work(ladder, place, texts, found, say, watch)
+        work = LadderInProgress(ladder, place, texts, found, say, watch)
         found.signal = work.train_all(sizes)
     return found
 
 
-def refuse_other_sizes(before: Findings, sizes: Sequence[Size]) -> None:
+def refuse_other_sizes(before: LadderFindings, sizes: Sequence[LadderSize]) -> None:
     """Raise ``UsageError`` where the sizes are counted otherwise, as by another version of the program."""
     known = [{key: value for key, value in one.items() if key != "planned_seconds"} for one in before.sizes]
     if known != [size.as_json() for size in sizes]:
@@ -70,7 +70,7 @@ def refuse_other_sizes(before: Findings, sizes: Sequence[Size]) -> None:
         raise UsageError(message, "take the version of the program that it was begun with, or begin again")
 
 
-def leave(place: Kept, found: Findings) -> None:
+def leave(place: Kept, found: LadderFindings) -> None:
     """Write what is known so far: JSON, and with a law the figures and the page."""
     told = forecasts(found)
     values = found.as_json() | {"forecasts": {axis: one.as_json() for axis, one in told.items()}}
@@ -80,7 +80,7 @@ def leave(place: Kept, found: Findings) -> None:
         place.note(values)
 
 
-def rehearse(ladder: Ladder, say: Say) -> Findings:
+def rehearse(ladder: Ladder, say: Say) -> LadderFindings:
     """Return the sizes with the seconds that each would take; a few steps are timed, and nothing is kept."""
     with TemporaryDirectory() as place:
         say(f"reading {ladder.base.data.described}")
@@ -89,11 +89,11 @@ def rehearse(ladder: Ladder, say: Say) -> Findings:
         return begun(ladder, texts, sizes, say)
 
 
-def begun(ladder: Ladder, texts: Texts, sizes: Sequence[Size], say: Say) -> Findings:
+def begun(ladder: Ladder, texts: Texts, sizes: Sequence[LadderSize], say: Say) -> LadderFindings:
     """Return what is known before the first training."""
     say(f"timing {len(sizes)} sizes")
     timed = [{**size.as_json(), "planned_seconds": planned_seconds(size, texts)} for size in sizes]
-    return Findings(ladder.as_json(), measured_on(ladder, texts), timed)
+    return LadderFindings(ladder.as_json(), measured_on(ladder, texts), timed)
 
 
 def measured_on(ladder: Ladder, texts: Texts) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def measured_on(ladder: Ladder, texts: Texts) -> dict[str, Any]:
     }
 
 
-def planned_seconds(size: Size, texts: Texts) -> float:
+def planned_seconds(size: LadderSize, texts: Texts) -> float:
     """Return the seconds that one training takes, at the speed of a few steps on a little of the text."""
     return size.tokens / speed(size.recipe, shortened(texts.source), TRIAL_STEPS)
 
@@ -125,14 +125,14 @@ def shortened(source: TextSource) -> TextSource:
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class LadderHeldBack:
     """The documents that the loss is measured on, and their bytes."""
 
     ids: Sequence[Ids]
     bytes: int
 
 
-def held_back(texts: Texts, tokens: int) -> HeldBack:
+def held_back(texts: Texts, tokens: int) -> LadderHeldBack:
     """Return documents at even distances that have about so many tokens; all of them where they have fewer.
 
     Where those are short ones, of less than half so many, they lie closer together.
@@ -142,21 +142,21 @@ def held_back(texts: Texts, tokens: int) -> HeldBack:
     widest = max(1, round(texts.held_back_tokens / tokens))
     parts = (whole[::stride] for stride in range(widest, 0, -1))
     chosen = next((part for part in parts if 2 * sum(len(ids) for _, ids in part) >= tokens), whole)
-    return HeldBack([ids for _, ids in chosen], sum(len(document.text.encode()) for document, _ in chosen))
+    return LadderHeldBack([ids for _, ids in chosen], sum(len(document.text.encode()) for document, _ in chosen))
 
 
 @dataclass(frozen=True)
-class Work:
+class LadderInProgress:
     """A ladder under way: what is done goes into ``found``, and from there to the folder at once."""
 
     ladder: Ladder
     place: Kept
     texts: Texts
-    found: Findings
+    found: LadderFindings
     say: Say
     watch: Watch
 
-    def train_all(self, sizes: Sequence[Size]) -> int | None:
+    def train_all(self, sizes: Sequence[LadderSize]) -> int | None:
         """Do every training that is not done; return the number of the signal that stopped it, if one did."""
         for number, size in enumerate(sizes, start=1):
             last = number == len(sizes)
@@ -170,13 +170,13 @@ class Work:
         self.say(outcome(self.found, forecasts(self.found)))
         return None
 
-    def _keep(self, run: Run) -> str:
+    def _keep(self, run: LadderRun) -> str:
         """Write down what a training reached, and return it in words."""
         self.found.runs.append(run)
         leave(self.place, self.found)
         return f"{run.loss:.4f} nats a token after {run.seconds:.1f} s"
 
-    def _trained(self, label: str, size: Size, seed: int) -> Run | int:
+    def _trained(self, label: str, size: LadderSize, seed: int) -> LadderRun | int:
         """Train and measure one model; return the number of the signal that stopped it, if one did."""
         self.say(f"{label}: {size.steps:,} steps, {size.tokens:,} tokens, rate {size.rate:.3g}")
         place = self.place.path / f"{size.name}-seed-{seed}"
@@ -186,11 +186,11 @@ class Work:
             _, seconds = time_and_tokens(training.folder.records())
             return self._measured(training, size, seed, seconds)
 
-    def _measured(self, training: Training, size: Size, seed: int, seconds: float) -> Run:
+    def _measured(self, training: Training, size: LadderSize, seed: int, seconds: float) -> LadderRun:
         chosen = held_back(self.texts, self.ladder.settings.held_back)
         tokens = sum(map(len, chosen.ids))
         bits = training.bits_per_byte(chosen.ids, tokens)
         if not 0 < bits < math.inf:
             message = f"{size.parameters:,} parameters, seed {seed}: the loss of the text held back is {bits:g}"
             raise RunError(message, "give a lower training.optimizer.rate, and another folder with --output")
-        return Run(size.parameters, seed, bits * math.log(2), bits * tokens / chosen.bytes, round(seconds, 3))
+        return LadderRun(size.parameters, seed, bits * math.log(2), bits * tokens / chosen.bytes, round(seconds, 3))

@@ -20,7 +20,7 @@ from orrery.studies.training import changed
 
 
 @dataclass(frozen=True)
-class Size:
+class LadderSize:
     """One size of a ladder.
 
     Attributes:
@@ -65,7 +65,7 @@ class Size:
         }
 
 
-def sizes_of(ladder: Ladder, vocabulary: int, tokenizer: Path) -> tuple[Size, ...]:
+def sizes_of(ladder: Ladder, vocabulary: int, tokenizer: Path) -> tuple[LadderSize, ...]:
     """Return the sizes of a ladder, the smallest first.
 
     Args:
@@ -121,11 +121,11 @@ def _spec(ladder: Ladder, number: int, size: Mapping[str, Any], vocabulary: int)
 
 def _size(
     ladder: Ladder, config: Mapping[str, Any], spec: ModelSpec, parameters: int, smallest: int, tokenizer: Path
-) -> Size:
+) -> LadderSize:
     settings, base = ladder.settings, ladder.base
     batch = base.batches
     steps = max(1, round(settings.tokens_per_parameter * parameters / batch.positions))
     rate = base.training.optimizer.rate * (parameters / smallest) ** -settings.rate_exponent
     sized = changed(base, model__config={**base.model.config, **config}, tokenizer={"file": str(tokenizer)})
     cost = step_cost(spec, batch.most_rows, batch.positions // batch.most_rows, torch.float32).training.total
-    return Size(scheduled(sized, steps, rate, settings.warmup), parameters, float(cost) * steps)
+    return LadderSize(scheduled(sized, steps, rate, settings.warmup), parameters, float(cost) * steps)

@@ -4,14 +4,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from orrery.studies.compare.estimate import minutes_in_words
-from orrery.studies.ladder.findings import Findings, Run
+from orrery.studies.ladder.findings import LadderFindings, LadderRun
 from orrery.studies.ladder.forecast import AXES, LEVEL, Forecast
 
 SIZES = ("parameters", "tokens", "operations", "rate", "planned", "measured", "nats a token")
 LAWS = ("loss by", "irreducible", "exponent", "predicted", "measured", "miss")
 
 
-def foretold(found: Findings, told: Mapping[str, Forecast]) -> str:
+def foretold(found: LadderFindings, told: Mapping[str, Forecast]) -> str:
     """Return what is said before the largest size is trained."""
     one = told[AXES[0]]
     low, high = one.interval(one.place)
@@ -21,7 +21,7 @@ def foretold(found: Findings, told: Mapping[str, Forecast]) -> str:
     )
 
 
-def outcome(found: Findings, told: Mapping[str, Forecast]) -> str:
+def outcome(found: LadderFindings, told: Mapping[str, Forecast]) -> str:
     """Return the prediction beside what was measured, and what is off by how much; before that the prediction alone."""
     one = told[AXES[0]]
     if one.measured is None:
@@ -39,7 +39,7 @@ def outcome(found: Findings, told: Mapping[str, Forecast]) -> str:
     )
 
 
-def size_rows(found: Findings) -> list[tuple[str, ...]]:
+def size_rows(found: LadderFindings) -> list[tuple[str, ...]]:
     """Return a row for each size, as `SIZES` names its cells."""
     rows: list[tuple[str, ...]] = []
     for size in found.sizes:
@@ -58,7 +58,7 @@ def size_rows(found: Findings) -> list[tuple[str, ...]]:
     return rows
 
 
-def planned_rows(found: Findings) -> list[tuple[str, ...]]:
+def planned_rows(found: LadderFindings) -> list[tuple[str, ...]]:
     """Return a row for each size before any is trained: without what is measured, with its number of trainings."""
     trainings = len(found.settings["ladder"]["seeds"])
     rows = [list(row[: SIZES.index("measured")]) for row in size_rows(found)]
@@ -67,25 +67,25 @@ def planned_rows(found: Findings) -> list[tuple[str, ...]]:
     ]
 
 
-def planned_minutes(found: Findings) -> float:
+def planned_minutes(found: LadderFindings) -> float:
     """Return the minutes that all trainings take together."""
     trainings = len(found.settings["ladder"]["seeds"])
     seconds = [size["planned_seconds"] for size in found.sizes]
     return (trainings * sum(seconds[:-1]) + seconds[-1]) / 60
 
 
-def planned(found: Findings) -> str:
+def planned(found: LadderFindings) -> str:
     """Return how long all trainings take, and whether they repeat the text, in words."""
     whole = f"{minutes_in_words(planned_minutes(found))} of training in all, evaluations not counted"
     return "\n".join(line for line in (whole, repeats(found)) if line)
 
 
-def passes(found: Findings) -> float:
+def passes(found: LadderFindings) -> float:
     """Return how many times the tokens of the training text the largest size reads."""
     return float(found.largest["tokens"] / found.corpus["train_tokens"])
 
 
-def repeats(found: Findings) -> str:
+def repeats(found: LadderFindings) -> str:
     """Return a warning where the largest size reads more tokens than the text has, else nothing."""
     if passes(found) <= 1:
         return ""
@@ -116,7 +116,7 @@ def law_rows(told: Mapping[str, Forecast]) -> list[tuple[str, ...]]:
     return rows
 
 
-def losses(runs: Sequence[Run]) -> str:
+def losses(runs: Sequence[LadderRun]) -> str:
     """Return the mean loss of the trainings of a size, with several the standard deviation behind it."""
     if not runs:
         return ""
@@ -125,6 +125,6 @@ def losses(runs: Sequence[Run]) -> str:
     return f"{mean(runs):.4f} \u00b1 {statistics.stdev(run.loss for run in runs):.4f}"
 
 
-def mean(runs: Sequence[Run]) -> float:
+def mean(runs: Sequence[LadderRun]) -> float:
     """Return the mean loss."""
     return statistics.fmean(run.loss for run in runs)

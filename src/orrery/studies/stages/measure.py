@@ -16,9 +16,9 @@ from orrery.language_model.load import load
 from orrery.language_model.rewards import rewards_of_ids
 from orrery.nn.heads import Headless
 from orrery.schema.writing import greedy
-from orrery.scores.resampled import Additive, Resampled, mean_of
+from orrery.scores.resampled import AdditiveScore, Resampled, mean_of
 from orrery.studies.stages.recipe import ReportSettings, Staged
-from orrery.studies.stages.talks import Answer, Talk, answer_of, talks, user_turns, written
+from orrery.studies.stages.talks import Talk, TalkAnswer, answer_of, talks, user_turns, written
 from orrery.tasks.dpo import with_chat
 from orrery.tasks.finetuning._pairs import divergence
 from orrery.tasks.finetuning._replies import before_last_reply, fitting, measured, template_of
@@ -51,7 +51,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Measured:
+class StageResult:
     """What is found of one stage.
 
     Attributes:
@@ -64,7 +64,7 @@ class Measured:
 
     name: str
     scores: Sequence[Resampled]
-    answers: Sequence[Answer]
+    answers: Sequence[TalkAnswer]
     rewards: Sequence[float]
     talks: Sequence[Talk]
 
@@ -123,12 +123,14 @@ def has_words(lm: "LanguageModel") -> bool:
     return bool(spec.writes) and not isinstance(getattr(spec, "head", None), Headless.Spec)
 
 
-def measure(name: str, lm: "LanguageModel", material: Material, beside: Sequence[float] | None, now: Now) -> Measured:
+def measure(
+    name: str, lm: "LanguageModel", material: Material, beside: Sequence[float] | None, now: Now
+) -> StageResult:
     """Return what is found of a stage; ``beside`` are the rewards of the stage that it is compared with."""
     settings, template = material.settings, template_of(lm)
     now(f"{name}: reads {len(material.dialogues):,} dialogues")
     kept = fitting(lm, material.dialogues, "all", lm.context)
-    perplexity = Additive(
+    perplexity = AdditiveScore(
         "perplexity", "exp(nats / token) of replies in dialogues held back",
         measured(lm, [rendered for _, rendered in kept])[:, :2],
         lambda total: math.exp(min(total[0] / max(1.0, total[1]), 700)), higher_is_better=False,
@@ -146,7 +148,7 @@ def measure(name: str, lm: "LanguageModel", material: Material, beside: Sequence
         done=lambda turn, count: now(f"{name}: turn {turn} of {settings.turns}, {count:,} conversations answered"),
     )  # fmt: skip
     scores = (perplexity, *of_answers(said, rewards, beside, settings), apart, *of_talks(held, settings))
-    return Measured(name, scores, said, rewards, held)
+    return StageResult(name, scores, said, rewards, held)
 
 
 def prompt_rows(lm: "LanguageModel", material: Material) -> list[list[int]]:
@@ -157,7 +159,7 @@ def prompt_rows(lm: "LanguageModel", material: Material) -> list[list[int]]:
 
 
 @torch.no_grad()
-def judged(material: Material, said: Sequence[Answer]) -> list[float]:
+def judged(material: Material, said: Sequence[TalkAnswer]) -> list[float]:
     """Return the rewards of answers to the prompts; an answer is read as a finished one, whether or not it was."""
     template, context = template_of(material.judge), material.judge.context
     rows = []
@@ -168,7 +170,7 @@ def judged(material: Material, said: Sequence[Answer]) -> list[float]:
 
 
 def of_answers(
-    said: Sequence[Answer], rewards: Sequence[float], beside: Sequence[float] | None, settings: ReportSettings
+    said: Sequence[TalkAnswer], rewards: Sequence[float], beside: Sequence[float] | None, settings: ReportSettings
 ) -> list[Resampled]:
     """Return reward, wins, length and how answers end."""
     how = f"max_new_tokens:{settings.max_new_tokens}|temperature:{settings.temperature:g}"
@@ -192,7 +194,7 @@ def of_talks(held: Sequence[Talk], settings: ReportSettings) -> list[Resampled]:
     ]
 
 
-def measure_all(staged: Staged, folder: Path, now: Now) -> tuple[Material, Mapping[str, Measured]]:
+def measure_all(staged: Staged, folder: Path, now: Now) -> tuple[Material, Mapping[str, StageResult]]:
     """Measure every stage that writes, that first with which the others are compared.
 
     Raises:

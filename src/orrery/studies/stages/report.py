@@ -10,7 +10,7 @@ from orrery.scores.resampled import Resampled
 from orrery.scores.resampling import interval
 from orrery.studies.kept import Kept, Say
 from orrery.studies.stages.folder import Done, StagesFolder
-from orrery.studies.stages.measure import Material, Measured, measure_all
+from orrery.studies.stages.measure import Material, StageResult, measure_all
 from orrery.studies.stages.page import page
 from orrery.studies.stages.picture import picture
 from orrery.studies.stages.recipe import Staged
@@ -46,7 +46,7 @@ def write_report(staged: Staged, path: Path, say: Say) -> dict[str, Any]:
 
 
 def as_values(
-    staged: Staged, shared: Material, found: Mapping[str, Measured], state: Mapping[str, Done]
+    staged: Staged, shared: Material, found: Mapping[str, StageResult], state: Mapping[str, Done]
 ) -> dict[str, Any]:
     """Return everything that the report says as plain values."""
     settings = shared.settings
@@ -61,7 +61,7 @@ def as_values(
     }
 
 
-def _stage(one: Measured) -> dict[str, Any]:
+def _stage(one: StageResult) -> dict[str, Any]:
     """Return the scores of a stage, and how its conversations ended."""
     answers = [answer for talk in one.talks for answer in talk.answers]
     return {
@@ -85,7 +85,7 @@ def told(score: Resampled) -> dict[str, Any]:
     return found if bounds is None else {**found, "low": bounds.low, "high": bounds.high}
 
 
-def _samples(shared: Material, found: Mapping[str, Measured]) -> list[dict[str, Any]]:
+def _samples(shared: Material, found: Mapping[str, StageResult]) -> list[dict[str, Any]]:
     """Return some prompts, evenly spread, each with the answer and the reward of every stage."""
     count = min(shared.settings.shown, len(shared.prompts))
     places = [number * len(shared.prompts) // count for number in range(count)]
@@ -101,7 +101,7 @@ def _samples(shared: Material, found: Mapping[str, Measured]) -> list[dict[str, 
     ]
 
 
-def _conversation(found: Mapping[str, Measured]) -> dict[str, Sequence[Mapping[str, str]]]:
+def _conversation(found: Mapping[str, StageResult]) -> dict[str, Sequence[Mapping[str, str]]]:
     """Return the first conversation with each stage, its messages as they were said."""
     return {
         name: [

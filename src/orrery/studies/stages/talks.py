@@ -22,7 +22,7 @@ _ROLE = re.compile(r"^\s*(?:<\|)?(?:user|assistant|system|human)(?:\|>)?\s*(?::|
 
 
 @dataclass(frozen=True)
-class Answer:
+class TalkAnswer:
     """One answer: its text, its tokens, whether the end token came, and whether a role or control token is in it."""
 
     text: str
@@ -42,7 +42,7 @@ class Talk:
 
     asked: Sequence[str]
     messages: list[Message] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[TalkAnswer] = field(default_factory=list)
     forgotten: int = 0
 
     @property
@@ -56,7 +56,7 @@ def leaks_role(text: str) -> bool:
     return bool(_ROLE.search(text))
 
 
-def answer_of(lm: "LanguageModel", ids: Sequence[int], ends: frozenset[int]) -> Answer:
+def answer_of(lm: "LanguageModel", ids: Sequence[int], ends: frozenset[int]) -> TalkAnswer:
     """Return what a model wrote as an answer; a control token leaks as its id and as its spelling."""
     ended = bool(ids) and ids[-1] in ends
     own = list(ids[:-1] if ended else ids)
@@ -64,7 +64,7 @@ def answer_of(lm: "LanguageModel", ids: Sequence[int], ends: frozenset[int]) -> 
     spelled = [lm.tokenizer.decode([id], special=True) for id in control]
     text = lm.tokenizer.decode(own)
     leaked = any(id in control for id in own) or any(each in text for each in spelled if each) or leaks_role(text)
-    return Answer(text, len(ids), ended, leaked)
+    return TalkAnswer(text, len(ids), ended, leaked)
 
 
 def user_turns(conversations: Sequence[Conversation], count: int, turns: int) -> list[list[str]]:

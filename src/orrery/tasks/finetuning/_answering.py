@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from orrery.errors import UsageError
 from orrery.runs.going_on import FOUND_FOR_ANSWERS
 from orrery.schema.writing import greedy
-from orrery.scores.resampled import Additive, mean_of
+from orrery.scores.resampled import AdditiveScore, mean_of
 from orrery.tasks._task import Learned
 from orrery.tasks.finetuning.findings import Findings, Mistake
 
@@ -85,7 +85,7 @@ def totals_of(judge: "Judge", said: "Sequence[Answered]") -> list[float]:
     return [sum(w * value for w, value in zip(judge.weights, row, strict=True)) for row in judge(said)]
 
 
-def begun(recipe: "Recipe", source: Any, judge: "Judge", how: str, done: Any = None) -> "Additive":
+def begun(recipe: "Recipe", source: Any, judge: "Judge", how: str, done: Any = None) -> "AdditiveScore":
     """Return the rewards of the model that a run began from, on the same prompts."""
     from orrery.language_model.load import load
 

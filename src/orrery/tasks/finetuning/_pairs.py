@@ -13,14 +13,14 @@ from orrery.data.sources.preferences import fitted, rendered
 from orrery.errors import UsageError
 from orrery.generation.batched import in_batches
 from orrery.schema.writing import greedy
-from orrery.scores.resampled import Additive, Resampled
+from orrery.scores.resampled import AdditiveScore, Resampled
 from orrery.tasks.finetuning._counting import NaiveBayes
 from orrery.tasks.finetuning._replies import BATCH, before_last_reply, template_of
 from orrery.tasks.finetuning._separation import told_apart
 from orrery.text.chat.messages import text_of
 
 if TYPE_CHECKING:
-    from orrery.data.batches.preferences import Side
+    from orrery.data.batches.preferences import RenderedReply
     from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
     from orrery.tasks._task import Done
@@ -45,7 +45,7 @@ def lengths(source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
     return len(source.train), [max(len(rendered(template, side).ids) for side, _ in row.sides) for row in some]
 
 
-def rows_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[Side]]]":
+def rows_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[RenderedReply]]]":
     """Return the rows held back whose sides fit into a row as in training, rendered as the model's own chats are.
 
     Raises:
@@ -62,7 +62,7 @@ def rows_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Prefer
     return found
 
 
-def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[Side]]]":
+def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[RenderedReply]]]":
     """Return the pairs among the rows held back.
 
     Raises:
@@ -104,13 +104,13 @@ def odds_of(judge: NaiveBayes, conversation: Any) -> float:
 
 
 @torch.no_grad()
-def reply_nats(lm: "LanguageModel", sides: "Sequence[Side]", done: "Done | None" = None) -> list[float]:
+def reply_nats(lm: "LanguageModel", sides: "Sequence[RenderedReply]", done: "Done | None" = None) -> list[float]:
     """Return ``log p(y | x)`` of the last reply of each, in nats, all its tokens together."""
-    from orrery.data.batches.preferences import Alone, mismatched
+    from orrery.data.batches.preferences import SingleReply, mismatched
     from orrery.objectives._replies import token_log_probabilities
 
     def measure(numbers: list[int]) -> list[float]:
-        batch = mismatched(lm.context)([Alone(sides[number], True) for number in numbers])
+        batch = mismatched(lm.context)([SingleReply(sides[number], True) for number in numbers])
         own = {name: batch[name][:, 0].to(lm.device) for name in ("ids", "real", "reply")}
         found: list[float] = token_log_probabilities(lm.model, own).double().sum(-1).tolist()
         return found
@@ -146,18 +146,18 @@ def prompts_of(lm: "LanguageModel", rows: Iterable[Preference]) -> list[list[int
 @torch.no_grad()
 def divergence(
     lm: "LanguageModel", other: "LanguageModel", prompts: Sequence[list[int]], answers: Sequence[list[int]]
-) -> Additive:
+) -> AdditiveScore:
     """Return ``sum_t KL(p(. | x, y_<t) || q(. | x, y_<t))`` in nats of answers that the first model has drawn.
 
     The mean over its answers is the divergence of the two models; each token's is exact, so that it varies less than
     ``log p - log q`` of what was drawn does.
     """
-    from orrery.data.batches.preferences import Alone, Side, mismatched
+    from orrery.data.batches.preferences import RenderedReply, SingleReply, mismatched
 
-    sides = [Side([*prompt, *answer], len(prompt)) for prompt, answer in zip(prompts, answers, strict=True)]
+    sides = [RenderedReply([*prompt, *answer], len(prompt)) for prompt, answer in zip(prompts, answers, strict=True)]
 
     def measure(numbers: list[int]) -> list[list[float]]:
-        batch = mismatched(lm.context)([Alone(sides[number], True) for number in numbers])
+        batch = mismatched(lm.context)([SingleReply(sides[number], True) for number in numbers])
         ids_BL, reply_BL = (batch[name][:, 0].to(lm.device) for name in ("ids", "reply"))
         own_BLV, others_BLV = (predicted(each, ids_BL) for each in (lm, other))
         kl_BL = (own_BLV.exp() * (own_BLV - others_BLV)).sum(-1) * reply_BL[:, 1:]
@@ -166,7 +166,7 @@ def divergence(
     import numpy as np
 
     sums = np.array(in_batches([len(side.ids) for side in sides], BATCH, measure), np.float64)
-    return Additive(
+    return AdditiveScore(
         "KL", "nats a token|answers drawn at temperature 1", sums, lambda total: float(total[0] / max(1.0, total[1])),
         higher_is_better=False,
     )  # fmt: skip

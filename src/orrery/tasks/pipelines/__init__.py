@@ -8,11 +8,21 @@ if TYPE_CHECKING:
     from orrery.tasks.pipelines._heads import head_of, names_of, sigmoid, softmax, wide
     from orrery.tasks.pipelines._make import pipeline
     from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, register
-    from orrery.tasks.pipelines._rows import Row, ask, whole
+    from orrery.tasks.pipelines._rows import InputRow, ask, whole
 
 __all__ = [
-    "Pipeline", "PipelineSettings", "Row", "ask", "head_of", "names_of", "pipeline", "register", "sigmoid", "softmax",
-    "whole", "wide",
+    "InputRow",
+    "Pipeline",
+    "PipelineSettings",
+    "ask",
+    "head_of",
+    "names_of",
+    "pipeline",
+    "register",
+    "sigmoid",
+    "softmax",
+    "whole",
+    "wide",
 ]  # fmt: skip
 
 
@@ -22,6 +32,6 @@ __getattr__ = lazily(
         "_heads": ["head_of", "names_of", "sigmoid", "softmax", "wide"],
         "_make": ["pipeline"],
         "_pipeline": ["Pipeline", "PipelineSettings", "register"],
-        "_rows": ["Row", "ask", "whole"],
+        "_rows": ["InputRow", "ask", "whole"],
     },
 )

@@ -13,7 +13,7 @@ Entity = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Token:
+class ScoredToken:
     """One token of a text with the scores of its labels.
 
     Attributes:
@@ -48,7 +48,7 @@ class Grouping:
     spell: Callable[[Sequence[str]], str]
     strategy: Strategy
 
-    def of(self, tokens: Sequence[Token]) -> list[Entity]:
+    def of(self, tokens: Sequence[ScoredToken]) -> list[Entity]:
         """Return the entities of a row."""
         if self.strategy in ("none", "simple"):
             labelled = [self._token(token) for token in tokens]
@@ -56,7 +56,7 @@ class Grouping:
             labelled = [self._word(word) for word in words_of(tokens)]
         return labelled if self.strategy == "none" else [self._group(group) for group in groups_of(labelled)]
 
-    def _token(self, token: Token) -> Entity:
+    def _token(self, token: ScoredToken) -> Entity:
         best = int(token.scores.argmax())
         return {
             "entity": self.names[best],
@@ -67,7 +67,7 @@ class Grouping:
             "end": token.end,
         }
 
-    def _word(self, word: Sequence[Token]) -> Entity:
+    def _word(self, word: Sequence[ScoredToken]) -> Entity:
         scores = {
             "first": lambda: word[0].scores,
             "average": lambda: np.mean([token.scores for token in word], 0),
@@ -91,9 +91,9 @@ class Grouping:
         }
 
 
-def words_of(tokens: Sequence[Token]) -> list[list[Token]]:
+def words_of(tokens: Sequence[ScoredToken]) -> list[list[ScoredToken]]:
     """Return the tokens of each word."""
-    words: list[list[Token]] = []
+    words: list[list[ScoredToken]] = []
     for token in tokens:
         if words and token.inside:
             words[-1].append(token)

@@ -15,7 +15,7 @@ from orrery.nn.embeddings import SegmentedEmbedding, check_ids
 
 
 @dataclass(frozen=True)
-class Row:
+class InputRow:
     """Ids that the model reads at once.
 
     Attributes:
@@ -33,7 +33,7 @@ class Row:
     number: int = 0
 
 
-def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = None, start: int = 0) -> Row:
+def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = None, start: int = 0) -> InputRow:
     """Return ids with the special tokens of the family around them.
 
     Raises:
@@ -43,10 +43,10 @@ def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = 
     if not found.ids:
         raise DataError("the text is empty, and this tokenizer puts no special token around it", "give it a word")
     check_ids(torch.tensor(found.ids, dtype=torch.long), vocabulary(lm))
-    return Row(found.ids, found.segments, found.texts, start)
+    return InputRow(found.ids, found.segments, found.texts, start)
 
 
-def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: bool) -> Row:
+def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: bool) -> InputRow:
     """Return a text, or two, as one row; with ``truncation`` the longer one is cut at its end until they fit.
 
     Raises:
@@ -96,7 +96,7 @@ def vocabulary(lm: LanguageModel) -> int:
     return size
 
 
-def ask(lm: LanguageModel, rows: Sequence[Row], head: str) -> tuple[Tensor, Bool[Tensor, "B L"]]:
+def ask(lm: LanguageModel, rows: Sequence[InputRow], head: str) -> tuple[Tensor, Bool[Tensor, "B L"]]:
     """Return what a head says of rows as one batch, padded on the right, and which of their tokens are real.
 
     Raises:

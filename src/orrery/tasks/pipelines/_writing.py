@@ -13,7 +13,7 @@ from orrery.schema import writing
 from orrery.schema.numbers import Seed
 from orrery.schema.writing_fields import with_settings
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
-from orrery.tasks.pipelines._rows import Row, whole
+from orrery.tasks.pipelines._rows import InputRow, whole
 
 KEYS = tuple(writing.at("pipeline"))
 """The settings that are keys of a generation_config.json; what is not given is as the model's files say."""
@@ -30,7 +30,7 @@ class WritingSettings(PipelineSettings, ABC):
 
 def written(
     lm: LanguageModel,
-    rows: Sequence[Row],
+    rows: Sequence[InputRow],
     settings: WritingSettings,
     usual: Mapping[str, Any],
     of_task: Mapping[str, Any],
@@ -80,18 +80,18 @@ class FromSource(Pipeline, ABC):
         """Say whether the model writes what it reads in another form."""
         return lm.model.spec.reads_source
 
-    def rows(self, item: Any, settings: WritingSettings) -> Sequence[Row]:
+    def rows(self, item: Any, settings: WritingSettings) -> Sequence[InputRow]:
         """Return the one row of a text, behind the prefix."""
         said = self.lm.files_say(self.task).get("prefix", "")
         prefix = said if settings.prefix is None else settings.prefix
         return [whole(self.lm, prefix + text_of(item, self.task), truncation=settings.truncation)]
 
-    def ask(self, rows: Sequence[Row], settings: WritingSettings) -> Sequence[list[list[int]]]:
+    def ask(self, rows: Sequence[InputRow], settings: WritingSettings) -> Sequence[list[list[int]]]:
         """Return the ids of the answers to each row."""
         return written(self.lm, rows, settings, self.usual, self.lm.files_say(self.task))
 
     def answer(
-        self, item: Any, rows: Sequence[Row], found: Sequence[list[list[int]]], settings: WritingSettings
+        self, item: Any, rows: Sequence[InputRow], found: Sequence[list[list[int]]], settings: WritingSettings
     ) -> list[dict[str, Any]]:
         """Return the answers as texts, or their ids behind the token that they begin with."""
         if settings.return_tensors:

@@ -18,7 +18,7 @@ Draw = Callable[[str, Random], list[str]]
 """Cut one word into pieces at random."""
 
 
-class Sampler:
+class CutSampler:
     """Texts to ids with a rule that cuts words at random; equal generators give equal ids."""
 
     def __init__(self, tokenizer: Tokenizer, draw: Draw) -> None:
@@ -40,7 +40,7 @@ class Sampler:
         return self._spell(self._draw(word, rng))
 
 
-def bpe_dropout(tokenizer: Tokenizer, probability: float = 0.1) -> Sampler:
+def bpe_dropout(tokenizer: Tokenizer, probability: float = 0.1) -> CutSampler:
     """Leave each merge out with ``probability``: 0 encodes as the tokenizer does, 1 into characters or bytes.
 
     Raises:
@@ -61,10 +61,10 @@ def bpe_dropout(tokenizer: Tokenizer, probability: float = 0.1) -> Sampler:
             return [word]
         return drop(word, ranks, probability, rng)
 
-    return Sampler(tokenizer, draw)
+    return CutSampler(tokenizer, draw)
 
 
-def unigram(tokenizer: Tokenizer, alpha: float = 0.1) -> Sampler:
+def unigram(tokenizer: Tokenizer, alpha: float = 0.1) -> CutSampler:
     """Draw each cut with its probability to the power ``alpha``, over the sum of all cuts.
 
     Raises:
@@ -73,7 +73,7 @@ def unigram(tokenizer: Tokenizer, alpha: float = 0.1) -> Sampler:
     lattice = lattice_of(tokenizer)
     if alpha < 0:
         raise UsageError(f"alpha {alpha} would prefer the worst cuts", "choose 0 or more; the paper: 0.1 to 0.5")
-    return Sampler(tokenizer, lambda word, rng: lattice.sample(word, alpha, rng))
+    return CutSampler(tokenizer, lambda word, rng: lattice.sample(word, alpha, rng))
 
 
 def lattice_of(tokenizer: Tokenizer) -> Lattice:

@@ -20,7 +20,7 @@ _ABOUT = {"name", "function", "type", "id", *_GIVEN}
 
 
 @dataclass(frozen=True)
-class Call:
+class ParsedToolCall:
     """One call.
 
     Attributes:
@@ -32,7 +32,7 @@ class Call:
     arguments: str
 
 
-def parse_calls(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
+def parse_calls(text: str, names: Collection[str]) -> tuple[str, list[ParsedToolCall]]:
     """Return what an answer says beside its calls, and the calls; what cannot be read as calls is said.
 
     Args:
@@ -51,7 +51,7 @@ def parse_calls(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
     elif rest.startswith(MARKS[1]):
         found = _mistral(rest)
     else:
-        found = list[Call | None](_bare(rest.removeprefix(MARKS[2]), names))
+        found = list[ParsedToolCall | None](_bare(rest.removeprefix(MARKS[2]), names))
     calls = [call for call in found if call is not None]
     if not calls or len(calls) < len(found) or not {call.name for call in calls} <= set(names):
         return text, []
@@ -79,12 +79,12 @@ class CallWatch:
         place = first_mark(self._text)
         return self._show(self._certain() if place is None else len(self._text[:place].rstrip()))
 
-    def finish(self) -> tuple[str, list[Call]]:
+    def finish(self) -> tuple[str, list[ParsedToolCall]]:
         """Return the rest of what is said, and the calls."""
         said, calls = self.whole()
         return said[self._shown :], calls
 
-    def whole(self) -> tuple[str, list[Call]]:
+    def whole(self) -> tuple[str, list[ParsedToolCall]]:
         """Return all that is said, and the calls."""
         return parse_calls(self._text, self._names)
 
@@ -102,9 +102,9 @@ class CallWatch:
         return len(self._text.rstrip())
 
 
-def _tagged(text: str) -> tuple[list[Call | None], str]:
+def _tagged(text: str) -> tuple[list[ParsedToolCall | None], str]:
     """Return the calls of ``<tool_call>{...}</tool_call>``, the last end may be missing, and what is said behind."""
-    found: list[Call | None] = []
+    found: list[ParsedToolCall | None] = []
     place = 0
     while text.startswith(MARKS[0], place):
         value, end = _read(text, place + len(MARKS[0]))
@@ -115,9 +115,9 @@ def _tagged(text: str) -> tuple[list[Call | None], str]:
     return ([None], "") if MARKS[0] in text[place:] else (found, text[place:].rstrip())
 
 
-def _mistral(text: str) -> list[Call | None]:
+def _mistral(text: str) -> list[ParsedToolCall | None]:
     """Return the calls of ``[TOOL_CALLS][{...}]`` or of ``[TOOL_CALLS]name[ARGS]{...}``."""
-    found: list[Call | None] = []
+    found: list[ParsedToolCall | None] = []
     place = 0
     while text.startswith(MARKS[1], place):
         start = _skip(text, place + len(MARKS[1]))
@@ -128,12 +128,12 @@ def _mistral(text: str) -> list[Call | None]:
     return found if place == len(text) else [None]
 
 
-def _bare(text: str, names: Collection[str]) -> list[Call]:
+def _bare(text: str, names: Collection[str]) -> list[ParsedToolCall]:
     """Return the calls of objects with semicolons between them; nothing where one is none, or something else too.
 
     An object that has a name and no arguments is an answer: people ask for such.
     """
-    found: list[Call] = []
+    found: list[ParsedToolCall] = []
     place = _skip(text, 0)
     while place < len(text):
         value, place = _read(text, place)
@@ -187,7 +187,7 @@ def _value(text: str) -> Any:
         return None
 
 
-def _call(value: Any) -> Call | None:
+def _call(value: Any) -> ParsedToolCall | None:
     """Return the call that an object describes."""
     if not isinstance(value, dict):
         return None
@@ -198,7 +198,7 @@ def _call(value: Any) -> Call | None:
         given = _value(given)
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(given, dict):
         return None
-    return Call(name, json.dumps(given, ensure_ascii=False))
+    return ParsedToolCall(name, json.dumps(given, ensure_ascii=False))
 
 
 def with_objects(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

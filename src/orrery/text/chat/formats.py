@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orrery.errors import DataError, UsageError
 from orrery.text.chat.messages import Message, text_of
-from orrery.text.chat.segments import Control, Segment, Text
+from orrery.text.chat.segments import Control, Segment, TextSegment
 
 Turns = list[tuple[str, str]]
 Builder = Callable[[Turns, bool], Iterator[Segment]]
@@ -15,13 +15,13 @@ def chatml(turns: Turns, prompt: bool) -> Iterator[Segment]:
     """ChatML: ``<|im_start|>role``, a new line, the text, ``<|im_end|>``, a new line."""
     for role, text in turns:
         yield Control("<|im_start|>")
-        yield Text(f"{role}\n")
-        yield Text(text, role == "assistant")
+        yield TextSegment(f"{role}\n")
+        yield TextSegment(text, role == "assistant")
         yield Control("<|im_end|>", role == "assistant")
-        yield Text("\n")
+        yield TextSegment("\n")
     if prompt:
         yield Control("<|im_start|>")
-        yield Text("assistant\n")
+        yield TextSegment("assistant\n")
 
 
 def llama3(turns: Turns, prompt: bool) -> Iterator[Segment]:
@@ -29,7 +29,7 @@ def llama3(turns: Turns, prompt: bool) -> Iterator[Segment]:
     yield Control("<|begin_of_text|>")
     for role, text in turns:
         yield from _header(role)
-        yield Text(text.strip(), role == "assistant")
+        yield TextSegment(text.strip(), role == "assistant")
         yield Control("<|eot_id|>", role == "assistant")
     if prompt:
         yield from _header("assistant")
@@ -40,9 +40,9 @@ def llama2(turns: Turns, prompt: bool) -> Iterator[Segment]:
     for role, text in _system_in_question(turns, "<<SYS>>\n{}\n<</SYS>>\n\n"):
         if role == "user":
             yield Control("<s>")
-            yield Text(f"[INST] {text} [/INST]")
+            yield TextSegment(f"[INST] {text} [/INST]")
         else:
-            yield Text(f" {text.strip()} ", reply=True)
+            yield TextSegment(f" {text.strip()} ", reply=True)
             yield Control("</s>", reply=True)
 
 
@@ -52,10 +52,10 @@ def mistral(turns: Turns, prompt: bool) -> Iterator[Segment]:
     for role, text in _system_in_question(turns, "{}\n\n"):
         if role == "user":
             yield Control("[INST]")
-            yield Text(f" {text}")
+            yield TextSegment(f" {text}")
             yield Control("[/INST]")
         else:
-            yield Text(f" {text.strip()}", reply=True)
+            yield TextSegment(f" {text.strip()}", reply=True)
             yield Control("</s>", reply=True)
 
 
@@ -64,24 +64,24 @@ def gemma(turns: Turns, prompt: bool) -> Iterator[Segment]:
     yield Control("<bos>")
     for role, text in _system_in_question(turns, "{}\n\n"):
         yield Control("<start_of_turn>")
-        yield Text("user\n" if role == "user" else "model\n")
-        yield Text(text.strip(), role == "assistant")
+        yield TextSegment("user\n" if role == "user" else "model\n")
+        yield TextSegment(text.strip(), role == "assistant")
         yield Control("<end_of_turn>", role == "assistant")
-        yield Text("\n")
+        yield TextSegment("\n")
     if prompt:
         yield Control("<start_of_turn>")
-        yield Text("model\n")
+        yield TextSegment("model\n")
 
 
 def zephyr(turns: Turns, prompt: bool) -> Iterator[Segment]:
     """Zephyr: ``<|role|>`` as ordinary text, a new line, the text, ``</s>``, a new line."""
     for role, text in turns:
-        yield Text(f"<|{role}|>\n")
-        yield Text(text, role == "assistant")
+        yield TextSegment(f"<|{role}|>\n")
+        yield TextSegment(text, role == "assistant")
         yield Control("</s>", role == "assistant")
-        yield Text("\n")
+        yield TextSegment("\n")
     if prompt:
-        yield Text("<|assistant|>\n")
+        yield TextSegment("<|assistant|>\n")
 
 
 FORMATS: dict[str, Builder] = {
@@ -135,9 +135,9 @@ class ChatFormat:
 
 def _header(role: str) -> Iterator[Segment]:
     yield Control("<|start_header_id|>")
-    yield Text(role)
+    yield TextSegment(role)
     yield Control("<|end_header_id|>")
-    yield Text("\n\n")
+    yield TextSegment("\n\n")
 
 
 def _system_in_question(turns: Turns, form: str) -> Turns:

@@ -11,7 +11,7 @@ from orrery.text.chat.markers import Markers
 from orrery.text.chat.messages import ROLES, Message, check_leaves
 from orrery.text.chat.reasoning import split_reasoning
 from orrery.text.chat.replies import Replies
-from orrery.text.chat.segments import Control, Segment, Text
+from orrery.text.chat.segments import Control, Segment, TextSegment
 from orrery.text.chat.stand_ins import StandIns
 from orrery.text.tokenizer import Tokenizer
 
@@ -125,7 +125,7 @@ class JinjaTemplate:
                 following = next((p for p in parts[place + 1 :] if p not in ("", markers.open, markers.close)), "")
                 part = part.lstrip() if strip else part
                 part = part.rstrip() if "lstrip" in self._sides.get(following, ()) else part
-                yield Text(markers.restore(part), reply)
+                yield TextSegment(markers.restore(part), reply)
                 strip = False
 
 

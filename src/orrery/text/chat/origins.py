@@ -16,14 +16,16 @@ Origin = Literal["control", "template", "message", "text"]
 
 
 @dataclass(frozen=True)
-class Part:
+class AuthoredSpan:
     """A stretch of a rendered conversation that has one author."""
 
     origin: Origin
     text: str
 
 
-def origins(chat: ChatTemplate, messages: Sequence[Message], prompt: bool = False, **variables: Any) -> list[Part]:
+def origins(
+    chat: ChatTemplate, messages: Sequence[Message], prompt: bool = False, **variables: Any
+) -> list[AuthoredSpan]:
     """Return the parts of a rendered conversation, each with who wrote it; errors as `ChatTemplate.render`.
 
     The conversation is rendered a second time with random marks around what the messages say. A template that looks
@@ -40,40 +42,40 @@ def _marked(
     chat: ChatTemplate,
     messages: Sequence[Message],
     prompt: bool,
-    plain: list[Part],
+    plain: list[AuthoredSpan],
     keep: Keep,
     variables: Mapping[str, Any],
-) -> list[Part] | None:
+) -> list[AuthoredSpan] | None:
     """Return the parts of the conversation with marks in it; None where the template writes something else for them."""
     marking = Marking()
     try:
         marked = _joined(chat.segments(marking.mark(messages, keep), prompt, **variables))
     except OrreryError:  # such as an id that is too long with marks around it
         return None
-    if [Part(part.origin, marking.see(part.text).text) for part in marked] != plain:
+    if [AuthoredSpan(part.origin, marking.see(part.text).text) for part in marked] != plain:
         return None
     return [piece for part in marked for piece in _by_author(part, marking)]
 
 
-def _by_author(part: Part, marking: Marking) -> list[Part]:
+def _by_author(part: AuthoredSpan, marking: Marking) -> list[AuthoredSpan]:
     """Cut a text where its author changes."""
     if part.origin == "control":
         return [part]
     seen = marking.see(part.text)
     ends = [0, *(mark.place for mark in seen.marks), len(seen.text)]
     authors: list[Origin] = ["template", *("message" if mark.opens else "template" for mark in seen.marks)]
-    pieces = [Part(author, seen.text[a:b]) for author, (a, b) in zip(authors, pairwise(ends), strict=True)]
+    pieces = [AuthoredSpan(author, seen.text[a:b]) for author, (a, b) in zip(authors, pairwise(ends), strict=True)]
     return [piece for piece in pieces if piece.text]
 
 
-def _joined(segments: Sequence[Segment]) -> list[Part]:
+def _joined(segments: Sequence[Segment]) -> list[AuthoredSpan]:
     """Return the segments with neighbouring texts as one."""
-    found: list[Part] = []
+    found: list[AuthoredSpan] = []
     for segment in segments:
         if isinstance(segment, Control):
-            found.append(Part("control", segment.token))
+            found.append(AuthoredSpan("control", segment.token))
         elif found and found[-1].origin == "text":
-            found[-1] = Part("text", found[-1].text + segment.text)
+            found[-1] = AuthoredSpan("text", found[-1].text + segment.text)
         elif segment.text:
-            found.append(Part("text", segment.text))
+            found.append(AuthoredSpan("text", segment.text))
     return found

@@ -56,7 +56,7 @@ def _answers(template: str, calls: Sequence[Mapping[str, Any]], seconds: float) 
     return list(answer.get("answers") or [answer] * len(calls))
 
 
-class Worker:
+class RenderingWorker:
     """One process that renders; it is started when first asked and again after it was killed."""
 
     START_SECONDS = 60.0
@@ -125,12 +125,12 @@ def _close(stream: Any) -> None:
 
 
 @cache
-def _worker_of(process: int) -> Worker:
-    worker = Worker()
+def _worker_of(process: int) -> RenderingWorker:
+    worker = RenderingWorker()
     atexit.register(worker.stop)
     return worker
 
 
-def _worker() -> Worker:
+def _worker() -> RenderingWorker:
     # By process: a forked child must not write into its parent's pipe.
     return _worker_of(os.getpid())

@@ -15,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 MEMORY = 1 << 30
 
 
-class Generation(Extension):
+class GenerationTag(Extension):
     """``{% generation %}`` marks what the assistant writes: a variable is printed before it and one after it."""
 
     tags = {"generation"}  # noqa: RUF012
@@ -31,7 +31,7 @@ class Generation(Extension):
 def environment() -> ImmutableSandboxedEnvironment:
     """Return the sandbox with what chat templates expect: trimmed blocks, loop controls, dates, plain JSON."""
     sandbox = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
+        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, "jinja2.ext.loopcontrols"]
     )
     sandbox.filters["tojson"] = _plain_json
     sandbox.globals["raise_exception"] = _raise

@@ -9,7 +9,7 @@ from orrery.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Text:
+class TextSegment:
     """Ordinary text, whoever wrote it; ``reply`` marks what the assistant is trained to write."""
 
     text: str
@@ -24,7 +24,7 @@ class Control:
     reply: bool = False
 
 
-Segment = Text | Control
+Segment = TextSegment | Control
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _controls(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
 
 
 def _stretch(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
-    texts = [segment for segment in group if isinstance(segment, Text) and segment.text]
+    texts = [segment for segment in group if isinstance(segment, TextSegment) and segment.text]
     text = "".join(segment.text for segment in texts)
     replies = {segment.reply for segment in texts}
     if len(replies) < 2:
@@ -87,7 +87,7 @@ def _stretch(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
     return Rendered(ids, [_reply_at(texts, end) for end in ends])
 
 
-def _reply_at(texts: Sequence[Text], end: int) -> bool:
+def _reply_at(texts: Sequence[TextSegment], end: int) -> bool:
     reached = 0
     for segment in texts:
         reached += len(segment.text)

@@ -30,7 +30,7 @@ def _any(*patterns: str) -> str:
 
 
 @dataclass(frozen=True)
-class Rule:
+class CuttingRule:
     """How a text is cut.
 
     Attributes:
@@ -73,27 +73,29 @@ _EXAONE = _any(
 )  # fmt: skip
 _PUNCTUATION, _THREE = r"[\p{P}\$\+<=>\^~\|`]+", "[0-9][0-9][0-9]"
 
-_NAMES: dict[str, Rule] = {
+_NAMES: dict[str, CuttingRule] = {
     "gpt-2 phi-2 mpt olmo jais trillion granite-docling jina-es jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum "
-    "modern-bert exaone4 jina-v1-en jina-v2-code roberta-bpe": Rule(),
-    "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2": Rule((r"\p{N}", _GPT2)),
-    "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano": Rule((_LLAMA3,), True, True),
-    "dbrx smaug-bpe glm4 chatglm-bpe": Rule((_LLAMA3,)),
-    "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez": Rule((_QWEN2,), composed=True),
-    "stablelm2 hunyuan solar-open grok-2": Rule((_QWEN2,)),
-    "qwen35": Rule((_QWEN35,), composed=True),
-    "gpt-4o llama4 kanana2 minimax-m2": Rule((_GPT4O,)),
-    "tekken": Rule((_TEKKEN,), True, True),
-    "deepseek-v3 hunyuan-dense joyai-llm hy_v4": Rule((r"\p{N}{1,3}", _HAN, _DEEPSEEK)),
-    "deepseek-coder": Rule((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}")),
-    "falcon": Rule((_PUNCTUATION, _GPT2, _THREE)),
-    "default": Rule((r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", _THREE)),
-    "bloom poro-chat gpt3-finnish": Rule((_STOPS,)),
-    "viking": Rule((_STOPS, r"\p{N}")),
-    "seed-coder": Rule((_SEED,)),
-    "bailingmoe bailingmoe2 llada-moe": Rule((_BAILING,)),
-    "exaone-moe": Rule((_EXAONE,)),
-    "superbpe": Rule((r"\p{N}+", r"(?=(\d{3})+(?!\d))")),
+    "modern-bert exaone4 jina-v1-en jina-v2-code roberta-bpe": CuttingRule(),
+    "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2": CuttingRule((r"\p{N}", _GPT2)),
+    "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano": CuttingRule(
+        (_LLAMA3,), True, True
+    ),
+    "dbrx smaug-bpe glm4 chatglm-bpe": CuttingRule((_LLAMA3,)),
+    "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez": CuttingRule((_QWEN2,), composed=True),
+    "stablelm2 hunyuan solar-open grok-2": CuttingRule((_QWEN2,)),
+    "qwen35": CuttingRule((_QWEN35,), composed=True),
+    "gpt-4o llama4 kanana2 minimax-m2": CuttingRule((_GPT4O,)),
+    "tekken": CuttingRule((_TEKKEN,), True, True),
+    "deepseek-v3 hunyuan-dense joyai-llm hy_v4": CuttingRule((r"\p{N}{1,3}", _HAN, _DEEPSEEK)),
+    "deepseek-coder": CuttingRule((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}")),
+    "falcon": CuttingRule((_PUNCTUATION, _GPT2, _THREE)),
+    "default": CuttingRule((r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", _THREE)),
+    "bloom poro-chat gpt3-finnish": CuttingRule((_STOPS,)),
+    "viking": CuttingRule((_STOPS, r"\p{N}")),
+    "seed-coder": CuttingRule((_SEED,)),
+    "bailingmoe bailingmoe2 llada-moe": CuttingRule((_BAILING,)),
+    "exaone-moe": CuttingRule((_EXAONE,)),
+    "superbpe": CuttingRule((r"\p{N}+", r"(?=(\d{3})+(?!\d))")),
 }
-RULES: dict[str, Rule] = {name: rule for names, rule in _NAMES.items() for name in names.split()}
+RULES: dict[str, CuttingRule] = {name: rule for names, rule in _NAMES.items() for name in names.split()}
 """By llama.cpp's name; of several names for one rule the first is the one to write."""

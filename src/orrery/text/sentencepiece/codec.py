@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from orrery.kernels.compiled import HAVE_NUMBA
-from orrery.text.sentencepiece.file import BYTE, CONTROL, SPACE, UNIGRAM, UNKNOWN, Model, Piece
+from orrery.text.sentencepiece.file import BYTE, CONTROL, SPACE, UNIGRAM, UNKNOWN, SentencePieceModel, VocabularyPiece
 from orrery.text.sentencepiece.merging import Merging
 from orrery.text.sentencepiece.normaliser import Normaliser, Normalising
 from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment
 from orrery.text.sentencepiece.unigram import Unigram
-from orrery.text.streams import Stream
+from orrery.text.streams import EncodingStream
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -24,7 +24,7 @@ SOON = 1 << 14
 """Characters after which the compiled search pays for its start, about a second."""
 
 
-class Coding(Stream):
+class Coding(EncodingStream):
     """The encoding of one text that comes part by part."""
 
     def __init__(self, normalising: Normalising, cutting: Cutting) -> None:
@@ -43,7 +43,7 @@ class Coding(Stream):
 class Codec:
     """Text to ids and back; control pieces written in a text are text."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: SentencePieceModel) -> None:
         """Raises `ModelFileError` where the rules for normalisation are damaged."""
         self._model = model
         self._normaliser = Normaliser(model)
@@ -54,7 +54,7 @@ class Codec:
         """Return the text as it is cut into pieces."""
         return self._normaliser(text)[0]
 
-    def begin(self, characters: int = SOON) -> Stream:
+    def begin(self, characters: int = SOON) -> EncodingStream:
         """Return the encoding of a text of about so many characters, which is given to it part by part."""
         return Coding(self._normaliser.begin(), self._fitting(characters).begin())
 
@@ -86,7 +86,7 @@ class Codec:
 
         return Compiled(self._model)
 
-    def decode(self, pieces: Iterable[Piece]) -> str:
+    def decode(self, pieces: Iterable[VocabularyPiece]) -> str:
         """Return the text of pieces, a control piece as it is spelled."""
         parts: list[str] = []
         waiting = bytearray()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.kernels import segmentation
-from orrery.text.sentencepiece.file import Model
+from orrery.text.sentencepiece.file import SentencePieceModel
 from orrery.text.sentencepiece.segments import Cutter, Cutting, Spelled, byte_ids
 from orrery.text.sentencepiece.unigram import LARGEST, penalty, scored
 
@@ -19,7 +19,7 @@ FULL = 0.5
 class Compiled(Cutter):
     """Cut a normalised text into the likeliest pieces."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: SentencePieceModel) -> None:
         """Take the ordinary and the user-defined pieces; the others are never found in a text."""
         nodes, found = {"": 0}, {}
         scores = np.zeros(len(model.pieces), np.float32)

@@ -17,7 +17,18 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from orrery.errors import ModelFileError
 from orrery.text.sentencepiece.charsmap import rules
-from orrery.text.sentencepiece.file import BYTE, CONTROL, NORMAL, SPACE, UNIGRAM, UNKNOWN, USER, Model, Piece, read
+from orrery.text.sentencepiece.file import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    SPACE,
+    UNIGRAM,
+    UNKNOWN,
+    USER,
+    SentencePieceModel,
+    VocabularyPiece,
+    read,
+)
 
 KEY = "sentencepiece"
 """In the "model" of a tokenizer.json: the SentencePiece model in base64."""
@@ -44,7 +55,7 @@ def definition(content: bytes) -> str:
     return json.dumps(made, ensure_ascii=False)
 
 
-def model_of(definition: Mapping[str, Any]) -> Model | None:
+def model_of(definition: Mapping[str, Any]) -> SentencePieceModel | None:
     """Return the SentencePiece model that a tokenizer.json was made of, if it was.
 
     Raises `ModelFileError` where the two contradict each other.
@@ -70,11 +81,11 @@ def model_of(definition: Mapping[str, Any]) -> Model | None:
     return model
 
 
-def _unigram(model: Model) -> models.Unigram:
+def _unigram(model: SentencePieceModel) -> models.Unigram:
     # The least score sets what an unknown character costs, and only ordinary pieces count for it.
     best = max(piece.score for piece in model.pieces)
 
-    def score(piece: Piece) -> float:
+    def score(piece: VocabularyPiece) -> float:
         if piece.kind == USER:
             return 0.1 * (len(piece.text.encode()) - 1)
         return piece.score if piece.kind == NORMAL else best
@@ -82,7 +93,7 @@ def _unigram(model: Model) -> models.Unigram:
     return models.Unigram([(p.text, score(p)) for p in model.pieces], model.unknown, bool(model.ids(BYTE)))
 
 
-def _bpe(model: Model) -> models.BPE:
+def _bpe(model: SentencePieceModel) -> models.BPE:
     """Merge whatever two pieces join to a third, best score first: the merges themselves are not in the file."""
     normal = model.ids(NORMAL)
     merges = [
@@ -102,7 +113,7 @@ def _bpe(model: Model) -> models.BPE:
     )
 
 
-def _normalizers(model: Model) -> list[normalizers.Normalizer]:
+def _normalizers(model: SentencePieceModel) -> list[normalizers.Normalizer]:
     """Return SentencePiece's order: the rules, superfluous spaces, a space before the text, spaces made visible."""
     # Read here too, so that the engine is given no damaged rules.
     steps: list[normalizers.Normalizer] = (
@@ -115,7 +126,7 @@ def _normalizers(model: Model) -> list[normalizers.Normalizer]:
     return [*steps, normalizers.Replace(" ", SPACE)]
 
 
-def _apart(model: Model) -> pre_tokenizers.PreTokenizer:
+def _apart(model: SentencePieceModel) -> pre_tokenizers.PreTokenizer:
     """Cut texts that spell a control, byte or unknown piece, which the engine would match."""
     normal = model.ids(NORMAL)
     hidden = model.ids(UNKNOWN, CONTROL, BYTE)
@@ -133,7 +144,7 @@ def _any_of(texts: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
 
 
-def _decoder(model: Model) -> decoders.Decoder:
+def _decoder(model: SentencePieceModel) -> decoders.Decoder:
     unknown = model.pieces[model.unknown].text
     steps = [decoders.Replace(unknown, model.unknown_surface), decoders.ByteFallback(), decoders.Replace(SPACE, " ")]
     return decoders.Sequence([*steps, decoders.Fuse(), *([decoders.Strip(" ", 1, 0)] if model.prefixed else [])])

@@ -24,7 +24,7 @@ UNIGRAM, BPE = 1, 2
 
 
 @dataclass(frozen=True)
-class Piece:
+class VocabularyPiece:
     """One entry of the vocabulary."""
 
     text: str
@@ -33,11 +33,11 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Model:
+class SentencePieceModel:
     """What the file says; ``charsmap`` are its compiled normalisation rules, empty where it has none."""
 
     kind: int
-    pieces: list[Piece]
+    pieces: list[VocabularyPiece]
     charsmap: bytes
     prefixed: bool
     squeezed: bool
@@ -53,7 +53,7 @@ class Model:
         return {piece.text: id for id, piece in enumerate(self.pieces) if piece.kind in kinds}
 
 
-def read(content: bytes) -> Model:
+def read(content: bytes) -> SentencePieceModel:
     """Return the model.
 
     Raises `ModelFileError` where the file is damaged, contradicts itself, or is of a kind that cannot be run here.
@@ -66,7 +66,7 @@ def read(content: bytes) -> Model:
     kind: Any = training.get(3, UNIGRAM)
     _check(pieces)
     _refuse(pieces, kind, training, normal)
-    return Model(
+    return SentencePieceModel(
         kind=kind,
         pieces=pieces,
         charsmap=_message(normal.get(2, b"")),
@@ -82,18 +82,18 @@ def _message(value: int | bytes) -> bytes:
     return value
 
 
-def _piece(content: bytes) -> Piece:
+def _piece(content: bytes) -> VocabularyPiece:
     values = dict(fields(content))
     text, score, kind = values.get(1, b""), values.get(2, bytes(4)), values.get(3, NORMAL)
     if not isinstance(text, bytes) or not isinstance(score, bytes) or len(score) != 4 or not isinstance(kind, int):
         raise ModelFileError("a piece is no text with a score and a kind", HINT)
     try:
-        return Piece(text.decode(), struct.unpack("<f", score)[0], kind)
+        return VocabularyPiece(text.decode(), struct.unpack("<f", score)[0], kind)
     except UnicodeDecodeError:
         raise ModelFileError(f"the piece {text!r} is not UTF-8", HINT) from None
 
 
-def _check(pieces: list[Piece]) -> None:
+def _check(pieces: list[VocabularyPiece]) -> None:
     """Refuse pieces that contradict each other."""
     seen: set[str] = set()
     for id, piece in enumerate(pieces):
@@ -110,7 +110,7 @@ def _check(pieces: list[Piece]) -> None:
         raise ModelFileError(f"of the pieces for the 256 bytes {len(missing)} are missing, {missing[0]} first", HINT)
 
 
-def _refuse(pieces: list[Piece], kind: Any, training: dict[int, Any], normal: dict[int, Any]) -> None:
+def _refuse(pieces: list[VocabularyPiece], kind: Any, training: dict[int, Any], normal: dict[int, Any]) -> None:
     """Refuse by name what a tokenizer.json has no equal for."""
     has = {"unused pieces" for piece in pieces if piece.kind == UNUSED}
     if kind not in (UNIGRAM, BPE):

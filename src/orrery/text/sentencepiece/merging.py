@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.text.sentencepiece.file import NORMAL, SPACE, USER, Model
+from orrery.text.sentencepiece.file import NORMAL, SPACE, USER, SentencePieceModel
 from orrery.text.sentencepiece.normaliser import Longest
 from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling, byte_ids
 
@@ -30,7 +30,7 @@ _WITHIN = re.compile(f"[^{SPACE}]{SPACE}")
 class Merging(Cutter):
     """Cut a normalised text into pieces by joining characters."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: SentencePieceModel) -> None:
         """Take the ordinary and the user-defined pieces; the others are never found in a text."""
         self._unknown = model.unknown
         self._ids = model.ids(NORMAL, USER)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 
 from orrery.text.sentencepiece import charsmap
-from orrery.text.sentencepiece.file import SPACE, USER, Model
+from orrery.text.sentencepiece.file import SPACE, USER, SentencePieceModel
 
 
 class Longest:
@@ -38,7 +38,7 @@ class Longest:
 class Normaliser:
     """Text to the text that is cut into pieces: ``"A  b "`` to ``"▁A▁b"``."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: SentencePieceModel) -> None:
         """Read the rules of the model. Raises `ModelFileError` where they are damaged."""
         self._rules = charsmap.rules(model.charsmap) if model.charsmap else {}
         self._longest = Longest(self._rules)

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.text.sentencepiece.file import BYTE, Model
+from orrery.text.sentencepiece.file import BYTE, SentencePieceModel
 
 Segment = tuple[int, int, int]
 """Id, start and end of a piece in the normalised text."""
@@ -94,6 +94,6 @@ class Spelling(Cutting):
         return ids, starts, ends
 
 
-def byte_ids(model: Model) -> list[int]:
+def byte_ids(model: SentencePieceModel) -> list[int]:
     """Return the ids of the 256 bytes, or none where the model has no pieces for them."""
     return [id for _, id in sorted(model.ids(BYTE).items())]

@@ -9,7 +9,7 @@ wins. In float32 the sums round, what came before decides which way wins, and no
 from array import array
 from collections.abc import Iterator
 
-from orrery.text.sentencepiece.file import NORMAL, USER, Model
+from orrery.text.sentencepiece.file import NORMAL, USER, SentencePieceModel
 from orrery.text.sentencepiece.segments import Cutter, Segment, Spelled, Spelling, byte_ids
 
 PENALTY = 10.0
@@ -28,7 +28,7 @@ _Begun = dict[str, tuple[int, float] | None]
 class Unigram(Cutter):
     """Cut a normalised text into the likeliest pieces."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: SentencePieceModel) -> None:
         """Take the ordinary and the user-defined pieces; the others are never found in a text."""
         self._unknown, self._bytes = model.unknown, byte_ids(model)
         self._begun: _Begun = {}
@@ -53,7 +53,7 @@ class Unigram(Cutter):
         return self.begin().spell(text, final=True)
 
 
-def scored(model: Model) -> Iterator[tuple[int, float, str]]:
+def scored(model: SentencePieceModel) -> Iterator[tuple[int, float, str]]:
     """Yield id, score and text of the pieces that are found in texts; one of the user wins over all others."""
     for id, piece in enumerate(model.pieces):
         if piece.kind == NORMAL:
@@ -62,7 +62,7 @@ def scored(model: Model) -> Iterator[tuple[int, float, str]]:
             yield id, rounded(0.1 * (len(piece.text.encode()) - 1)), piece.text
 
 
-def penalty(model: Model) -> float:
+def penalty(model: SentencePieceModel) -> float:
     """Return the score of an unknown character."""
     return rounded(min((piece.score for piece in model.pieces if piece.kind == NORMAL), default=0.0) - PENALTY)
 

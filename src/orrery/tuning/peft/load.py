@@ -22,7 +22,7 @@ from orrery.tuning.peft.places import (
     SIDES,
     WEIGHTS,
     Adaptable,
-    Place,
+    PeftTensor,
     matrices_of,
     places_of,
 )
@@ -124,7 +124,7 @@ def _open(folder: Path) -> Mapping[str, Tensor]:
 
 
 def _pairs(
-    tensors: Mapping[str, Tensor], config: PeftConfig, matrices: Mapping[str, Place]
+    tensors: Mapping[str, Tensor], config: PeftConfig, matrices: Mapping[str, PeftTensor]
 ) -> tuple[dict[str, tuple[Tensor, Tensor]], dict[str, Tensor]]:
     """Return A and B by the reference's module, and the tensors that are neither."""
     halves: dict[str, dict[str, Tensor]] = {}
@@ -144,7 +144,7 @@ def _pairs(
     return {name: (half[SIDES[0]], half[SIDES[1]]) for name, half in halves.items()}, rest
 
 
-def _known(name: str, matrices: Mapping[str, Place], config: PeftConfig) -> str:
+def _known(name: str, matrices: Mapping[str, PeftTensor], config: PeftConfig) -> str:
     """Return the module that an adapter is for; a bare model's names begin later than those of one with a head."""
     if name in matrices:
         return name
@@ -156,7 +156,7 @@ def _known(name: str, matrices: Mapping[str, Place], config: PeftConfig) -> str:
 
 
 def _parts(
-    model: nn.Module, place: Place, config: PeftConfig, name: str, a: Tensor, b: Tensor
+    model: nn.Module, place: PeftTensor, config: PeftConfig, name: str, a: Tensor, b: Tensor
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Return A and B for each of our linears that one of their matrices is made of."""
     linears = [model.get_submodule(linear) for linear in place.linears]
@@ -172,7 +172,7 @@ def _parts(
 
 
 def _whole(
-    model: Model, places: Mapping[str, Place], config: PeftConfig, rest: Mapping[str, Tensor]
+    model: Model, places: Mapping[str, PeftTensor], config: PeftConfig, rest: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     """Return the tensors that were saved whole, under our names."""
     names: dict[int, list[str]] = {}
@@ -207,7 +207,7 @@ def _whole(
     return found
 
 
-def _is_base(model: Model, places: Mapping[str, Place], name: str, tensor: Tensor) -> bool:
+def _is_base(model: Model, places: Mapping[str, PeftTensor], name: str, tensor: Tensor) -> bool:
     """Say whether a tensor repeats one of the base: peft writes an adapted head and its table once more."""
     place = places.get(name.replace(".base_layer.", "."))
     if place is None or place.theirs == name or len(place.ours) > 1:

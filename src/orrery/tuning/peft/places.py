@@ -45,7 +45,7 @@ class Adaptable(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class PeftTensor:
     """A tensor of the reference, and ours that it is made of.
 
     Attributes:
@@ -80,7 +80,7 @@ class Place:
         return ROWS if layout in (ROWS, TURNED) else layout if isinstance(layout, GroupInterleaved) else None
 
 
-def places_of(owner: Adaptable) -> dict[str, Place]:
+def places_of(owner: Adaptable) -> dict[str, PeftTensor]:
     """Return every tensor of the reference by its name.
 
     Raises:
@@ -91,11 +91,11 @@ def places_of(owner: Adaptable) -> dict[str, Place]:
         raise UsageError(message, "keep the adapter in our own layout: lm.save(folder, layout='own')")
     names = [name for name, _ in owner.model.named_parameters(remove_duplicate=False)]
     rules = rules_of(load_family(owner.family), owner.config or {})
-    found = (Place(theirs, ours, rule) for rule in rules for theirs, ours in rule.places(names))
+    found = (PeftTensor(theirs, ours, rule) for rule in rules for theirs, ours in rule.places(names))
     return {place.theirs: place for place in found}
 
 
-def matrices_of(model: nn.Module, places: Mapping[str, Place]) -> dict[str, Place]:
+def matrices_of(model: nn.Module, places: Mapping[str, PeftTensor]) -> dict[str, PeftTensor]:
     """Return the matrices that peft can adapt, by the reference's module."""
     linears = {
         name

@@ -24,7 +24,7 @@ from orrery.tuning.peft.places import (
     SIDES,
     WEIGHTS,
     Adaptable,
-    Place,
+    PeftTensor,
     matrices_of,
     places_of,
 )
@@ -122,7 +122,7 @@ def _adapters(model: Model) -> list[LoRA]:
     return transforms
 
 
-def _refuse_homeless(adapted: Mapping[str, AdaptedLinear], used: Mapping[str, Place]) -> None:
+def _refuse_homeless(adapted: Mapping[str, AdaptedLinear], used: Mapping[str, PeftTensor]) -> None:
     held = {linear for place in used.values() for linear in place.linears}
     seen = {id(adapted[name]) for name in held if name in adapted}
     for name, module in adapted.items():
@@ -131,7 +131,7 @@ def _refuse_homeless(adapted: Mapping[str, AdaptedLinear], used: Mapping[str, Pl
             raise UsageError(message, _MERGE)
 
 
-def _product(model: Model, place: Place) -> _Product:
+def _product(model: Model, place: PeftTensor) -> _Product:
     """Return what stands beside a matrix of theirs, for all its parts at once."""
     parts = [model.get_submodule(name) for name in place.linears]
     adapted = [part for part in parts if isinstance(part, AdaptedLinear)]
@@ -152,7 +152,7 @@ def _product(model: Model, place: Place) -> _Product:
     return _Product(a, rows.join(blocks), first.scale)
 
 
-def _whole(model: Model, places: Mapping[str, Place], transforms: Sequence[LoRA]) -> dict[str, Tensor]:
+def _whole(model: Model, places: Mapping[str, PeftTensor], transforms: Sequence[LoRA]) -> dict[str, Tensor]:
     """Return the tensors of the reference's modules of which something learns beside the adapters."""
     asked = {id(parameter) for transform in transforms for _, parameter in transform.asked(model)}
     names = {name for name, p in model.named_parameters(remove_duplicate=False) if id(p) in asked}

@@ -9,7 +9,7 @@ from tests.parity.test_gguf import saved
 from gguf_files import rewritten
 from orrery.cli.program import run
 from orrery.exchange.exporting.export import export_gguf
-from orrery.exchange.reading.inventory import Found, inventory
+from orrery.exchange.reading.inventory import ListedModel, inventory
 from orrery.exchange.reading.read import read
 from orrery.language_model.load import load
 
@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def by_name(found: list[Found], root: Path) -> dict[str, Found]:
+def by_name(found: list[ListedModel], root: Path) -> dict[str, ListedModel]:
     return {str(Path(one.name).relative_to(root)): one for one in found}
 
 

@@ -7,7 +7,7 @@ from orrery.errors import UsageError
 from orrery.inspection.interventions.intervention import Intervention
 from orrery.inspection.research.activations import collect
 from orrery.inspection.research.features import loss_recovered, raised_tokens, steering, top_activations, without
-from orrery.inspection.research.sparse_autoencoder import L1, SparseAutoencoder, TopK
+from orrery.inspection.research.sparse_autoencoder import L1, SparseAutoencoder, TopKSparsity
 from orrery.inspection.trace import trace
 from tiny_models import tiny
 
@@ -34,7 +34,7 @@ def dictionary(sparsity=RELU, key: str = KEY, features: int = 20) -> SparseAutoe
 
 
 def test_the_places_are_those_where_it_is_most_active(model) -> None:
-    autoencoder, values = dictionary(TopK(8)), collect(model, IDS, [KEY])[KEY]
+    autoencoder, values = dictionary(TopKSparsity(8)), collect(model, IDS, [KEY])[KEY]
     found = top_activations(autoencoder, values, 5, k=5)
     active = autoencoder.encode(values)[..., 5].detach()
     best = [value for value in active.flatten().sort(descending=True).values[:5].tolist() if value > 0]
@@ -89,7 +89,7 @@ def test_steering_is_data_and_reaches_the_named_tokens_alone(model) -> None:
 
 
 def test_taking_a_feature_out_leaves_the_rest(model) -> None:
-    autoencoder = dictionary(TopK(4))
+    autoencoder = dictionary(TopKSparsity(4))
     inside = trace(model, IDS)
     edited = trace(model, IDS, edit={KEY: without(autoencoder, 5)})
     active = autoencoder.encode(inside[KEY])[..., 5:6]
@@ -99,7 +99,7 @@ def test_taking_a_feature_out_leaves_the_rest(model) -> None:
 
 
 def test_the_loss_that_is_recovered_is_that_of_the_value_put_in(model) -> None:
-    autoencoder = dictionary(TopK(3))
+    autoencoder = dictionary(TopKSparsity(3))
     found = loss_recovered(model, autoencoder, IDS, rows=4)
     values = collect(model, IDS, [KEY])[KEY]
 

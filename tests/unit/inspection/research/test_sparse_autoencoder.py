@@ -8,7 +8,7 @@ import torch
 from orrery.checkpoints.tensors import TensorFile, write_tensors
 from orrery.errors import ModelFileError, UsageError
 from orrery.inspection.research.dictionary_learning import keep_length, learn_dictionary, losses, quality
-from orrery.inspection.research.sparse_autoencoder import L1, SparseAutoencoder, TopK
+from orrery.inspection.research.sparse_autoencoder import L1, SparseAutoencoder, TopKSparsity
 
 
 def random(sparsity, width: int = 5, features: int = 9, key: str = "") -> SparseAutoencoder:
@@ -48,8 +48,8 @@ def by_hand(model: SparseAutoencoder, x, active):
     ("sparsity", "active"),
     [
         (L1(0.3), lambda features, feature: True),
-        (TopK(2), lambda features, feature: int((features > features[feature]).sum()) < 2),
-        (TopK(100), lambda features, feature: True),
+        (TopKSparsity(2), lambda features, feature: int((features > features[feature]).sum()) < 2),
+        (TopKSparsity(100), lambda features, feature: True),
     ],
 )
 def test_the_sums_are_those_by_hand(sparsity, active) -> None:
@@ -65,7 +65,7 @@ def test_the_sums_are_those_by_hand(sparsity, active) -> None:
     assert float(penalty.detach()) == pytest.approx(weight * float(features.sum()) / 7, abs=1e-12)
 
 
-@pytest.mark.parametrize("sparsity", [L1(0.3), TopK(2)])
+@pytest.mark.parametrize("sparsity", [L1(0.3), TopKSparsity(2)])
 def test_the_gradients_are_those_by_hand(sparsity) -> None:
     model = random(sparsity)
     error, penalty, features = losses(model, X)
@@ -106,7 +106,7 @@ def mean_max_cosine(true_FD, found_FD) -> float:
     return float((true_FD @ found_FD.T).amax(1).mean())
 
 
-@pytest.mark.parametrize(("sparsity", "explained"), [(L1(2.0), 0.65), (TopK(3), 0.85)])
+@pytest.mark.parametrize(("sparsity", "explained"), [(L1(2.0), 0.65), (TopKSparsity(3), 0.85)])
 def test_it_finds_a_known_dictionary(sparsity, explained: float) -> None:
     """Three seeds gave 0.978 to 0.992 at 48 features; random directions give 0.55."""
     true_FD, values = sparse_values(0)
@@ -144,8 +144,8 @@ def test_the_quality_is_that_of_its_definition() -> None:
 def test_units_are_those_of_the_value() -> None:
     """A value a thousand times as great, elsewhere, has the same directions, and features a thousand times as great."""
     _, values = sparse_values(1)
-    one = learn_dictionary(values.double(), 40, TopK(3), steps=60)
-    other = learn_dictionary(1000 * values.double() + 5, 40, TopK(3), steps=60)
+    one = learn_dictionary(values.double(), 40, TopKSparsity(3), steps=60)
+    other = learn_dictionary(1000 * values.double() + 5, 40, TopKSparsity(3), steps=60)
     torch.testing.assert_close(one.autoencoder.decoder_FD, other.autoencoder.decoder_FD, rtol=0, atol=1e-6)
     features = one.autoencoder.encode(values[0].double())
     torch.testing.assert_close(
@@ -156,13 +156,13 @@ def test_units_are_those_of_the_value() -> None:
 def test_directions_that_nothing_uses_are_taken_anew() -> None:
     _, values = sparse_values(2)
     told: list[int] = []
-    found = learn_dictionary(values, 512, TopK(1), steps=40, size=8, done=lambda step, steps: told.append(step))
+    found = learn_dictionary(values, 512, TopKSparsity(1), steps=40, size=8, done=lambda step, steps: told.append(step))
     assert found.resampled > 0
     assert told == list(range(1, 41))
     assert torch.isfinite(found.autoencoder.decoder_FD).all()
 
 
-@pytest.mark.parametrize("sparsity", [L1(0.25), TopK(3)])
+@pytest.mark.parametrize("sparsity", [L1(0.25), TopKSparsity(3)])
 def test_a_file_gives_it_back(tmp_path, sparsity) -> None:
     model = random(sparsity, key="blocks.1.resid_post")
     path = tmp_path / "dictionary.safetensors"
@@ -176,7 +176,7 @@ def test_a_file_gives_it_back(tmp_path, sparsity) -> None:
 
 
 def test_another_file_is_refused(tmp_path) -> None:
-    model, path = random(TopK(3)), tmp_path / "dictionary.safetensors"
+    model, path = random(TopKSparsity(3)), tmp_path / "dictionary.safetensors"
     with pytest.raises(ModelFileError, match="missing"):
         SparseAutoencoder.load(path)
     write_tensors(path, model.state_dict())
@@ -197,16 +197,16 @@ def test_another_file_is_refused(tmp_path) -> None:
 def test_what_cannot_be_learned_is_refused() -> None:
     values = sparse_values(0)[1]
     with pytest.raises(UsageError, match="leaves 0"):
-        learn_dictionary(values[:2], 8, TopK(2), held_out=1.0)
+        learn_dictionary(values[:2], 8, TopKSparsity(2), held_out=1.0)
     with pytest.raises(UsageError, match="variance of 0"):
-        learn_dictionary(torch.ones(4, 3, 5), 8, TopK(2), held_out=0.5)
+        learn_dictionary(torch.ones(4, 3, 5), 8, TopKSparsity(2), held_out=0.5)
     with pytest.raises(UsageError, match="variance of nan"):
-        learn_dictionary(values[:4] * float("nan"), 8, TopK(2), held_out=0.5)
+        learn_dictionary(values[:4] * float("nan"), 8, TopKSparsity(2), held_out=0.5)
     with pytest.raises(UsageError, match="0 features"):
-        SparseAutoencoder(5, 0, TopK(2))
+        SparseAutoencoder(5, 0, TopKSparsity(2))
     with pytest.raises(UsageError, match="k = 0"):
-        TopK(0)
+        TopKSparsity(0)
     with pytest.raises(UsageError, match="coefficient = -1"):
         L1(-1.0)
     with pytest.raises(UsageError, match="no feature 9"):
-        random(TopK(2)).direction(9)
+        random(TopKSparsity(2)).direction(9)

@@ -15,7 +15,7 @@ from orrery.models.word2vec.draws import cbow, reach, skip_gram, stream_key, sub
 from orrery.models.word2vec.huffman import HuffmanPaths
 from orrery.models.word2vec.negatives import COLUMN, NoiseTable
 from orrery.models.word2vec.phrases import join_phrases, phrase_scores
-from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+from orrery.models.word2vec.vocabulary import Vocabulary, WordCorpus
 
 KEY = stream_key(1, 2, 3)
 WAMPIMUK = ["Marco", "saw", "a", "furry", "little", "wampimuk", "hiding", "in", "the", "tree"]
@@ -31,14 +31,14 @@ def test_min_count_drops_exactly_the_rare_words():
     vocabulary = Vocabulary.count([["a", "a", "a", "b", "b", "c"], ["b", "d", "d", "a"]], min_count=2)
     assert vocabulary.words == ("a", "b", "d")
     assert vocabulary.counts.tolist() == [4, 3, 2]
-    corpus = Corpus.of([["a", "x", "b"], ["x"], ["d"]], vocabulary)
+    corpus = WordCorpus.of([["a", "x", "b"], ["x"], ["d"]], vocabulary)
     assert corpus.tokens.tolist() == [0, 1, 2]
     assert corpus.starts.tolist() == [0, 2, 3]
 
 
 def test_a_long_sentence_is_cut_and_chunks_are_whole_sentences():
     vocabulary = Vocabulary.count([["a", "b"]], 1)
-    corpus = Corpus.of([["a"] * 25_000, ["b"], ["b"] * 10_000], vocabulary)
+    corpus = WordCorpus.of([["a"] * 25_000, ["b"], ["b"] * 10_000], vocabulary)
     assert corpus.starts.tolist() == [0, 10_000, 20_000, 25_000, 25_001, 35_001]
     chunks = list(corpus.chunks(12_000))
     assert [chunk.starts.tolist() for chunk in chunks] == [[0, 10_000, 20_000], [0, 5_000, 5_001, 15_001]]
@@ -196,7 +196,7 @@ def test_the_slide_s_pairs_and_negatives():
     """G15: wampimuk with a window of 2 sees furry, little, hiding, in; no negative is an observed pair."""
     rest = ["Australia", "cyber", "1985", "the", "moon", "river", "stone"]
     vocabulary = Vocabulary.count([WAMPIMUK, rest], min_count=1)
-    ids, corpus = vocabulary.ids(), Corpus.of([WAMPIMUK], vocabulary)
+    ids, corpus = vocabulary.ids(), WordCorpus.of([WAMPIMUK], vocabulary)
     centre = WAMPIMUK.index("wampimuk")
     key = next(np.uint64(k) for k in range(100) if reach(2, np.uint64(k), centre) == 2)
     pairs = skip_gram(corpus.tokens, corpus.starts, 2, key)

@@ -10,7 +10,7 @@ from orrery.models.word2vec.draws import skip_gram
 from orrery.models.word2vec.objectives import NegativeSampling
 from orrery.models.word2vec.parts import Settings
 from orrery.models.word2vec.train import train
-from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+from orrery.models.word2vec.vocabulary import Vocabulary, WordCorpus
 
 # Written down before any vector was looked at.
 PAIRS = """
@@ -25,7 +25,9 @@ def test_twenty_pairs_beat_random_pairs_by_fifteen_hundredths():
     lines = [re.findall(r"[a-z]+", line) for _, text in collect() for line in re.split(r"\n\s*\n", text.lower())]
     vocabulary = Vocabulary.count(lines, 5)
     settings = Settings(epochs=5, seed=1)
-    vectors = train(Corpus.of(lines, vocabulary), vocabulary, skip_gram, NegativeSampling(vocabulary), settings).keep()
+    vectors = train(
+        WordCorpus.of(lines, vocabulary), vocabulary, skip_gram, NegativeSampling(vocabulary), settings
+    ).keep()
     pairs = [pair.split() for pair in PAIRS if pair.strip()]
     known = [pair for pair in pairs if all(word in vectors for word in pair)]
     assert len(known) >= 20

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orrery.models.word2vec.phrases import phrase_scores
 from orrery.models.word2vec.sentences import CutText, with_phrases
-from orrery.models.word2vec.vocabulary import Corpus, StoredCorpus, Text, Vocabulary
+from orrery.models.word2vec.vocabulary import StoredCorpus, TrainingText, Vocabulary, WordCorpus
 
 TEXT = "The cat's cradle\nheld 3 cats.\n\nÉté à 2-3 o\u2019clock\n \n"
 
@@ -50,10 +50,10 @@ def test_each_pass_asks_for_half_the_score_of_the_one_before():
 def test_a_corpus_in_a_file_has_the_chunks_of_one_in_memory(sentences, size):
     text = [*sentences, ["a", "b"]]
     vocabulary = Vocabulary.count(text, 1)
-    whole = Corpus.of(text, vocabulary)
+    whole = WordCorpus.of(text, vocabulary)
     with tempfile.TemporaryFile() as file:
         stored = StoredCorpus(file, text, vocabulary)
-        assert isinstance(stored, Text)
+        assert isinstance(stored, TrainingText)
         assert stored.words == whole.words == sum(map(len, text))
         for _ in range(2):
             pairs = list(zip(stored.chunks(size), whole.chunks(size), strict=True))

@@ -23,7 +23,7 @@ from orrery.models.word2vec.plain import descend_by_definition
 from orrery.models.word2vec.runners import hogwild, in_order
 from orrery.models.word2vec.sentences import CutText
 from orrery.models.word2vec.train import train
-from orrery.models.word2vec.vocabulary import Corpus, StoredCorpus, Vocabulary
+from orrery.models.word2vec.vocabulary import StoredCorpus, Vocabulary, WordCorpus
 from word2vec_toy import KINDS, corpus, sentences
 
 SMALL = Settings(width=20, window=3, epochs=2, rate=0.05, sample=0.0, chunk=500, seed=7)
@@ -163,7 +163,7 @@ def test_the_loss_of_hierarchical_softmax_falls_on_a_novel(data_set):
     cut = list(CutText(lambda: texts))
     vocabulary = Vocabulary.count(cut)
     objective = HierarchicalSoftmax(vocabulary)
-    trained = train(Corpus.of(cut, vocabulary), vocabulary, skip_gram, objective, Settings(epochs=5))
+    trained = train(WordCorpus.of(cut, vocabulary), vocabulary, skip_gram, objective, Settings(epochs=5))
     assert list(trained.measured) == sorted(trained.measured, reverse=True)
     assert trained.measured[-1] < trained.measured[0] - 0.05
 
@@ -197,7 +197,7 @@ def test_a_vocabulary_of_under_two_words_is_an_error(lines):
 
 def test_a_window_larger_than_the_text_is_an_error():
     vocabulary = Vocabulary.count([["a", "b", "c"]], 1)
-    text = Corpus.of([["a", "b", "c"]], vocabulary)
+    text = WordCorpus.of([["a", "b", "c"]], vocabulary)
     train(text, vocabulary, cbow, NegativeSampling(vocabulary), replace(SMALL, window=2))
     with pytest.raises(DataError, match=r"window of 3 words.*larger than the text of 3"):
         train(text, vocabulary, cbow, NegativeSampling(vocabulary), SMALL)
@@ -207,7 +207,7 @@ def test_sentences_of_one_word_are_an_error():
     lines = [["a"], ["b"]] * 10
     vocabulary = Vocabulary.count(lines, 1)
     with pytest.raises(DataError, match="no two neighbouring words"):
-        train(Corpus.of(lines, vocabulary), vocabulary, skip_gram, NegativeSampling(vocabulary), SMALL)
+        train(WordCorpus.of(lines, vocabulary), vocabulary, skip_gram, NegativeSampling(vocabulary), SMALL)
 
 
 @pytest.mark.parametrize(

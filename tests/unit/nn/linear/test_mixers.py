@@ -15,7 +15,7 @@ from orrery.nn.linear.retention import Retention
 from orrery.nn.linear.taylor import Taylor
 from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.rotary import Rotary
-from orrery.nn.positions.scheme import Call
+from orrery.nn.positions.scheme import PositionCall
 from orrery.nn.segments import PackedSegments
 
 WIDTH = 6
@@ -77,7 +77,7 @@ def expanded(q, k):
 def retained(mixer, x):
     """Rotary positions, and a decay by distance in place of the softmax."""
     places = TokenPositions(torch.arange(len(x))[None])
-    rotary = Rotary.Spec(width=4).build(4).bind(Call(places, {}, len(x), x.dtype))
+    rotary = Rotary.Spec(width=4).build(4).bind(PositionCall(places, {}, len(x), x.dtype))
     q, k = (rotary.rotate(head_by_head(part(x)).transpose(0, 1)[None])[0] for part in (mixer.q, mixer.k))
     v = head_by_head(mixer.v(x)).transpose(0, 1)
     gamma = 1 - 2.0 ** (-5 - torch.arange(2, dtype=torch.float64))

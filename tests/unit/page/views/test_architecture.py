@@ -3,7 +3,7 @@ import pytest
 from orrery.families import load_family, names
 from orrery.models.meta_device import build_on_meta
 from orrery.page.views._graph import Graph, graph_of, plain
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 from orrery.planning.spec_tree import tree
 from orrery.tuning.lora import LoRA
 from views_toy import subject_of
@@ -115,7 +115,7 @@ def test_the_checks_notice_what_is_wrong(monkeypatch):
     assert all(check.passed for check in shown("architecture", subject, {}).checks)
     lora = LoRA(rank=2, alpha=4).apply(subject.lm.model)
     assert lora.transforms
-    found = shown("architecture", Subject(subject.lm), {})
+    found = shown("architecture", ViewSubject(subject.lm), {})
     assert all(check.passed for check in found.checks)
     assert found.facts["nodes"][-1]["kind"] == "lora"
     whole = Graph.parameters.fget

@@ -5,20 +5,20 @@ import orrery
 from orrery.errors import UsageError
 from orrery.inspection.thumbnails import Thumbnails
 from orrery.page.views._inside import Inside
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 from tiny_models import saved
 
 
 @pytest.fixture(scope="module")
 def subject(tmp_path_factory):
     lm = orrery.load(saved(tmp_path_factory.mktemp("m") / "model", "llama"), "cpu", say=lambda line: None)
-    return Subject(lm, Inside(lm, {"text": "the cat sat on the mat"}))
+    return ViewSubject(lm, Inside(lm, {"text": "the cat sat on the mat"}))
 
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     lm = orrery.load(saved(tmp_path_factory.mktemp("m") / "model", "rnnsearch"), "cpu", say=lambda line: None)
-    return Subject(lm, Inside(lm, {"source": "the cat sat", "target": "the dog"}))
+    return ViewSubject(lm, Inside(lm, {"source": "the cat sat", "target": "the dog"}))
 
 
 def test_the_patterns_of_a_block_are_the_traces(subject):
@@ -31,7 +31,7 @@ def test_the_patterns_of_a_block_are_the_traces(subject):
 
 def test_small_pictures_hold_the_largest_weight_of_each_of_their_cells(subject, monkeypatch):
     monkeypatch.setattr("orrery.page.views._inside.Thumbnails", lambda: Thumbnails(side=4))
-    small = Subject(subject.lm, Inside(subject.lm, subject.seen.given))
+    small = ViewSubject(subject.lm, Inside(subject.lm, subject.seen.given))
     pictures = shown("attention", small, {}).tensors["pictures"]
     kept = subject.seen["blocks.1.attention.pattern"][0, 2]
     size = kept.shape[0]
@@ -94,13 +94,13 @@ def test_the_check_of_a_row_sees_wrong_weights(subject):
     broken = dict(inside.first.values)
     broken["blocks.1.attention.pattern"] = inside["blocks.1.attention.pattern"].roll(1, -1)
     object.__setattr__(inside.first, "values", broken)
-    (check,) = shown("attention", Subject(subject.lm, inside), {"layer": 1, "head": 3, "query": 5}).checks
+    (check,) = shown("attention", ViewSubject(subject.lm, inside), {"layer": 1, "head": 3, "query": 5}).checks
     assert not check.passed
 
 
 def test_an_edit_of_what_a_head_puts_out_leaves_no_false_check(subject):
     edits = [{"at": "blocks.1.attention.mixed", "op": "zero", "head": 3}]
-    edited = Subject(subject.lm, Inside(subject.lm, subject.seen.given, edits))
+    edited = ViewSubject(subject.lm, Inside(subject.lm, subject.seen.given, edits))
     for asked in ({"layer": 1}, {"layer": 1, "head": 3, "query": 5}):
         assert all(check.passed for check in shown("attention", edited, asked).checks)
     assert len(shown("attention", edited, {"layer": 0}).checks) == 2

@@ -8,7 +8,7 @@ from orrery.exchange.exporting.export import export_gguf
 from orrery.inspection.attribution.rerun import Rerun
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.page.views._inside import Inside
-from orrery.page.views._view import Subject, fitting, shown
+from orrery.page.views._view import ViewSubject, fitting, shown
 from orrery.training.operations import multiplied_parameters
 from orrery.tuning import matrices_kept, matrix_of, numbers_of
 from views_toy import language_model_of, subject_of
@@ -54,7 +54,7 @@ def test_parts_of_a_long_text_need_no_patterns(view, monkeypatch):
     monkeypatch.setattr("orrery.page.views._inside.BUDGET", 1)
     small, asked, right = Inside(whole.lm, whole.seen.given), [], Interventions.run
     monkeypatch.setattr(Interventions, "run", lambda self, keep=("*",): asked.append(list(keep)) or right(self, keep))
-    found = shown(view, Subject(whole.lm, small), {})
+    found = shown(view, ViewSubject(whole.lm, small), {})
     assert asked
     assert not [key for keep in asked for key in keep if key.endswith((".scores", ".pattern")) or key == "*"]
     assert found.to_bytes() == shown(view, whole, {}).to_bytes()
@@ -71,13 +71,13 @@ def test_each_stream_follows_from_the_one_before(family):
     key = next(key for key in reversed(broken) if key.startswith("blocks.") and key.endswith(".added"))
     broken[key] = broken[key] + 0.01 * torch.eye(broken[key].shape[-1])[0]  # a norm takes away what all channels share
     object.__setattr__(inside.first, "values", broken)
-    assert not shown("residual", Subject(subject.lm, inside), {}).checks[-1].passed
+    assert not shown("residual", ViewSubject(subject.lm, inside), {}).checks[-1].passed
 
 
 def test_a_stream_that_an_edit_replaced_follows_from_nothing():
     subject = subject_of("bert")
     edited = Inside(subject.lm, subject.seen.given, [{"at": "blocks.0.resid_post", "op": "scale", "scale": 2.0}])
-    assert shown("residual", Subject(subject.lm, edited), {}).checks == []
+    assert shown("residual", ViewSubject(subject.lm, edited), {}).checks == []
 
 
 def test_a_file_of_blocks_is_shown_in_its_numbers_and_every_check_passes(tmp_path):
@@ -85,7 +85,7 @@ def test_a_file_of_blocks_is_shown_in_its_numbers_and_every_check_passes(tmp_pat
     file = export_gguf(plain.stored, tmp_path / "x.gguf", "q8_0").path
     lm = orrery.load(file, "cpu", say=str)
     assert lm.model.embed.token.weight.dtype == torch.uint8
-    subject = Subject(lm, Inside(lm, {"text": "the cat sat on"}))
+    subject = ViewSubject(lm, Inside(lm, {"text": "the cat sat on"}))
     told = {
         view.kind: [shown(view.kind, subject, dict(asked)) for asked in view.saved(subject)]
         for view in fitting(subject)

@@ -6,7 +6,7 @@ import yaml
 from orrery.errors import UsageError
 from orrery.exchange.reading.architecture import of_family
 from orrery.language_model.load import load
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 from orrery.planning.spec_tree import differences, tree
 from tiny_models import saved
 from views_toy import subject_of
@@ -40,7 +40,7 @@ def test_a_run_beside_the_models_own_can_be_compared(tmp_path):
         (run / "config.yaml").write_text(yaml.safe_dump({"name": name}))
     shutil.copytree(tmp_path / "one", tmp_path / "no_run")
     (tmp_path / "no_run" / "config.yaml").unlink()
-    subject = Subject(load(tmp_path / "one", "cpu", say=lambda line: None))
+    subject = ViewSubject(load(tmp_path / "one", "cpu", say=lambda line: None))
     assert shown("compare", subject, {}).facts["runs"] == ["two"]
     payload = shown("compare", subject, {"other": "two"})
     assert all(check.passed for check in payload.checks)

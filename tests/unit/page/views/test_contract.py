@@ -12,7 +12,7 @@ from orrery.page.assets import assets
 from orrery.page.views import View, names, register
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, find, fitting, shown
+from orrery.page.views._view import ViewSubject, find, fitting, shown
 from tiny_models import saved
 
 FAMILIES = ("gpt2", "llama", "bert", "rnnsearch")
@@ -26,7 +26,7 @@ def subjects(tmp_path_factory):
         given = {"text": "the cat sat"}
         if family == "rnnsearch":
             given = {"source": "the cat sat", "target": "the dog"}
-        found[family] = Subject(lm, Inside(lm, given))
+        found[family] = ViewSubject(lm, Inside(lm, given))
     return found
 
 

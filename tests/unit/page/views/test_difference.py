@@ -10,7 +10,7 @@ from orrery.page.passes import Passes
 from orrery.page.views._difference import by_name, less
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
-from orrery.page.views._view import Subject, fitting, shown
+from orrery.page.views._view import ViewSubject, fitting, shown
 from tiny_models import saved
 
 GIVEN = {
@@ -39,7 +39,7 @@ def both(models, family, scale):
     """Return a pass in which a tensor is scaled, and the clean one."""
     clean = Inside(models[family], GIVEN[family])
     edits = [{"at": scaled_of(clean), "op": "scale", "scale": scale}]
-    return Subject(clean.lm, Inside(clean.lm, GIVEN[family], edits)), Subject(clean.lm, clean)
+    return ViewSubject(clean.lm, Inside(clean.lm, GIVEN[family], edits)), ViewSubject(clean.lm, clean)
 
 
 def asked_of(view, subject):
@@ -89,7 +89,7 @@ def test_patterns_and_words_are_those_of_two_traces(models):
     before = lm.trace(text)
     after = before.edit(edits).run()
     wanted = difference(before, after)
-    subjects = Subject(lm, edited), Subject(lm, clean)
+    subjects = ViewSubject(lm, edited), ViewSubject(lm, clean)
     pattern = shown("attention", subjects[0], {"layer": 1}, subjects[1]).tensors["pattern"]
     assert torch.equal(pattern, wanted.patterns()["blocks.1.attention.pattern"][0].half())
     pictures = shown("attention", subjects[0], {}, subjects[1]).tensors["pictures"]
@@ -108,7 +108,7 @@ def test_patterns_and_words_are_those_of_two_traces(models):
 def test_views_show_a_pass_whose_stream_was_replaced(models, kind):
     lm, text = models["gpt2"], GIVEN["gpt2"]["text"]
     edits = [{"at": "blocks.0.resid_post", "op": "scale", "scale": 0.5}]
-    edited, clean = (Subject(lm, Inside(lm, {"text": text}, given)) for given in (edits, []))
+    edited, clean = (ViewSubject(lm, Inside(lm, {"text": text}, given)) for given in (edits, []))
     found = shown(kind, edited, {"layer": 1} if kind == "neurons" else {}, clean)
     assert found.facts["difference"]
     if kind == "logits":  # the parts do not sum any more, and the view says why
@@ -133,7 +133,7 @@ def test_a_long_text_shows_the_greatest_change_of_each_cell_a_band_at_a_time(mod
     monkeypatch.setattr("orrery.page.views.attention.TILE", 4)
     lm, text = models["gpt2"], GIVEN["gpt2"]["text"]
     edits = [{"at": "blocks.0.attention.mixed", "op": "zero", "head": 1}]
-    edited, clean = (Subject(lm, Inside(lm, {"text": text}, given)) for given in (edits, []))
+    edited, clean = (ViewSubject(lm, Inside(lm, {"text": text}, given)) for given in (edits, []))
     found = shown("attention", edited, {"layer": 1, "head": 1}, clean)
     change = edited.seen["blocks.1.attention.pattern"][0, 1] - clean.seen["blocks.1.attention.pattern"][0, 1]
     up, down = (torch.nn.functional.adaptive_max_pool2d(one[None], (4, 4))[0] for one in (change, -change))
@@ -149,7 +149,7 @@ def test_a_long_text_shows_the_greatest_change_of_each_cell_a_band_at_a_time(mod
 
 def test_what_cannot_be_compared_is_refused_by_name(models):
     lm = models["gpt2"]
-    one, longer = (Subject(lm, Inside(lm, {"text": text})) for text in ("the cat", "the cat sat on"))
+    one, longer = (ViewSubject(lm, Inside(lm, {"text": text})) for text in ("the cat", "the cat sat on"))
     with pytest.raises(UsageError, match=r"pattern is .* compare passes of one length"):
         shown("attention", one, {"layer": 0}, longer)
     with pytest.raises(UsageError, match="the view text has no difference"):
@@ -190,7 +190,7 @@ def test_what_cutting_an_edge_does_is_measured(models):
 
     lm, text = models["gpt2"], GIVEN["gpt2"]["text"]
     asked = {"layer": 0, "head": 1, "query": 4, "causal": True}
-    effect = shown("attention", Subject(lm, Inside(lm, {"text": text})), asked).tensors["effect"]
+    effect = shown("attention", ViewSubject(lm, Inside(lm, {"text": text})), asked).tensors["effect"]
     clean = lm.trace(text)
     for place in range(5):
         cut = clean.edit().mask("blocks.0.attention.scores", head=1, position=4, key=place).run()

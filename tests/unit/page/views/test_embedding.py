@@ -5,7 +5,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.page.views._inside import Inside
-from orrery.page.views._view import Subject, find, shown
+from orrery.page.views._view import ViewSubject, find, shown
 from orrery.page.views.embedding import nearest, table_of
 from orrery.text.train import train_tokenizer
 from views_toy import TEXT, subject_of
@@ -62,7 +62,7 @@ def test_an_analogy_is_found_where_the_table_holds_one(words):
         for name, vector in (("cat", [1.0, 1.0]), ("sat", [1.0, 0.0]), ("dog", [0.0, 1.0]), ("log", [0.0, 0.01])):
             table[ids[name]] = 0
             table[ids[name], :2] = torch.tensor(vector)
-        facts = shown("embedding", Subject(words.lm, inside), {"analogy": "cat, sat, log"}).facts
+        facts = shown("embedding", ViewSubject(words.lm, inside), {"analogy": "cat, sat, log"}).facts
         table.copy_(kept)
     assert [one["id"] for one in facts["given"]] == [ids["cat"], ids["sat"], ids["log"]]
     assert facts["near"][0]["id"] == ids["dog"]
@@ -72,7 +72,7 @@ def test_a_wrong_entry_is_seen(words):
     inside = Inside(words.lm, words.seen.given)
     values = {**inside.first.values, "embedded": inside.first["embedded"].roll(1, 1)}
     object.__setattr__(inside.first, "values", values)
-    payload = shown("embedding", Subject(words.lm, inside), {"token": 5})
+    payload = shown("embedding", ViewSubject(words.lm, inside), {"token": 5})
     assert not payload.checks[0].passed
 
 

@@ -5,7 +5,7 @@ import pytest
 from orrery.errors import DataError
 from orrery.laws.exactness import recorded
 from orrery.page.views._laws import laws_of, matrix, read_report, references, share
-from orrery.page.views._view import Subject, find, shown
+from orrery.page.views._view import ViewSubject, find, shown
 from views_toy import subject_of
 
 
@@ -101,7 +101,7 @@ def test_what_the_program_writes_is_read(tmp_path):
     read = read_report(path)
     assert read["checks"] == report["checks"]
     subject = subject_of("gpt2")
-    given = Subject(subject.lm, subject.inside, path)
+    given = ViewSubject(subject.lm, subject.inside, path)
     payload = shown("laws", given, {})
     assert payload.facts["source"] == "laws.json"
     assert payload.facts["families"] == ["elman_rnn"]

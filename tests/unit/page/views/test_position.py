@@ -6,7 +6,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.nn.positions.sinusoidal import SinusoidalPositions, rates
 from orrery.page.views import position
-from orrery.page.views._view import Subject, find, shown
+from orrery.page.views._view import ViewSubject, find, shown
 from orrery.page.views.position import offset_check, schemes_of, shift_check
 from views_toy import subject_of
 
@@ -105,7 +105,7 @@ def test_a_rotation_that_sees_more_than_the_distance_fails(monkeypatch):
 
 def test_a_model_without_positions_has_no_such_view():
     assert not find("position").fits(subject_of("rnnsearch"))
-    assert not find("position").fits(Subject(subject_of("gpt2").lm))
+    assert not find("position").fits(ViewSubject(subject_of("gpt2").lm))
 
 
 def test_a_scheme_that_is_not_there_is_refused():

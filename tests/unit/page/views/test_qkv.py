@@ -5,7 +5,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.page.views._inside import Inside
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 from views_toy import subject_of
 
 FAMILIES = (
@@ -88,7 +88,7 @@ def test_a_wrong_operand_fails_the_check_of_its_step(subjects, key, fails):
     inside = Inside(whole.lm, whole.seen.given)
     name = f"blocks.1.attention.{key}"
     object.__setattr__(inside.first, "values", {**inside.first.values, name: inside[name] * 1.01})
-    checks = shown("qkv", Subject(whole.lm, inside), asked(whole, query=3)).checks
+    checks = shown("qkv", ViewSubject(whole.lm, inside), asked(whole, query=3)).checks
     assert fails in {check.name for check in checks if not check.passed}
 
 

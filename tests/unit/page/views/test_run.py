@@ -6,7 +6,7 @@ import pytest
 
 from orrery.checkpoints.store import CheckpointStore
 from orrery.errors import UsageError
-from orrery.page.views._run import Curves, RunSeen, Tail, checkpoint, checkpoints, run_of, thinned
+from orrery.page.views._run import RunCurves, RunSeen, Tail, checkpoint, checkpoints, run_of, thinned
 from training_toy import toy_parts, toy_recipe, toy_run
 
 
@@ -70,7 +70,7 @@ def test_a_run_that_begins_anew_is_told_as_a_whole(tmp_path):
 
 
 def test_what_is_not_finite_is_no_point():
-    curves = Curves()
+    curves = RunCurves()
     curves.add({"step": 1, "a": None, "b": 2, "c": "text"})
     assert curves.points() == {"b": [[1, 2.0]]}
 

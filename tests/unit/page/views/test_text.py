@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from orrery.page.views._view import Subject, shown
+from orrery.page.views._view import ViewSubject, shown
 from orrery.page.views.text import stages_of
 from orrery.text.train import train_tokenizer
 from views_toy import TEXT, TOKENIZER, subject_of
@@ -73,4 +73,4 @@ def test_a_model_without_a_tokenizer_has_no_such_view():
 
     subject = subject_of("gpt2")
     assert find("text").fits(subject)
-    assert not find("text").fits(Subject(subject.lm))
+    assert not find("text").fits(ViewSubject(subject.lm))

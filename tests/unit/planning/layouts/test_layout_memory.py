@@ -6,14 +6,14 @@ import pytest
 
 from orrery.errors import UsageError
 from orrery.families import load_family
-from orrery.planning.layouts.layout import FULL, SELECTIVE, Layout
+from orrery.planning.layouts.layout import FULL, SELECTIVE, ParallelLayout
 from orrery.planning.layouts.memory import in_flight, layer_activations, memory
-from orrery.planning.layouts.training import EAGER, Training
-from orrery.planning.layouts.work import Work, work_of
+from orrery.planning.layouts.training import EAGER, TrainingStep
+from orrery.planning.layouts.work import DecoderWork, work_of
 from orrery.planning.presets import preset
 
 GPT3 = work_of(preset("gpt3-175b"), "gpt3-175b")
-TRAINING = Training(1_536, 2_048, kernel=EAGER, dropout=1)
+TRAINING = TrainingStep(1_536, 2_048, kernel=EAGER, dropout=1)
 LAYER = 1_812_361_472  # (174,604,259,328 - 50,257 x 12,288) / 96
 TABLE = 617_558_016
 
@@ -45,7 +45,7 @@ def test_a_mixture_is_counted_by_what_is_active():
 
 def test_gpt3_on_eight_tensor_ranks_and_sixteen_stages():
     """Six layers of 1,812,361,472 parameters and a table, an eighth of each, in 2, 2 and 12 bytes."""
-    found = memory(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=16, recompute=SELECTIVE))
+    found = memory(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=SELECTIVE))
     held = (6 * LAYER + TABLE) // 8
     assert held == 1_436_465_856
     assert (found.weights, found.gradients, found.optimizer) == (2 * held, 2 * held, 12 * held)
@@ -59,12 +59,12 @@ def test_gpt3_on_eight_tensor_ranks_and_sixteen_stages():
 @pytest.mark.parametrize(
     ("layout", "bytes_of_token"),
     [
-        (Layout(), 34 * 12_288 + 5 * 96 * 2_048),
-        (Layout(tensor=8), (34 * 12_288 + 5 * 96 * 2_048) / 8),
-        (Layout(tensor=8, sequence=False), 10 * 12_288 + 24 * 12_288 / 8 + 5 * 96 * 2_048 / 8),
-        (Layout(tensor=8, recompute=SELECTIVE), 34 * 12_288 / 8),
-        (Layout(tensor=8, recompute=FULL), 2 * 12_288 / 8),
-        (Layout(tensor=8, sequence=False, recompute=FULL), 2 * 12_288),
+        (ParallelLayout(), 34 * 12_288 + 5 * 96 * 2_048),
+        (ParallelLayout(tensor=8), (34 * 12_288 + 5 * 96 * 2_048) / 8),
+        (ParallelLayout(tensor=8, sequence=False), 10 * 12_288 + 24 * 12_288 / 8 + 5 * 96 * 2_048 / 8),
+        (ParallelLayout(tensor=8, recompute=SELECTIVE), 34 * 12_288 / 8),
+        (ParallelLayout(tensor=8, recompute=FULL), 2 * 12_288 / 8),
+        (ParallelLayout(tensor=8, sequence=False, recompute=FULL), 2 * 12_288),
     ],
 )
 def test_activations_of_a_layer_are_korthikantis(layout, bytes_of_token):
@@ -74,28 +74,28 @@ def test_activations_of_a_layer_are_korthikantis(layout, bytes_of_token):
 
 def test_activations_in_flight():
     """``p``, or ``p (1 + (p - 1) / (p v))``, and never more than there are micro batches."""
-    assert in_flight(Layout(pipeline=8), 64) == 8
-    assert in_flight(Layout(pipeline=8, interleave=3), 64) == pytest.approx(8 * (1 + 7 / 24))
-    assert in_flight(Layout(pipeline=8), 4) == 4
-    assert in_flight(Layout(pipeline=8), 64, ahead=7) == 1
+    assert in_flight(ParallelLayout(pipeline=8), 64) == 8
+    assert in_flight(ParallelLayout(pipeline=8, interleave=3), 64) == pytest.approx(8 * (1 + 7 / 24))
+    assert in_flight(ParallelLayout(pipeline=8), 4) == 4
+    assert in_flight(ParallelLayout(pipeline=8), 64, ahead=7) == 1
 
 
 def test_one_device_holds_sixteen_bytes_a_parameter_and_the_logits():
-    found = memory(GPT3, TRAINING, Layout())
+    found = memory(GPT3, TRAINING, ParallelLayout())
     assert found.weights + found.gradients + found.optimizer == 16 * 174_604_259_328
     assert found.logits == 4 * 2_048 * (12_288 + 50_257)
 
 
 @pytest.mark.parametrize(("zero", "bytes_of_parameter"), [(1, 4 + 12 / 64), (2, 2 + 14 / 64), (3, 16 / 64)])
 def test_zero_shards_the_optimizer_then_gradients_then_weights(zero, bytes_of_parameter):
-    found = memory(GPT3, TRAINING, Layout(fsdp=64, zero=zero))
+    found = memory(GPT3, TRAINING, ParallelLayout(fsdp=64, zero=zero))
     assert found.weights + found.gradients + found.optimizer == bytes_of_parameter * 174_604_259_328
     assert found.gathered == (2 * 2 * LAYER if zero == 3 else 0)
 
 
 @pytest.mark.parametrize("zero", [1, 2, 3])
 def test_more_shards_never_need_more_memory(zero):
-    sizes = [memory(GPT3, TRAINING, Layout(fsdp=2**n, zero=zero)).total for n in range(1, 10)]
+    sizes = [memory(GPT3, TRAINING, ParallelLayout(fsdp=2**n, zero=zero)).total for n in range(1, 10)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1]
 
@@ -103,19 +103,19 @@ def test_more_shards_never_need_more_memory(zero):
 def test_the_fullest_stage_may_be_between_the_ends():
     """126 layers in 16 stages: the ends have seven, the others eight (Dubey et al. 2024)."""
     llama = replace(GPT3, layers=126, parameters=126 * LAYER + 2 * TABLE, tied=False)
-    layout = Layout(pipeline=16)
+    layout = ParallelLayout(pipeline=16)
     assert (layout.slots(llama), layout.spare(llama)) == (8, 2)
-    found = memory(llama, Training(64, 2_048), layout)
+    found = memory(llama, TrainingStep(64, 2_048), layout)
     assert found.weights == 2 * max(8 * LAYER, 7 * LAYER + TABLE)
 
 
 def test_experts_are_shared_out_and_copied_heads_are_not():
     mixtral = work_of(load_family("mixtral").spec({}), "mixtral")
-    whole = memory(mixtral, Training(8, 4_096), Layout(data=8))
-    shared = memory(mixtral, Training(8, 4_096), Layout(data=8, expert=8))
+    whole = memory(mixtral, TrainingStep(8, 4_096), ParallelLayout(data=8))
+    shared = memory(mixtral, TrainingStep(8, 4_096), ParallelLayout(data=8, expert=8))
     assert whole.weights - shared.weights == 2 * 32 * 7 * 3 * 4_096 * 14_336
     # One head of keys and values on each of eight ranks: the ninth part would be a copy.
-    eight, sixteen = (memory(mixtral, Training(8, 4_096), Layout(tensor=n)).weights for n in (8, 16))
+    eight, sixteen = (memory(mixtral, TrainingStep(8, 4_096), ParallelLayout(tensor=n)).weights for n in (8, 16))
     assert sixteen - eight / 2 == 2 * 32 * 4_096 * 2 * 8 * 128 / 16
 
 
@@ -129,5 +129,5 @@ def test_what_has_no_layout_is_refused():
 
 
 def test_a_work_can_be_written_by_hand():
-    toy = Work("toy", 1_000_000, 1_000_000, 4, 64, 4, 4, 16, 256, 512, 128)
-    assert memory(toy, Training(8, 128), Layout()).weights == 2_000_000
+    toy = DecoderWork("toy", 1_000_000, 1_000_000, 4, 64, 4, 4, 16, 256, 512, 128)
+    assert memory(toy, TrainingStep(8, 128), ParallelLayout()).weights == 2_000_000

@@ -11,7 +11,7 @@ from orrery.planning.layouts.layout import (
     FULL,
     RECOMPUTATIONS,
     SELECTIVE,
-    Layout,
+    ParallelLayout,
     check_layout,
     divisors,
     interleaves,
@@ -20,21 +20,23 @@ from orrery.planning.layouts.layout import (
 )
 from orrery.planning.layouts.layout_plan import plan_layout, refuse_too_large
 from orrery.planning.layouts.memory import memory
-from orrery.planning.layouts.search import Search, best, layouts, would_fit
+from orrery.planning.layouts.search import LayoutSearch, best, layouts, would_fit
 from orrery.planning.layouts.step_time import step_time
 from orrery.planning.layouts.tables import scaled, scaled_rows
-from orrery.planning.layouts.training import Training
-from orrery.planning.layouts.work import Work, work_of
+from orrery.planning.layouts.training import TrainingStep
+from orrery.planning.layouts.work import DecoderWork, work_of
 from orrery.planning.machines import load_machine
 from orrery.planning.presets import preset
 
 GPT3 = work_of(preset("gpt3-175b"), "gpt3-175b")
 A100 = load_machine("a100-80gb")
-TRAINING = Training(1_536, 2_048)
+TRAINING = TrainingStep(1_536, 2_048)
 FEW = {"context": (1,), "interleave": (1,), "micro": (1, 2)}
 """Degrees that keep a search short where nothing depends on the others."""
-SMALL = Work("small", 60_000_000_000, 60_000_000_000, 12, 8_192, 8, 8, 1_024, 32_768, 50_000, 2_048)
-MIXTURE = Work("mixture", 60_000_000_000, 20_000_000_000, 6, 4_096, 8, 4, 512, 16_384, 50_000, 1_024, 4, 1, ups=2)
+SMALL = DecoderWork("small", 60_000_000_000, 60_000_000_000, 12, 8_192, 8, 8, 1_024, 32_768, 50_000, 2_048)
+MIXTURE = DecoderWork(
+    "mixture", 60_000_000_000, 20_000_000_000, 6, 4_096, 8, 4, 512, 16_384, 50_000, 1_024, 4, 1, ups=2
+)
 
 
 def by_hand(work, training, machine, devices, limit):
@@ -54,7 +56,7 @@ def by_hand(work, training, machine, devices, limit):
         ):
             if data * fsdp > room or (fsdp == 1 and zero != 3):
                 continue
-            layout = Layout(
+            layout = ParallelLayout(
                 data, fsdp, tensor, pipeline, context, expert, zero, micro, chunks, recompute=RECOMPUTATIONS[again]
             )
             try:
@@ -71,15 +73,15 @@ def by_hand(work, training, machine, devices, limit):
     [(SMALL, 16, 4, 400e9), (SMALL, 12, 6, 320e9), (MIXTURE, 16, 4, 300e9)],
 )
 def test_the_best_is_the_best_of_all(work, sequences, devices, limit):
-    training = Training(sequences, work.length)
-    found = best(Search(work, training, A100, devices, limit))
+    training = TrainingStep(sequences, work.length)
+    found = best(LayoutSearch(work, training, A100, devices, limit))
     assert found.time.total == pytest.approx(by_hand(work, training, A100, devices, limit), rel=1e-12)
     assert found.memory.total <= limit
     assert found.layout.devices <= devices
 
 
 def test_every_layout_that_is_searched_divides():
-    search = Search(GPT3, TRAINING, A100, 24)
+    search = LayoutSearch(GPT3, TRAINING, A100, 24)
     found = list(layouts(search))
     assert len(found) == len(set(found)) > 1_000
     for layout in found:
@@ -89,29 +91,29 @@ def test_every_layout_that_is_searched_divides():
 
 def test_a_larger_memory_is_never_slower_and_more_devices_neither():
     small = work_of(preset("gpt3-6.7b"), "gpt3-6.7b")
-    training = Training(64, 2_048)
-    times = [best(Search(small, training, A100, 16, limit, FEW)).time.total for limit in (12e9, 20e9, 80e9)]
+    training = TrainingStep(64, 2_048)
+    times = [best(LayoutSearch(small, training, A100, 16, limit, FEW)).time.total for limit in (12e9, 20e9, 80e9)]
     assert times == sorted(times, reverse=True)
     assert times[0] > times[-1]
-    times = [best(Search(small, training, A100, devices, only=FEW)).time.total for devices in (2, 8, 20, 32)]
+    times = [best(LayoutSearch(small, training, A100, devices, only=FEW)).time.total for devices in (2, 8, 20, 32)]
     assert times == sorted(times, reverse=True)
-    assert best(Search(small, training, A100, 20, only=FEW)).layout.devices <= 20
+    assert best(LayoutSearch(small, training, A100, 20, only=FEW)).layout.devices <= 20
 
 
 def test_none_fits_says_what_would():
     with pytest.raises(UsageError) as error:
-        best(Search(GPT3, TRAINING, A100, 8))
+        best(LayoutSearch(GPT3, TRAINING, A100, 8))
     assert "no layout of gpt3-175b fits 8 devices of 80.0 GB: the smallest" in error.value.message
     assert error.value.hint.startswith("64 devices would do, with ")
     with pytest.raises(UsageError, match="no layout") as error:
-        best(Search(GPT3, TRAINING, A100, 8, 1e6, {**FEW, "tensor": (8,), "pipeline": (1,)}))
+        best(LayoutSearch(GPT3, TRAINING, A100, 8, 1e6, {**FEW, "tensor": (8,), "pipeline": (1,)}))
     assert error.value.hint.startswith("more devices do not help")
     with pytest.raises(UsageError, match="the degrees that are allowed"):
-        best(Search(GPT3, TRAINING, A100, 8, only={"tensor": (5,)}))
+        best(LayoutSearch(GPT3, TRAINING, A100, 8, only={"tensor": (5,)}))
 
 
 def test_a_layout_that_is_too_large_says_what_would_fit():
-    found = plan_layout(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=8), A100)
+    found = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=8), A100)
     hint = would_fit(found, 50e9)
     with pytest.raises(UsageError, match=r"data=8,tensor=8,pipeline=8 needs [\d.]+ GB a device, and 50.0 GB are there"):
         refuse_too_large(found, 50e9, hint)
@@ -145,12 +147,12 @@ def test_what_does_not_divide_is_refused_with_what_would(layout, message, hint):
 def test_heads_of_keys_and_experts_are_shared_evenly_too():
     mixtral = work_of(load_family("mixtral").spec({}), "mixtral")
     for layout in ("tensor=8", "tensor=16", "expert=4,data=4", "expert=8,data=2,fsdp=4"):
-        check_layout(mixtral, Training(64, 4_096), parse_layout(layout))
+        check_layout(mixtral, TrainingStep(64, 4_096), parse_layout(layout))
     with pytest.raises(UsageError, match="expert=4 does not divide data=1 x fsdp=2"):
-        check_layout(mixtral, Training(64, 4_096), parse_layout("expert=4,fsdp=2"))
-    three = Work("three", 10**9, 10**9, 4, 384, 6, 3, 64, 1_536, 1_000, 128)
+        check_layout(mixtral, TrainingStep(64, 4_096), parse_layout("expert=4,fsdp=2"))
+    three = DecoderWork("three", 10**9, 10**9, 4, 384, 6, 3, 64, 1_536, 1_000, 128)
     with pytest.raises(UsageError, match="the 3 heads of keys and values"):
-        check_layout(three, Training(8, 128), parse_layout("tensor=2"))
+        check_layout(three, TrainingStep(8, 128), parse_layout("tensor=2"))
 
 
 @pytest.mark.parametrize(
@@ -182,27 +184,27 @@ def test_what_is_no_layout_is_refused(text, message):
 
 def test_degrees_at_their_bounds_are_read():
     for text, layout in (
-        ("tensor=1", Layout()),
-        ("tensor=1000000000", Layout(tensor=10**9)),
-        ("fsdp=2,zero=1", Layout(fsdp=2, zero=1)),
-        ("fsdp=2,zero=3", Layout(fsdp=2, zero=3)),
+        ("tensor=1", ParallelLayout()),
+        ("tensor=1000000000", ParallelLayout(tensor=10**9)),
+        ("fsdp=2,zero=1", ParallelLayout(fsdp=2, zero=1)),
+        ("fsdp=2,zero=3", ParallelLayout(fsdp=2, zero=3)),
     ):
         assert parse_layout(text) == layout
 
 
 def test_a_layout_is_read_as_it_is_written():
     for layout in (
-        Layout(),
-        Layout(2, 4, 8, 16, 2, 4, 1, 2, 3, sequence=False, recompute=FULL),
-        Layout(data=3, recompute=SELECTIVE),
-        Layout(fsdp=8),
+        ParallelLayout(),
+        ParallelLayout(2, 4, 8, 16, 2, 4, 1, 2, 3, sequence=False, recompute=FULL),
+        ParallelLayout(data=3, recompute=SELECTIVE),
+        ParallelLayout(fsdp=8),
     ):
         assert parse_layout(layout.text()) == layout
 
 
 def test_degrees_that_fit():
     assert divisors(12) == [1, 2, 3, 4, 6, 12]
-    llama = Work("llama", 10**9, 10**9, 126, 1_024, 8, 8, 128, 4_096, 1_000, 128)
+    llama = DecoderWork("llama", 10**9, 10**9, 126, 1_024, 8, 8, 128, 4_096, 1_000, 128)
     assert {14, 16, 32, 64, 126} <= set(stages(llama))
     assert 128 not in stages(llama)  # the first stage would have no layer
     assert interleaves(llama, 16) == [1, 2, 4, 8]
@@ -218,16 +220,16 @@ def test_the_launch_fills_nodes():
         "gpt3.yaml --parallel.data 8 --parallel.tensor 8 --parallel.pipeline 16 --parallel.interleave 3 "
         "--parallel.recompute full"
     )
-    alone = launch(Layout(fsdp=6, zero=2), Training(6, 2_048), A100)
+    alone = launch(ParallelLayout(fsdp=6, zero=2), TrainingStep(6, 2_048), A100)
     assert (alone.nodes, alone.processes) == (1, 6)
     assert "rdzv" not in alone.command()
     assert alone.degrees() == {"fsdp": 6, "zero": 2}
-    assert launch(Layout(data=12), Training(12, 2_048), A100).processes == 6
+    assert launch(ParallelLayout(data=12), TrainingStep(12, 2_048), A100).processes == 6
 
 
 def test_the_table_goes_to_a_hundred_thousand_devices():
     small = work_of(preset("gpt3-1.3b"), "gpt3-1.3b")
-    search = Search(small, Training(512, 2_048), A100, 1, only=FEW)
+    search = LayoutSearch(small, TrainingStep(512, 2_048), A100, 1, only=FEW)
     found = scaled(search, (1, 8, 1_000, 100_000))
     rows = scaled_rows(found, 300e9)
     assert [row[0] for row in rows] == ["1", "8", "1,000", "100,000"]
@@ -239,7 +241,7 @@ def test_the_table_goes_to_a_hundred_thousand_devices():
 
 
 def test_a_row_without_a_layout_says_why():
-    found = scaled(Search(GPT3, TRAINING, A100, 1), (1,))
+    found = scaled(LayoutSearch(GPT3, TRAINING, A100, 1), (1,))
     assert found[0].plan is None
     assert found[0].why.startswith("no layout of gpt3-175b fits 1 devices")
     assert scaled_rows(found, 1e9)[0][2] == "none fits"

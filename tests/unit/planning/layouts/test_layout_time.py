@@ -18,10 +18,10 @@ from orrery.planning.layouts.communication import (
     step_bytes,
     traffic,
 )
-from orrery.planning.layouts.layout import FULL, NOTHING, SELECTIVE, Layout
+from orrery.planning.layouts.layout import FULL, NOTHING, SELECTIVE, ParallelLayout
 from orrery.planning.layouts.layout_plan import plan_layout
 from orrery.planning.layouts.step_time import bubble, layer_passes, step_time
-from orrery.planning.layouts.training import EAGER, FLASH, Training, training_of
+from orrery.planning.layouts.training import EAGER, FLASH, TrainingStep, training_of
 from orrery.planning.layouts.work import work_of
 from orrery.planning.machines import Efficiency, load_machine
 from orrery.planning.presets import preset
@@ -31,7 +31,7 @@ LAYER = 1_812_361_472
 TABLE = 617_558_016
 A100 = load_machine("a100-80gb")
 IDEAL = replace(A100, efficiency=Efficiency(1, 1, 1, "ideal"), latency=0.0)
-TRAINING = Training(1_536, 2_048)
+TRAINING = TrainingStep(1_536, 2_048)
 STREAM = 2 * 2_048 * 12_288
 
 
@@ -43,7 +43,7 @@ def test_volumes_of_collectives():
 
 def test_what_a_layer_sends():
     """Two all-reduces of 2 s b h bytes a pass; keys and values of fifteen other ranks; an eighth of the boundary."""
-    layout = Layout(tensor=8, pipeline=16, context=16)
+    layout = ParallelLayout(tensor=8, pipeline=16, context=16)
     sent = layer_bytes(GPT3, TRAINING, layout)
     assert sent.tensor == 2 * 2 * 7 / 8 * STREAM / 16
     assert sent.context == 15 * 2 * 128 * 2 * 96 * 128 / 8
@@ -52,25 +52,25 @@ def test_what_a_layer_sends():
 
 
 def test_what_fsdp_sends():
-    third = layer_bytes(GPT3, TRAINING, Layout(fsdp=64, zero=3))
+    third = layer_bytes(GPT3, TRAINING, ParallelLayout(fsdp=64, zero=3))
     assert (third.weights, third.gradients) == (63 / 64 * 2 * LAYER, 63 / 64 * 2 * LAYER)
-    once = step_bytes(GPT3, TRAINING, Layout(data=4, fsdp=64, zero=1))
+    once = step_bytes(GPT3, TRAINING, ParallelLayout(data=4, fsdp=64, zero=1))
     held = 174_604_259_328
     assert once.weights == once.gradients == pytest.approx(63 / 64 * 2 * held)
     assert once.copies == 2 * 3 / 4 * 2 * held / 64
-    second = Layout(fsdp=64, zero=2)
+    second = ParallelLayout(fsdp=64, zero=2)
     assert layer_bytes(GPT3, TRAINING, second).gradients == 63 / 64 * 2 * LAYER
     assert step_bytes(GPT3, TRAINING, second).gradients == 0
 
 
 def test_tokens_go_to_their_experts_and_back():
     mixtral = work_of(load_family("mixtral").spec({}), "mixtral")
-    sent = layer_bytes(mixtral, Training(8, 4_096), Layout(data=8, expert=8))
+    sent = layer_bytes(mixtral, TrainingStep(8, 4_096), ParallelLayout(data=8, expert=8))
     assert sent.expert == 2 * 7 / 8 * 2 * 2 * 4_096 * 4_096
 
 
 def test_which_network_carries_a_group():
-    layout = Layout(data=4, fsdp=2, tensor=4, pipeline=2)
+    layout = ParallelLayout(data=4, fsdp=2, tensor=4, pipeline=2)
     found = routes(IDEAL, layout)
     assert (found.tensor.inside, found.fsdp.inside, found.data.inside) == (True, True, False)
     assert (found.tensor.bandwidth, found.data.bandwidth) == (300e9, 25e9)
@@ -83,12 +83,12 @@ def test_which_network_carries_a_group():
 def test_a_stage_sends_to_the_next_one_alone():
     slow = replace(IDEAL, latency=1.0)
     for stages, ranks in ((1, 1), (2, 2), (16, 2)):
-        found = routes(slow, Layout(tensor=8, pipeline=stages)).pipeline
+        found = routes(slow, ParallelLayout(tensor=8, pipeline=stages)).pipeline
         assert (found.ranks, found.latency) == (ranks, ranks - 1)
 
 
 def test_the_table_of_traffic_adds_up():
-    layout = Layout(data=8, tensor=8, pipeline=16, recompute=FULL)
+    layout = ParallelLayout(data=8, tensor=8, pipeline=16, recompute=FULL)
     found = {one.kind: one for one in traffic(GPT3, TRAINING, layout, A100)}
     assert set(found) == {"tensor", "data", "pipeline"}
     assert found["tensor"].bytes == 3 * 192 * 6 * 2 * 2 * 7 / 8 * STREAM
@@ -106,7 +106,7 @@ def test_the_bubble(stages, micro_batches, chunks):
 
 
 def test_the_bubble_of_a_step_is_that_share_of_its_passes():
-    layout = Layout(data=8, tensor=8, pipeline=16)
+    layout = ParallelLayout(data=8, tensor=8, pipeline=16)
     time = step_time(GPT3, TRAINING, layout, IDEAL)
     worked = time.matmul + time.attention + time.memory + time.tensor + time.head
     filling = 2 * 15 * STREAM / 8 / 25e9
@@ -115,7 +115,7 @@ def test_the_bubble_of_a_step_is_that_share_of_its_passes():
 
 def test_one_device_on_an_ideal_machine_computes_at_its_rate():
     """Without attention, memory and optimizer the time is that of 6 N operations a token."""
-    time = step_time(GPT3, TRAINING, Layout(), IDEAL)
+    time = step_time(GPT3, TRAINING, ParallelLayout(), IDEAL)
     tokens = 1_536 * 2_048
     assert time.matmul == pytest.approx(6 * (174_604_259_328 - TABLE) * tokens / 312e12)
     assert time.attention == pytest.approx(3.5 * 4 * 96 * 12_288 * 1_024 * tokens / 312e12)
@@ -126,36 +126,36 @@ def test_one_device_on_an_ideal_machine_computes_at_its_rate():
 
 
 def test_recomputation_adds_a_forward_pass():
-    forward, backward = layer_passes(GPT3, TRAINING, Layout(tensor=8, recompute=NOTHING), IDEAL)
-    _, full = layer_passes(GPT3, TRAINING, Layout(tensor=8, recompute=FULL), IDEAL)
+    forward, backward = layer_passes(GPT3, TRAINING, ParallelLayout(tensor=8, recompute=NOTHING), IDEAL)
+    _, full = layer_passes(GPT3, TRAINING, ParallelLayout(tensor=8, recompute=FULL), IDEAL)
     assert full.total == pytest.approx(backward.total + forward.total)
     eager = replace(TRAINING, kernel=EAGER)
-    forward, backward = layer_passes(GPT3, eager, Layout(tensor=8, recompute=NOTHING), IDEAL)
-    _, selective = layer_passes(GPT3, eager, Layout(tensor=8, recompute=SELECTIVE), IDEAL)
+    forward, backward = layer_passes(GPT3, eager, ParallelLayout(tensor=8, recompute=NOTHING), IDEAL)
+    _, selective = layer_passes(GPT3, eager, ParallelLayout(tensor=8, recompute=SELECTIVE), IDEAL)
     scores = 2 * 5 * 96 * 2_048 * 2_048 / 8 / 2039e9
     assert selective.total == pytest.approx(backward.total + forward.attention + scores)
 
 
 def test_communication_is_hidden_as_far_as_there_is_work():
     fast, slow = (replace(IDEAL, network_bandwidth=bandwidth) for bandwidth in (1e12, 1e8))
-    for layout in (Layout(fsdp=64, zero=3), Layout(fsdp=64, zero=1)):
+    for layout in (ParallelLayout(fsdp=64, zero=3), ParallelLayout(fsdp=64, zero=1)):
         assert step_time(GPT3, TRAINING, layout, fast).fsdp == 0
         assert step_time(GPT3, TRAINING, layout, slow).fsdp > 0
-    assert step_time(GPT3, TRAINING, Layout(data=64), fast).data == 0
-    assert step_time(GPT3, TRAINING, Layout(data=64), slow).data > 0
-    long = Training(1, 131_072)
-    assert step_time(GPT3, long, Layout(context=2), slow).context == 0  # in one node
-    assert step_time(GPT3, long, Layout(context=2, tensor=8), slow).context > 0
+    assert step_time(GPT3, TRAINING, ParallelLayout(data=64), fast).data == 0
+    assert step_time(GPT3, TRAINING, ParallelLayout(data=64), slow).data > 0
+    long = TrainingStep(1, 131_072)
+    assert step_time(GPT3, long, ParallelLayout(context=2), slow).context == 0  # in one node
+    assert step_time(GPT3, long, ParallelLayout(context=2, tensor=8), slow).context > 0
 
 
 def test_a_product_is_never_faster_than_its_weights_are_read():
     starved = replace(IDEAL, bandwidth=1e6)
-    forward, _ = layer_passes(GPT3, Training(1, 2_048), Layout(), starved)
+    forward, _ = layer_passes(GPT3, TrainingStep(1, 2_048), ParallelLayout(), starved)
     assert forward.matmul == 2 * LAYER / 1e6
 
 
 def test_throughput_utilisation_days_and_cost_follow_from_the_step():
-    found = plan_layout(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
+    found = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
     assert found.tokens_per_second == 1_536 * 2_048 / found.time.total
     operations = 6 * 174_604_259_328 + 12 * 96 * 12_288 * 2_048
     assert found.mfu() == pytest.approx(operations * found.tokens_per_second / (1_024 * 312e12))
@@ -168,7 +168,7 @@ def test_throughput_utilisation_days_and_cost_follow_from_the_step():
 
 def test_narayanans_estimate_of_the_days():
     """``8 T P / (n X)``: 34 days for 300 billion tokens on 1,024 devices at 140 teraflop/s (section 5.1)."""
-    found = plan_layout(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
+    found = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
     rate = found.hfu() * 312e12
     assert found.days(300e9) == pytest.approx(8 * 300e9 * 174.6e9 / (1_024 * rate) / 86_400, rel=0.03)
 
@@ -179,10 +179,10 @@ def test_the_batch_is_in_whole_sequences():
     with pytest.raises(UsageError, match="holds no sequence of gpt3-175b, which has 2,048"):
         training_of(GPT3, 2_000)
     with pytest.raises(UsageError, match="tpu-v4 has no rate for 'fp16'"):
-        plan_layout(GPT3, Training(8, 2_048, "fp16"), Layout(), load_machine("tpu-v4"))
+        plan_layout(GPT3, TrainingStep(8, 2_048, "fp16"), ParallelLayout(), load_machine("tpu-v4"))
 
 
 def test_all_parts_of_a_step_are_finite_and_not_negative():
-    for layout in (Layout(), Layout(2, 4, 8, 6, 2, zero=2, micro=2, interleave=4, recompute=SELECTIVE)):
+    for layout in (ParallelLayout(), ParallelLayout(2, 4, 8, 6, 2, zero=2, micro=2, interleave=4, recompute=SELECTIVE)):
         parts = vars(step_time(GPT3, TRAINING, layout, A100)).values()
         assert all(math.isfinite(part) and part >= 0 for part in parts)

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from orrery.planning.layouts.layout_plan import plan_layout
-from orrery.planning.layouts.published import Comparison, benchmarks, comparisons, llama_405b, runs
+from orrery.planning.layouts.published import PredictedRun, benchmarks, comparisons, llama_405b, runs
 from orrery.planning.layouts.tables import published_rows
 from orrery.planning.machines import MACHINES, load_machine
 
 
 @pytest.mark.parametrize("run", benchmarks(), ids=lambda run: run.machine)
 def test_the_efficiency_of_a_machine_is_that_of_its_benchmark(run):
-    found = Comparison(run, plan_layout(run.work, run.training, run.layout, load_machine(run.machine)))
+    found = PredictedRun(run, plan_layout(run.work, run.training, run.layout, load_machine(run.machine)))
     assert found.predicted == pytest.approx(run.published, abs=1.5e-3)
 
 

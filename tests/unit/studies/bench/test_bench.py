@@ -16,18 +16,18 @@ from orrery.exchange.reading.read import Stored, read
 from orrery.families import load_family
 from orrery.planning.parameters import parameters
 from orrery.studies.bench import report
-from orrery.studies.bench.generating import CHECKED, Measured, bench_generate, check_cases, closing, step_bytes
-from orrery.studies.bench.machine import Machine, Reading, measure_machine, product_rate, rows_of
+from orrery.studies.bench.generating import CHECKED, GenerationSpeed, bench_generate, check_cases, closing, step_bytes
+from orrery.studies.bench.machine import BandwidthProbe, MachineLimits, measure_machine, product_rate, rows_of
 from orrery.studies.bench.rounds import Case, Series, agreement, measure
 from orrery.studies.bench.shapes import SHAPES, check_model, make_model, placeholder_tokenizer
-from orrery.studies.bench.subjects import PEERS, Subject, check_peers
+from orrery.studies.bench.subjects import PEERS, PeerProgram, check_peers
 from page_tables import tables
 from stand_ins import stand_in
 from tiny_models import tiny
 
-MACHINE = Machine("a processor", ("avx2",), 2, 0.0, (10.0, 11.0), {"float32": 100.0})
+MACHINE = MachineLimits("a processor", ("avx2",), 2, 0.0, (10.0, 11.0), {"float32": 100.0})
 WRITING, READING = Case(2, 10, 5), Case(1, 20, 1)
-MEASURED = Measured(
+MEASURED = GenerationSpeed(
     "gpt2-tiny in float32",
     "eager steps",
     MACHINE,
@@ -147,11 +147,11 @@ def test_the_placeholder_has_exactly_the_ids_and_reads_text(size: int) -> None:
 
 
 def test_the_limits_are_numbers_with_notes() -> None:
-    reading = Reading(1000)
+    reading = BandwidthProbe(1000)
     assert reading() > 0
     assert product_rate(torch.float32, 4, 8, 16, seconds=0.001) > 0
     assert [row[0] for row in rows_of(MACHINE)] == ["memory read", "float32 products"]
-    busy = Machine("x", (), 2, 400.0, (10.0, 40.0), {})
+    busy = MachineLimits("x", (), 2, 400.0, (10.0, 40.0), {})
     assert any("busy" in note for note in busy.notes())
     assert any("shared" in note for note in busy.notes())
 
@@ -159,8 +159,8 @@ def test_the_limits_are_numbers_with_notes() -> None:
 def test_memory_is_read_at_its_bytes_over_the_seconds(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 2000)
     clock[:] = [5.0, 2.0, 5.0, 4.0]
-    assert Reading()() == 2000 * 4 / 2.0 / 1e9
-    assert Reading(500)() == 500 * 4 / 4.0 / 1e9
+    assert BandwidthProbe()() == 2000 * 4 / 2.0 / 1e9
+    assert BandwidthProbe(500)() == 500 * 4 / 4.0 / 1e9
 
 
 def test_products_are_made_at_their_operations_over_the_median_of_the_seconds(clock: list[float]) -> None:
@@ -178,9 +178,9 @@ def test_the_limits_of_a_machine_are_noted_where_they_are_to_be_doubted(monkeypa
         (2.1, (10.0, 12.5), 2),
         (2.0, (10.0, 12.6), 2),
     ):
-        assert len(Machine("x", ("avx2", "sve"), 2, load, rates, {}).notes()) == notes
+        assert len(MachineLimits("x", ("avx2", "sve"), 2, load, rates, {}).notes()) == notes
     assert MACHINE.notes() == ["a processor, 2 threads; avx2"]
-    assert "no known features" in Machine("x", (), 2, 0.0, (1.0, 1.0), {}).notes()[0]
+    assert "no known features" in MachineLimits("x", (), 2, 0.0, (1.0, 1.0), {}).notes()[0]
 
 
 def test_the_machine_is_measured_and_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,10 @@ def test_everybody_is_asked_for_the_same_on_the_same_vocabulary_and_closed(monke
 
 def test_a_subject_is_closed_whatever_happens() -> None:
     ends = []
-    with pytest.raises(KeyboardInterrupt), closing(stand_in(Subject, name="a", close=lambda: ends.append("closed"))):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        closing(stand_in(PeerProgram, name="a", close=lambda: ends.append("closed"))),
+    ):
         raise KeyboardInterrupt
     assert ends == ["closed"]
 

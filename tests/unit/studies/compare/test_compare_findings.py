@@ -10,7 +10,7 @@ from orrery.studies.compare.findings import (
     BESIDE,
     SWEPT,
     Comparison,
-    Entry,
+    ComparisonEntry,
     Point,
     SweepResult,
     Trial,
@@ -35,8 +35,8 @@ def comparison(text="<b>&\x1b"):
     settings = {"unit": "steps", "budgets": [4], "seeds": [7], "sweep": sweep}
     keys = ("train_bytes", "train_tokens", "held_back_bytes", "held_back_tokens", "choosing_bytes", "vocabulary")
     corpus = {**dict.fromkeys(keys, 10), "source": text, "fingerprint": "0" * 64, "nats_per_bit": None}
-    trained = Entry("lstm", text, 1000, 4000, 400, 7.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0)
-    counted = Entry("ngram", text, 50, 900, 400, 0.1, 2.5, 6.0)
+    trained = ComparisonEntry("lstm", text, 1000, 4000, 400, 7.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0)
+    counted = ComparisonEntry("ngram", text, 50, 900, 400, 0.1, 2.5, 6.0)
     return Comparison(settings, corpus, [trained, counted])
 
 
@@ -46,8 +46,10 @@ def whole():
     found.settings = {**found.settings, "budgets": [4, 8], "seeds": [7, 8]}
     for name, base in (("lstm", 3.0), ("gru", 3.2)):
         found.entries += [
-            Entry(name, "text", 1000, 4000, 400, 7.0, base - budget / 10 + seed / 100, 8.0, 4, points(RECORDS), budget,
-                  seed, recipe, 0.1, 0)
+            ComparisonEntry(
+                name, "text", 1000, 4000, 400, 7.0, base - budget / 10 + seed / 100, 8.0, 4, points(RECORDS),
+                budget, seed, recipe, 0.1, 0,
+            )
             for budget in (4, 8) for seed in (7, 8) for recipe in (SWEPT, BESIDE)
             if (name, budget, seed, recipe) != ("lstm", 4, 7, SWEPT)
         ]  # fmt: skip
@@ -117,7 +119,7 @@ def test_every_trial_of_a_sweep_has_a_row_and_the_chosen_one_says_so(rates, loss
 def test_models_of_one_hue_differ_in_their_dashes():
     found = comparison("text")
     found.entries = [
-        Entry(f"m{i}", "", 1, 1, 1, 1.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0) for i in range(14)
+        ComparisonEntry(f"m{i}", "", 1, 1, 1, 1.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0) for i in range(14)
     ]
     lines = [line for line in ET.fromstring(by_tokens(found)).iter() if line.tag.endswith("polyline")]
     assert len({(line.get("class"), line.get("stroke-dasharray")) for line in lines}) == 14

@@ -11,19 +11,19 @@ import torch
 from orrery.errors import UsageError
 from orrery.nn.cross_entropy import IGNORED
 from orrery.studies.compare.budgets import Budget
-from orrery.studies.compare.plan import Plan, Probing
+from orrery.studies.compare.plan import ComparisonPlan, ProbeOptions
 from orrery.studies.compare.probes import costs, learned
 from orrery.studies.compare.probes.extrapolation import extrapolation, longer
-from orrery.studies.compare.probes.subject import SMALL, Subject
+from orrery.studies.compare.probes.subject import SMALL, ProbeSubject
 from orrery.studies.compare.probes.table import PROBES, chosen
-from orrery.studies.compare.probes.tasks import Copies, Pairs
+from orrery.studies.compare.probes.tasks import Copies, RecallPairs
 from training_toy import toy_recipe
 
 RNG = torch.Generator().manual_seed(0)
 
 
 def test_each_key_asks_for_the_value_that_stood_behind_it():
-    task = Pairs()
+    task = RecallPairs()
     batch = task.rows(5, 4, RNG)
     assert batch["ids"].shape == (5, task.length(4))
     for ids, targets in zip(batch["ids"].tolist(), batch["targets"].tolist(), strict=True):
@@ -62,14 +62,14 @@ class Knowing:
 
 @pytest.mark.parametrize("wrong", [0, 3, 20])
 def test_the_part_that_is_right_is_counted(wrong):
-    batch = Pairs().rows(5, 4, RNG)
+    batch = RecallPairs().rows(5, 4, RNG)
     assert learned.right(Knowing(batch, wrong), batch) == pytest.approx(1 - wrong / 20)
 
 
 def subject(name="gru", held_back=()):
     base = toy_recipe(batches__length=8)
-    plan = Plan(base, (name,), 20_000, (Budget(1, "steps"),), (0, 1), probing=Probing(steps=2))
-    return Subject(name, plan, Path(), 17, held_back)
+    plan = ComparisonPlan(base, (name,), 20_000, (Budget(1, "steps"),), (0, 1), probing=ProbeOptions(steps=2))
+    return ProbeSubject(name, plan, Path(), 17, held_back)
 
 
 def test_small_models_are_of_the_kind_and_the_size():

@@ -12,7 +12,7 @@ from orrery.studies.compare import texts
 from orrery.studies.compare.budgets import Budget
 from orrery.studies.compare.findings import Comparison, SweepResult, Trial, comparison_from
 from orrery.studies.compare.models import MODELS, refuse_unknown
-from orrery.studies.compare.plan import Plan, Probing
+from orrery.studies.compare.plan import ComparisonPlan, ProbeOptions
 from orrery.studies.compare.probes.table import PROBES, chosen
 from orrery.studies.compare.sweep import Sweep
 from orrery.studies.compare.trials import Trials
@@ -24,7 +24,7 @@ MINUTES = (Budget(1, "steps"), Budget(2, "steps"))
 
 
 def plan(**changed):
-    return replace(Plan(toy_recipe(), ("lstm", "gru"), 20_000, MINUTES, (0, 1)), **changed)
+    return replace(ComparisonPlan(toy_recipe(), ("lstm", "gru"), 20_000, MINUTES, (0, 1)), **changed)
 
 
 def other(**dotted):
@@ -151,6 +151,6 @@ def test_a_sweep_of_which_every_trial_came_apart_is_an_error(tmp_path):
 def test_a_plan_begins_without_sweeps_of_recipes_hand_set_rates_and_probes():
     settings = plan().settings()
     assert (settings["sweep"], settings["sweep_recipes"], settings["hand_set"]) == (None, False, False)
-    assert (settings["probes"], settings["probe_steps"]) == ([], Probing().steps)
+    assert (settings["probes"], settings["probe_steps"]) == ([], ProbeOptions().steps)
     assert (settings["models"], settings["seeds"], settings["budgets"]) == (["lstm", "gru"], [0, 1], [1, 2])
     assert plan(**other()).settings()["models"] == ["lstm", "gru", "own"]

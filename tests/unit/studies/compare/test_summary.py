@@ -2,7 +2,7 @@
 
 import pytest
 
-from orrery.studies.compare.findings import BESIDE, HAND_SET, SWEPT, Comparison, Entry
+from orrery.studies.compare.findings import BESIDE, HAND_SET, SWEPT, Comparison, ComparisonEntry
 from orrery.studies.compare.summary import (
     by_budget,
     gain_sentences,
@@ -16,7 +16,7 @@ from orrery.studies.compare.summary import (
 
 
 def trained(name, budget, bits, seed=0, recipe=SWEPT):
-    return Entry(name, "", 1000, 4000, 10, 1.0, bits, 2.0, 5, (), budget, seed, recipe, 1e-3, 1)
+    return ComparisonEntry(name, "", 1000, 4000, 10, 1.0, bits, 2.0, 5, (), budget, seed, recipe, 1e-3, 1)
 
 
 def comparison(*entries, nats=None):
@@ -24,7 +24,7 @@ def comparison(*entries, nats=None):
     return Comparison(settings, {"nats_per_bit": nats}, list(entries))
 
 
-COUNTED = Entry("ngram", "", 50, 900, 400, 0.1, 2.5, 6.0)
+COUNTED = ComparisonEntry("ngram", "", 50, 900, 400, 0.1, 2.5, 6.0)
 
 
 def test_seeds_become_a_mean_and_a_standard_deviation():

@@ -135,7 +135,7 @@ def test_a_card_has_every_measure_by_its_name():
 def test_a_stage_is_told_with_its_seconds(monkeypatch):
     ticks, said = iter((1.0, 3.5)), []
     monkeypatch.setattr(tour.time, "perf_counter", lambda: next(ticks))
-    stages = tour.Stages(said.append)
+    stages = tour.TourStages(said.append)
     with stages.stage("text") as told:
         told += ["2 documents", "1 held back"]
     assert said == ["text       2 documents; 1 held back (2.5 s)"]

@@ -7,7 +7,7 @@ import pytest
 
 from ladder_toy import followed
 from orrery.planning.law_fit import Fit, PowerLawPlusConstant
-from orrery.studies.ladder.findings import Run, findings_from
+from orrery.studies.ladder.findings import LadderRun, findings_from
 from orrery.studies.ladder.forecast import LEVEL, Forecast, forecasts
 
 
@@ -21,7 +21,7 @@ def test_losses_of_a_law_are_told_before_and_compared_after():
     assert told["parameters"].told == pytest.approx(law(640_000), rel=2e-3)
     assert told["parameters"].miss is None
     before = told["parameters"].as_json()
-    found.runs.append(Run(640_000, 1, 1.02 * told["parameters"].told, 2.0, 60.0))
+    found.runs.append(LadderRun(640_000, 1, 1.02 * told["parameters"].told, 2.0, 60.0))
     after = forecasts(found)["parameters"].as_json()
     assert after["predicted"] == before["predicted"]  # the largest size is no part of the fit
     assert after["miss"] == pytest.approx(1 / 1.02 - 1)

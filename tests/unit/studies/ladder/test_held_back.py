@@ -13,10 +13,10 @@ from orrery.errors import RunError
 from orrery.recipes.config import Recipe
 from orrery.studies.compare.texts import Texts
 from orrery.studies.kept import Kept
-from orrery.studies.ladder.findings import Findings
-from orrery.studies.ladder.run import Work, held_back, shortened
+from orrery.studies.ladder.findings import LadderFindings
+from orrery.studies.ladder.run import LadderInProgress, held_back, shortened
 from orrery.studies.ladder.settings import Ladder
-from orrery.studies.ladder.sizes import Size
+from orrery.studies.ladder.sizes import LadderSize
 from orrery.studies.training import Training
 from orrery.training.progress import Silent
 from stand_ins import stand_in
@@ -56,9 +56,11 @@ def measured():
 
     def measure(bits):
         asked = stand_in(Ladder, settings=SimpleNamespace(held_back=20))
-        work = Work(asked, stand_in(Kept), texts(*[9] * 8), stand_in(Findings), print, lambda *said: Silent())
+        work = LadderInProgress(
+            asked, stand_in(Kept), texts(*[9] * 8), stand_in(LadderFindings), print, lambda *said: Silent()
+        )
         training = stand_in(Training, bits_per_byte=lambda ids, size: bits)
-        return work._measured(training, Size(stand_in(Recipe), 640, 1e9), 3, 1.23456)
+        return work._measured(training, LadderSize(stand_in(Recipe), 640, 1e9), 3, 1.23456)
 
     return measure
 

@@ -7,7 +7,7 @@ import pytest
 from ladder_toy import followed
 from orrery.reports.page import visible
 from orrery.studies.ladder.charts import FITTED, MEASURED, figures
-from orrery.studies.ladder.findings import Run
+from orrery.studies.ladder.findings import LadderRun
 from orrery.studies.ladder.forecast import LEVEL, forecasts
 from orrery.studies.ladder.page import facts, page
 from orrery.studies.ladder.summary import (
@@ -31,7 +31,7 @@ def law(x):
 def test_every_training_is_a_dot_and_the_law_has_a_band(measured):
     found = followed(law)
     if measured:
-        found.runs.append(Run(640_000, 1, 1.5, 2.0, 60.0))
+        found.runs.append(LadderRun(640_000, 1, 1.5, 2.0, 60.0))
     for svg in figures(found, forecasts(found)).values():
         names = [node.tag.rpartition("}")[2] for node in ElementTree.fromstring(svg).iter()]
         legend = 2 + measured  # one circle each for what is fitted, predicted, measured
@@ -43,7 +43,7 @@ def test_every_training_is_a_dot_and_the_law_has_a_band(measured):
 
 def test_the_page_says_the_miss_and_escapes_the_text():
     found = followed(law)
-    found.runs.append(Run(640_000, 1, forecasts(found)["parameters"].told / 1.01, 2.0, 60.0))
+    found.runs.append(LadderRun(640_000, 1, forecasts(found)["parameters"].told / 1.01, 2.0, 60.0))
     told = forecasts(found)
     said = page(found, told)
     assert "a miss of +1.00%" in outcome(found, told)

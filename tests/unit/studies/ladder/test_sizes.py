@@ -8,12 +8,12 @@ from ladder_toy import LADDER, write_ladder
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
 from orrery.studies.ladder.settings import load_ladder
-from orrery.studies.ladder.sizes import Size, refuse_no_growth, sizes_of
+from orrery.studies.ladder.sizes import LadderSize, refuse_no_growth, sizes_of
 
 VOCABULARY = 40
 
 
-def sizes(folder: Path, **changes: object) -> tuple[Size, ...]:
+def sizes(folder: Path, **changes: object) -> tuple[LadderSize, ...]:
     return sizes_of(load_ladder(write_ladder(folder / "toy.yaml", **changes)), VOCABULARY, folder / "tokenizer")
 
 

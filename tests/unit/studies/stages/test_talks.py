@@ -1,7 +1,7 @@
 """What counts as keeping the format of a chat."""
 
 from orrery.data.rows.conversations import Conversation
-from orrery.studies.stages.talks import Answer, Talk, leaks_role, user_turns
+from orrery.studies.stages.talks import Talk, TalkAnswer, leaks_role, user_turns
 
 
 def said(*texts: str) -> Conversation:
@@ -23,7 +23,11 @@ def test_turns_go_on_with_those_behind() -> None:
 
 
 def test_a_conversation_keeps_the_format_where_every_turn_does() -> None:
-    good, cut, leaked = Answer("a", 2, True, False), Answer("a", 2, False, False), Answer("user", 2, True, True)
+    good, cut, leaked = (
+        TalkAnswer("a", 2, True, False),
+        TalkAnswer("a", 2, False, False),
+        TalkAnswer("user", 2, True, True),
+    )
     assert Talk(["x", "y"], answers=[good, good]).kept
     assert not Talk(["x", "y"], answers=[good]).kept
     assert not Talk(["x", "y"], answers=[good, cut]).kept

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orrery.tasks.pipelines._entities import Grouping, Token, groups_of, without_overlaps, words_of
+from orrery.tasks.pipelines._entities import Grouping, ScoredToken, groups_of, without_overlaps, words_of
 
 NAMES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
 
@@ -18,9 +18,9 @@ def test_a_beginning_opens_a_group_and_a_bare_tag_goes_on():
     assert grouped("MISC", "MISC", "I-MISC", "O") == [["MISC", "MISC", "I-MISC"], ["O"]]
 
 
-def token(text: str, start: int, inside: bool, **scores: float) -> Token:
+def token(text: str, start: int, inside: bool, **scores: float) -> ScoredToken:
     known = np.array([scores.get(name.replace("-", "_"), 0.0) for name in NAMES])
-    return Token(text, known, start, start + len(text), start, inside)
+    return ScoredToken(text, known, start, start + len(text), start, inside)
 
 
 TOKENS = [

@@ -19,7 +19,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.models.decoder import Decoder
 from orrery.nn.heads import Last, Pooler, SequenceHead
 from orrery.serving.app import routers
-from orrery.tasks import TASKS, Pipeline, PipelineSettings, Row, register
+from orrery.tasks import TASKS, InputRow, Pipeline, PipelineSettings, register
 from orrery.tasks.pipelines._make import to_ask
 from orrery.tasks.pipelines._spans import best_spans, ends_of
 from tiny_models import TOKENIZER, randomised, saved, tiny
@@ -136,7 +136,7 @@ def test_a_task_of_a_program(classifier):
 
         def rows(self, item, settings):
             ids = self.lm.tokenizer.encode(item)
-            return [Row(ids, [0] * len(ids), [0] * len(ids))]
+            return [InputRow(ids, [0] * len(ids), [0] * len(ids))]
 
         def ask(self, rows, settings):
             return [len(row.ids) for row in rows]

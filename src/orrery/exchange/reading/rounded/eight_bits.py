@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.exchange.reading.rounded.method import Method, Parts, same, spread
+from orrery.exchange.reading.rounded.method import Method, RoundedParts, same, spread
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Fp8(Method):
     def __str__(self) -> str:
         return self.name
 
-    def shape(self, parts: Parts) -> tuple[int, ...]:
+    def shape(self, parts: RoundedParts) -> tuple[int, ...]:
         """Return that of what is stored."""
         return parts.shape(".weight")
 
-    def dtype(self, parts: Parts) -> torch.dtype:
+    def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return that of the scales."""
         return parts.dtype(self.marks[0])
 
-    def unpack(self, parts: Parts) -> Tensor:
+    def unpack(self, parts: RoundedParts) -> Tensor:
         """Return the matrix."""
         weight, scale = parts[".weight"], parts[self.marks[0]]
         if weight.dtype not in (torch.float8_e4m3fn, torch.float8_e5m2):
@@ -57,15 +57,15 @@ class Bits8(Method):
     def __str__(self) -> str:
         return "bitsandbytes to 8 bits"
 
-    def shape(self, parts: Parts) -> tuple[int, ...]:
+    def shape(self, parts: RoundedParts) -> tuple[int, ...]:
         """Return that of what is stored."""
         return parts.shape(".weight")
 
-    def dtype(self, parts: Parts) -> torch.dtype:
+    def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return that of the scales."""
         return parts.dtype(".SCB")
 
-    def unpack(self, parts: Parts) -> Float[Tensor, "out in"]:
+    def unpack(self, parts: RoundedParts) -> Float[Tensor, "out in"]:
         """Return the matrix."""
         weight, most_E = parts[".weight"], parts[".SCB"]
         if weight.dtype != torch.int8:

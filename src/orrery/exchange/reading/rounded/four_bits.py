@@ -10,7 +10,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from orrery.exchange.reading.placement import DTYPES
-from orrery.exchange.reading.rounded.method import Method, Parts, same
+from orrery.exchange.reading.rounded.method import Method, RoundedParts, same
 
 MOST = 10_000
 """Bytes of a state, which has a few hundred."""
@@ -31,16 +31,16 @@ class Mxfp4(Method):
     def __str__(self) -> str:
         return "mxfp4"
 
-    def shape(self, parts: Parts) -> tuple[int, ...]:
+    def shape(self, parts: RoundedParts) -> tuple[int, ...]:
         """Return experts, inputs and outputs: the file has the outputs first."""
         *stack, outputs, groups, size = parts.shape("_blocks")
         return *stack, groups * size * 2, outputs
 
-    def dtype(self, parts: Parts) -> torch.dtype:
+    def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return bfloat16, which holds each of the numbers."""
         return torch.bfloat16
 
-    def unpack(self, parts: Parts) -> Float[Tensor, "*experts in out"]:
+    def unpack(self, parts: RoundedParts) -> Float[Tensor, "*experts in out"]:
         """Return the matrices."""
         blocks, scales = parts["_blocks"], parts["_scales"]
         same("scales", blocks.shape[:-1], scales.shape)
@@ -75,7 +75,7 @@ class Bits4(Method):
     def __str__(self) -> str:
         return "bitsandbytes to 4 bits"
 
-    def shape(self, parts: Parts) -> tuple[int, ...]:
+    def shape(self, parts: RoundedParts) -> tuple[int, ...]:
         """Return what the state of the matrix says."""
         shape = self._state(parts).get("shape")
         if not (isinstance(shape, list) and shape and all(isinstance(size, int) and size > 0 for size in shape)):
@@ -84,14 +84,14 @@ class Bits4(Method):
             raise ValueError(f"{math.prod(parts.shape('.weight')):,} bytes are not two numbers each of {shape}")
         return tuple(shape)
 
-    def dtype(self, parts: Parts) -> torch.dtype:
+    def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return what the state of the matrix says."""
         name = self._state(parts).get("dtype")
         if not isinstance(name, str) or name not in DTYPES:
             raise ValueError(f"its numbers would be {str(name)[:40]!r}")
         return DTYPES[name]
 
-    def unpack(self, parts: Parts) -> Tensor:
+    def unpack(self, parts: RoundedParts) -> Tensor:
         """Return the matrix."""
         shape, state, packed = self.shape(parts), self._state(parts), parts[".weight"].flatten()
         table = parts[".weight.quant_map"].float()
@@ -102,7 +102,7 @@ class Bits4(Method):
         same("sizes of blocks", most.shape, (-(-len(found) // size),))
         return (found * most.repeat_interleave(size)[: len(found)]).to(self.dtype(parts)).view(shape)
 
-    def _sizes(self, parts: Parts, state: Mapping[str, Any]) -> Float[Tensor, "blocks"]:
+    def _sizes(self, parts: RoundedParts, state: Mapping[str, Any]) -> Float[Tensor, "blocks"]:
         most = parts[".weight.absmax"].flatten()
         if ".weight.nested_absmax" not in parts:
             return most.float()
@@ -113,7 +113,7 @@ class Bits4(Method):
         offset = float(state.get("nested_offset") or 0.0)
         return table[most.long()] * of_blocks.repeat_interleave(size)[: len(most)] + offset
 
-    def _state(self, parts: Parts) -> Mapping[str, Any]:
+    def _state(self, parts: RoundedParts) -> Mapping[str, Any]:
         mark = next(mark for mark in self.marks if mark in parts)
         if math.prod(parts.shape(mark)) > MOST or parts.dtype(mark) != torch.uint8:
             raise ValueError("its state is no short text")

@@ -14,7 +14,7 @@ from orrery.exchange.reading.files import Weights
 
 
 @dataclass(frozen=True)
-class Parts:
+class RoundedParts:
     """The tensors that make one matrix, by what stands behind the module's name.
 
     Attributes:
@@ -79,7 +79,7 @@ class Method(ABC):
         }
 
     @abstractmethod
-    def shape(self, parts: Parts) -> tuple[int, ...]:
+    def shape(self, parts: RoundedParts) -> tuple[int, ...]:
         """Return the shape of a matrix.
 
         Raises:
@@ -87,11 +87,11 @@ class Method(ABC):
         """
 
     @abstractmethod
-    def dtype(self, parts: Parts) -> torch.dtype:
+    def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return the dtype of its numbers: that of its scales."""
 
     @abstractmethod
-    def unpack(self, parts: Parts) -> Tensor:
+    def unpack(self, parts: RoundedParts) -> Tensor:
         """Return the matrix.
 
         Raises:

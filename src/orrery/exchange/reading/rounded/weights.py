@@ -12,7 +12,7 @@ from orrery.errors import ModelFileError
 from orrery.exchange.reading.files import Weights
 from orrery.exchange.reading.placement import DTYPES
 from orrery.exchange.reading.rounded.config import method_of
-from orrery.exchange.reading.rounded.method import Method, Parts
+from orrery.exchange.reading.rounded.method import Method, RoundedParts
 
 Answer = TypeVar("Answer")
 
@@ -71,10 +71,10 @@ class RoundedWeights(Mapping[str, Tensor]):
             found[name] = torch.empty(shape, dtype=self._dtype or own, device="meta")
         return found
 
-    def _asked(self, ask: Callable[[Parts], Answer], name: str) -> Answer:
+    def _asked(self, ask: Callable[[RoundedParts], Answer], name: str) -> Answer:
         """Return what a method says of a matrix; what does not fit is an error that names it."""
         try:
-            return ask(Parts(self._weights, self._matrices[name]))
+            return ask(RoundedParts(self._weights, self._matrices[name]))
         except (ValueError, RuntimeError, IndexError, TypeError) as error:
             raise self._refused(name, str(error).split("\n")[0]) from error
 

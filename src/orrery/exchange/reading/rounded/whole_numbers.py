@@ -9,7 +9,7 @@ from torch import Tensor
 
 from orrery.exchange.reading.rounded.method import (
     Method,
-    Parts,
+    RoundedParts,
     fields,
     group_of,
     numbers_in,
@@ -41,16 +41,16 @@ class Gptq(Method):
     def __str__(self) -> str:
         return f"gptq to {self.bits} bits"
 
-    def shape(self, parts: Parts) -> tuple[int, ...]:
+    def shape(self, parts: RoundedParts) -> tuple[int, ...]:
         """Return outputs and inputs."""
         words, outputs = two(parts.shape(".qweight"))
         return outputs, numbers_in(words, parts.dtype(".qweight"), self.bits)
 
-    def dtype(self, parts: Parts) -> torch.dtype:
+    def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return that of the scales."""
         return parts.dtype(".scales")
 
-    def unpack(self, parts: Parts) -> Float[Tensor, "out in"]:
+    def unpack(self, parts: RoundedParts) -> Float[Tensor, "out in"]:
         """Return the matrix."""
         outputs, inputs = self.shape(parts)
         scale_NE, whole_ED = parts[".scales"], fields(parts[".qweight"].mT, self.bits)
@@ -78,16 +78,16 @@ class Awq(Method):
     def __str__(self) -> str:
         return "awq to 4 bits"
 
-    def shape(self, parts: Parts) -> tuple[int, ...]:
+    def shape(self, parts: RoundedParts) -> tuple[int, ...]:
         """Return outputs and inputs."""
         inputs, words = two(parts.shape(".qweight"))
         return numbers_in(words, parts.dtype(".qweight"), 4), inputs
 
-    def dtype(self, parts: Parts) -> torch.dtype:
+    def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return that of the scales."""
         return parts.dtype(".scales")
 
-    def unpack(self, parts: Parts) -> Float[Tensor, "out in"]:
+    def unpack(self, parts: RoundedParts) -> Float[Tensor, "out in"]:
         """Return the matrix."""
         inputs, scale_NE = self.shape(parts)[1], parts[".scales"]
         whole_DE, zero_NE = self._numbers(parts[".qweight"]), self._numbers(parts[".qzeros"])
@@ -113,7 +113,7 @@ class CompressedTensors(Method):
     def __str__(self) -> str:
         return "compressed-tensors"
 
-    def shape(self, parts: Parts) -> tuple[int, ...]:
+    def shape(self, parts: RoundedParts) -> tuple[int, ...]:
         """Return outputs and inputs."""
         if ".weight_packed" not in parts:
             return parts.shape(".weight")
@@ -124,11 +124,11 @@ class CompressedTensors(Method):
         self._bits(parts, inputs)
         return outputs, inputs
 
-    def dtype(self, parts: Parts) -> torch.dtype:
+    def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return that of the scales."""
         return parts.dtype(".weight_scale")
 
-    def unpack(self, parts: Parts) -> Float[Tensor, "out in"]:
+    def unpack(self, parts: RoundedParts) -> Float[Tensor, "out in"]:
         """Return the matrix."""
         outputs, inputs = two(self.shape(parts))
         scale = parts[".weight_scale"]
@@ -143,7 +143,7 @@ class CompressedTensors(Method):
         group_D = group_of(inputs, scale.shape[1], size, parts.if_there(".weight_g_idx"))
         return scaled(numbers, zero[:, group_D], scale[:, group_D])
 
-    def _numbers(self, parts: Parts, inputs: int) -> Tensor:
+    def _numbers(self, parts: RoundedParts, inputs: int) -> Tensor:
         if ".weight_packed" not in parts:
             found = parts[".weight"]
             if found.dtype not in (torch.int8, torch.float8_e4m3fn):
@@ -152,7 +152,7 @@ class CompressedTensors(Method):
         bits = self._bits(parts, inputs)
         return fields(parts[".weight_packed"], bits)[:, :inputs].short() - 2 ** (bits - 1)
 
-    def _zeros(self, parts: Parts, scale: Float[Tensor, "r c"]) -> Float[Tensor, "r c"]:
+    def _zeros(self, parts: RoundedParts, scale: Float[Tensor, "r c"]) -> Float[Tensor, "r c"]:
         if ".weight_zero_point" not in parts:
             return torch.zeros(scale.shape)
         zero = parts[".weight_zero_point"]
@@ -163,7 +163,7 @@ class CompressedTensors(Method):
         same("zeros", zero.shape, scale.shape)
         return zero.float()
 
-    def _bits(self, parts: Parts, inputs: int) -> int:
+    def _bits(self, parts: RoundedParts, inputs: int) -> int:
         words = parts.shape(".weight_packed")[-1]
         for bits in range(1, 9):
             if -(-inputs * bits // 32) == words and parts.dtype(".weight_packed") == torch.int32:

@@ -7,7 +7,7 @@ from statistics import median
 import torch
 
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.studies.compare.probes.subject import Curve, Subject
+from orrery.studies.compare.probes.subject import Curve, ProbeSubject
 
 LENGTHS = (64, 256, 1024)
 LONG = (64, 256, 1024, 4096)
@@ -15,7 +15,7 @@ TOKENS, ROUNDS, WRITTEN = 1024, 3, 16
 """The least tokens of a batch of training, how often each is timed, and the tokens that are written one by one."""
 
 
-def training_speed(subject: Subject) -> Curve:
+def training_speed(subject: ProbeSubject) -> Curve:
     """Return the tokens a second of a forward and a backward pass, by the length of the rows."""
     model, objective = subject.whole(max(LENGTHS)).train(), CausalLanguageModel()
 
@@ -35,7 +35,7 @@ def training_speed(subject: Subject) -> Curve:
 
 
 @torch.no_grad()
-def decoding_speed(subject: Subject) -> Curve:
+def decoding_speed(subject: ProbeSubject) -> Curve:
     """Return the tokens a second that one row is written at, by the number of tokens before."""
     model = subject.whole(max(LENGTHS) + WRITTEN * (ROUNDS + 1)).eval()
     found = {}
@@ -52,7 +52,7 @@ def decoding_speed(subject: Subject) -> Curve:
 
 
 @torch.no_grad()
-def memory(subject: Subject) -> Curve:
+def memory(subject: ProbeSubject) -> Curve:
     """Return the kilobytes that a decoding session of one row holds, by the number of tokens that it has taken."""
     model, found = subject.whole(max(LONG)).eval(), {}
     for length in LONG:

@@ -7,14 +7,14 @@ import torch
 
 from orrery.evaluation.floors import joined
 from orrery.language_model.load import load
-from orrery.studies.compare.probes.subject import Curve, Subject
+from orrery.studies.compare.probes.subject import Curve, ProbeSubject
 
 TIMES, PARTS, ROWS = 4, 2, 16
 """So many training lengths are read, in so many parts each, in so many rows at most."""
 
 
 @torch.no_grad()
-def extrapolation(subject: Subject) -> Curve:
+def extrapolation(subject: ProbeSubject) -> Curve:
     """Return the bits of a token by its place, up to four times the training length, on the text held back."""
     length = subject.plan.base.batches.length
     whole = TIMES * length
@@ -33,7 +33,7 @@ def extrapolation(subject: Subject) -> Curve:
     return {str((part + 1) * size): float(bits) for part, bits in enumerate(bits_P)}
 
 
-def longer(subject: Subject, length: int) -> Any:
+def longer(subject: ProbeSubject, length: int) -> Any:
     """Return the trained model with a longer context: what it learned knows nothing of that number."""
     model: Any = load(subject.run, "cpu", "float32", say=lambda line: None).model
     made = replace(model.spec, context=length).build(0)

@@ -10,8 +10,8 @@ from orrery.models.inputs import Batch
 from orrery.nn.cross_entropy import IGNORED
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.studies.compare.probes.repeated import VOCABULARY, Repeated
-from orrery.studies.compare.probes.subject import Curve, Subject
-from orrery.studies.compare.probes.tasks import Copies, Pairs
+from orrery.studies.compare.probes.subject import Curve, ProbeSubject
+from orrery.studies.compare.probes.tasks import Copies, RecallPairs
 from orrery.studies.fitting import fit
 
 ROWS, TESTED = 64, 128
@@ -21,10 +21,10 @@ PAIRS, TEXTS, BEYOND = (2, 4, 8), (4, 8, 16), 32
 
 
 @dataclass(frozen=True)
-class Mixed:
+class MixedTask:
     """Batches of one task whose size is drawn again for each."""
 
-    task: Pairs | Copies
+    task: RecallPairs | Copies
     sizes: Sequence[int]
 
     def __call__(self, rng: torch.Generator) -> Batch:
@@ -33,26 +33,26 @@ class Mixed:
         return self.task.rows(ROWS, size, rng)
 
 
-def recall(subject: Subject) -> Curve:
+def recall(subject: ProbeSubject) -> Curve:
     """Return the part of the values recalled, by the number of pairs."""
-    return sized(subject, Pairs(), PAIRS, PAIRS)
+    return sized(subject, RecallPairs(), PAIRS, PAIRS)
 
 
-def copying(subject: Subject) -> Curve:
+def copying(subject: ProbeSubject) -> Curve:
     """Return the part of the tokens copied, by the length of the text; the last is longer than any that is learned."""
     return sized(subject, Copies(), TEXTS, (*TEXTS, BEYOND))
 
 
-def sized(subject: Subject, task: Pairs | Copies, learned: Sequence[int], tested: Sequence[int]) -> Curve:
+def sized(subject: ProbeSubject, task: RecallPairs | Copies, learned: Sequence[int], tested: Sequence[int]) -> Curve:
     """Return the part that is right by the size of the task."""
 
     def judge(model: Any, rng: torch.Generator) -> Curve:
         return {str(size): right(model, task.rows(TESTED, size, rng)) for size in tested}
 
-    return best(subject, task.vocabulary, task.length(max(tested)), Mixed(task, learned), judge)
+    return best(subject, task.vocabulary, task.length(max(tested)), MixedTask(task, learned), judge)
 
 
-def induction(subject: Subject) -> Curve:
+def induction(subject: ProbeSubject) -> Curve:
     """Return the part of the repeated tokens that is right, by the place in the repeat."""
     task = Repeated(rows=ROWS // 2)
 
@@ -71,7 +71,7 @@ def _only(batch: Batch, place: int) -> Batch:
 
 
 def best(
-    subject: Subject,
+    subject: ProbeSubject,
     vocabulary: int,
     length: int,
     batch: Callable[[torch.Generator], Batch],

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from orrery.studies.compare.models import KINDS, Kind, fitted
-from orrery.studies.compare.plan import Plan
+from orrery.studies.compare.models import KINDS, ModelKind, fitted
+from orrery.studies.compare.plan import ComparisonPlan
 from orrery.studies.compare.texts import Ids
 from orrery.studies.fitting import build
 
@@ -18,14 +18,14 @@ Curve = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProbeSubject:
     """A compared model: its name, the comparison's plan, and the run of the greatest budget and first seed.
 
     ``vocabulary`` are the ids of the tokenizer, ``held_back`` the text of the table.
     """
 
     name: str
-    plan: Plan
+    plan: ComparisonPlan
     run: Path
     vocabulary: int
     held_back: Sequence[Ids]
@@ -51,7 +51,7 @@ class Subject:
         return self._built(KINDS[self.name], {"vocab_size": self.vocabulary}, length, self.plan.parameters, NEAR, 0)
 
     def _built(
-        self, kind: Kind, vocabulary: Mapping[str, int], length: int, parameters: int, tolerance: float, seed: int
+        self, kind: ModelKind, vocabulary: Mapping[str, int], length: int, parameters: int, tolerance: float, seed: int
     ) -> Any:
         shared = {**vocabulary, "max_position_embeddings": length}
         return build(kind.family, seed, {**shared, **fitted(kind, shared, parameters, tolerance)})

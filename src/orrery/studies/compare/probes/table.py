@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from orrery.errors import UsageError
 from orrery.reports.figures import line_chart
 from orrery.studies.compare.probes import costs, extrapolation, learned
-from orrery.studies.compare.probes.subject import Curve, Subject
+from orrery.studies.compare.probes.subject import Curve, ProbeSubject
 
 
 @dataclass(frozen=True)
 class Probe:
     """One measurement of every model, a curve each."""
 
-    run: Callable[[Subject], Curve]
+    run: Callable[[ProbeSubject], Curve]
     title: str
     x_label: str
     y_label: str

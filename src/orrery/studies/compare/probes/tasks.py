@@ -10,7 +10,7 @@ from orrery.nn.cross_entropy import IGNORED
 
 
 @dataclass(frozen=True)
-class Pairs:
+class RecallPairs:
     """Associative recall: ``k v k v ... k v``, then the keys in another order, each with its value to be said.
 
     Arora et al. 2023 (Zoology), section 3, with all queries at the end. Keys and values are different tokens; no key

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.text.algorithms.unigram.paths import Edges, Floats, Paths
-from orrery.text.algorithms.unigram.substrings import Group, Words, substrings
+from orrery.text.algorithms.unigram.substrings import SubstringGroup, Words, substrings
 
 MOST = 1_000_000
 """Seed pieces of more than one character: those with the most characters of the text in all."""
@@ -68,7 +68,7 @@ def cuts(words: Words, seeds: Seeds) -> tuple[Paths, NDArray[np.int64]]:
     return Paths.of(lengths, groups), order
 
 
-def _heaviest(groups: Sequence[Group], most: int) -> Sequence[Group]:
+def _heaviest(groups: Sequence[SubstringGroup], most: int) -> Sequence[SubstringGroup]:
     weights = np.concatenate([np.zeros(0), *(group.counts * group.length for group in groups)])
     chosen = np.zeros(len(weights), bool)
     chosen[np.argsort(-weights, kind="stable")[:most]] = True
@@ -76,11 +76,11 @@ def _heaviest(groups: Sequence[Group], most: int) -> Sequence[Group]:
     return list(_only(groups, np.split(chosen, borders)))
 
 
-def _only(groups: Sequence[Group], chosen: Sequence[NDArray[np.bool_]]) -> Iterator[Group]:
+def _only(groups: Sequence[SubstringGroup], chosen: Sequence[NDArray[np.bool_]]) -> Iterator[SubstringGroup]:
     for group, kept in zip(groups, chosen, strict=True):
         sizes = np.diff(group.ends, prepend=0)
         inside = np.repeat(kept, sizes)
-        yield Group(group.length, group.counts[kept], group.places[inside], np.cumsum(sizes[kept]))
+        yield SubstringGroup(group.length, group.counts[kept], group.places[inside], np.cumsum(sizes[kept]))
 
 
 def _edges(words: Words, places: NDArray[np.int32], length: int, pieces: NDArray[np.int32]) -> Edges:

@@ -78,7 +78,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Group:
+class SubstringGroup:
     """All substrings of one length that could be pieces: how often each occurs, and at which places."""
 
     length: int
@@ -88,7 +88,7 @@ class Group:
     """Where the places of each substring end; they begin where those of the one before end."""
 
 
-def substrings(words: Words) -> Iterator[Group]:
+def substrings(words: Words) -> Iterator[SubstringGroup]:
     """Yield the substrings of two characters and more, by length, those of one length in code point order."""
     order, shared = _sorted(words)
     weights = words.counts[words.owners[order]]
@@ -102,7 +102,7 @@ def substrings(words: Words) -> Iterator[Group]:
         branches = (np.minimum.reduceat(inner, begins) == length) | (left[begins] == length)
         chosen = branches & (left[begins] >= length) & (counts >= LEAST)
         inside = np.repeat(chosen, sizes)
-        yield Group(length, counts[chosen], order[inside], np.cumsum(sizes[chosen]))
+        yield SubstringGroup(length, counts[chosen], order[inside], np.cumsum(sizes[chosen]))
 
 
 def _sorted(words: Words) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
