@@ -26,6 +26,12 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return found
 
 
+def fits(x: Tensor, weight: Tensor) -> bool:
+    """Say whether the operator takes these: matrices of float32 on the CPU, and numbers in them; it refuses no rows."""
+    here = x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu"
+    return here and x.dim() >= 2 and bool(x.numel()) and bool(weight.numel())
+
+
 class OneDnnProducts(TorchFunctionMode):
     """Inside it every ``F.linear`` of float32 on the CPU is oneDNN's, where no gradient is asked for."""
 
@@ -33,7 +39,6 @@ class OneDnnProducts(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is F.linear and not torch.is_grad_enabled():
             x, weight, bias = (*args, *kwargs.values(), None)[:3]
-            here = x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu"
-            if here and x.dim() >= 2 and x.numel():
+            if fits(x, weight):
                 return product(x, weight, bias)
         return func(*args, **kwargs)

@@ -59,8 +59,8 @@ class About:
     """
 
     help: str
-    least: float = -UNBOUNDED
-    most: float = UNBOUNDED
+    least: float | int = -UNBOUNDED
+    most: float | int = UNBOUNDED
     above: bool = False
     note: str = ""
     off: tuple[Any, ...] = ()

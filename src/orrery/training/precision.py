@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from orrery.errors import MachineError
-from orrery.kernels.onednn import doubles_float32, product
+from orrery.kernels.onednn import doubles_float32, fits, product
 from orrery.kernels.processor import Processor
 
 Dtype = Literal["float32", "bfloat16"]
@@ -73,7 +73,7 @@ class OneDnnLinears(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is F.linear:
             x, weight, bias = (*args, *kwargs.values(), None)[:3]
-            if x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu" and x.dim() >= 2:
+            if fits(x, weight):
                 return OneDnnLinear.apply(x, weight, bias)
         return func(*args, **kwargs)
 

@@ -71,3 +71,15 @@ def test_every_float32_linear_goes_through_onednn_inside_its_context() -> None:
         found, wide = layer(x), layer.double()(x.double())
     assert type(found.grad_fn).__name__ == "OneDnnLinearBackward"
     assert type(wide.grad_fn).__name__ == "AddmmBackward0"
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (2, 0, 4)])
+def test_no_rows_are_torchs_own(shape: tuple[int, ...]) -> None:
+    """A batch in which no token is masked gives the head no row, which oneDNN's operator refuses."""
+    x = torch.randn(shape, requires_grad=True)
+    linear = torch.nn.Linear(shape[-1], 5)
+    with OneDnnLinears():
+        found = linear(x)
+    found.sum().backward()
+    assert found.shape == (*shape[:-1], 5)
+    assert x.grad is not None
