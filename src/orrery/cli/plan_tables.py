@@ -18,7 +18,7 @@ def print_tables(output: Path | None = None, *, overwrite: bool = False) -> None
         UsageError: the folder cannot be written, or holds a page and ``overwrite`` is not given.
     """
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.planning.published.course import page, tables
+    from orrery_course.papers.tables import page, tables
 
     if output is None:
         for number, table in enumerate(tables()):
@@ -49,9 +49,9 @@ def print_budget(flops: float) -> None:
         UsageError: a budget that is not a positive finite number.
     """
     from orrery.cli.tables import print_table
-    from orrery.planning.published.chinchilla import COLUMNS, budget_rows
     from orrery.planning.table import plain, scientific
     from orrery.planning.training_compute import petaflop_days
+    from orrery_course.papers.chinchilla import COLUMNS, budget_rows
 
     rows = budget_rows(flops)
     print(f"{scientific(flops)} FLOPs, {plain(petaflop_days(flops))} petaflop/s-days: the compute-optimal size")

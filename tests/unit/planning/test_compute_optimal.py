@@ -7,8 +7,8 @@ import pytest
 
 from orrery.errors import UsageError
 from orrery.planning.compute_optimal import CHINCHILLA, CHINCHILLA_UNROUNDED, REFITTED, LossLaw, PowerLaw, through
-from orrery.planning.published.chinchilla import APPROACHES, GOPHER_BUDGET, LAWS, budget_rows, count, law
 from orrery.planning.training_compute import PETAFLOP_DAY, attention_flops, petaflop_days, training_flops
+from orrery_course.papers.chinchilla import APPROACHES, GOPHER_BUDGET, LAWS, budget_rows, count, law
 
 
 def searched(one: LossLaw, flops: float) -> float:

@@ -11,18 +11,11 @@ from orrery.errors import UsageError
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.planning.parameters import parameters
 from orrery.planning.presets import gpt3, preset
-from orrery.planning.published import (
-    chinchilla,
-    complexity,
-    course,
-    energy,
-    gpt3_compute,
-    model_sizes,
-    training_runs,
-)
 from orrery.planning.published import gpt3 as sizes
 from orrery.planning.published.sizes import published
 from orrery.planning.table import large, plain, scientific
+from orrery_course.papers import chinchilla, complexity, energy, gpt3_compute, model_sizes, training_runs
+from orrery_course.papers import tables as course
 
 
 def column(table, name, position=0):

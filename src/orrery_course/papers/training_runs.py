@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from orrery.planning.data_table import PUBLISHED, published_table
 from orrery.planning.parameters import parameters
 from orrery.planning.presets import PRESETS, preset
-from orrery.planning.published.chinchilla import law
 from orrery.planning.published.sizes import published
 from orrery.planning.table import PaperTable, large, plain, scientific, verdict
 from orrery.planning.training_compute import attention_flops, petaflop_days, training_flops
+from orrery_course.papers.chinchilla import law
 
 
 @dataclass(frozen=True)

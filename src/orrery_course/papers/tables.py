@@ -4,17 +4,10 @@ import re
 from collections.abc import Iterator
 
 from orrery.planning.data_table import gpt3_table
-from orrery.planning.published import (
-    chinchilla,
-    complexity,
-    energy,
-    gpt3,
-    gpt3_compute,
-    model_sizes,
-    training_runs,
-)
+from orrery.planning.published import gpt3
 from orrery.planning.table import PaperTable
 from orrery.reports.page import document, figure, markup_table, section, visible
+from orrery_course.papers import chinchilla, complexity, energy, gpt3_compute, model_sizes, training_runs
 
 
 def tables() -> Iterator[PaperTable]:

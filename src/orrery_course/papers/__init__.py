@@ -1,0 +1,1 @@
+"""Tables of published papers, each row beside what Orrery computes."""
