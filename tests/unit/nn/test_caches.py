@@ -299,3 +299,8 @@ def test_the_smallest_cache_is_chosen_by_the_masks():
     assert cache_for({"a": window}, 1, 4).kind == "growing"
     assert cache_for({"a": window}, 1, 5).kind == "a: sliding (4)"
     assert cache_for({"a": window, "b": Causal()}, 1, 9).kind == "a: sliding (4), b: growing"
+
+
+def test_keys_of_a_window_are_not_known_to_be_past_alone():
+    """Its slots go round, so that a mask must say which of them a query may see."""
+    assert not RowCache(1, 8, {"a": SlidingStore(1, 8, 3)}).shows_only_past("a")

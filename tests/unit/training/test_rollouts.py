@@ -150,3 +150,9 @@ def test_a_recipe_needs_rewards_where_answers_are_judged():
     ):
         with pytest.raises(UsageError, match=message):
             check_recipe({**RECIPE, **changed}, "toy")
+
+
+def test_a_kernel_that_there_is_none_of_is_refused_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORRERY_KERNEL", "nonsense")
+    with pytest.raises(UsageError, match="nonsense"):
+        world("grpo")

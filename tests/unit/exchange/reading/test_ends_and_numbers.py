@@ -13,6 +13,7 @@ import tiny_models
 from orrery.errors import ModelFileError, UsageError
 from orrery.evaluation.perplexity import evaluate_perplexity
 from orrery.language_model.load import load
+from orrery.text.gguf.reading import ends_of
 
 
 def change(folder: Path, name: str, **values: Any) -> None:
@@ -74,3 +75,8 @@ def test_no_beams(beams: int, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="num_beams"):
         lm.generate("the", num_beams=beams)
     assert torch.is_grad_enabled()
+
+
+def test_the_ends_of_a_gguf_file_are_those_that_it_names():
+    facts = {f"tokenizer.ggml.{name}_token_id": id for name, id in {"eos": 2, "eot": 7, "bos": 1}.items()}
+    assert ends_of({"tokenizer.ggml.tokens": list("abcdefgh"), **facts}) == [2, 7]
