@@ -28,7 +28,7 @@ def _whole_number(token: Token, least: int, most: int) -> int:
     return number
 
 
-def _real(least: float, most: float, above: bool) -> Callable[[Any, Sequence[Token]], float]:
+def _real(least: float | int, most: float | int, above: bool) -> Callable[[Any, Sequence[Token]], float]:
     bounds = f"above {least:g}" if above else f"from {least:g}" if math.isfinite(least) else "finite"
     bounds += f" to {most:g}" if math.isfinite(most) else ""
 

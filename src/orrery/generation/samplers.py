@@ -120,7 +120,7 @@ def _filter(setting: Setting, given: Mapping[str, Any]) -> Filter:
     return made(setting.plain(given[setting.name]), *(given.get(name) for name in setting.about.beside))
 
 
-def _refuse_ids(biases: Mapping[int, float], vocabulary: int | None) -> None:
+def _refuse_ids(biases: Mapping[int, float | int], vocabulary: int | None) -> None:
     """Refuse biases of ids that cannot be chosen."""
     for id in biases:
         if vocabulary is not None and int(id) >= vocabulary:

@@ -122,7 +122,7 @@ class Drawing(TypedDict, total=False):
         ),
     ]  # fmt: skip
     logit_bias: Annotated[
-        Mapping[int, float] | None,
+        Mapping[int, float | int] | None,
         About(
             "Is added to the logits of some ids: 100 chooses a token, -100 forbids it.",
             least=-MOST, most=MOST, note="-100 forbids a token", off=({},), filter=f"{_FILTERS}:LogitBias.of",

@@ -319,7 +319,7 @@ def test_the_oldest_turns_are_left_out_where_the_client_says_so(toy, ask, seen):
         ({"input": "the cat " * 600}, "input"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
         ({"max_output_tokens": 10**6}, "input"),
-        ({"temperature": 3}, "temperature"),
+        ({"temperature": -1}, "temperature"),
         ({"n": 2}, "n"),
         ({"background": True}, "background"),
         ({"conversation": "conv_1"}, "conversation"),

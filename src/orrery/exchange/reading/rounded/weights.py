@@ -17,7 +17,7 @@ from orrery.exchange.reading.rounded.method import Method, RoundedParts
 Answer = TypeVar("Answer")
 
 
-class RoundedWeights(Mapping[str, Tensor]):
+class RoundedWeights(Mapping[str, Any]):  # not Tensor: a check of types at run time would unpack one
     """The same tensors as ``Weights`` would give of the folder before it was rounded, under the same names.
 
     Args:
