@@ -51,9 +51,9 @@ class Answer:
 FIXED = {"ORRERY_RUNS": "runs", "TOKENIZERS_PARALLELISM": "false", "COLUMNS": "120"}
 PROGRAM = """
 from orrery.training import operations
-from orrery.cli import program
+from orrery.cli import start
 operations.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
-program.main()
+start.main()
 """
 SPARE = 8 << 30
 """Bytes of address space that a command may take beyond what is loaded."""

@@ -15,6 +15,7 @@ from orrery.errors import ModelFileError
 from tiny_models import saved
 
 MISSING = [
+    "with GONE models m",
     "generate GONE hi", "tree GONE hi", "see GONE hi", "patch GONE a b --answer c", "serve GONE", "chat GONE",
     "serve m --template GONE", "chat m --template GONE",
     "score GONE hi", "translate GONE hi", "classify GONE hi", "tag GONE hi", "answer GONE q --context c",

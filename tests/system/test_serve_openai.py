@@ -294,7 +294,7 @@ def test_embeddings_of_ids(client, server, lm):
 
 @pytest.mark.parametrize(
     ("setting", "param"),
-    [({"temperature": 9}, "temperature"), ({"n": 10**6}, "n"), ({"top_p": 5}, "top_p"), ({"seed": 2**70}, "seed")],
+    [({"temperature": -1}, "temperature"), ({"n": 10**6}, "n"), ({"top_p": 5}, "top_p"), ({"seed": 2**70}, "seed")],
 )
 def test_a_bad_request_names_its_parameter(client, server, setting, param):
     with pytest.raises(openai.BadRequestError) as caught:

@@ -144,8 +144,8 @@ def test_work_that_does_not_unwind_is_not_waited_for(way: str, number: int, tmp_
     script = (
         "import sys; sys.path.append('.')\n"
         "sys.argv = ['orrery', 'work']\n"
-        "from orrery.cli import program; program.VERBS['work'] = program.Verb('stubborn:work', '', '')\n"
-        "program.main()"
+        "from orrery.cli import start, verbs; verbs.VERBS['work'] = verbs.Verb('stubborn:work', '', '')\n"
+        "start.main()"
     )
     pipes = {"stdout": PIPE, "stderr": PIPE, "text": True}
     with Program([sys.executable, "-c", script], cwd=tmp_path, **pipes) as process:
