@@ -29,7 +29,8 @@ myst_heading_anchors = 3
 nitpicky = True
 # Types of other libraries and shapes of tensors have no page here.
 nitpick_ignore_regex = [("py:.*", r"(?!orrery\.).*"), ("py:.*", r"orrery\.(?!errors).*")]
-autodoc_preserve_defaults = True
+# As text of the source they would be shown as written; a method whose settings stand one by one has no such text.
+autodoc_preserve_defaults = False
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
