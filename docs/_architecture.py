@@ -12,7 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src/orrery"
-_WIDTH, _NAMES, _LINE = 840, 150, 19
+_WIDTH, _NAMES, _LINE, _LONGEST = 840, 150, 19, 104
 
 
 def contract(project: str) -> list[str]:
@@ -37,11 +37,11 @@ def neighbours(project: str) -> list[str]:
 
 
 def purposes() -> dict[str, str]:
-    """Return what each package and each module beside them is for: the first line of its docstring."""
+    """Return what each package and each module beside them is for: the beginning of its docstring."""
     places = [(path.parent.name, path) for path in SOURCE.glob("*/__init__.py")]
     places += [(path.stem, path) for path in SOURCE.glob("[!_]*.py")]
     said = {name: ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "" for name, path in places}
-    return {name: text.partition("\n")[0].replace("`", "") for name, text in said.items() if text}
+    return {name: re.split(r"; |\n", text)[0].rstrip(".").replace("`", "") for name, text in said.items() if text}
 
 
 def drawing() -> str:
@@ -49,6 +49,8 @@ def drawing() -> str:
     rows, known = layers((ROOT / "pyproject.toml").read_text("utf-8")), purposes()
     if missing := [name for row in rows for name in row if name not in known]:
         raise ValueError(f"these packages do not say what they are for: {', '.join(missing)}")
+    if long := [name for row in rows for name in row if len(known[name]) > _LONGEST]:
+        raise ValueError(f"what these packages are for is told in over {_LONGEST} characters: {', '.join(long)}")
     parts, y = [], 10
     for row in rows:
         height = _LINE * len(row) + 10

@@ -1,4 +1,4 @@
-"""One file per model family: a function from its configuration to a spec, and the rules of its weight files."""
+"""One file a model family: a function from its configuration to a spec, and rules of its weight files."""
 
 from typing import TYPE_CHECKING
 

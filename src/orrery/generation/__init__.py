@@ -1,1 +1,1 @@
-"""How a model writes: samplers, beams, guesses, forms and the batching engine over one decoding protocol."""
+"""How a model writes: samplers, beams, guesses, forms, and the batching engine."""

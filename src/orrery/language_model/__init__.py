@@ -1,1 +1,1 @@
-"""The model as a user meets it: text in; text, scores and the inside out."""
+"""The model as a user meets it: text in, and text, scores and the inside out."""

@@ -1,4 +1,4 @@
-"""Generated Python code, run apart from the user's machine: no network, no files of theirs, limits on everything."""
+"""Generated Python code, run apart: no network, no files of the user, limits on everything."""
 
 from typing import TYPE_CHECKING
 

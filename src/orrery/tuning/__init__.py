@@ -1,4 +1,4 @@
-"""Transforms: changes of a finished model that keep the names of what is there and add their own tensors beside it."""
+"""Transforms of a finished model: the names of what is there stay, and new tensors stand beside them."""
 
 from typing import TYPE_CHECKING
 
