@@ -71,7 +71,7 @@ def fit(
         model.train()
         terms = objective.loss(model, objective.prepare(batch(rng), rng))
         optimizer.zero_grad()
-        loss = torch.stack([term.sum / term.count for term in terms.values()]).sum()
+        loss = torch.stack([term.weight * term.sum / term.count for term in terms.values()]).sum()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

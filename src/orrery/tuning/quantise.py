@@ -14,7 +14,7 @@ from orrery.tuning._transform import Transform
 from orrery.tuning._whole_numbers import group_of, rounded
 
 FOUR_BIT_GROUP = 32
-"""Inputs that share a scale where four bits are asked for and no group: see docs/log.md, "Four bits"."""
+"""Inputs that share a scale where four bits are asked for and no group: benchmarks/quantisation.json compares."""
 
 
 class QuantisedLinear(TransformedLinear):

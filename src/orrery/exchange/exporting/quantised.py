@@ -85,8 +85,8 @@ def quantise(
     if eight and bits != 4:
         raise UsageError(f"every matrix has {bits} bits already", "take bits=4, or leave out what keeps eight")
     finer = (Quantise(bits=8, group=EIGHT_BIT_GROUP, targets=tuple(eight)),) if eight else ()
-    group = EIGHT_BIT_GROUP if bits == 8 and group is None else group
-    blocks = Quantise(bits=bits, group=group, leave=(*Quantise.leave, *eight))
+    groups = {8: EIGHT_BIT_GROUP, 4: None, bits: group or (EIGHT_BIT_GROUP if bits == 8 else None)}
+    blocks = Quantise(bits=bits, group=groups[bits], leave=(*Quantise.leave, *eight))
     target = OutputFolder(out, WRITTEN, inputs=[model], overwrite=overwrite)
     start = time.perf_counter()
     stored = read(model)
@@ -99,7 +99,7 @@ def quantise(
     else:
         read_text = calibrate
         apply_calibrated(blocks, stored.model, lambda: read_text(stored), say)
-    behind, notes = _head(stored.model, head, group if head == bits else _group_of_a_head(head)) if head else ((), ())
+    behind, notes = _head(stored.model, head, groups.get(head)) if head else ((), ())
     weights = weights_of(stored.model)
     with target.aside(_bytes(stored.model)) as fresh:
         save(stored, fresh, layout="own")
@@ -109,10 +109,6 @@ def quantise(
         compare_bytes(weights, weights_of(again))
     done = (*finer, blocks, *behind)
     return QuantisedFolder(Path(out), done, before, _bytes(stored.model), reading, rereading, notes)
-
-
-def _group_of_a_head(bits: int) -> int | None:
-    return EIGHT_BIT_GROUP if bits == 8 else None
 
 
 def _head(model: Model, bits: int, group: int | None) -> tuple[tuple[Quantise | StoredBlocks, ...], tuple[str, ...]]:
