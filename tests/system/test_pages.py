@@ -1,5 +1,6 @@
 """The pages with examples run as their readers run them, and what the build shows is what the code gave."""
 
+import code
 import re
 import sys
 from pathlib import Path
@@ -32,13 +33,13 @@ def folder(examples, tmp_path_factory) -> Path:
 def _walk(examples, page: str, folder: Path):
     """Run a page from top to bottom; return it and what each block showed."""
     found, shown = examples.Page(folder), []
-    for kind, code in examples.blocks(text_of(page)):
+    for kind, block in examples.blocks(text_of(page)):
         if kind == "example":
-            shown += found.run(code)
+            shown += found.run(block)
         elif kind == "value":
-            shown.append(found.value(code))
-        elif examples.joined(code) != list(examples.RUN):
-            shown.append(found.command(code))
+            shown.append(found.value(block))
+        elif examples.joined(block) != list(examples.RUN):
+            shown.append(found.command(block))
     return found.names, [text for text in shown if text.strip()]
 
 
@@ -61,6 +62,19 @@ def test_the_tutorial_computes_what_the_model_computes(examples):
     assert names["after"] < names["loss"]
     assert names["curve"][-1][1] < 0.1 < 1 < names["curve"][0][1]
     assert shown[-2].startswith("The cat sat on the mat.")
+
+
+def test_the_blocks_of_the_tutorial_can_be_pasted_at_a_prompt(examples, monkeypatch, capsys):
+    """A prompt ends a loop at the first line that is empty, and takes no line behind a loop before that."""
+    monkeypatch.setattr(sys, "displayhook", lambda shown: None if shown is None else print(repr(shown)))
+    prompt = code.InteractiveConsole({"__name__": "__main__"})
+    for kind, block in examples.blocks(text_of("tutorial")):
+        for line in [*block.splitlines(), ""] if kind == "example" else []:
+            prompt.push(line)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "loss after:" in printed.out
+    assert "<svg" not in printed.out  # a prompt names a picture
 
 
 def test_the_page_on_scores_shows_what_it_says(examples, tmp_path):

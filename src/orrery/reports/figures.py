@@ -7,6 +7,7 @@ the same bytes for the same input. Everything from outside is escaped.
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 from orrery.errors import UsageError
 
@@ -34,6 +35,27 @@ _STYLE = (
 )
 
 
+class Figure(str):
+    """An SVG element as text: a notebook draws it, a prompt shows its title, and saved it opens in a browser.
+
+    Attributes:
+        name: the title above the figure.
+    """
+
+    name: str
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"Figure({self.name!r}): .save('figure.svg') writes it for a browser"
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture into a file, and return where it lies."""
+        Path(path).write_text(self, encoding="utf-8")
+        return Path(path)
+
+
 def line_chart(
     series: Mapping[str, Sequence[tuple[Number, Number]]],
     *,
@@ -45,7 +67,7 @@ def line_chart(
     spreads: Mapping[str, Sequence[tuple[Number, Number, Number]]] | None = None,
     bands: Mapping[str, Sequence[tuple[Number, Number, Number]]] | None = None,
     dots: Collection[str] = (),
-) -> str:
+) -> Figure:
     """Return curves as an SVG element; curves of one hue differ in their dashes.
 
     Args:
@@ -86,7 +108,7 @@ def line_chart(
     return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
-def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str, log_x: bool = False) -> str:
+def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str, log_x: bool = False) -> Figure:
     """Return horizontal bars as an SVG element, one for each name, with its number beside it.
 
     Args:
@@ -123,7 +145,7 @@ def heat_map(
     columns: Sequence[str],
     title: str,
     highest: Number | None = None,
-) -> str:
+) -> Figure:
     """Return a matrix as shades of one hue, as an SVG element: an attention pattern, queries down, keys across.
 
     Args:
@@ -150,7 +172,7 @@ def signed_map(
     columns: Sequence[str],
     title: str,
     largest: Number | None = None,
-) -> str:
+) -> Figure:
     """Return a matrix of signed numbers as shades of two hues around zero, blue above and orange below it.
 
     Args:
@@ -184,7 +206,7 @@ def _cells(
     columns: Sequence[str],
     title: str,
     scale: Sequence[Number],
-) -> str:
+) -> Figure:
     """Return shaded cells with their labels, and below them what the shades of ``scale`` mean."""
     cell = max(8, min(24, 560 // max(len(rows), len(columns))))
     left, above = 12 + 7 * _longest(rows), _TOP + 8 + 7 * _longest(columns)
@@ -209,7 +231,7 @@ def scatter(
     x_label: str,
     y_label: str,
     log_y: bool = False,
-) -> str:
+) -> Figure:
     """Return labelled points as an SVG element, one hue for each group.
 
     Args:
@@ -386,14 +408,16 @@ def _shades(row: Sequence[Number], top: Number, left: int, y: int, cell: int) ->
     return "".join(parts)
 
 
-def svg(width: Number, height: Number, title: str, parts: Sequence[str]) -> str:
+def svg(width: Number, height: Number, title: str, parts: Sequence[str]) -> Figure:
     """Return an SVG element of these parts, its title above them."""
     name = escaped(title)
-    return (
+    figure = Figure(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="of" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{name}" style="max-width:100%;height:auto;color-scheme:light dark">'
         f'{_STYLE}<text class="t" x="12" y="20">{name}</text>{"".join(parts)}</svg>'
     )
+    figure.name = title
+    return figure
 
 
 def _text(x: Number, y: Number, text: str, anchor: str = "start") -> str:

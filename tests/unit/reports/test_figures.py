@@ -181,3 +181,11 @@ def test_points_stand_at_the_height_of_their_logarithms():
     assert {"1G", "10T"} <= set(texts(svg))
     with pytest.raises(UsageError, match="no place on a logarithmic axis"):
         scatter({"g": {"a": (1, -1)}}, title="t", x_label="x", y_label="y", log_y=True)
+
+
+def test_a_figure_is_drawn_by_a_notebook_named_at_a_prompt_and_saved_as_a_file(tmp_path):
+    figure = bar_chart({"a": 1.0}, title="One & two", x_label="x")
+    assert figure._repr_svg_() == str(figure)
+    assert repr(figure) == "Figure('One & two'): .save('figure.svg') writes it for a browser"
+    assert figure.save(tmp_path / "bars.svg").read_text(encoding="utf-8") == figure
+    assert ElementTree.parse(tmp_path / "bars.svg").getroot().get("aria-label") == "One & two"
