@@ -218,7 +218,25 @@ class _Head:
             size = struct.calcsize(letter)
             start = self._take(many * size)
             return np.frombuffer(self.data, np.dtype(letter), many, start).tolist()
+        if inner == STRING:
+            return self._texts(many)
         return [self._value(inner, key, depth + 1) for _ in range(many)]
+
+    def _texts(self, many: int) -> list[str]:
+        """Return the texts of a list; of a vocabulary's hundred thousand the usual one takes no call of its own."""
+        data, size_of, texts = self.data, struct.Struct("<Q").unpack_from, list[str]()
+        end = len(data) - 8
+        while len(texts) < many:
+            start = self.at + 8
+            if self.at > end or (size := size_of(data, self.at)[0]) > TEXT_LIMIT or start + size > len(data):
+                texts.append(self._text())  # which says what is wrong
+                continue
+            try:
+                texts.append(str(data[start : start + size], "utf-8"))
+            except UnicodeDecodeError:
+                refuse(self.path, f"has a text at {start:,} that is not UTF-8")
+            self.at = start + size
+        return texts
 
     def _place(self) -> tuple[str, tuple[Kind, tuple[int, ...], int]]:
         """Read where one tensor lies: its kind, its shape, and its offset behind the head."""
