@@ -5,7 +5,7 @@ import re
 import pytest
 
 from browser import Seen
-from orrery.data.png import write_png
+from orrery.data.pictures.png import write_png
 from orrery.page.page import Page
 from orrery.page.views._view import ViewSubject, fitting
 from orrery.serving.background import serving

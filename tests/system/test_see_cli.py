@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from orrery.cli.program import run
-from orrery.data.png import write_png
+from orrery.data.pictures.png import write_png
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from programs import ORRERY, PIPE, Program

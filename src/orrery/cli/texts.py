@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from orrery.cli.console import printable
 from orrery.cli.numbers import COUNT
+from orrery.data.pictures.endings import ENDINGS
 from orrery.errors import DataError, UsageError
 from orrery.schema.keys import Known
 from orrery.schema.unknown import UnknownSettingError
@@ -97,6 +98,8 @@ def tell_of_blanks(file: Path | None, passed: Sequence[str], rows: int) -> None:
 def _tell_of_files(texts: Sequence[str]) -> None:
     """Say of texts that are the names of files that the names themselves are read, and how the files would be."""
     for text in texts:
+        if Path(text).suffix.lower() in ENDINGS:
+            continue  # a picture, for a model that reads them
         with suppress(OSError, ValueError):  # too long or impossible for a name
             there = Path(text).is_file()
             if there or (Path(text).suffix.lower() in _FILES and len(text.split()) == 1):

@@ -8,7 +8,7 @@ from orrery.families._classifier import class_beside
 from orrery.families._registry import load_family, spec_of
 
 _ENDS = {"sequence": "ForSequenceClassification", "token": "ForTokenClassification", "span": "ForQuestionAnswering"}
-_LANGUAGE_MODEL = "ForMaskedLM"
+_LANGUAGE_MODEL, _PICTURES = "ForMaskedLM", "ForImageClassification"
 
 
 def answering(
@@ -47,4 +47,6 @@ def _class_of(architecture: str, kind: str) -> str | None:
     """Return the class of a kind of answers; decoders have one for whole rows alone."""
     if architecture.endswith(_LANGUAGE_MODEL):
         return architecture.removesuffix(_LANGUAGE_MODEL) + _ENDS[kind]
+    if architecture.endswith(_PICTURES):
+        return architecture if kind == "sequence" else None
     return class_beside(architecture) if kind == "sequence" else None

@@ -1,8 +1,7 @@
-"""Images as a model reads them: from PNG files or arrays, resized, and scaled as the model's files say."""
+"""Pictures as a model reads them: from files, arrays and Pillow's images, prepared as the model's files say."""
 
 import base64
 import binascii
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -10,11 +9,12 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
-from torch.nn import functional as F
 
-from orrery.checkpoints.json_file import read_json
-from orrery.data.png import read_png
-from orrery.errors import DataError, ModelFileError, UsageError
+from orrery.data.pictures.files import pixels_of, read_pixels
+from orrery.data.pictures.pillow import pillow
+from orrery.data.pictures.preparing import Preparation, fitted, for_size, preparation
+from orrery.errors import DataError, UsageError
+from orrery.exchange.reading.files import PICTURES
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import device_of
 from orrery.nn.inputs import Images
@@ -22,25 +22,13 @@ from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import traverse
 
 Picture: TypeAlias = Tensor | np.ndarray | Path | str
-"""An array, or the path of a PNG file, or its content as ``data:image/png;base64,...``.
+"""An array, a picture of Pillow's, the path of a file, or its content as ``data:image/png;base64,...``.
 
 Floats ``[channels, rows, columns]`` are what the model reads, as they are; bytes ``[rows, columns, channels]`` are
 pixels.
 """
 DATA = "data:image/png;base64,"
-SETTINGS = "preprocessor_config.json"
-DEFAULTS: Mapping[str, Any] = {
-    "do_rescale": True,
-    "rescale_factor": 1 / 255,
-    "do_normalize": True,
-    "image_mean": [0.5],
-    "image_std": [0.5],
-    "resample": 2,
-    "do_center_crop": False,
-}
-"""What a model without ``preprocessor_config.json`` learned with: ViT's settings (Dosovitskiy et al. 2021)."""
-WAYS = {0: "nearest-exact", 2: "bilinear", 3: "bicubic"}
-"""How an image is resized, by the number in the file, which is Pillow's."""
+_LONGEST_HEAD = 100
 
 
 def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows columns"]:
@@ -51,23 +39,36 @@ def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows c
         DataError: the file cannot be read.
         ModelFileError: the model's settings for images ask for something that is not done here.
     """
-    read = next(iter(stored.model.spec.inputs.values()))
-    if not isinstance(read, Images):
+    read = reads_pictures(stored)
+    if read is None:
         raise UsageError("this model reads tokens, not images", "give it a text")
-    if not isinstance(given, Tensor | np.ndarray | Path | str):
-        raise UsageError(f"an image of {type(given).__name__}", "give an array, or the path of a PNG file")
-    value = torch.from_numpy(given) if isinstance(given, np.ndarray) else given
+    value = _value(given)
     if isinstance(value, Tensor) and value.is_floating_point():
         images = value if value.dim() == 4 else value[None]
     else:
         pixels = _decoded(value) if isinstance(value, str | Path) else _pixels(value)
-        images = _prepared(_channels(pixels, read), read, settings_of(stored.folder))[None]
+        images = preparation_of(stored, read).scaled(fitted(pixels, preparation_of(stored, read), read.shape))[None]
     if tuple(images.shape[1:]) != read.shape:
         raise UsageError(
             f"an array of {list(images.shape)}, and this model reads {list(read.shape)} (channels, rows, columns)",
-            "resize it first, or give pixels: bytes [rows, columns, channels], or a PNG file",
+            "resize it first, or give pixels: bytes [rows, columns, channels], or a file",
         )
     return images.to(device_of(stored), stored.model.dtype)
+
+
+def reads_pictures(stored: Stored) -> Images | None:
+    """Return the pictures that a model reads, or nothing where it reads tokens."""
+    read = next(iter(stored.model.spec.inputs.values()))
+    return read if isinstance(read, Images) else None
+
+
+def preparation_of(stored: Stored, read: Images) -> Preparation:
+    """Return how the pictures of a model are prepared: by its file, or as ViT's are where it has none."""
+    if stored.pictures is None:
+        return for_size(read.rows, read.columns, read.channels)
+    named = {"image_processor_type", "feature_extractor_type", "size"} & set(stored.pictures)
+    size = {} if named else {"size": {"height": read.rows, "width": read.columns}}
+    return preparation({**size, **stored.pictures}, str(stored.folder / PICTURES))
 
 
 def patch_names(stored: Stored) -> list[str]:
@@ -77,29 +78,36 @@ def patch_names(stored: Stored) -> list[str]:
     return ["class", *(f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))]
 
 
-def settings_of(folder: Path) -> Mapping[str, Any]:
-    """Return how the images of a model are prepared.
-
-    Raises:
-        ModelFileError: they are cropped, or resized in an unknown way.
-    """
-    file = folder / SETTINGS
-    found = {**DEFAULTS, **(read_json(file) if file.exists() else {})}
-    if found["do_center_crop"] or found["resample"] not in WAYS:
-        raise ModelFileError(f"{file} crops images, or resizes them in an unknown way", "prepare the array yourself")
-    return found
+def _value(given: object) -> Any:
+    """Return what is given as a tensor, a path or a text."""
+    if isinstance(given, np.ndarray):
+        return torch.from_numpy(given)
+    if isinstance(given, Tensor | Path | str):
+        return given
+    image = pillow()
+    if image is not None and isinstance(given, image.Image):
+        return pixels_of(given).permute(1, 2, 0)
+    raise UsageError(f"an image of {type(given).__name__}", "give an array, or the path of a picture file")
 
 
 def _decoded(given: str | Path) -> UInt8[Tensor, "channels rows columns"]:
     if isinstance(given, str) and given.startswith("data:"):
-        try:
-            return read_png(base64.b64decode(given.removeprefix(DATA), validate=True))
-        except binascii.Error as error:
-            raise DataError(f"this image is no base64: {error}", f"it begins with {DATA}") from None
+        return read_pixels(_content_of(given))
     try:
-        return read_png(Path(given).read_bytes(), str(given))
+        return read_pixels(Path(given).read_bytes(), str(given))
     except OSError as error:
         raise DataError(f"{given} cannot be read: {error.strerror}", "check the path") from error
+
+
+def _content_of(address: str) -> bytes:
+    """Return what stands in a ``data:`` address."""
+    head, comma, content = address.partition(",")
+    if not comma or not head.endswith(";base64") or len(head) > _LONGEST_HEAD:
+        raise DataError(f"{address[:40]!r} is no picture in base64", f"it begins with {DATA}")
+    try:
+        return base64.b64decode(content, validate=True)
+    except binascii.Error as error:
+        raise DataError(f"this image is no base64: {error}", f"it begins with {DATA}") from None
 
 
 def _pixels(value: Tensor) -> UInt8[Tensor, "channels rows columns"]:
@@ -109,30 +117,3 @@ def _pixels(value: Tensor) -> UInt8[Tensor, "channels rows columns"]:
             "give bytes [rows, columns, channels], or floats [channels, rows, columns]",
         )
     return value[None] if value.dim() == 2 else value.permute(2, 0, 1)
-
-
-def _channels(pixels: Tensor, read: Images) -> Tensor:
-    if len(pixels) == read.channels:
-        return pixels
-    if len(pixels) != 1:
-        raise UsageError(
-            f"an image of {len(pixels)} channels, and this model reads {read.channels}", "convert its colours first"
-        )
-    return pixels.expand(read.channels, -1, -1)  # grey: every colour alike
-
-
-def _prepared(pixels: Tensor, read: Images, settings: Mapping[str, Any]) -> Float[Tensor, "channels rows columns"]:
-    """Resize, and scale to what the model learned to read."""
-    value = pixels.float()
-    size, way = (read.rows, read.columns), WAYS[settings["resample"]]
-    if value.shape[1:] != size:
-        smooth = {"antialias": True, "align_corners": False} if way != "nearest-exact" else {}
-        value = F.interpolate(value[None], size, mode=way, **smooth)[0].round().clamp(0, 255)
-    if settings["do_rescale"]:
-        value = value * settings["rescale_factor"]
-    if settings["do_normalize"]:
-        mean, std = (
-            torch.tensor(settings[name], dtype=value.dtype)[:, None, None] for name in ("image_mean", "image_std")
-        )
-        value = (value - mean) / std
-    return value

@@ -18,7 +18,8 @@ TERM = "label"
 class Classification(OnLabels):
     """``-w_y log p(y | x)`` in nats, summed over rows; ``p = softmax(head(x))``.
 
-    The weights ``w`` are 1 or those of ``class_weights``. A batch has what the model reads, and ``labels`` [B].
+    The weights ``w`` are 1 or those of ``class_weights``. A batch has what the model reads, tokens or pictures, and
+    ``labels`` [B].
 
     Differs from torch's cross entropy with weights, which divides by the weights of the batch and not by its rows: here
     the gradient of a batch is the same however it is split.
@@ -30,7 +31,7 @@ class Classification(OnLabels):
         kind: Literal["classification"] = "classification"
         head: str = "sequence"
 
-    needs = ("ids", "labels")
+    needs = ("labels",)
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 Everything from outside is escaped, nothing is fetched, and a content policy in the page forbids it.
 """
 
+import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -50,6 +51,16 @@ def markup_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{visible(cell)}</th>' for cell in heads) if any(heads) else ""
     body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>\n{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def picture(png: bytes, name: str, width: int) -> str:
+    """Return a picture inside the page, so many points wide; small ones show their pixels. ``name`` says what it is."""
+    content = base64.b64encode(png).decode()
+    said = visible(name)
+    return (
+        f'<img src="data:image/png;base64,{content}" alt="{said}" title="{said}" width="{width}" '
+        'style="image-rendering:pixelated">'
+    )
 
 
 def visible(text: str) -> str:

@@ -1,6 +1,7 @@
 """From a recipe to what it names: data, tokenizer, batches, model and objective."""
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,12 +9,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from orrery.checkpoints.disk import write_text
 from orrery.data.batches.rollouts import Writer
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.files import counted_faults, told_faults
+from orrery.data.pictures.preparing import Preparation
 from orrery.data.sources import BatchRequest, HeldBack, Source
 from orrery.errors import UsageError
 from orrery.exchange.reading.architecture import CONFIGURATION, FAMILY
+from orrery.exchange.reading.files import PICTURES
 from orrery.exchange.reading.read import read
 from orrery.families import is_row_decoder, load_family
 from orrery.metrics import METRICS
@@ -25,7 +29,7 @@ from orrery.reports.observers import OBSERVERS, Event, Observer, RunBegan
 from orrery.rewards import REWARDS, RewardSettings
 from orrery.runs.adapt import adapter_of
 from orrery.runs.begin import Base, base_of
-from orrery.runs.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
+from orrery.runs.building import Assembled, family_config, fitting, make_tokenizer, pictures_of, prepared, read_spec
 from orrery.runs.growing import outgrown, with_room
 from orrery.runs.new_heads import Settled, settle, without_labels
 from orrery.runs.padding import with_padding
@@ -70,13 +74,13 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
     spec = with_unit(spec, settled.head, source.targets)
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
-    examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
+    examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat, base))
     renewed = without_labels(spec, settled.renewed)
     learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, renewed, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
     modules, judged = owned(objective, model, recipe.seed), judge(recipe.rewards)
-    layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
+    layout = None if settled.heads or recipe.model.mask or (tokenizer is None and spec.vocabulary) else family
     parts = Parts(
         model=model,
         objective=objective,
@@ -84,7 +88,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
         describe=describer(layout, settled.config),
         facts=facts(source, tokenizer, chat, judged),
-        keepers=() if tokenizer is None else (TokenizerKeeper(tokenizer, chat),),
+        keepers=keepers(tokenizer, chat, pictures_of(spec, base)),
         observers=observers,
         epochs=examples.epochs,
         notes=(*notes, *left_out, *source.remarks(), *examples.notes),
@@ -109,6 +113,26 @@ def padded(settled: Settled, family: str | None, tokenizer: Tokenizer | None) ->
         return settled, tokenizer
     config, tokenizer = with_padding(settled.config, tokenizer)
     return replace(settled, config=config), tokenizer
+
+
+def keepers(
+    tokenizer: Tokenizer | None, chat: Mapping[str, str], pictures: tuple[Preparation, Any] | None
+) -> tuple[Observer, ...]:
+    """Return what writes into a run's folder what its checkpoints are used with."""
+    texts = () if tokenizer is None else (TokenizerKeeper(tokenizer, chat),)
+    return texts if pictures is None else (*texts, PictureKeeper(pictures[0].content))
+
+
+@dataclass(frozen=True)
+class PictureKeeper(Observer):
+    """Writes into a run's folder how the pictures of its checkpoints are prepared."""
+
+    content: Mapping[str, Any]
+
+    def observe(self, event: Event) -> None:
+        """Write it where the run begins."""
+        if isinstance(event, RunBegan):
+            write_text(event.folder / PICTURES, json.dumps(dict(self.content), indent=2) + "\n")
 
 
 @dataclass(frozen=True)
@@ -190,6 +214,7 @@ def request(
     tokenizer: Tokenizer | None,
     labels: Sequence[str] = (),
     chat: Mapping[str, str] | None = None,
+    base: Base | None = None,
 ) -> BatchRequest:
     """Return what the run asks of its data."""
     batches = recipe.batches
@@ -205,6 +230,7 @@ def request(
         evaluation_batches=recipe.evaluation.batches,
         tokens=batches.tokens,
         chat=chat or {},
+        pictures=pictures_of(spec, base),
     )
 
 

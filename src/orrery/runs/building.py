@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from orrery.checkpoints.json_file import read_json
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.corpora import read_corpus
+from orrery.data.pictures.preparing import Preparation, for_size, preparation
 from orrery.errors import DataError, UsageError
 from orrery.families import initial_stds, load_family, spec_of
 from orrery.models.dropout import pattern_dropout, with_dropout
@@ -21,7 +22,7 @@ from orrery.models.word2vec.files import read_vectors
 from orrery.models.word_embeddings import initialise_embeddings
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.attention.stored_pattern import stored_pattern
-from orrery.nn.inputs import Tokens
+from orrery.nn.inputs import Images, Tokens
 from orrery.nn.spec import from_json
 from orrery.objectives import Objective
 from orrery.objectives._contracts import trained_heads
@@ -63,6 +64,12 @@ class Assembled:
     chat: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def pictures(self) -> Mapping[str, Any] | None:
+        """The content of preprocessor_config.json, where the model reads pictures."""
+        found = pictures_of(self.spec, self.base)
+        return None if found is None else found[0].content
+
+    @property
     def required_tokenizer(self) -> Tokenizer:
         """The tokenizer of a run on text.
 
@@ -77,6 +84,16 @@ class Assembled:
     def train_tokens(self) -> int:
         """The number of training tokens, of all corpora together."""
         return sum(self.corpus_tokens.values())
+
+
+def pictures_of(spec: ModelSpec, base: Base | None) -> tuple[Preparation, tuple[int, int, int]] | None:
+    """Return how a model's pictures are prepared, as its base's or as ViT's are, and their shape; of others nothing."""
+    content = None if base is None else base.stored.pictures
+    read = next((each for each in spec.inputs.values() if isinstance(each, Images)), None)
+    if read is None:
+        return None
+    own = for_size(read.rows, read.columns, read.channels) if content is None else preparation(content)
+    return own, read.shape
 
 
 def make_tokenizer(

@@ -36,16 +36,17 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
             model,
             str(assembly.family),
             assembly.config,
-            assembly.required_tokenizer,
+            assembly.tokenizer,
             card,
             said,
             chat,
             sentences=sentences(recipe, base),
             pairs=pair_scores(assembly.spec, base),
+            pictures=assembly.pictures,
         )
 
     def own(model: Any, folder: Path) -> None:
-        save_own(folder, model, assembly.tokenizer, generation=said, chat=chat)
+        save_own(folder, model, assembly.tokenizer, generation=said, chat=chat, pictures=assembly.pictures)
 
     def adapted(model: Any, folder: Path) -> None:
         save_own(
@@ -56,6 +57,7 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
             config=assembly.config,
             generation=said,
             chat=chat,
+            pictures=assembly.pictures,
         )
 
     if recipe.model.adapter is not None:

@@ -56,6 +56,10 @@ class Registry(Generic[Part]):
         """Return the parts that a program has registered, in the order of their names."""
         return [self._parts[name] for name in sorted(self._parts.keys() - self._shipped)]
 
+    def all(self) -> list[type[Part]]:
+        """Return every part, in the order of their names; the package's own are imported for it."""
+        return [self.find(name) for name in self.names()]
+
     def find(self, name: str) -> type[Part]:
         """Return the part of a name.
 

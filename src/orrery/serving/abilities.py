@@ -8,6 +8,7 @@ from orrery.serving.errors import ApiError
 from orrery.tasks import TASKS, Pipeline
 from orrery.tasks.classification import Classification
 from orrery.tasks.embedding import Embedding
+from orrery.tasks.image_classification import ImageClassification
 from orrery.tasks.tagging import Tagging
 from orrery.tasks.translation import Translation
 
@@ -22,7 +23,7 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
     """Return the paths of the routes that a model can answer."""
     spec = lm.model.spec
     if spec.vocabulary is None:
-        return ()
+        return (ImageClassification.route,) if ImageClassification.fits(lm) else ()
     can = {
         COMPLETIONS: spec.writes,
         CHAT: (chats := spec.writes and _chats(lm)),

@@ -17,6 +17,9 @@ from orrery.serving.schema.reading import MOST_INPUTS, Given, Texts
 from orrery.serving.served import Served, Serving
 from orrery.tasks import TASKS, Pipeline
 
+GENERIC = "/v1/tasks/"
+"""How the routes of tasks without one of their own begin."""
+
 
 class AnswerList(BaseModel):
     """The answers of a task: of each input its index, and the answer by the name that the task gives it."""
@@ -27,10 +30,10 @@ class AnswerList(BaseModel):
 
 
 def router() -> APIRouter:
-    """Return the routes of the tasks that this program has registered."""
-    found = APIRouter(route_class=StrictRoute, tags=["tasks"])
-    for task in TASKS.own():
-        if issubclass(task, Pipeline):
+    """Return the routes of the tasks that a program has registered, and of those that no other module answers."""
+    found, own = APIRouter(route_class=StrictRoute, tags=["tasks"]), TASKS.own()
+    for task in TASKS.all():
+        if issubclass(task, Pipeline) and (task in own or task.route.startswith(GENERIC)):
             how: dict[str, Any] = {"name": task.kind, "description": task.__doc__, "responses": FAILURES}
             found.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
     return found
@@ -71,7 +74,7 @@ async def answered(
 
     def work(done: Done) -> list[Any]:
         pipe = task(served.lm, name, BATCH, **settings)
-        return [pipe.told(one) for one in pipe.several(items, done=done)]
+        return [pipe.told(one) for one in pipe.several([task.from_client(item) for item in items], done=done)]
 
     found = await over_rows(served, http.receive, work, shorter=shorter)
     data = [{"index": index, task.said: one} for index, one in enumerate(found)]

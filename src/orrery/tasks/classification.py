@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.errors import UsageError
+from orrery.language_model.pictures import reads_pictures
 from orrery.nn.heads import SequenceHead
 from orrery.schema.numbers import Positive
 from orrery.scores import calibration, classification
@@ -12,8 +12,9 @@ from orrery.tasks._no_text import NO_TEXT
 from orrery.tasks._task import Learned, register
 from orrery.tasks.finetuning._counting import NaiveBayes, most_frequent
 from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
-from orrery.tasks.pipelines._heads import Scores, head_of, names_of, sigmoid, softmax, wide
+from orrery.tasks.pipelines._heads import Scores, head_of, labels_of, wide
 from orrery.tasks.pipelines._make import pipeline
+from orrery.tasks.pipelines._picture_rows import PictureRow, ask_pictures, picture_row
 from orrery.tasks.pipelines._pipeline import (
     Pipeline,
     PipelineSettings,
@@ -31,10 +32,6 @@ BATCH = 32
 """Texts answered at once."""
 
 
-FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda logits: logits}
-"""What makes scores of logits."""
-
-
 class TextClassificationSettings(PipelineSettings):
     """``top_k`` labels a text, all where it is null; ``function_to_apply`` beside what the head's problem asks for."""
 
@@ -49,7 +46,8 @@ class Classification(Learned, Pipeline):
     It learns a head over the row. The answer is ``softmax(z)`` of one label among several, ``sigmoid(z)`` of
     independent ones or of one alone, ``z`` of a number: which it is, the head's ``problem`` says, and the number of its
     labels where it says nothing. A pair of texts is ``{"text": ..., "text_pair": ...}``. As in transformers one text
-    has a list for its answer, a list of texts one label each, and ``top_k`` makes each answer a list.
+    has a list for its answer, a list of texts one label each, and ``top_k`` makes each answer a list. A model that
+    reads pictures takes a picture, such as a path, in the place of a text.
     """
 
     kind = "classification"
@@ -101,17 +99,21 @@ class Classification(Learned, Pipeline):
         found = super().__call__(inputs, **settings)
         return [found] if isinstance(inputs, str) and "top_k" not in settings else found
 
-    def rows(self, item: Any, settings: TextClassificationSettings) -> Sequence[InputRow]:
-        """Return the one row of a text or of a pair."""
+    def rows(self, item: Any, settings: TextClassificationSettings) -> Sequence[Any]:
+        """Return the one row of a text, of a pair or of a picture."""
+        if reads_pictures(self.lm.stored) is not None:
+            return [picture_row(self.lm, item)]
         if not isinstance(item, Mapping):
             return [whole(self.lm, text_of(item, self.task), truncation=settings.truncation)]
         refuse_other_fields(item, ("text", "text_pair"), self.task)
         pair = field_of(item, "text_pair", self.task) if item.get("text_pair") is not None else None
         return [whole(self.lm, field_of(item, "text", self.task), pair, truncation=settings.truncation)]
 
-    def ask(self, rows: Sequence[InputRow], settings: TextClassificationSettings) -> Sequence[Scores]:
+    def ask(self, rows: Sequence[Any], settings: TextClassificationSettings) -> Sequence[Scores]:
         """Return the logits of each row."""
         name, _ = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
+        if isinstance(rows[0], PictureRow):
+            return list(wide(ask_pictures(self.lm, rows, name)))
         return list(wide(ask(self.lm, rows, name)[0]))
 
     def answer(
@@ -119,10 +121,7 @@ class Classification(Learned, Pipeline):
     ) -> Any:
         """Return the best label, or as many as ``top_k`` asks for."""
         _, spec = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
-        scores = FUNCTIONS[self._function(spec, settings)](found[0])
-        names = names_of(spec)
-        order = sorted(range(len(names)), key=lambda number: -float(scores[number]))
-        labels = [{"label": names[number], "score": float(scores[number])} for number in order]
+        labels = labels_of(found[0], spec, settings.function_to_apply)
         return labels[0] if settings.top_k == "" else labels[: settings.top_k]
 
     @classmethod
@@ -137,16 +136,6 @@ class Classification(Learned, Pipeline):
     def lines(self, item: Any, answer: Any) -> Iterator[str]:
         """Return a line with the labels, their probabilities, and the text."""
         yield labelled(item, self.told(answer))
-
-    def _function(self, spec: Any, settings: TextClassificationSettings) -> str:
-        """Return which function makes the scores."""
-        if settings.function_to_apply not in (None, "default"):
-            return str(settings.function_to_apply)
-        if spec.problem == "regression":
-            return "none"
-        if spec.labels < 1:
-            raise UsageError("this head has no labels", "choose another with head=")
-        return "sigmoid" if spec.problem == "multi_label_classification" or spec.labels == 1 else "softmax"
 
 
 def labelled(item: Any, labels: Sequence[Mapping[str, Any]]) -> str:

@@ -1,17 +1,16 @@
 """Images on their way into a model, against the definitions of what is done to them."""
 
 import base64
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from orrery.data.png import write_png
+from orrery.data.pictures.png import write_png
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.pictures import DATA, SETTINGS, images_of
+from orrery.language_model.pictures import DATA, images_of
 from views_toy import PIXELS, language_model_of
 
 
@@ -61,17 +60,15 @@ def test_grey_is_every_colour_alike(lm):
     assert torch.equal(found[0, 0], images_of(lm.stored, PIXELS)[0, 0])
 
 
-def test_the_models_own_settings_are_kept(lm, tmp_path):
+def test_the_models_own_settings_are_kept(lm):
     told = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.5, 0.6, 0.7], "rescale_factor": 0.01, "resample": 3}
-    (tmp_path / SETTINGS).write_text(json.dumps(told))
-    own = replace(lm.stored, folder=tmp_path)
+    own = replace(lm.stored, pictures=told)
     channels, rows, columns = size_of(lm)
     pixels = torch.randint(0, 256, (rows, columns, channels), dtype=torch.uint8)
     expected = (pixels.double() * 0.01 - torch.tensor(told["image_mean"])) / torch.tensor(told["image_std"])
     torch.testing.assert_close(images_of(own, pixels)[0].double(), expected.permute(2, 0, 1), rtol=0, atol=1e-6)
-    (tmp_path / SETTINGS).write_text(json.dumps({"do_center_crop": True}))
-    with pytest.raises(ModelFileError, match="crops images"):
-        images_of(own, pixels)
+    with pytest.raises(ModelFileError, match="do_thumbnail"):
+        images_of(replace(lm.stored, pictures={"do_thumbnail": True}), pixels)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +80,7 @@ def test_the_models_own_settings_are_kept(lm, tmp_path):
         ([1, 2], UsageError, "an image of list"),
         ("nowhere.png", DataError, "nowhere.png cannot be read"),
         (DATA + "!", DataError, "no base64"),
-        (DATA + "aGVsbG8=", DataError, "no PNG"),
+        (DATA + "aGVsbG8=", DataError, "no PNG|no picture"),
     ],
 )
 def test_what_is_no_image_is_refused(lm, given, error, says):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load
 
-from orrery.data.png import write_png
+from orrery.data.pictures.png import write_png
 from orrery.errors import UsageError
 from orrery.inspection.interventions import interventions
 from orrery.language_model.pictures import DATA

@@ -11,14 +11,16 @@ import torch
 
 import orrery
 from http_wire import Wire
+from orrery.data.pictures.png import write_png
 from orrery.exchange.saving.own import save_own
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
 from orrery.nn.heads import Last, Pooler, SequenceHead, TokenHead
 from served_models import chat_folder
-from serving_toy import running
+from serving_toy import post, running
 from tiny_models import TOKENIZER, randomised, saved, tiny
+from views_toy import language_model_of
 
 
 def with_head(folder, **heads):
@@ -254,3 +256,21 @@ def test_recurrent_models_and_encoder_decoders_are_served_as_the_library_writes(
         if lm.model.spec.reads_source:
             found = ask(server, "/v1/translate", input="the cat", max_tokens=6)["data"][0]["text"]
             assert found == lm.translate(["the cat"], max_new_tokens=6)[0]
+
+
+def test_a_model_of_pictures_answers_its_own_route(tmp_path):
+    """A client sends the content of a picture: nothing of the server's machine is opened for it."""
+    lm = language_model_of("vit")
+    save_own(tmp_path / "m", lm.model)
+    (tmp_path / "secret.png").write_bytes(write_png(torch.zeros(3, 9, 9, dtype=torch.uint8)))
+    content = "data:image/png;base64," + base64.b64encode((tmp_path / "secret.png").read_bytes()).decode()
+    with running(tmp_path / "m", dtype="float32") as server:
+        status, found = post(server, {"input": [content, content], "top_k": 1}, "/v1/tasks/image-classification")
+        assert status == 200
+        assert [len(each["labels"]) for each in found["data"]] == [1, 1]
+        for given in (str(tmp_path / "secret.png"), "http://127.0.0.1/x.png", "data:image/png;base64,!!"):
+            status, found = post(server, {"input": given}, "/v1/tasks/image-classification")
+            assert status == 400
+        status, found = post(server, {"input": str(tmp_path / "secret.png")}, "/v1/classify")
+        assert status == 400
+        assert "/v1/tasks/image-classification" in found["error"]["message"]

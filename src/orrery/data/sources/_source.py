@@ -11,6 +11,7 @@ from orrery.schema.section import Section
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from orrery.data.pictures.preparing import Preparation
     from orrery.data.stratified import Parted
     from orrery.text.chat.render import ChatTemplate
     from orrery.text.tokenizer import Tokenizer
@@ -79,6 +80,7 @@ class BatchRequest:
         evaluation_batches: the batches to measure on at most.
         tokens: positions of a batch at most, padding among them, of a source that can cut ``by_tokens``.
         chat: the chat templates of the run by name, see ``Source.chat``.
+        pictures: how pictures become what the model reads, and the channels, rows and columns of that.
     """
 
     kind: str
@@ -92,6 +94,7 @@ class BatchRequest:
     evaluation_batches: int | None = None
     tokens: int | None = None
     chat: Mapping[str, str] = field(default_factory=dict)
+    pictures: "tuple[Preparation, tuple[int, int, int]] | None" = None
 
     @property
     def template(self) -> "ChatTemplate":

@@ -14,6 +14,7 @@ from orrery.errors import ModelFileError
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
+PICTURES = "preprocessor_config.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 INDEX_LIMIT = 12_000_000
 """Bytes: the index of 92,000 tensors takes nine million."""

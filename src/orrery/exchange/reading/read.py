@@ -16,7 +16,7 @@ from orrery.exchange.reading import hub
 from orrery.exchange.reading.architecture import own, published
 from orrery.exchange.reading.config_keys import settled
 from orrery.exchange.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
-from orrery.exchange.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
+from orrery.exchange.reading.files import CONFIG, GENERATION, PICTURES, Weights, open_weights, read_json
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
@@ -175,7 +175,8 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     found = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
     passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
     rounded = files.method if isinstance(files, RoundedWeights) else None
-    return replace(found, passed_over=tuple(passed_over), left=tuple(filter(is_value_head, files)), rounded=rounded)
+    left, pictures = tuple(filter(is_value_head, files)), _pictures(folder)
+    return replace(found, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures)
 
 
 def built(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
@@ -213,7 +214,8 @@ def _read_checkpoint(folder: Path) -> Stored:
     places = (folder, run, run / FINAL)
     chat = next(filter(None, map(read_templates, places)), {})
     family = recipe.get("family") or described.family
-    return Stored(folder, model, family, config, _generation(folder), _tokenizer(*places), chat)
+    found = Stored(folder, model, family, config, _generation(folder), _tokenizer(*places), chat)
+    return replace(found, pictures=_pictures(*places))
 
 
 def _generation(folder: Path) -> dict[str, Any]:
@@ -237,6 +239,12 @@ def _tokenizer(*folders: Path) -> Tokenizer | None:
         if file_in(folder) is not None:
             return load_tokenizer(folder)
     return None
+
+
+def _pictures(*folders: Path) -> dict[str, Any] | None:
+    """Return how pictures are prepared, by the first of these folders that says it."""
+    path = next((folder / PICTURES for folder in folders if (folder / PICTURES).is_file()), None)
+    return None if path is None else read_json(path)
 
 
 def recipe_of(run: Path) -> dict[str, Any]:

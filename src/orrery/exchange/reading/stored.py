@@ -32,6 +32,7 @@ class Stored:
         left: tensors of the file that no logits pass through.
         sentences: how vectors of texts are made, where the folder is one of sentence-transformers.
         pairs: how pairs of texts are scored, where the model has what it takes.
+        pictures: the content of ``preprocessor_config.json``, of a model that reads pictures.
         rounded: what another program rounded the matrices by that are unpacked here.
     """
 
@@ -47,6 +48,7 @@ class Stored:
     left: tuple[str, ...] = ()
     sentences: Sentences | None = None
     pairs: PairScores | None = None
+    pictures: Mapping[str, Any] | None = None
     rounded: str | None = None
 
     @property

@@ -121,6 +121,7 @@ def _write(
         beside=beside,
         sentences=sentences,
         pairs=pairs,
+        pictures=stored.pictures,
     )
 
 

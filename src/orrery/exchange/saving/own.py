@@ -10,7 +10,7 @@ from orrery.checkpoints.disk import machine_errors
 from orrery.checkpoints.store import MODEL, SPEC
 from orrery.checkpoints.tensors import write_tensors
 from orrery.exchange.reading.architecture import CONFIGURATION, FAMILY
-from orrery.exchange.reading.files import GENERATION
+from orrery.exchange.reading.files import GENERATION, PICTURES
 from orrery.exchange.reading.weights import weights_of
 from orrery.exchange.saving.save import SavesItself, text_writer, write_all
 from orrery.models.model import Model
@@ -27,6 +27,7 @@ def save_own(
     config: Mapping[str, Any] | None = None,
     generation: Mapping[str, Any] | None = None,
     chat: Mapping[str, str] | None = None,
+    pictures: Mapping[str, Any] | None = None,
 ) -> None:
     """Write spec.json, the weights under our own names, a manifest, and what belongs to the model beside them.
 
@@ -41,6 +42,7 @@ def save_own(
         config: the family's configuration.
         generation: the content of generation_config.json.
         chat: chat templates by name.
+        pictures: the content of preprocessor_config.json, of a model that reads pictures.
 
     Raises:
         UsageError: the model has a tensor that its architecture and its transforms do not describe.
@@ -69,5 +71,7 @@ def save_own(
         }
         if generation:
             writers[GENERATION] = text_writer(json.dumps(generation, indent=2) + "\n")
+        if pictures is not None:
+            writers[PICTURES] = text_writer(json.dumps(pictures, indent=2) + "\n")
         writers[manifest.NAME] = lambda path: path.write_text(manifest.manifest_text(records), encoding="utf-8")
         write_all(folder, writers)

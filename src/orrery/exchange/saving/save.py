@@ -9,11 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
+from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors, write_text
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
-from orrery.exchange.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
+from orrery.exchange.reading.files import CARD, CONFIG, GENERATION, PICTURES, WEIGHTS
 from orrery.exchange.reading.weights import refuse_buffers, weights_of
 from orrery.exchange.saving.card import model_card
 from orrery.exchange.saving.cross_encoder_folder import FOLDERS as PAIR_FOLDERS
@@ -31,7 +31,18 @@ from orrery.text.chat.folder import write_templates
 from orrery.text.tokenizer import FILES as TOKENIZER_FILES
 from orrery.tuning import describe, refuse_transformed
 
-MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES, *SENTENCE_FILES, *PAIR_FOLDERS)
+MODEL_FILES = (
+    CARD,
+    CONFIG,
+    GENERATION,
+    WEIGHTS,
+    *TOKENIZER_FILES,
+    TEMPLATE,
+    TEMPLATES,
+    *SENTENCE_FILES,
+    *PAIR_FOLDERS,
+    PICTURES,
+)
 """What `save_model` leaves in a folder."""
 TOKENIZER_CONFIG = TOKENIZER_FILES[1]
 PADDING = "pad_token_id"
@@ -63,6 +74,7 @@ def save_model(
     beside: Mapping[str, Tensor] | None = None,
     sentences: Sentences | None = None,
     pairs: PairScores | None = None,
+    pictures: Mapping[str, Any] | None = None,
 ) -> None:
     """Write config.json, weights, generation_config.json, the tokenizer's files, chat templates and a model card.
 
@@ -81,6 +93,7 @@ def save_model(
         chat: chat templates by name; ``default`` becomes chat_template.jinja.
         sentences: how vectors of texts are made, for sentence-transformers.
         pairs: how pairs of texts are scored, for its cross-encoders.
+        pictures: the content of preprocessor_config.json, of a model that reads pictures.
         beside: tensors under Hugging Face's names that no part of the model is, as of a head of another class.
 
     Raises:
@@ -88,8 +101,7 @@ def save_model(
             cannot hold.
         MachineError: the disk refuses.
     """
-    folder = Path(folder)
-    rules = load_family(family)
+    folder, rules = Path(folder), load_family(family)
     refuse_transformed(model, "Hugging Face's layout cannot hold")
     refuse_buffers(model)
     describe(model)
@@ -108,7 +120,7 @@ def save_model(
     tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
     theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
     with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
-        _write_beside(folder, tokenizer, chat or {}, model.spec.segments)
+        _write_beside(folder, tokenizer, chat or {}, model.spec.segments, pictures)
         write_uses(folder, sentences, pairs, model.spec.width)
         texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
         writers: dict[str, Callable[[Path], object]] = {
@@ -118,9 +130,17 @@ def save_model(
         write_all(folder, writers)
 
 
-def _write_beside(folder: Path, tokenizer: SavesItself | None, chat: Mapping[str, str], segments: int) -> None:
-    """Make the folder, and write what stands beside the weights: the tokenizer and chat templates."""
+def _write_beside(
+    folder: Path,
+    tokenizer: SavesItself | None,
+    chat: Mapping[str, str],
+    segments: int,
+    pictures: Mapping[str, Any] | None,
+) -> None:
+    """Make the folder, and write what stands beside the weights: tokenizer, chat templates, how pictures are read."""
     folder.mkdir(parents=True, exist_ok=True)
+    if pictures is not None:
+        write_text(folder / PICTURES, _json(pictures))
     if tokenizer is not None:
         tokenizer.save(folder)
         if segments > 1:

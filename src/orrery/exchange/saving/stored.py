@@ -21,7 +21,7 @@ def save(
     if layout not in ("hf", "own"):
         raise UsageError(f"no layout {layout!r}", "use hf or own")
     generation = stored.generation or as_file(stored.config or {}) or None
-    beside: dict[str, Any] = {"generation": generation, "chat": stored.chat}
+    beside: dict[str, Any] = {"generation": generation, "chat": stored.chat, "pictures": stored.pictures}
     if layout == "own":
         save_own(folder, stored.model, stored.tokenizer, family=stored.family, config=stored.config, **beside)
         write_uses(Path(folder), stored.sentences, stored.pairs, stored.model.spec.width)

@@ -10,6 +10,8 @@ from orrery.scores.resampled import Resampled
 from orrery.scores.resampling import interval
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from orrery.language_model.model import LanguageModel
 
 MANY = 2
@@ -24,12 +26,13 @@ def label_names(lm: "LanguageModel", head: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Mistake:
-    """An example that the model got wrong: the text, what is right, what it said, and how sure it was."""
+    """An example that the model got wrong: the text, what is right, what it said, how sure it was, and its pixels."""
 
     text: str
     right: str
     said: str
     confidence: float | None = None
+    picture: "Tensor | None" = None
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+from orrery.data.pictures.png import write_png
+from orrery.data.pictures.preparing import resized
 from orrery.reports.figures import bar_chart, heat_map, line_chart
 from orrery.reports.measures import charts
-from orrery.reports.page import document, figure, rows_table, section, visible
+from orrery.reports.page import document, figure, markup_table, picture, rows_table, section, visible
 from orrery.scores.resampling import interval
-from orrery.tasks.finetuning.findings import MANY, Findings
+from orrery.tasks.finetuning.findings import MANY, Findings, Mistake
 
 SHOWN, LONGEST = 25, 400
 """Mistakes that are shown, and characters of each."""
+SIDE, SMALL = 160, 56
+"""Pixels that a picture has at most, and points that it is wide at least."""
 MOST_LABELS = 80
 """Labels of a confusion matrix that can be drawn."""
 
@@ -118,13 +122,23 @@ def calibration(found: Findings) -> str:
 
 
 def mistakes(found: Findings) -> str:
-    """Return the worst mistakes with their texts."""
+    """Return the worst mistakes with their texts or pictures."""
     if not found.mistakes:
         return ""
-    heads: tuple[str, ...] = ("right", "said", "text")
-    rows: list[tuple[str, ...]] = [(each.right, each.said, each.text[:LONGEST]) for each in found.mistakes[:SHOWN]]
-    sure = [each.confidence for each in found.mistakes[:SHOWN]]
-    if any(confidence is not None for confidence in sure):
-        told = ["" if confidence is None else f"{confidence:.3f}" for confidence in sure]
-        heads, rows = ("sure", *heads), [(one, *row) for one, row in zip(told, rows, strict=True)]
-    return section("The worst mistakes", rows_table(heads, rows))
+    some = found.mistakes[:SHOWN]
+    heads: tuple[str, ...] = ("right", "said", "picture" if some[0].picture is not None else "text")
+    rows = [[visible(each.right), visible(each.said), _shown(each)] for each in some]
+    if any(each.confidence is not None for each in some):
+        told = ["" if each.confidence is None else f"{each.confidence:.3f}" for each in some]
+        heads, rows = ("sure", *heads), [[one, *row] for one, row in zip(told, rows, strict=True)]
+    return section("The worst mistakes", markup_table(heads, rows))
+
+
+def _shown(mistake: Mistake) -> str:
+    """Return the text of a mistake, cut where it is long, or its picture, made smaller where it is large."""
+    if mistake.picture is None:
+        return visible(mistake.text[:LONGEST])
+    pixels = mistake.picture
+    scale = min(1.0, SIDE / max(pixels.shape[1:]))
+    small = resized(pixels, (max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[2] * scale))), 2)
+    return picture(write_png(small), mistake.text, max(SMALL, small.shape[2]))

@@ -80,7 +80,7 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
     assert base is not None
     data = task.data(asked.train, asked.val, dict(asked.columns))
     source = _read_as_asked(task, data, asked.train, overrides, environment)
-    if base.stored.tokenizer is None:
+    if base.stored.tokenizer is None and SOURCES.find(task.source).needs_tokenizer:
         raise UsageError(f"{base.stored.folder} has no tokenizer", "put its tokenizer.json into the folder")
     chosen = flatten(overridden({}, overrides, environment))
     rows, length = measured(task, source, base.stored)
@@ -89,7 +89,7 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
         "name": asked.name or f"{asked.task}-{named_after(asked.train)}",
         "task": task.kind,
         "model": model_section(asked, base, task),
-        **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch else {}),
+        **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch and base.stored.tokenizer else {}),
         "data": data,
         "objective": learned,
         **_training(asked, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),

@@ -1,5 +1,6 @@
 """Which head of a model answers, what its labels are called, and logits as scores."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,3 +55,38 @@ def sigmoid(logits: Scores) -> Scores:
     small = np.exp(-np.abs(logits))
     found: Scores = np.where(logits >= 0, 1 / (1 + small), small / (1 + small))
     return found
+
+
+FUNCTIONS: Mapping[str, Callable[[Scores], Scores]] = {
+    "softmax": softmax,
+    "sigmoid": sigmoid,
+    "none": lambda logits: logits,
+}
+"""What makes scores of logits."""
+
+
+def labels_of(logits: Scores, spec: Any, function: str | None) -> list[dict[str, Any]]:
+    """Return the labels of a head with their scores, the likeliest first.
+
+    Args:
+        logits: of one row.
+        spec: of the head.
+        function: ``softmax``, ``sigmoid`` or ``none``; else what the head's problem asks for.
+
+    Raises:
+        UsageError: the head has no labels.
+    """
+    scores, names = FUNCTIONS[_function(spec, function)](logits), names_of(spec)
+    order = sorted(range(len(names)), key=lambda number: -float(scores[number]))
+    return [{"label": names[number], "score": float(scores[number])} for number in order]
+
+
+def _function(spec: Any, asked: str | None) -> str:
+    """Return which function makes the scores."""
+    if asked not in (None, "default"):
+        return str(asked)
+    if spec.problem == "regression":
+        return "none"
+    if spec.labels < 1:
+        raise UsageError("this head has no labels", "choose another with head=")
+    return "sigmoid" if spec.problem == "multi_label_classification" or spec.labels == 1 else "softmax"

@@ -74,6 +74,15 @@ class Pipeline(Task, ABC):
         """Return the answer for one text, given what the model says of its rows."""
 
     @classmethod
+    def from_client(cls, item: Any) -> Any:
+        """Return what a client of the server has sent, as an input.
+
+        Raises:
+            UsageError: it means something of the server's machine, such as a path.
+        """
+        return item
+
+    @classmethod
     def fits(cls, lm: LanguageModel) -> bool:
         """Say whether a model can be asked this: whether it has the head, and writes where it must."""
         return True

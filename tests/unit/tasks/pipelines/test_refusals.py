@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import orrery
@@ -11,7 +12,7 @@ from orrery.errors import DataError, UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.families import load_family, spec_of
 from orrery.language_model.model import LanguageModel
-from orrery.tasks.classification import Classification, TextClassificationSettings
+from orrery.tasks.pipelines._heads import labels_of
 from orrery.tasks.pipelines._rows import ask, room_of, vocabulary
 from orrery.tasks.zero_shot_classification import _entailment, _hypothesis
 from orrery.text.special import framed_tokenizer
@@ -57,7 +58,7 @@ REFUSED = {
         "its heads: sequence",
     ),
     "no labels": (
-        lambda m: Classification._function(None, WITHOUT_LABELS, TextClassificationSettings()),
+        lambda m: labels_of(np.zeros(0), WITHOUT_LABELS, None),
         UsageError, "this head has no labels", "choose another with head=",
     ),
     "an answer of one end": (

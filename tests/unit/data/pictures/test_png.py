@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from orrery.data.png import SIGNATURE, read_png, write_png
+from orrery.data.pictures.png import SIGNATURE, read_png, write_png
 from orrery.errors import DataError
 
 CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}

@@ -1,0 +1,88 @@
+"""Batches of pictures: cut to the model's size once, augmented and scaled batch by batch."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from orrery.data.batches.order import Shuffled
+from orrery.data.batches.seeds import derive_seed
+from orrery.data.batches.token_windows import PureSource
+from orrery.data.pictures.augmenting import Augmentation
+from orrery.data.pictures.preparing import Preparation, fitted
+from orrery.errors import UsageError
+
+
+class PictureBatches(PureSource):
+    """Every epoch visits each picture once, in an order and with changes that depend on (seed, step) alone.
+
+    Args:
+        pixels: of all pictures, as the model's size has them.
+        fields: what else a batch has, a row for each picture.
+        preparation: scales the pixels.
+        size: pictures of a batch.
+        seed: of the run.
+        augmentation: what is changed at random.
+    """
+
+    def __init__(
+        self,
+        pixels: UInt8[Tensor, "N channels rows columns"],
+        fields: Mapping[str, Tensor],
+        preparation: Preparation,
+        size: int,
+        seed: int,
+        augmentation: Augmentation,
+    ) -> None:
+        self.pixels, self.fields, self.preparation = pixels, fields, preparation
+        self.size, self.seed, self.augmentation = size, seed, augmentation
+        self.order = Shuffled(len(pixels), seed)
+        self.tokens_per_step, self.rows_per_epoch = size, len(pixels)
+
+    def batch(self, step: int) -> dict[str, Tensor]:
+        """Return the batch of ``step``."""
+        numbers = torch.from_numpy(self.order.items(step * self.size, (step + 1) * self.size))
+        rng = np.random.default_rng(derive_seed(self.seed, "augmentation", step))
+        changed = self.augmentation.apply(self.pixels[numbers], rng)
+        return {"images": self.preparation.scaled(changed), **{name: x[numbers] for name, x in self.fields.items()}}
+
+
+class PicturesInTurn(PureSource):
+    """All pictures as they are, ``size`` a batch, for evaluation."""
+
+    def __init__(
+        self,
+        pixels: UInt8[Tensor, "N channels rows columns"],
+        fields: Mapping[str, Tensor],
+        preparation: Preparation,
+        size: int,
+    ) -> None:
+        self.pixels, self.fields, self.preparation, self.size = pixels, fields, preparation, size
+        self.tokens_per_step, self.rows_per_epoch = size, len(pixels)
+
+    def __len__(self) -> int:
+        return -(-len(self.pixels) // self.size)
+
+    def batch(self, step: int) -> dict[str, Tensor]:
+        """Return the batch of ``step``, from 0 to below ``len(self)``."""
+        if not 0 <= step < len(self):
+            raise UsageError(f"batch {step} of {len(self)}", "evaluation ends after the last one")
+        part = slice(step * self.size, (step + 1) * self.size)
+        images = self.preparation.scaled(self.pixels[part])
+        return {"images": images, **{name: values[part] for name, values in self.fields.items()}}
+
+
+def stacked(
+    pictures: Iterable[Tensor], count: int, preparation: Preparation, shape: tuple[int, int, int]
+) -> UInt8[Tensor, "N channels rows columns"]:
+    """Return ``count`` pictures cut to the shape that a model reads; they are decoded one after the other.
+
+    Raises:
+        UsageError: the preparation gives another size than the model reads.
+    """
+    found = torch.empty((count, *shape), dtype=torch.uint8)
+    for number, pixels in enumerate(pictures):
+        found[number] = fitted(pixels, preparation, shape)
+    return found

@@ -1,0 +1,1 @@
+"""Pictures: files as pixels, and pixels as a model reads them."""

@@ -1,0 +1,58 @@
+"""Pictures as rows of a pipeline: prepared as the model's files say, and asked as one batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orrery.errors import UsageError
+from orrery.language_model.model import LanguageModel
+from orrery.language_model.pictures import images_of
+
+
+@dataclass(frozen=True)
+class PictureRow:
+    """A picture that the model reads.
+
+    Attributes:
+        images: as the model reads it.
+        ids: a place for each patch: pictures of one length are computed together.
+        number: of the input, among several.
+    """
+
+    images: Float[Tensor, "1 channels rows columns"]
+    ids: range
+    number: int = 0
+
+
+def picture_row(lm: LanguageModel, item: Any) -> PictureRow:
+    """Return the row of a picture: a path, a ``data:`` address, an array or a picture of Pillow's.
+
+    Raises:
+        UsageError: the model reads no pictures, or what is given is none.
+        DataError: the file is damaged.
+    """
+    return PictureRow(images_of(lm.stored, item), range(lm.context))
+
+
+def ask_pictures(lm: LanguageModel, rows: Sequence[PictureRow], head: str) -> Tensor:
+    """Return what a head says of pictures as one batch."""
+    found: Tensor = lm.model({"images": torch.cat([row.images for row in rows])}, (head,))[head].cpu()
+    return found
+
+
+def sent_picture(item: Any) -> str:
+    """Return a picture that a client has sent: its content, no path of this machine and no address of another.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if isinstance(item, str) and item.startswith("data:"):
+        return item
+    raise UsageError(
+        "a picture is sent as its content; the server opens no file and fetches no address for a client",
+        "send data:image/png;base64,...",
+    )
