@@ -433,7 +433,7 @@ METHODS = (
     Break(
         "a beam that stops early",
         "generation/beams.py",
-        "return sum(found.score >= bound for found in self.ended) >= wanted",
+        "return sum(hypothesis.score >= bound for hypothesis in self.ended) >= wanted",
         "return len(self.ended) >= wanted",
     ),
 )

@@ -138,7 +138,9 @@ def check_places(recipe: "Recipe") -> None:
 def sources(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the files, folders and named sets of a recipe's section of data."""
     for key in ("train", "val", "pairs"):
-        found = data.get(key)
-        yield from (one for one in (found.values() if isinstance(found, Mapping) else [found]) if isinstance(one, str))
+        source = data.get(key)
+        yield from (
+            one for one in (source.values() if isinstance(source, Mapping) else [source]) if isinstance(one, str)
+        )
     for part in data.get("mixture") or ():
         yield part["train"]

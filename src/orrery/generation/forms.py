@@ -31,13 +31,13 @@ class FormsOfVocabularies:
         """Return what begins the guide of an answer; errors as in `FormsApart`."""
         gone = None
         with self._lock:
-            found = self._found.pop(vocabulary, None) or self._over(vocabulary)
-            self._found[vocabulary] = found
+            compiler = self._found.pop(vocabulary, None) or self._over(vocabulary)
+            self._found[vocabulary] = compiler
             if len(self._found) > VOCABULARIES:
                 _, gone = self._found.popitem(last=False)
         if gone is not None:
             gone.close()
-        return found.begin(form)
+        return compiler.begin(form)
 
     def _over(self, vocabulary: TokenVocabulary) -> FormsApart | FormsAlone:
         """Return what holds forms over a vocabulary on this system."""
@@ -48,6 +48,6 @@ class FormsOfVocabularies:
     def close(self) -> None:
         """End them."""
         with self._lock:
-            for found in self._found.values():
-                found.close()
+            for compiler in self._found.values():
+                compiler.close()
             self._found.clear()

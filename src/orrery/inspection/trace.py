@@ -90,11 +90,11 @@ class Trace:
 
         if key in self.values:
             return self.values[key]
-        found = by_legacy_name(self, key)
-        if found is None:
+        tensor = by_legacy_name(self, key)
+        if tensor is None:
             near = difflib.get_close_matches(key, self.values, n=3) or list(self.values)[:5]
             raise UsageError(f"nothing is called {key!r} in this trace", f"there is: {', '.join(near)}")
-        return found
+        return tensor
 
     def edit(
         self,

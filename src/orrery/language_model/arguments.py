@@ -35,21 +35,21 @@ def one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
     Raises:
         UsageError: it has another shape than the ids.
     """
-    found = torch.as_tensor(given)
-    if found.shape != ids_BL.shape:
+    each = torch.as_tensor(given)
+    if each.shape != ids_BL.shape:
         raise UsageError(
-            f"{name} of shape {list(found.shape)} for input_ids of {list(ids_BL.shape)}",
+            f"{name} of shape {list(each.shape)} for input_ids of {list(ids_BL.shape)}",
             "give one number for each token",
         )
-    return found
+    return each
 
 
 def strings_of(stop: str | Sequence[str]) -> list[str]:
     """Return the strings that end an answer. Raises `UsageError` for anything else."""
-    found = [stop] if isinstance(stop, str) else stop
-    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
+    strings = [stop] if isinstance(stop, str) else stop
+    if not isinstance(strings, list | tuple) or not all(isinstance(string, str) for string in strings):
         raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
-    return list(found)
+    return list(strings)
 
 
 def segments_of(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:

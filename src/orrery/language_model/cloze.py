@@ -58,13 +58,13 @@ def cloze(
         raise UsageError(f"batch_size = {batch_size} is not possible", "it must be at least 1")
     with torch.no_grad():
         if stored.model.spec.writes and not stored.model.spec.reads_source:
-            found = _by_decoder(stored, before, after, given, both_sides, batch_size)
+            scored = _by_decoder(stored, before, after, given, both_sides, batch_size)
         elif not both_sides:
             raise UsageError("a masked model reads both sides of the gap", "leave out what stands behind it yourself")
         else:
-            found = _by_masks(stored, before, after, given, batch_size)
+            scored = _by_masks(stored, before, after, given, batch_size)
     filled = []
-    for candidate, (ids, inside, rest) in zip(given, found, strict=True):
+    for candidate, (ids, inside, rest) in zip(given, scored, strict=True):
         total, behind = math.fsum(inside), math.fsum(rest)
         refuse_no_number(stored, total + behind)
         score = (total + behind) / (len(inside) + len(rest)) if mean else total + behind
@@ -84,7 +84,7 @@ def _by_decoder(
     lead = before_text(stored)
     if not lead and any(first == 0 for _, first, _ in parts):
         raise UsageError("nothing stands before the gap, and this tokenizer has no start token", "begin with a word")
-    found: list[Found] = []
+    scored: list[Found] = []
     for begin in range(0, len(parts), batch_size):
         some = parts[begin : begin + batch_size]
         rows = [[*lead, *ids] for ids, _, _ in some]
@@ -95,8 +95,8 @@ def _by_decoder(
         logp_BM = log_probabilities(stored.model.logits(ids_BL, real=real_BL), ids_BL).double().cpu()
         for (ids, first, last), logp_M in zip(some, logp_BM, strict=True):
             own = logp_M.tolist()[len(lead) - 1 :] if lead else [0.0, *logp_M.tolist()]
-            found.append((ids[first:last], own[first:last], own[last : len(ids)]))
-    return found
+            scored.append((ids[first:last], own[first:last], own[last : len(ids)]))
+    return scored
 
 
 def _by_masks(stored: Stored, before: str, after: str, candidates: Sequence[str], batch_size: int) -> list[Found]:

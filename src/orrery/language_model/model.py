@@ -627,10 +627,10 @@ class LanguageModel:
             DataError: a text without a token.
         """
         several = [texts] if isinstance(texts, str) else list(texts)
-        found = [one.vector for one in self.vectors(several, **settings)]
+        vectors = [one.vector for one in self.vectors(several, **settings)]
         if isinstance(texts, str):
-            return found[0]
-        return torch.stack(found) if found else torch.empty(0, self.model.spec.width)
+            return vectors[0]
+        return torch.stack(vectors) if vectors else torch.empty(0, self.model.spec.width)
 
     def rank(self, query: str, documents: Sequence[str], *, top_n: int | None = None, **settings: Any) -> list[Ranked]:
         """Return documents by how well they fit a query, the best first; equal ones as they were given.
@@ -664,9 +664,9 @@ class LanguageModel:
             UsageError: the model scores no pairs, or one is longer than a row and may not be cut.
             DataError: a pair that is none, or without a token.
         """
-        found = [one.score for one in self.pair_scores(pairs, **settings)]
-        if found:
-            return torch.stack(found)
+        scores = [one.score for one in self.pair_scores(pairs, **settings)]
+        if scores:
+            return torch.stack(scores)
         labels = ranking.scoring_of(self.stored).scorer.labels
         return torch.empty(0) if labels == 1 else torch.empty(0, labels)
 

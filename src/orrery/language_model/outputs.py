@@ -32,9 +32,9 @@ def score(stored: Stored, text: Text) -> Score:
     ids = row[len(opening_of(tokenizer_of(stored))) :]
     if len(before) + len(ids) > context:
         raise too_long(len(before) + len(ids), context)
-    found = score_ids(lambda rows: logits(stored, rows), ids, lambda id: spell(stored, id), before)
-    refuse_no_number(stored, found.total)
-    return found
+    score = score_ids(lambda rows: logits(stored, rows), ids, lambda id: spell(stored, id), before)
+    refuse_no_number(stored, score.total)
+    return score
 
 
 def logits(

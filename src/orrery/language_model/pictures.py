@@ -84,10 +84,10 @@ def settings_of(folder: Path) -> Mapping[str, Any]:
         ModelFileError: they are cropped, or resized in an unknown way.
     """
     file = folder / SETTINGS
-    found = {**DEFAULTS, **(read_json(file) if file.exists() else {})}
-    if found["do_center_crop"] or found["resample"] not in WAYS:
+    settings = {**DEFAULTS, **(read_json(file) if file.exists() else {})}
+    if settings["do_center_crop"] or settings["resample"] not in WAYS:
         raise ModelFileError(f"{file} crops images, or resizes them in an unknown way", "prepare the array yourself")
-    return found
+    return settings
 
 
 def _decoded(given: str | Path) -> UInt8[Tensor, "channels rows columns"]:

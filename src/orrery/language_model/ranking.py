@@ -90,8 +90,8 @@ def rank(
     if top_n is not None and (type(top_n) is not int or top_n < 1):
         raise UsageError(f"the best {top_n!r} documents", "top_n is 1 or more")
     named = {"names": [f"document {number}" for number in range(1, len(documents) + 1)], **settings}
-    found = score_pairs(stored, [(query, document) for document in documents], **named)  # type: ignore[arg-type]
-    scores = [float(one.score) for one in found]
+    scored = score_pairs(stored, [(query, document) for document in documents], **named)  # type: ignore[arg-type]
+    scores = [float(one.score) for one in scored]
     order = sorted(range(len(scores)), key=lambda number: -scores[number])
     return [Ranked(number, scores[number], documents[number]) for number in order[:top_n]]
 

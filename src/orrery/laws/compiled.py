@@ -39,5 +39,5 @@ def compiled(family: str, kernel: Kernel) -> float:
     model, ids = tiny(family, torch.float32), random_ids(2, 13)
     torch._dynamo.reset()
     x_BLD, ctx = model.prepare(ids, execution=Execution(kernel))
-    found = torch.compile(model.stack, fullgraph=True)(x_BLD, ctx)
-    return deviation(found, model.stack(*model.prepare(ids, execution=Execution(eager))))
+    compiled_BLD = torch.compile(model.stack, fullgraph=True)(x_BLD, ctx)
+    return deviation(compiled_BLD, model.stack(*model.prepare(ids, execution=Execution(eager))))

@@ -225,10 +225,10 @@ class Model(nn.Module, ABC):
         x_BLD = self.stream(batch, execution)
         known = {**self.named_heads, HIDDEN: _STREAM}
         real_BL = self.spec.counted(batch)
-        found = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
+        answers = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
         if execution.taps is None:
-            return found
-        return {name: self._shown(execution, name, value) for name, value in found.items()}
+            return answers
+        return {name: self._shown(execution, name, value) for name, value in answers.items()}
 
     def logits(self, *inputs: Tensor, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
         """Return the answer of one head, the main one by default.

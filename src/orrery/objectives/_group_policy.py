@@ -98,7 +98,7 @@ def group_advantages(
         own = group_B == group
         apart = centred(reward_B[own])
         spread = deviation(reward_B[own])
-        found = apart / (spread + TINY) if scaled else apart
-        refuse_unnormalised(found, f"group {int(group)}", scale=spread / (spread + TINY) if scaled else None)
-        found_B[own] = found.to(found_B.dtype)
+        advantages_N = apart / (spread + TINY) if scaled else apart
+        refuse_unnormalised(advantages_N, f"group {int(group)}", scale=spread / (spread + TINY) if scaled else None)
+        found_B[own] = advantages_N.to(found_B.dtype)
     return found_B

@@ -156,7 +156,9 @@ def _exception(said: Any) -> BaseException:
     """Return the exception that a program raised, as the nearest class of Python's own."""
     name, line = str(said["name"])[:100], int(said["line"])
     text = str(said["text"])[:300] + (f" (program, line {line})" if line else "")
-    kind = next((found for own in said["own"] if isinstance(found := getattr(builtins, str(own), None), type)), None)
+    kind = next(
+        (exception for own in said["own"] if isinstance(exception := getattr(builtins, str(own), None), type)), None
+    )
     if kind is None or not issubclass(kind, Exception):
         error: BaseException = Exit(text)
     else:

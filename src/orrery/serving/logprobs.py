@@ -52,19 +52,19 @@ class CompletionLogprobs:
 
     def take(self) -> dict[str, list[Any]]:
         """Return what was added since the last call."""
-        found, self._found = self._found, _empty()
-        return found
+        added, self._found = self._found, _empty()
+        return added
 
     def _top(self, score: TokenScore) -> dict[str, float] | None:
         """Return the most probable tokens, and the one that stands there."""
         if score.log_probability is None:
             return None
-        found: dict[str, float] = {}
+        by_text: dict[str, float] = {}
         for id, value in (*score.best[: self._best], (score.token, score.log_probability)):
             # Of several tokens that read alike the most probable one counts.
             text = self._texts.text(id)
-            found[text] = max(found.get(text, LEAST), value)
-        return found
+            by_text[text] = max(by_text.get(text, LEAST), value)
+        return by_text
 
 
 def _empty() -> dict[str, list[Any]]:

@@ -28,12 +28,12 @@ class AnswerList(BaseModel):
 
 def router() -> APIRouter:
     """Return the routes of the tasks that this program has registered."""
-    found = APIRouter(route_class=StrictRoute, tags=["tasks"])
+    routes = APIRouter(route_class=StrictRoute, tags=["tasks"])
     for task in TASKS.own():
         if issubclass(task, Pipeline):
             how: dict[str, Any] = {"name": task.kind, "description": task.__doc__, "responses": FAILURES}
-            found.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
-    return found
+            routes.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
+    return routes
 
 
 def endpoint(task: type[Pipeline]) -> Callable[..., Coroutine[Any, Any, Response]]:
@@ -73,8 +73,8 @@ async def answered(
         pipe = task(served.lm, name, BATCH, **settings)
         return [pipe.told(one) for one in pipe.several(items, done=done)]
 
-    found = await over_rows(served, http.receive, work, shorter=shorter)
-    data = [{"index": index, task.said: one} for index, one in enumerate(found)]
+    answers = await over_rows(served, http.receive, work, shorter=shorter)
+    data = [{"index": index, task.said: one} for index, one in enumerate(answers)]
     return AsciiJson({"object": "list", "data": data, "model": served.name})
 
 

@@ -50,10 +50,10 @@ class Frame:
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         """Read the post-processor. Raises `ModelFileError` for one of an unknown kind, or several that add tokens."""
-        found = [step for step in _steps(definition.get("post_processor")) if step.get("type") != "ByteLevel"]
-        if len(found) > 1:
+        steps = [step for step in _steps(definition.get("post_processor")) if step.get("type") != "ByteLevel"]
+        if len(steps) > 1:
             raise ModelFileError("the post-processor of tokenizer.json adds special tokens twice", "export it again")
-        self._single, self._pair, self._ids = _read(found[0]) if found else (_ALONE, _BESIDE, {})
+        self._single, self._pair, self._ids = _read(steps[0]) if steps else (_ALONE, _BESIDE, {})
 
     def around(self, first: Sequence[int], second: Sequence[int] | None = None) -> Framed:
         """Return the ids of a text, or of two, with the special tokens."""

@@ -35,19 +35,19 @@ MODELS = {
 def run(seed: int, quick: bool = False) -> Numbers:
     """Train each model to write backwards; return accuracy, parameters and costs of its score."""
     task, steps = (QUICK_TASK, QUICK_STEPS) if quick else (TASK, STEPS)
-    found = {}
+    numbers = {}
     for name, (family, score) in MODELS.items():
         model = build(family, seed, {**translator(family, task.vocabulary, WIDTH), **score})
         fit(model, SequenceToSequence(), task, steps, RATE, seed)
         scoring = scoring_of(model)
-        found[name] = {
+        numbers[name] = {
             "accuracy": accuracy(model, task.of_length(task.longest, torch.Generator().manual_seed(seed + 1000))),
             "parameters": parameters(scoring),
             "kept": kept(scoring, model.spec.reader.out_width(WIDTH)),
             "microseconds": 1e6 * score_time(scoring, model.spec.reader.out_width(WIDTH)),
             "microseconds of a whole step": 1e6 * step_time(model),
         }
-    return found
+    return numbers
 
 
 def scoring_of(model: EncoderDecoder) -> AlignmentScore:
@@ -67,16 +67,16 @@ def kept(scoring: AlignmentScore, memory: int) -> int:
     """Return how many new numbers one step's scores leave behind for the backward pass, beside state and keys."""
     q_BD, keys_BSE = inputs(scoring, memory)
     known = {value.untyped_storage().data_ptr() for value in (q_BD, keys_BSE, *scoring.parameters())}
-    found: dict[int, Tensor] = {}
+    storages: dict[int, Tensor] = {}
 
     def keep(value: Tensor) -> Tensor:
         if value.untyped_storage().data_ptr() not in known:
-            found[value.untyped_storage().data_ptr()] = value
+            storages[value.untyped_storage().data_ptr()] = value
         return value
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
         scoring(q_BD, keys_BSE)
-    return sum(value.numel() for value in found.values())
+    return sum(value.numel() for value in storages.values())
 
 
 @torch.no_grad()

@@ -84,8 +84,10 @@ class SentencePairs(PureSource):
         for place, row in enumerate(rows):
             here = place, slice(len(row.ids))
             ids_BL[here], segments_BL[here], real_BL[here] = row.ids, row.segments, True
-        found = {"ids": ids_BL, "segments": segments_BL, "real": real_BL}
-        return {name: torch.from_numpy(array) for name, array in {**found, self.label: true_B.astype(np.int64)}.items()}
+        inputs = {"ids": ids_BL, "segments": segments_BL, "real": real_BL}
+        return {
+            name: torch.from_numpy(array) for name, array in {**inputs, self.label: true_B.astype(np.int64)}.items()
+        }
 
     def _parts(self, run: SentenceRun, true: bool, rng: np.random.Generator) -> tuple[Ids, Ids]:
         """Return the two parts of a row."""
@@ -120,10 +122,10 @@ def _short(ids: Ids, most: int) -> list[Ids]:
 
 def _runs(document: int, parts: Sequence[Ids], room: int) -> list[SentenceRun]:
     """Return runs of sentences, each as long as fits; one of a single sentence is left out."""
-    found, start, used = [], 0, 0
+    runs, start, used = [], 0, 0
     for place, ids in enumerate(parts):
         if used + len(ids) > room:
-            found.append(SentenceRun(document, start, place))
+            runs.append(SentenceRun(document, start, place))
             start, used = place, 0
         used += len(ids)
-    return [run for run in (*found, SentenceRun(document, start, len(parts))) if run.stop - run.start > 1]
+    return [run for run in (*runs, SentenceRun(document, start, len(parts))) if run.stop - run.start > 1]

@@ -254,8 +254,8 @@ def read_documents(settings: TextSettings, source: str) -> list[Document]:
     """Return the documents of one source."""
     from orrery.data.corpora import read_corpus
 
-    found = read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad)
-    return list(found if settings.documents == "whole" else _lines(found))
+    documents = read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad)
+    return list(documents if settings.documents == "whole" else _lines(documents))
 
 
 def _lines(documents: Iterable[Document]) -> Iterator[Document]:

@@ -119,8 +119,8 @@ def _found(
         *(recall_at(k, ranked, right) for k in (1, 3, 5, 10, 100)),
     ]
     details: list[Mapping[str, Any]] = [
-        {"query": name, "right": sorted(own), "found": found[:10], "scores": [round(s, 6) for s, _ in kept[:10]]}
-        for name, own, found, kept in zip(names, right, ranked, best, strict=True)
+        {"query": name, "right": sorted(own), "found": documents[:10], "scores": [round(s, 6) for s, _ in kept[:10]]}
+        for name, own, documents, kept in zip(names, right, ranked, best, strict=True)
     ]
     notes = [*given.notes, f"{len(names):,} queries, {len(given.corpus):,} documents, compared by {kind}"]
     return Evaluated(scores, list(given.queries.values()), details, notes=notes)

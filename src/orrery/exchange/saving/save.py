@@ -199,10 +199,10 @@ def _present(ids: Mapping[str, int | None]) -> dict[str, Any]:
 
 def _control_tokens(config: Mapping[str, Any], tokenizer: SavesItself | None) -> dict[str, Any]:
     """Return the ids of the control tokens: the configuration's, else the tokenizer's, else none."""
-    found: dict[str, Any] = {}
+    ids: dict[str, Any] = {}
     for key, role in _CONTROL.items():
-        found[key] = config.get(key)
+        ids[key] = config.get(key)
         if tokenizer is not None and key not in config:
             with suppress(UsageError):  # this tokenizer has no such role
-                found[key] = tokenizer.special(role)
-    return found
+                ids[key] = tokenizer.special(role)
+    return ids

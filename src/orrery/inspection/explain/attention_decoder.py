@@ -118,11 +118,11 @@ def bahdanau(nodes: Nodes, path: str, source: str, memory: str, module: Bahdanau
     scoring(nodes, path, memory, module.scoring, before, 0)
     new = (MatrixPart(source, module.word), MatrixPart(f"{path}.context", module.context, bias=None))
     gru_nodes(nodes, path, new, (MatrixPart(before, module.state),), before, Before(h, f"{path}.first"), h)
-    width, found = module.first.out_features, module.context.in_features
+    width, context_width = module.first.out_features, module.context.in_features
     parts = (
         MatrixPart(before, module.readout),
         MatrixPart(f"{path}.context", module.readout, bias=None, column=width),
-        MatrixPart(source, module.readout, bias=None, column=width + found),
+        MatrixPart(source, module.readout, bias=None, column=width + context_width),
     )
     nodes[f"{path}.readout"] = Affine(parts, 2 * width)
     nodes[f"{path}.state"] = Maxout(f"{path}.readout")

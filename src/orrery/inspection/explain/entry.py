@@ -28,8 +28,8 @@ class TableRow(TensorNode):
 
     def compute(self, numbers: Numbers) -> Tensor:
         """Return the rows."""
-        found: Tensor = self.table(self.ids_L)[None]
-        return found
+        rows_BLD: Tensor = self.table(self.ids_L)[None]
+        return rows_BLD
 
     def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
         """Return the one number of the table."""

@@ -79,8 +79,8 @@ class StepProgram:
             begin, scratch, 4 * longest,
         )  # fmt: skip
         first = (begin - work.ctypes.data) // 4 + self._logits.place * rows
-        found = work[first : first + rows * self._logits.step].reshape(rows, -1)[:, : self._logits.width]
-        logits_BV = torch.from_numpy(found.copy())
+        padded_logits = work[first : first + rows * self._logits.step].reshape(rows, -1)[:, : self._logits.width]
+        logits_BV = torch.from_numpy(padded_logits.copy())
         with self._lock:
             self._free.append(work)
         return logits_BV
@@ -96,21 +96,21 @@ class StepProgram:
 
     def _bound(self, call: PositionCall) -> list[tuple[tuple[int, int, int, int], Any]]:
         """Return for each scheme of positions the addresses of its numbers for this call, and what holds these."""
-        found: list[tuple[tuple[int, int, int, int], Any]] = []
+        addresses: list[tuple[tuple[int, int, int, int], Any]] = []
         for scheme in self._stack.positions.values():
             assert isinstance(scheme, PositionScheme)
             bound: Any = scheme.bind(call)
             if isinstance(scheme, Rotary):
                 cosine, sine = bound.cosine.contiguous(), bound.sine.contiguous()
                 numbers = (cosine.data_ptr(), sine.data_ptr(), 4 * cosine.shape[-1], 0)
-                found.append((numbers, (cosine, sine)))
+                addresses.append((numbers, (cosine, sine)))
             elif isinstance(scheme, BIASED):
                 bias = next(iter(bound.biases.values())).float().contiguous()
-                found.append(((bias.data_ptr(), 0, 4 * bias[0].numel(), 4 * bias.shape[-1]), bias))
+                addresses.append(((bias.data_ptr(), 0, 4 * bias[0].numel(), 4 * bias.shape[-1]), bias))
             else:
                 added = bound.table_BLD.float().contiguous()
-                found.append(((added.data_ptr(), 0, 4 * added.shape[-1], 0), added))
-        return found
+                addresses.append(((added.data_ptr(), 0, 4 * added.shape[-1], 0), added))
+        return addresses
 
     def _spans(self, cache: RowCache, before: tuple[int, ...]) -> NDArray[np.int64]:
         """Return by mask and row the slot of the new token, the first slot that it sees, and how many."""

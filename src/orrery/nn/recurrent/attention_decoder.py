@@ -175,15 +175,15 @@ class AttentionDecoder(nn.Module, ABC):
             return value_BLE if segments is None else segments.split(value_BLE)
 
         seen: dict[str, list[Tensor]] = {}
-        found = run(seen, unedited)
+        result = run(seen, unedited)
         gates = {name: torch.stack(steps, 1) for name, steps in seen.items()}
         edit = edits_in_time(partial(ctx.edit_in_time, self), gates, put, take, at=lambda step: (slice(None), step))
         if edit is not None:
             seen = {}
-            found = run(seen, edit)
+            result = run(seen, edit)
         shown = {"v": source.memory_BSM[:, None]} if "pattern" in seen else {}
         shown |= {name: put(name, torch.stack(steps, 1)) for name, steps in seen.items()}
         for name, value in shown.items():
             if ctx.tap(self, name, value) is not value:
                 raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its gates, or its state")
-        return found
+        return result

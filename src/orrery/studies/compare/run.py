@@ -43,27 +43,27 @@ def compare(plan: ComparisonPlan, folder: Path, say: Say, watch: Watch, *, resum
         before = place.earlier(comparison_from, plan.settings(), GROWING) if resume else None
         say(f"reading {plan.base.data.described}")
         texts = read(plan.base, folder / TOKENIZER)
-        found = Comparison(plan.settings(), texts.facts(plan.base))
-        begin(place, found, before)
+        comparison = Comparison(plan.settings(), texts.facts(plan.base))
+        begin(place, comparison, before)
         compared = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)
-        work = ComparisonInProgress(plan, place, texts, found, say, watch)
-        found.signal = work.train_all(jobs(plan, compared))
-        if found.signal is None:
+        work = ComparisonInProgress(plan, place, texts, comparison, say, watch)
+        comparison.signal = work.train_all(jobs(plan, compared))
+        if comparison.signal is None:
             work.probe_all([name for name, recipe in compared.items() if name in plan.models and recipe is not None])
-    return found
+    return comparison
 
 
-def begin(place: Kept, found: Comparison, before: Comparison | None) -> None:
+def begin(place: Kept, comparison: Comparison, before: Comparison | None) -> None:
     """Take up what an earlier call found, and note at once what this comparison is of.
 
     Raises:
         DataError: that was on another text.
     """
     if before is not None:
-        place.refuse_moved(before.corpus, found.corpus)
+        place.refuse_moved(before.corpus, comparison.corpus)
         for name in ("entries", "sweeps", "speeds", "probes"):
-            setattr(found, name, getattr(before, name))
-    place.note(found.as_json())
+            setattr(comparison, name, getattr(before, name))
+    place.note(comparison.as_json())
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,14 @@ def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume
         if before is not None:
             place.refuse_moved(before.corpus, measured_on(ladder, texts))
             refuse_other_sizes(before, sizes)
-            found = before
+            findings = before
         else:
-            found = begun(ladder, texts, sizes, say)
-            say(planned(found))
-        leave(place, found)
-        work = LadderInProgress(ladder, place, texts, found, say, watch)
-        found.signal = work.train_all(sizes)
-    return found
+            findings = begun(ladder, texts, sizes, say)
+            say(planned(findings))
+        leave(place, findings)
+        work = LadderInProgress(ladder, place, texts, findings, say, watch)
+        findings.signal = work.train_all(sizes)
+    return findings
 
 
 def refuse_other_sizes(before: LadderFindings, sizes: Sequence[LadderSize]) -> None:
@@ -70,12 +70,12 @@ def refuse_other_sizes(before: LadderFindings, sizes: Sequence[LadderSize]) -> N
         raise UsageError(message, "take the version of the program that it was begun with, or begin again")
 
 
-def leave(place: Kept, found: LadderFindings) -> None:
+def leave(place: Kept, findings: LadderFindings) -> None:
     """Write what is known so far: JSON, and with a law the figures and the page."""
-    told = forecasts(found)
-    values = found.as_json() | {"forecasts": {axis: one.as_json() for axis, one in told.items()}}
+    told = forecasts(findings)
+    values = findings.as_json() | {"forecasts": {axis: one.as_json() for axis, one in told.items()}}
     if told:
-        place.leave(values, page(found, told), figures(found, told))
+        place.leave(values, page(findings, told), figures(findings, told))
     else:
         place.note(values)
 

@@ -39,11 +39,11 @@ def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = 
     Raises:
         DataError: there is not one token, or an id outside the model's vocabulary.
     """
-    found = lm.tokenizer.around(first, second)
-    if not found.ids:
+    framed = lm.tokenizer.around(first, second)
+    if not framed.ids:
         raise DataError("the text is empty, and this tokenizer puts no special token around it", "give it a word")
-    check_ids(torch.tensor(found.ids, dtype=torch.long), vocabulary(lm))
-    return InputRow(found.ids, found.segments, found.texts, start)
+    check_ids(torch.tensor(framed.ids, dtype=torch.long), vocabulary(lm))
+    return InputRow(framed.ids, framed.segments, framed.texts, start)
 
 
 def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: bool) -> InputRow:

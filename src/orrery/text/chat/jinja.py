@@ -101,8 +101,8 @@ class JinjaTemplate:
             call = {**fields, "messages": messages, "add_generation_prompt": prompt}
             return sandbox.attempt(self.source, [call])[0]
 
-        found = Replies(attempt, markers.control, fields["messages"])
-        spans = found.spans(text, fields["add_generation_prompt"])
+        replies = Replies(attempt, markers.control, fields["messages"])
+        spans = replies.spans(text, fields["add_generation_prompt"])
         if spans is None:
             raise UsageError(
                 "this chat template does not say which tokens the assistant writes",
@@ -152,8 +152,8 @@ def _delimiters(source: str, text: str, harmless: str, controls: Collection[str]
     One that stands in the text for harmless messages alone was put together with what they say. A template that writes
     ``<|user|>`` as ordinary text would write any role so.
     """
-    found = set(_SIGNED.findall(source)) | (set(_SIGNED.findall(harmless)) & set(_SIGNED.findall(text)))
-    return (found | (_OF_ROLES if found & _OF_ROLES else set())) - set(controls)
+    delimiters = set(_SIGNED.findall(source)) | (set(_SIGNED.findall(harmless)) & set(_SIGNED.findall(text)))
+    return (delimiters | (_OF_ROLES if delimiters & _OF_ROLES else set())) - set(controls)
 
 
 def _count(tags: Collection[str], text: str, read: Callable[[str], str]) -> list[int]:

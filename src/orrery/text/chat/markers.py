@@ -35,7 +35,7 @@ class Markers:
     def disarm(self, value: Any) -> Any:
         """Return the variables with every control token that is spelt in them replaced by a marker."""
         if isinstance(value, str):
-            return self.control.sub(lambda found: self._marker(self.spellings.index(found[0])), value)
+            return self.control.sub(lambda match: self._marker(self.spellings.index(match[0])), value)
         if isinstance(value, Mapping):
             return {self.disarm(key): self.disarm(inner) for key, inner in value.items()}
         return [self.disarm(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -34,8 +34,8 @@ def origins(
     """
     read = chat.messages(messages)
     plain = _joined(chat.segments(read, prompt, **variables))
-    found = (_marked(chat, read, prompt, plain, keep, variables) for keep in (branched, identifiers))
-    return next((parts for parts in found if parts is not None), plain)
+    tries = (_marked(chat, read, prompt, plain, keep, variables) for keep in (branched, identifiers))
+    return next((parts for parts in tries if parts is not None), plain)
 
 
 def _marked(
@@ -70,12 +70,12 @@ def _by_author(part: AuthoredSpan, marking: Marking) -> list[AuthoredSpan]:
 
 def _joined(segments: Sequence[Segment]) -> list[AuthoredSpan]:
     """Return the segments with neighbouring texts as one."""
-    found: list[AuthoredSpan] = []
+    joined: list[AuthoredSpan] = []
     for segment in segments:
         if isinstance(segment, Control):
-            found.append(AuthoredSpan("control", segment.token))
-        elif found and found[-1].origin == "text":
-            found[-1] = AuthoredSpan("text", found[-1].text + segment.text)
+            joined.append(AuthoredSpan("control", segment.token))
+        elif joined and joined[-1].origin == "text":
+            joined[-1] = AuthoredSpan("text", joined[-1].text + segment.text)
         elif segment.text:
-            found.append(AuthoredSpan("text", segment.text))
-    return found
+            joined.append(AuthoredSpan("text", segment.text))
+    return joined

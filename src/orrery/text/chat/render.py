@@ -86,10 +86,10 @@ class ChatTemplate:
         """The control token that ends an answer, where the template writes one."""
         probe = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
         try:
-            found = self.render(probe, replies=True)
+            rendered = self.render(probe, replies=True)
         except OrreryError:  # a template that cannot say what was replied; the model's own end token remains
             return frozenset()
-        written = [id for id, reply in zip(found.ids, found.reply, strict=True) if reply]
+        written = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
         # One inside the answer, such as the mark after its reasoning, ends nothing.
         return self.tokenizer.control & set(written[-1:])
 

@@ -71,8 +71,10 @@ def refuse_doubled_start(tokenizer: Tokenizer, ids: Sequence[int]) -> None:
 
 
 def _controls(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
-    found = [(tokenizer.special(segment.token), segment.reply) for segment in group if isinstance(segment, Control)]
-    return Rendered([id for id, _ in found], [reply for _, reply in found])
+    ids_and_replies = [
+        (tokenizer.special(segment.token), segment.reply) for segment in group if isinstance(segment, Control)
+    ]
+    return Rendered([id for id, _ in ids_and_replies], [reply for _, reply in ids_and_replies])
 
 
 def _stretch(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:

@@ -38,7 +38,7 @@ class StandIns:
     def __init__(self, spellings: Sequence[str], source: str) -> None:
         # One text, for a vocabulary has thousands of control tokens; no word holds a line break.
         self._controls = "\n" + "\n".join(spellings).casefold() + "\n"
-        commands = sorted({found[2] for found in _COMMAND.finditer(source)}, key=lambda word: (-len(word), word))
+        commands = sorted({match[2] for match in _COMMAND.finditer(source)}, key=lambda word: (-len(word), word))
         self._commands = re.compile("(" + ("|".join(filter(self._is_harmless, commands)) or r"(?!)") + ")")
         self._table = _changes({*_SIGNS, *"".join(spellings)})
         self._reserved = frozenset("".join(spellings))
@@ -86,7 +86,7 @@ class StandIns:
         """Say whether no control token holds the text, begins with its end, or ends with its beginning."""
         word = text.casefold()
         ends = [f"\n{word[-end:]}" for end in range(1, len(word))] + [f"{word[:end]}\n" for end in range(1, len(word))]
-        return not any(found in self._controls for found in [word, *ends])
+        return not any(spelling in self._controls for spelling in [word, *ends])
 
 
 def _changes(signs: Collection[str]) -> dict[str, str]:

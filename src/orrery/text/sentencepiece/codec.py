@@ -71,8 +71,8 @@ class Codec:
     def spans(self, text: str) -> list[Segment]:
         """Return each id with where its part of ``text`` starts and ends, what normalisation dropped after it too."""
         normal, origins = self._normaliser(text)
-        found = zip(*self._fitting(len(text)).cut(normal), strict=True)
-        return [(id, origins[start], origins[end]) for id, start, end in found]
+        cut = zip(*self._fitting(len(text)).cut(normal), strict=True)
+        return [(id, origins[start], origins[end]) for id, start, end in cut]
 
     def _fitting(self, characters: int) -> Cutter:
         """Return what cuts a text: once there is enough to do, and where numba is there, the compiled search."""

@@ -143,11 +143,11 @@ class Merging(Cutter):
             for left, right in ((before[start], end), (start, ends[end] if end < len(word) else 0)):
                 if left >= 0 and (rank := ranks.get(word[left:right])) is not None:
                     heappush(waiting, (rank, left, right))
-        found, start = [], 0
+        cut, start = [], 0
         while start < len(word):
-            found.append((self._ids.get(word[start : ends[start]], self._unknown), ends[start] - start))
+            cut.append((self._ids.get(word[start : ends[start]], self._unknown), ends[start] - start))
             start = ends[start]
-        return tuple(found)
+        return tuple(cut)
 
 
 class _Merged:
@@ -182,8 +182,8 @@ class _Units(Cutting):
         self._held = text[border:]
         ids: list[int] = []
         for unit in rules.units(text[:border]):
-            for found in rules.of_unit(unit):
-                ids += found
+            for unit_ids in rules.of_unit(unit):
+                ids += unit_ids
         if rules.fused in ids:
             ids, before = [], [self._last, *ids]
             ids = [id for last, id in pairwise(before) if not last == id == rules.fused]

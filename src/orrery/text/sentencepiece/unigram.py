@@ -108,11 +108,11 @@ class _Ways:
             part = text[first : end - offset]
             if part not in begun:
                 break
-            found = begun[part]
-            if found:
-                cell[0] = score + found[1]
+            entry = begun[part]
+            if entry:
+                cell[0] = score + entry[1]
                 if end not in ways or cell[0] > ways[end][0]:
-                    ways[end] = (cell[0], start, found[0])
+                    ways[end] = (cell[0], start, entry[0])
                 alone = alone or end == start + 1
                 furthest = end
         if not alone:
@@ -123,12 +123,12 @@ class _Ways:
 
     def _settle(self, last: int) -> list[Segment]:
         """Return the pieces of the best way to ``last``, and forget all ways."""
-        found: list[Segment] = []
+        pieces: list[Segment] = []
         place = last
         while place > self.settled:
             _, start, id = self._ways[place]
-            found.append((id, start, place))
+            pieces.append((id, start, place))
             place = start
-        self._score = self._ways[last][0] if found else self._score
+        self._score = self._ways[last][0] if pieces else self._score
         self._ways, self.settled = {}, last
-        return found[::-1]
+        return pieces[::-1]

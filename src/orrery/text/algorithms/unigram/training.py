@@ -165,8 +165,8 @@ def logarithms(weights: Floats) -> Floats:
 
 def sparse(weights: Floats) -> Floats:
     """Return the logarithms of exp(digamma) of weights over that of their sum."""
-    found = digamma(np.append(weights, weights.sum()))
-    return found[:-1] - found[-1]
+    digammas = digamma(np.append(weights, weights.sum()))
+    return digammas[:-1] - digammas[-1]
 
 
 def digamma(values: Floats) -> Floats:
