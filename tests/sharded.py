@@ -167,12 +167,12 @@ def learned(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ra
     loss = accumulate(
         model, objective, batch, micro_batch=1, seed=(0, 0), ranks=ranks, precision=precision, learner=whole
     )
-    found = {"loss": torch.tensor(loss.loss)}
+    gradients = {"loss": torch.tensor(loss.loss)}
     for name, parameter in whole.named_parameters():
         gradient = parameter.grad
         if gradient is not None:
-            found[name] = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
-    return found
+            gradients[name] = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    return gradients
 
 
 def refused(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ranks: Any) -> float:

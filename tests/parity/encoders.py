@@ -73,11 +73,11 @@ def check_padding(both: Pair, ids: Tensor, bound: float) -> None:
         extra: Mapping[str, Tensor] = {"position_ids": positions_of(both, real)} if takes_positions(both) else {}
         expected = logits(both, ids, attention_mask=real.long(), **extra)
         for name, kernel in both.kernels.items():
-            found = both.ours.logits(ids, real=real, kernel=kernel)
-            where = real if found.dim() == 3 and found.shape[1] == real.shape[1] else None
+            answer = both.ours.logits(ids, real=real, kernel=kernel)
+            where = real if answer.dim() == 3 and answer.shape[1] == real.shape[1] else None
             if where is None and flip:
                 continue  # the reference pools the first place, whatever stands there
-            assert_close(f"{side} padding ({name})", both, ids, found, expected, bound, where)
+            assert_close(f"{side} padding ({name})", both, ids, answer, expected, bound, where)
 
 
 def positions_of(both: Pair, real: Tensor) -> Tensor:

@@ -29,8 +29,8 @@ def test_the_gated_delta_rule_is_qwen3_nexts(theirs, tokens):
     with widened(QWEN):
         expected, after = getattr(QWEN, theirs)(q, k, v, decay, share, initial_state=state, output_final_state=True)
     for size in (1, 4, 64):
-        found, left = delta.chunked(q * 8**-0.5, k, v, decay, share, state, size=size)
-        assert error(found, expected) < 1e-9
+        mixed, left = delta.chunked(q * 8**-0.5, k, v, decay, share, state, size=size)
+        assert error(mixed, expected) < 1e-9
         assert error(left, after) < 1e-9
 
 

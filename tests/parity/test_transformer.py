@@ -126,9 +126,9 @@ def network(branch, x):
 @torch.no_grad()
 def test_against_the_formulas():
     model, source, target = ours(), random_ids(2, 7), random_ids(2, 5, seed=2)
-    found = model.logits(source, target)
+    logits = model.logits(source, target)
     for row in range(2):
-        assert error(found[row], by_hand(model, source[row], target[row])) < 1e-9
+        assert error(logits[row], by_hand(model, source[row], target[row])) < 1e-9
 
 
 @torch.no_grad()
@@ -152,8 +152,8 @@ def test_gradients_of_every_parameter():
     model, source, target = ours(), random_ids(2, 7), random_ids(2, 5, seed=2)
     weight = torch.randn(2, 5, 61, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     (model.logits(source, target) * weight).sum().backward()
-    found = {name: p.grad.clone() for name, p in model.named_parameters()}
+    gradients_found = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
     sum((by_hand(model, s, t) * w).sum() for s, t, w in zip(source, target, weight, strict=True)).backward()
     for name, p in model.named_parameters():
-        assert error(found[name], p.grad) < 1e-9, name
+        assert error(gradients_found[name], p.grad) < 1e-9, name

@@ -35,7 +35,7 @@ ENCODINGS = ("", "ascii", "ascii:strict", "latin-1", "utf-8:replace", ":backslas
 
 def both(tmp_path: Path, *words: str, streams: dict[str, int], **variables: str) -> list[dict]:
     """Return what a started Python and a fork find around them."""
-    found = []
+    numbers = []
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONIOENCODING"}
     environment |= {"OMP_NUM_THREADS": "1", **variables}
     for number, start in enumerate((subprocess.run, programs.run)):
@@ -49,12 +49,12 @@ def both(tmp_path: Path, *words: str, streams: dict[str, int], **variables: str)
             assert start(command, cwd=tmp_path, env=environment, **redirected).returncode == 0
         else:
             assert start(command, cwd=tmp_path, env=environment, **streams).returncode == 0
-        found.append(json.loads(file.read_text()))
-        found[-1]["words"].pop()
+        numbers.append(json.loads(file.read_text()))
+        numbers[-1]["words"].pop()
     for name in ("_", "SHLVL", "PWD", "OLDPWD"):  # the shell's own
-        for each in found:
+        for each in numbers:
             each["environment"].pop(name, None)
-    return found
+    return numbers
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -31,7 +31,7 @@ def request(tokenizer, labels, length=32, segments=1):
 
 
 @pytest.mark.parametrize(
-    ("header", "found"),
+    ("header", "columns"),
     [
         ("text,label", Columns("text", None, "label")),
         ("label,sentence", Columns("sentence", None, "label")),
@@ -42,9 +42,9 @@ def request(tokenizer, labels, length=32, segments=1):
         ("text,verdict", Columns("text", None, "verdict")),
     ],
 )
-def test_columns_are_found_by_their_names(tmp_path, header, found):
+def test_columns_are_found_by_their_names(tmp_path, header, columns):
     source = table(tmp_path, f"{header}\n{','.join('abcd'[: header.count(',') + 1])}\n")
-    assert find_columns(source, {}) == found
+    assert find_columns(source, {}) == columns
 
 
 def test_columns_that_are_named_are_taken(tmp_path):
@@ -196,4 +196,4 @@ def test_every_epoch_has_each_row_once_in_batches_of_like_length(tmp_path, token
         assert len(set(texts)) == 64
     assert torch.equal(source.batch(5)["ids"], source.batch(5)["ids"])
     lengths = [source.batch(step)["real"].sum(1) for step in range(16)]
-    assert sum(int(found.max() - found.min()) for found in lengths) < 16 * 3
+    assert sum(int(lengths_of_batch.max() - lengths_of_batch.min()) for lengths_of_batch in lengths) < 16 * 3

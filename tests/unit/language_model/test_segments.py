@@ -34,13 +34,13 @@ def test_logits_and_hidden_states_are_those_of_transformers(folder):
         given = {"input_ids": IDS, "attention_mask": MASK, "token_type_ids": SEGMENTS}
         expected = theirs(**given, output_hidden_states=True)
     real = MASK.bool()
-    found = lm.logits(IDS, MASK, token_type_ids=SEGMENTS.tolist())
-    torch.testing.assert_close(found[real], expected.logits[real], rtol=1e-6, atol=1e-6)
+    logits = lm.logits(IDS, MASK, token_type_ids=SEGMENTS.tolist())
+    torch.testing.assert_close(logits[real], expected.logits[real], rtol=1e-6, atol=1e-6)
     hidden = lm.hidden(IDS, MASK, token_type_ids=SEGMENTS)
     torch.testing.assert_close(hidden[real], expected.hidden_states[-1][real], rtol=1e-6, atol=1e-6)
     plain = lm.logits(IDS, MASK)
     torch.testing.assert_close(plain, lm.logits(IDS, MASK, token_type_ids=torch.zeros_like(IDS)), rtol=0, atol=0)
-    assert (plain - found)[real].abs().max() > 1e-3
+    assert (plain - logits)[real].abs().max() > 1e-3
 
 
 def test_segments_that_the_model_does_not_have_are_refused(folder):

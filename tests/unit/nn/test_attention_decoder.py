@@ -137,8 +137,8 @@ def test_sutskever_reads_backwards_and_begins_where_the_encoder_ended():
     for word in w["reader.embed.token.weight"][TARGET]:
         h, states = steps(w, w[f"{own}.word.weight"] @ word + w[f"{own}.word.bias"], states, 2)
         logits.append(w["head.vocabulary.weight"] @ h + w["head.vocabulary.bias"])
-    found = model.logits(torch.tensor([SOURCE]), torch.tensor([TARGET])).detach()[0]
-    np.testing.assert_allclose(found, np.stack(logits), atol=1e-10)
+    logits_found = model.logits(torch.tensor([SOURCE]), torch.tensor([TARGET])).detach()[0]
+    np.testing.assert_allclose(logits_found, np.stack(logits), atol=1e-10)
 
 
 @pytest.mark.parametrize("score", ["dot", "general", "concat"])
@@ -156,13 +156,13 @@ def test_luong_steps_then_looks_and_feeds_what_it_found(score):
             )
         )[0],
     }
-    found, logits, patterns = np.zeros(12), [], []
+    fed, logits, patterns = np.zeros(12), [], []
     for word in w["reader.embed.token.weight"][TARGET]:
-        x = w[f"{own}.word.weight"] @ word + w[f"{own}.word.bias"] + w[f"{own}.fed.weight"] @ found
+        x = w[f"{own}.word.weight"] @ word + w[f"{own}.word.bias"] + w[f"{own}.fed.weight"] @ fed
         h, states = steps(w, x, states, 2)
         patterns.append(softmax(np.array([scores[score](h, m) for m in memory])))
-        found = np.tanh(w[f"{own}.combine.weight"] @ np.concatenate([patterns[-1] @ memory, h]))
-        logits.append(w["head.vocabulary.weight"] @ found + w["head.vocabulary.bias"])
+        fed = np.tanh(w[f"{own}.combine.weight"] @ np.concatenate([patterns[-1] @ memory, h]))
+        logits.append(w["head.vocabulary.weight"] @ fed + w["head.vocabulary.bias"])
     seen = trace(model, torch.tensor([SOURCE]), torch.tensor([TARGET]))
     np.testing.assert_allclose(seen.logits[0], np.stack(logits), atol=1e-10)
     states_hidden = seen["blocks.0.cross.pattern"][0, 0]

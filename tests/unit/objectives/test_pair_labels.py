@@ -43,8 +43,8 @@ def test_the_loss_is_that_of_transformers(name):
         **{theirs_label: 1 - batch[label]},
     )
     terms = objective.loss(learner, batch)
-    found = sum(term.sum / term.count for term in terms.values())
-    assert abs((found - told.loss).item()) < 1e-7
+    loss = sum(term.sum / term.count for term in terms.values())
+    assert abs((loss - told.loss).item()) < 1e-7
     assert {n: int(term.count) for n, term in terms.items()} == objective.counts(batch)
     alone = bound("masked", learner, BERT).loss(learner, batch)["masked"].sum
     assert abs((terms["masked"].sum - alone).item()) < 1e-10

@@ -54,18 +54,18 @@ DISGUISES = (
 @pytest.fixture(scope="module")
 def chats(tmp_path_factory):
     """Return all pairs of tokenizer and template, by kind, format and form."""
-    found = {}
+    by_kind = {}
     for kind in KINDS:
         for name in FORMATS:
             tokenizer = kind_of_tokenizer(kind, name)
-            found[kind, name, "segments"] = chat_format(name, tokenizer)
+            by_kind[kind, name, "segments"] = chat_format(name, tokenizer)
             for form in ("file", "config", "list"):
                 folder = tmp_path_factory.mktemp("model")
                 published_folder(folder, tokenizer, ChatFormat(name).jinja(), form)
-                found[kind, name, form] = load_chat_template(folder, tokenizer)
+                by_kind[kind, name, form] = load_chat_template(folder, tokenizer)
             source = RICH.replace("START", CONTROLS[name][1]).replace("END", CONTROLS[name][2])
-            found[kind, name, "rich"] = ChatTemplate(tokenizer, JinjaTemplate(source, tokenizer))
-    return found
+            by_kind[kind, name, "rich"] = ChatTemplate(tokenizer, JinjaTemplate(source, tokenizer))
+    return by_kind
 
 
 def forged(dice, name):

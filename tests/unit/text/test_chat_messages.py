@@ -106,8 +106,8 @@ def test_the_reply_of_a_template_without_end_tokens_is_the_answer():
         tokenizer,
     )
     messages = [ASK, {"role": "assistant", "content": "It is 2."}, ASK]
-    found = chat.render(messages, replies=True)
-    said = [id for id, reply in zip(found.ids, found.reply, strict=True) if reply]
+    rendered = chat.render(messages, replies=True)
+    said = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
     assert chat.tokenizer.decode(said, special=True) == "\n<think></think>\nIt is 2."
 
 
@@ -118,8 +118,8 @@ def test_a_template_that_is_never_asked_after_an_answer_shows_its_replies():
         "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}"
         "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}"
     )
-    found = chat.render([ASK, {"role": "assistant", "content": "2"}, ASK], replies=True)
-    said = [id for id, reply in zip(found.ids, found.reply, strict=True) if reply]
+    rendered = chat.render([ASK, {"role": "assistant", "content": "2"}, ASK], replies=True)
+    said = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
     assert chat.tokenizer.decode(said, special=True) == "2<|im_end|>"
 
 

@@ -54,8 +54,8 @@ def everything(form, given, dtype):
     return y.detach(), after.detach(), *torch.autograd.grad(y.pow(2).sum() + after.pow(2).sum(), given)
 
 
-def deviation(found, expected):
-    pairs = zip(found, expected, strict=True)
+def deviation(numbers, expected):
+    pairs = zip(numbers, expected, strict=True)
     return max(float((a - b).abs().max() / b.abs().max().clamp(min=1)) for a, b in pairs)
 
 
@@ -76,9 +76,9 @@ def test_the_comparison_finds_a_gradient_that_is_lost():
     def lost(q, k, v, decay, state):
         return memory.chunked(q, k, v, decay.detach() + 0 * decay, state, size=64)
 
-    found, expected = (everything(form, given, torch.float64) for form in (lost, naive))
-    assert deviation(found[:2], expected[:2]) <= 1e-9
-    assert deviation(found, expected) > 1e-3
+    numbers, expected = (everything(form, given, torch.float64) for form in (lost, naive))
+    assert deviation(numbers[:2], expected[:2]) <= 1e-9
+    assert deviation(numbers, expected) > 1e-3
 
 
 @pytest.mark.parametrize("channels", [1, 5])
@@ -87,9 +87,9 @@ def test_a_memory_that_is_wiped_again_and_again_stays_exact_in_float32(form, cha
     q, k, v, decay, state = drawn(64, channels, 0.01)
     decay[:, ::3] = -300.0
     expected = everything(naive, (q, k, v, decay, state), torch.float64)
-    found = everything(FORMS[form], (q, k, v, decay, state), torch.float32)
-    assert all(bool(x.isfinite().all()) for x in found)
-    assert deviation(found, expected) < 5e-6  # sums of decays in float32 alone: 4e-4
+    numbers = everything(FORMS[form], (q, k, v, decay, state), torch.float32)
+    assert all(bool(x.isfinite().all()) for x in numbers)
+    assert deviation(numbers, expected) < 5e-6  # sums of decays in float32 alone: 4e-4
 
 
 @pytest.mark.parametrize("form", FORMS)
