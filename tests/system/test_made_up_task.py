@@ -109,8 +109,8 @@ class Both(Pipeline):
     def ask(self, rows, settings):
         return [self.lm.tokenizer.decode(row.ids) for row in rows]
 
-    def answer(self, item, rows, found, settings):
-        return settings.between.join([found[0], item["two"]])
+    def answer(self, item, rows, outputs, settings):
+        return settings.between.join([outputs[0], item["two"]])
 '''
 
 

@@ -67,13 +67,13 @@ class NoTorch:
 sys.meta_path.insert(0, NoTorch())
 from orrery.cli.program import run
 
-found = {}
+outcomes = {}
 for line in json.load(sys.stdin):
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
         code = run(line.split())
-    found[line] = code, said.getvalue()
-print(json.dumps(found))
+    outcomes[line] = code, said.getvalue()
+print(json.dumps(outcomes))
 """
 
 

@@ -18,7 +18,7 @@ import json, os, signal, sys, threading
 def of(stream):
     names = ("name", "encoding", "errors", "mode", "line_buffering", "write_through", "newlines")
     return stream and {name: getattr(stream, name) for name in names} | {"buffer": type(stream.buffer).__name__}
-found = {
+seen = {
     "streams": [of(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)],
     "same": [sys.stdin is sys.__stdin__, sys.stdout is sys.__stdout__, sys.stderr is sys.__stderr__],
     "words": sys.argv, "first": sys.path[0], "folder": os.getcwd(), "name": __name__,
@@ -28,7 +28,7 @@ found = {
     "handles": [name for name in os.listdir("/proc/self/fd") if int(name) > 2 and os.path.exists(f"/dev/fd/{name}")],
     "threads": threading.active_count(),
 }
-open(sys.argv[-1], "w").write(json.dumps(found))
+open(sys.argv[-1], "w").write(json.dumps(seen))
 """
 ENCODINGS = ("", "ascii", "ascii:strict", "latin-1", "utf-8:replace", ":backslashreplace")
 

@@ -25,16 +25,16 @@ class FormsOfVocabularies:
 
     def __init__(self, glance: float | None = None) -> None:
         self._lock, self._glance = threading.Lock(), glance
-        self._found: OrderedDict[TokenVocabulary, FormsApart | FormsAlone] = OrderedDict()
+        self._compilers: OrderedDict[TokenVocabulary, FormsApart | FormsAlone] = OrderedDict()
 
     def begin(self, form: Form, vocabulary: TokenVocabulary) -> Begin:
         """Return what begins the guide of an answer; errors as in `FormsApart`."""
         gone = None
         with self._lock:
-            compiler = self._found.pop(vocabulary, None) or self._over(vocabulary)
-            self._found[vocabulary] = compiler
-            if len(self._found) > VOCABULARIES:
-                _, gone = self._found.popitem(last=False)
+            compiler = self._compilers.pop(vocabulary, None) or self._over(vocabulary)
+            self._compilers[vocabulary] = compiler
+            if len(self._compilers) > VOCABULARIES:
+                _, gone = self._compilers.popitem(last=False)
         if gone is not None:
             gone.close()
         return compiler.begin(form)
@@ -48,6 +48,6 @@ class FormsOfVocabularies:
     def close(self) -> None:
         """End them."""
         with self._lock:
-            for compiler in self._found.values():
+            for compiler in self._compilers.values():
                 compiler.close()
-            self._found.clear()
+            self._compilers.clear()

@@ -68,7 +68,7 @@ class GroupPolicy(Policy, ABC):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the surrogate, the penalty and the measures."""
-        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).found
+        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).measures
         ratio_BL, advantages_B1 = (new_BL - batch["old"]).exp(), batch["advantages"][:, None]
         plain_BL = ratio_BL * advantages_B1
         bounded_BL = ratio_BL.clamp(self.low, self.high) * advantages_B1

@@ -37,11 +37,11 @@ class Told:
     """What a model says of the tokens that were written.
 
     Attributes:
-        found: of each measure, a value for each token, 0 where none was written, [B, L].
+        measures: of each measure, a value for each token, 0 where none was written, [B, L].
         stream_BLD: the final stream behind which each token is predicted: place ``t`` tells of token ``t``.
     """
 
-    found: "tuple[Tensor, ...]"
+    measures: "tuple[Tensor, ...]"
     stream_BLD: "Float[Tensor, 'B L D']"
 
 
@@ -168,9 +168,9 @@ class Policy(Objective, ABC):
 
     def observed(self, told: Told, batch: "Batch") -> "dict[str, Tensor]":
         """Return the log probabilities of the draw, as told with their scores, and those of the reference."""
-        old_BL, scores_BL = told.found
+        old_BL, scores_BL = told.measures
         refuse_other_scores(scores_BL, batch["scores"])
-        (reference_BL,) = tell(self.reference, batch, log_probability).found
+        (reference_BL,) = tell(self.reference, batch, log_probability).measures
         return {"old": old_BL, "reference": reference_BL}
 
     def evaluated(self) -> Objective:

@@ -138,7 +138,7 @@ class Ppo(Policy):
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the surrogate, the value's error, the bonus for entropy and the measures."""
         told = tell(model, batch, log_probability, entropy)
-        (new_BL, entropy_BL), written_BL, advantages_BL = told.found, batch["written"], batch["advantages"]
+        (new_BL, entropy_BL), written_BL, advantages_BL = told.measures, batch["written"], batch["advantages"]
         tokens = written_BL.sum()
         ratio_BL = (new_BL - batch["old"]).exp()
         plain_BL, bounded_BL = ratio_BL * advantages_BL, ratio_BL.clamp(self.low, self.high) * advantages_BL

@@ -53,7 +53,7 @@ class Rloo(Policy):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the surrogate and the measures."""
-        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).found
+        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).measures
         ratio_B = ((new_BL - batch["old"]) * batch["written"]).sum(1).exp()
         plain_B = ratio_B * batch["advantages"]
         bounded_B = ratio_B.clamp(self.low, self.high) * batch["advantages"]

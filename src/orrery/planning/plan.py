@@ -193,7 +193,7 @@ def plan(
         raise UsageError(f"no format {dtype!r} to multiply in", f"there are: {', '.join(FORMATS)}")
     if tokens is not None and not 0 < tokens < float("inf"):
         raise UsageError(f"a training on {tokens:g} tokens", "give how many it sees, such as 300e9")
-    subject_plan = _found(subject, config)
+    subject_plan = _plan_of(subject, config)
     made = replace(
         subject_plan,
         dtype=FORMATS[dtype],
@@ -209,7 +209,7 @@ def plan(
     return made
 
 
-def _found(subject: str | Path | ModelSpec | Recipe, config: Path | None) -> Plan:
+def _plan_of(subject: str | Path | ModelSpec | Recipe, config: Path | None) -> Plan:
     if isinstance(subject, ModelSpec):
         return Plan(type(subject).__qualname__, subject, 1, subject.context)
     if isinstance(subject, Recipe):

@@ -56,11 +56,11 @@ class ProgramChannel:
     def value(self, said: Any) -> Any:
         """Return what the program said as a value; what is not plain is a `Remote`."""
         try:
-            return plain.decode(said, self._found)
+            return plain.decode(said, self._object)
         except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, RecursionError) as error:
             raise Gone(type(error).__name__) from None
 
-    def _found(self, kind: str, payload: Any) -> Any:
+    def _object(self, kind: str, payload: Any) -> Any:
         if kind == "module":
             return _library(payload)
         number, name = payload

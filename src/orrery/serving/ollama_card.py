@@ -28,7 +28,7 @@ _PARAMETERS = {"temperature": "temperature", "top_k": "top_k", "top_p": "top_p",
 
 def card(served: Served, name: str) -> dict[str, Any]:
     """Return a model or an adapter as the list of all has it."""
-    listed = _found(served)
+    listed = _listed_model(served)
     return {
         **_called(name),
         "modified_at": _modified(served),
@@ -41,7 +41,7 @@ def card(served: Served, name: str) -> dict[str, Any]:
 
 def running(served: Served, name: str) -> dict[str, Any]:
     """Return a model as the list of those in memory has it."""
-    listed = _found(served)
+    listed = _listed_model(served)
     return {
         **_called(name),
         "size": listed.size,
@@ -55,7 +55,7 @@ def running(served: Served, name: str) -> dict[str, Any]:
 
 def described(served: Served, name: str) -> dict[str, Any]:
     """Return all that is told of one model."""
-    listed = _found(served)
+    listed = _listed_model(served)
     kind = listed.family or "unknown"
     return {
         "modelfile": f"# served by orrery\nFROM {name}\n",
@@ -113,7 +113,7 @@ def _called(name: str) -> dict[str, str]:
     return {"name": tagged, "model": tagged}
 
 
-def _found(served: Served) -> ListedModel:
+def _listed_model(served: Served) -> ListedModel:
     """Return what the heads of the model's files say; of one that is in memory alone, what its weights are."""
     try:
         listed = next(inventory([served.stored.folder]), None)

@@ -210,7 +210,7 @@ def named_linears(model: Model, names: Sequence[str]) -> dict[str, nn.Linear | T
         UsageError: a name is no linear's, or is that of one whose matrix another module uses as well.
     """
     _targets(model, names, ())
-    places = {name: target.linear for target in _found(model) for name in target.names}
+    places = {name: target.linear for target in _linears_of(model) for name in target.names}
     return {name: places[name] for name in names}
 
 
@@ -233,7 +233,7 @@ def merge(model: Model) -> Model:
         plain = nn.Embedding(table.num_embeddings, table.embedding_dim, device="meta")
         plain.weight = written[id(table.weight)] = nn.Parameter(table.matrix())
         setattr(owner, leaf, plain)
-    for target in _found(model):
+    for target in _linears_of(model):
         if isinstance(target.linear, TransformedLinear):
             linear = _plain(target.linear, written.get(id(target.linear.weight)))
             for owner, leaf in target.places:
@@ -254,7 +254,7 @@ def _plain(linear: TransformedLinear, tied: nn.Parameter | None) -> nn.Linear:
 
 
 def _targets(model: Model, targets: Sequence[str], leave: Sequence[str]) -> list[_Target]:
-    known = _found(model)
+    known = _linears_of(model)
     for pattern in targets:
         if not any(fnmatchcase(name, pattern) for target in known for name in target.names):
             kinds = dict.fromkeys(f"*.{target.names[0].rpartition('.')[2]}" for target in known)
@@ -292,7 +292,7 @@ def _named(target: _Target, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns for name in target.names)
 
 
-def _found(model: Model) -> list[_Target]:
+def _linears_of(model: Model) -> list[_Target]:
     """Return every linear once, with all the places that hold it."""
     paths: dict[int, list[str]] = {}
     linears: dict[int, nn.Linear | TransformedLinear] = {}

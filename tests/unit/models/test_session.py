@@ -153,7 +153,7 @@ class Asked:
     METHODS = frozenset({"tolist", "item", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__"})
 
     def __init__(self):
-        self.found, outer = [], self
+        self.names, outer = [], self
 
         class Operations(TorchDispatchMode):
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -165,13 +165,13 @@ class Asked:
                     else False
                 )
                 if name in outer.NUMBERS or boolean:
-                    outer.found.append(name)
+                    outer.names.append(name)
                 return function(*args, **(kwargs or {}))
 
         class Methods(TorchFunctionMode):
             def __torch_function__(self, function, types, args=(), kwargs=None):
                 if getattr(function, "__name__", "") in outer.METHODS:
-                    outer.found.append(function.__name__)
+                    outer.names.append(function.__name__)
                 return function(*args, **(kwargs or {}))
 
         self.modes = Operations(), Methods()
@@ -179,7 +179,7 @@ class Asked:
     def __enter__(self):
         for mode in self.modes:
             mode.__enter__()
-        return self.found
+        return self.names
 
     def __exit__(self, *error):
         for mode in reversed(self.modes):

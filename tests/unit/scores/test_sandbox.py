@@ -190,12 +190,12 @@ def test_what_the_tests_know_is_nowhere_in_the_program() -> None:
     import gc, ctypes, os
     def f(x):
         want = "-".join(["a", "secret", "of", "the", "tests"]).encode()
-        found = [1 for one in gc.get_objects() if type(one) is dict
+        held = [1 for one in gc.get_objects() if type(one) is dict
                  and any(want.decode() in str(value) for value in one.values())]
         for number in range(64):
-            try: found += [1] if want in os.pread(number, 1 << 20, 0) else []
+            try: held += [1] if want in os.pread(number, 1 << 20, 0) else []
             except OSError: pass
-        return 41 if found else "nothing"
+        return 41 if held else "nothing"
     """
     assert asked(search, f"# {SECRET}\nassert f(20) == 'nothing'").passed
 

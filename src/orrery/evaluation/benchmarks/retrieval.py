@@ -102,10 +102,10 @@ def evaluate_retrieval(
             kept += [(float(row[place]), some[place]) for place in first]
             kept.sort(key=lambda one: (-one[0], one[1]))
             del kept[DEEP:]
-    return _found(given, names, best, kind)
+    return _evaluated(given, names, best, kind)
 
 
-def _found(
+def _evaluated(
     given: RetrievalSet, names: Sequence[str], best: Sequence[Sequence[tuple[float, str]]], kind: str
 ) -> Evaluated:
     ranked = [[name for _, name in kept] for kept in best]

@@ -73,7 +73,7 @@ def read_pair_scores(folder: Path, stored: Stored) -> PairScores | None:
         return None
     model = transformer_in(folder) or folder
     own, said = (rows_of(model), settings_of(folder)) if listed else ({}, {})
-    scorer = _listed(folder, stored) if listed else _found(stored)
+    scorer = _listed(folder, stored) if listed else _scorer_of(stored)
     if scorer is None:
         return None
     prompts, chosen = prompts_of(folder, said)
@@ -110,7 +110,7 @@ def _activation(model: Path, stored: Stored, scorer: Scorer) -> str | None:
     return activation if isinstance(activation, str) else None
 
 
-def _found(stored: Stored) -> Scorer | None:
+def _scorer_of(stored: Stored) -> Scorer | None:
     """Return the scorer of a folder without a list of modules."""
     spec, heads = stored.model.spec, stored.model.spec.heads
     if spec.vocabulary is None or spec.reads_source or stored.tokenizer is None:
@@ -148,7 +148,7 @@ def _listed(folder: Path, stored: Stored) -> Scorer:
     """Return the scorer that a list of modules makes."""
     _, *steps = modules_of(folder)
     if not steps:
-        scorer = _found(stored)
+        scorer = _scorer_of(stored)
         if not isinstance(scorer, OfHead):
             raise ModelFileError(f"{folder / MODULES} has no module behind a Transformer without classes", HINT)
         return scorer

@@ -116,7 +116,7 @@ class Comparison:
             "probes": self.probes,
         }
 
-    def found(self, *key: Any) -> bool:
+    def done(self, *key: Any) -> bool:
         """Say whether a training is done: its name, budget, seed, and whether it is beside a swept one."""
         return any(entry.key == key for entry in self.entries)
 

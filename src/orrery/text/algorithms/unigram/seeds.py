@@ -23,7 +23,7 @@ class Seeds:
     places: NDArray[np.int64]
     lengths: NDArray[np.int64]
     weights: Floats
-    found: Sequence[Edges]
+    edges: Sequence[Edges]
     """Every place where a piece stands, by length."""
 
 
@@ -58,7 +58,7 @@ def cuts(words: Words, seeds: Seeds) -> tuple[Paths, NDArray[np.int64]]:
     offsets = np.arange(len(owners)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     places = seeds.places[order][owners] + offsets
     groups = []
-    for edges in seeds.found:
+    for edges in seeds.edges:
         standing = np.full(len(words.owners), -1, np.int32)
         standing[words.firsts[edges.words] + edges.offsets] = edges.pieces
         able = (offsets + edges.length <= lengths[owners]) & (edges.length < lengths[owners])

@@ -60,7 +60,7 @@ class State:
         """Return the state with all seeds."""
         seeds = propose(words)
         others, cut = cuts(words, seeds)
-        paths = Paths.of(words.lengths, seeds.found)
+        paths = Paths.of(words.lengths, seeds.edges)
         return cls(seeds.places, seeds.lengths, seeds.weights, paths, words.counts.astype(float), others, cut)
 
     @property
