@@ -151,7 +151,7 @@ def corrupting(name: str) -> Iterator[tuple[str, str, Objective, nn.Module, dict
         model = spec.build()
         ids, labels = text_rows(tokenizer, ROWS, 3 * LENGTH + 1), torch.tensor([0, 1, 1, 0])
         fields = {"ids": ids[:, :-1], "targets": ids[:, 1:], "follows": labels, "in_order": labels}
-        fields |= {"real": torch.ones_like(ids[:, 1:], dtype=torch.bool), "segments": (ids[:, 1:] > 150).long()}
+        fields |= {"real": torch.ones_like(ids[:, 1:], dtype=torch.bool), "token_types": (ids[:, 1:] > 150).long()}
         batch = {field: fields[field] for field in objective.needs}
         yield name, family, objective, model, finished_batch(objective, batch, generator(), spec.inputs)
 

@@ -119,7 +119,7 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
     if "ViT" in type(model).__name__:
         size = (config.get("num_channels", 3), 12, 12)
         return [answer_of(model(questions.images(size)[b][None]))[0]]
-    call = {"token_type_ids": questions.segments()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
+    call = {"token_type_ids": questions.token_types()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
     output = model(questions.texts(61)[b][None], **call)
     others = [output[name][0] for name in ("seq_relationship_logits", "sop_logits") if name in output]
     return [answer_of(output)[0], *others]

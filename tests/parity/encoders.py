@@ -1,4 +1,4 @@
-"""Parity of encoders: every head, with padding, segments and explicit positions, gradients and the round trip."""
+"""Parity of encoders: every head, with padding, token types and explicit positions, gradients and the round trip."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,9 +40,9 @@ def assert_encoder_parity(
         if takes_positions(both):
             check_positions(both, ids, bound)
         if config.get("type_vocab_size", 0) > 1:
-            segments = (torch.arange(14) > 6).long().expand(3, 14)
-            expected = logits(both, ids, token_type_ids=segments)
-            assert_close("segments", both, ids, both.ours.logits(ids, segments=segments), expected, bound)
+            token_types = (torch.arange(14) > 6).long().expand(3, 14)
+            expected = logits(both, ids, token_type_ids=token_types)
+            assert_close("token_types", both, ids, both.ours.logits(ids, token_types=token_types), expected, bound)
     check_gradients(both, ids, bound)
     check_round_trip(both)
     return both

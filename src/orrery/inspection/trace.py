@@ -272,7 +272,7 @@ def trace(
         defer: hold queries, keys and values of every attention, so that its scores and patterns can be computed when
             they are asked for, whole or a few rows (``trace.definitions``).
         interventions: where ``edit`` comes from: kept in the trace, so that more can be added.
-        call: what else the model takes: ``real``, ``segments``, ...
+        call: what else the model takes: ``real``, ``token_types``, ...
 
     Raises:
         UsageError: a pattern matches nothing, an edit does not take a value and its key, or it changes the shape.

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.generate import too_long
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids, check_segments
+from orrery.nn.embeddings import TokenTypeEmbedding, check_ids, check_token_types
 from orrery.nn.spec import ModuleSpec
 
 Ids = Tensor | Sequence[Sequence[int]]
@@ -52,15 +52,15 @@ def strings_of(stop: str | Sequence[str]) -> list[str]:
     return list(strings)
 
 
-def segments_of(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:
-    """Return the segment of each token.
+def token_types_of(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:
+    """Return the token type of each token.
 
     Raises:
         DataError: one that the model does not have.
-        UsageError: the embedding has no segments, or they have another shape than the ids.
+        UsageError: the embedding has no token types, or they have another shape than the ids.
     """
-    if not isinstance(embed, SegmentedEmbedding.Spec):
-        raise UsageError("this model has no segments", "leave token_type_ids away")
-    segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
-    check_segments(segments_BL, embed.segments)
-    return segments_BL
+    if not isinstance(embed, TokenTypeEmbedding.Spec):
+        raise UsageError("this model has no token types", "leave token_type_ids away")
+    token_types_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
+    check_token_types(token_types_BL, embed.token_types)
+    return token_types_BL

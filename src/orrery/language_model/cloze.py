@@ -15,7 +15,7 @@ from orrery.exchange.stored import device_of, refuse_no_number, tokenizer_of, vo
 from orrery.generation.generate import padded, too_long
 from orrery.generation.scoring import log_probabilities
 from orrery.language_model.texts import before_text
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids
+from orrery.nn.embeddings import TokenTypeEmbedding, check_ids
 from orrery.nn.heads import LanguageModelHead
 
 GAP = "__"
@@ -117,7 +117,7 @@ def _by_masks(stored: Stored, before: str, after: str, candidates: Sequence[str]
     for begin in range(0, len(rows), batch_size):
         stop = begin + batch_size
         some = rows[begin:stop]
-        logits_BLV = _logits(stored, head, [one.ids for one in some], [one.segments for one in some])
+        logits_BLV = _logits(stored, head, [one.ids for one in some], [one.token_types for one in some])
         picked_BV = logits_BLV[torch.arange(len(some)), torch.tensor(places[begin:stop])]
         logp_BV = picked_BV.to(torch.promote_types(picked_BV.dtype, torch.float32)).log_softmax(-1).double()
         for owner, id, logp_V in zip(owners[begin:stop], wanted[begin:stop], logp_BV, strict=True):
@@ -126,15 +126,15 @@ def _by_masks(stored: Stored, before: str, after: str, candidates: Sequence[str]
 
 
 def _logits(
-    stored: Stored, head: str, rows: Sequence[list[int]], segments: Sequence[list[int]]
+    stored: Stored, head: str, rows: Sequence[list[int]], token_types: Sequence[list[int]]
 ) -> Float[Tensor, "B L V"]:
     """Return the logits of a masked head for rows of several lengths."""
     ids_BL, lengths = padded(rows, device_of(stored))
     batch: dict[str, Any] = {"ids": ids_BL}
     if lengths is not None:
         batch["real"] = (torch.arange(ids_BL.shape[1]) < torch.tensor(lengths)[:, None]).to(ids_BL.device)
-    if isinstance(getattr(stored.model.spec, "embed", None), SegmentedEmbedding.Spec):
-        batch["segments"] = padded(segments, device_of(stored))[0]
+    if isinstance(getattr(stored.model.spec, "embed", None), TokenTypeEmbedding.Spec):
+        batch["token_types"] = padded(token_types, device_of(stored))[0]
     return stored.model(batch, (head,))[head].cpu()
 
 

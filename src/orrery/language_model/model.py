@@ -51,7 +51,7 @@ from orrery.schema.writing import Drawing, Form, Writing
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 
 @doors_on_cpu_by_default
@@ -588,12 +588,12 @@ class LanguageModel:
             input_ids: ``[B, L]``; for an encoder-decoder the sources.
             attention_mask: ``[B, L]``, 1 at tokens and 0 at padding, which may stand on either side.
             decoder_input_ids: ``[B, T]``, the targets of an encoder-decoder, the start token first.
-            token_type_ids: ``[B, L]``, the segment of each token, where the model has segments; by default the first.
+            token_type_ids: ``[B, L]``, of each token, where the model has token types; by default 0.
 
         Raises:
-            DataError: an id outside the vocabulary, or a segment that the model does not have.
-            UsageError: rows longer than the context, padding inside a row, a mask or segments of another shape or for
-                a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
+            DataError: an id outside the vocabulary, or a token type that the model does not have.
+            UsageError: rows longer than the context, padding inside a row, a mask or token types of another shape or
+                for a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
         """
         return outputs.logits(self.stored, input_ids, attention_mask, decoder_input_ids, token_type_ids)
 

@@ -125,8 +125,8 @@ def read(model: Any, side: str) -> Answers:
         x_BLD, real = model.hidden(placed(torch.stack(questions.images(images.shape)))), None
     else:
         ids, real = padded(questions.texts(model.spec.vocabulary), side)
-        shown = padded(questions.segments(), side)[0] if getattr(model.embed, "segment", None) is not None else None
-        x_BLD = model.hidden(ids, real=real, segments=shown)
+        shown = padded(questions.token_types(), side)[0] if getattr(model.embed, "segment", None) is not None else None
+        x_BLD = model.hidden(ids, real=real, token_types=shown)
     said = [head(x_BLD, real) for head in model.heads.values()] or [x_BLD]
     keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device) if real is None else real
     whole = x_BLD.shape[1]

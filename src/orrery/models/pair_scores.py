@@ -135,7 +135,7 @@ class PairScores:
         prompts: texts put in front of the first text, by name.
         prompt: the name of that which is taken where none is asked for.
         lowercase: whether texts are lowered before they are cut into tokens.
-        reads_segments: whether the second text is marked as such, where the model tells segments apart.
+        reads_token_types: whether the second text is marked as such, where the model tells token types apart.
         template: how two texts are said where they are messages; None is the tokenizer's way of two texts.
         given: whether a list of modules says so; a head for rows needs none.
     """
@@ -147,7 +147,7 @@ class PairScores:
     prompts: Mapping[str, str] = field(default_factory=dict)
     prompt: str | None = None
     lowercase: bool = False
-    reads_segments: bool = True
+    reads_token_types: bool = True
     template: PairTemplate | None = None
     given: bool = True
 

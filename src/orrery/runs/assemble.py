@@ -201,7 +201,7 @@ def request(
         tokenizer=tokenizer,
         start=spec.first_token,
         labels=labels,
-        segments=spec.segments,
+        token_types=spec.token_types,
         evaluation_batches=recipe.evaluation.batches,
         tokens=batches.tokens,
         chat=chat or {},

@@ -92,7 +92,7 @@ class TextGeneration(Pipeline):
             raise UsageError(
                 f"an answer of {asked:,} tokens leaves no room in the context of {self.lm.context:,}", hint
             )
-        return InputRow(whole.ids[-keep:], whole.segments[-keep:], whole.texts[-keep:])
+        return InputRow(whole.ids[-keep:], whole.token_types[-keep:], whole.texts[-keep:])
 
 
 def _is_chat(item: Any) -> bool:

@@ -92,7 +92,7 @@ class Tokenizer:
         return ids
 
     def frame(self, text: str, pair: str | None = None) -> Framed:
-        """Return the ids of a text or of two with the special tokens of the family around them, and their segments.
+        """Return the ids of a text or of two with the special tokens of the family around them, and their token types.
 
         What is written in the texts stays text. Equal to what transformers gives for the saved tokenizer.
         """

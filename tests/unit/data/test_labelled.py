@@ -26,8 +26,8 @@ def tokenizer():
     return framed_tokenizer(train_tokenizer("byte_bpe", [text] * 20, 300), "bert")
 
 
-def request(tokenizer, labels, length=32, segments=1):
-    return BatchRequest("padded", length, 2, 7, tokenizer, labels=labels, segments=segments)
+def request(tokenizer, labels, length=32, token_types=1):
+    return BatchRequest("padded", length, 2, 7, tokenizer, labels=labels, token_types=token_types)
 
 
 @pytest.mark.parametrize(
@@ -153,15 +153,15 @@ def test_rows_are_framed_numbered_and_padded(tmp_path, tokenizer):
         assert not ids[~real].any()
 
 
-def test_pairs_have_segments_where_the_model_has_them(tmp_path, tokenizer):
+def test_pairs_have_token_types_where_the_model_has_them(tmp_path, tokenizer):
     text = "premise,hypothesis,label\ngood,bad film,x\nit was,not,y\n"
-    batch = source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"), segments=2)).train.batch(0)
+    batch = source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"), token_types=2)).train.batch(0)
     framed = {n: tokenizer.frame(*row) for n, row in enumerate([("good", "bad film"), ("it was", "not")])}
     for row, label in enumerate(batch["labels"].tolist()):
         real = batch["real"][row]
         assert batch["ids"][row][real].tolist() == framed[label].ids
-        assert batch["segments"][row][real].tolist() == framed[label].segments
-    assert "segments" not in source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"))).train.batch(0)
+        assert batch["token_types"][row][real].tolist() == framed[label].token_types
+    assert "token_types" not in source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"))).train.batch(0)
 
 
 def test_several_labels_are_ones_and_numbers_are_numbers(tmp_path, tokenizer):

@@ -113,14 +113,14 @@ def test_answers_are_found_again_in_every_window(tmp_path, tokenizer, length):
     texts = ["Paris", "the capital", "Orléans", "Seine", "It lies on the Seine", "."]
     rows = [row(answers=text, id=text) for text in texts]
     source = QuestionSource.read(QuestionSettings(train=file(tmp_path, rows), stride=6))
-    request = BatchRequest("padded", length, 2, 1, tokenizer, segments=2)
+    request = BatchRequest("padded", length, 2, 1, tokenizer, token_types=2)
     counts = {text: 0 for text in texts}
     encoded, notes = source._encoded(request, source.train, "training")
     for each in encoded:
         text = tokenizer.decode(each["ids"][each["starts"] : each["ends"] + 1]).strip()
         assert (each["starts"], each["ends"]) == (0, 0) or text in texts
         counts[text] = counts.get(text, 0) + 1
-        assert each["segments"][each["starts"]] == (1 if each["starts"] else 0)
+        assert each["token_types"][each["starts"]] == (1 if each["starts"] else 0)
     assert all(counts[text] for text in texts)
     assert bool(notes) == (length < 128)
 

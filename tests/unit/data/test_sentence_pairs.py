@@ -25,11 +25,11 @@ def pairs(documents=DOCUMENTS, size=400, length=ROOM + 3, swap=False, seed=0):
 
 
 def parts(batch):
-    for ids, real, segments in zip(batch["ids"], batch["real"], batch["segments"], strict=True):
+    for ids, real, token_types in zip(batch["ids"], batch["real"], batch["token_types"], strict=True):
         row = ids[real].tolist()
         cut = row.index(SEP)
         assert (row[0], row[-1]) == (CLS, SEP)
-        assert segments[real].tolist() == [0] * (cut + 1) + [1] * (len(row) - cut - 1)
+        assert token_types[real].tolist() == [0] * (cut + 1) + [1] * (len(row) - cut - 1)
         assert not ids[~real].any()
         yield row[1:cut], row[cut + 1 : -1]
 

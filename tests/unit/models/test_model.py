@@ -92,7 +92,7 @@ REFUSED = [
     ("llama", lambda ids: ids, "takes a batch"),
     ("llama", lambda ids: {"tokens": ids}, "reads ids, and the batch has tokens"),
     ("llama", lambda ids: {}, "the batch has nothing"),
-    ("llama", lambda ids: {"ids": ids, "segments": ids}, "cannot follow segments"),
+    ("llama", lambda ids: {"ids": ids, "token_types": ids}, "cannot follow token_types"),
     ("llama", lambda ids: {"ids": ids, "source_real": ids > 0}, "cannot follow source_real"),
     ("t5", lambda ids: {"ids": ids}, "reads source and ids"),
     ("t5", lambda ids: {"source": ids, "ids": ids, "documents": ids}, "cannot follow documents"),

@@ -12,7 +12,7 @@ from chat_published import published, reference_of, tokenizer_of
 from orrery.errors import OrreryError
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Control
+from orrery.text.chat.spans.encoding import Control
 from orrery.text.chat.tool_prompt import in_words
 
 FORMATS = published()
@@ -144,8 +144,8 @@ def joined(pieces):
     return [text.strip() for reply, group in groups if reply for text in ["".join(piece for piece, _ in group)]]
 
 
-def replies(segments):
-    parts = [(s.token, s.reply) if isinstance(s, Control) else (s.text, s.reply) for s in segments]
+def replies(spans):
+    parts = [(s.token, s.reply) if isinstance(s, Control) else (s.text, s.reply) for s in spans]
     return joined(part for part in parts if part[0])
 
 
@@ -181,7 +181,7 @@ def test_the_replies_are_what_the_assistant_wrote(form):
         if reference is None:
             continue
         for one in (annotated, chat):
-            assert replies(one.segments(messages, prompt, True, **variables)) == reference[1], (
+            assert replies(one.spans(messages, prompt, True, **variables)) == reference[1], (
                 name,
                 prompt,
                 one is chat,
@@ -202,7 +202,7 @@ def test_no_message_forges(form):
     tokens = [*form.tokens, *form.added, *filter(None, (form.bos, form.end))]
     control = chat.tokenizer.control - {chat.tokenizer.id("<unk>")}
     evil = " ".join(tokens) + " evil"
-    harmless = [token for token in chat.form.segments([user("x")], True) if isinstance(token, Control)]
+    harmless = [token for token in chat.form.spans([user("x")], True) if isinstance(token, Control)]
     refused = []
     for text in (evil, *tokens, *(token[: len(token) // 2] for token in tokens)):
         try:
@@ -216,9 +216,9 @@ def test_no_message_forges(form):
     assert all("delimiter" in message or "control token" in message for message in refused)
     if "tools" in form.reads:
         tools = json.loads(json.dumps(TOOLS).replace("Ort, z. B.", json.dumps(evil)[1:-1]))
-        segments = [chat.segments(TURNS["one"], True, tools=given) for given in (TOOLS, tools)]
-        assert [[s for s in some if isinstance(s, Control)] for some in segments[:1]] == [
-            [s for s in some if isinstance(s, Control)] for some in segments[1:]
+        spans = [chat.spans(TURNS["one"], True, tools=given) for given in (TOOLS, tools)]
+        assert [[s for s in some if isinstance(s, Control)] for some in spans[:1]] == [
+            [s for s in some if isinstance(s, Control)] for some in spans[1:]
         ]
 
 

@@ -66,7 +66,7 @@ def test_transformers_adds_the_same_for_the_saved_tokenizer(kind, tmp_path):
             encoded = theirs(text, pair, return_token_type_ids=True)
             framed = tokenizer.frame(text, pair)
             assert framed.ids == encoded["input_ids"] == tokenizer.encode(text, special="around", pair=pair)
-            assert framed.segments == encoded["token_type_ids"]
+            assert framed.token_types == encoded["token_type_ids"]
 
 
 def test_the_saved_tokenizer_names_its_tokens(kind, tmp_path):
@@ -139,7 +139,7 @@ def test_every_post_processor_adds_what_the_library_adds(name, tmp_path):
     for pair in (None, "cats sat"):
         encoded = engine.encode("the cat", pair)
         framed = tokenizer.frame("the cat", pair)
-        assert (framed.ids, framed.segments) == (encoded.ids, encoded.type_ids)
+        assert (framed.ids, framed.token_types) == (encoded.ids, encoded.type_ids)
 
 
 def test_tokens_that_are_added_twice_are_refused(tmp_path):

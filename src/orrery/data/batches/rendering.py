@@ -10,7 +10,7 @@ from orrery.data.files import bad_record
 from orrery.data.rows.conversations import Conversation, at, is_learnt
 from orrery.errors import DataError
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 Replies = Literal["all", "last"]
 """Which replies of the assistant are learnt."""

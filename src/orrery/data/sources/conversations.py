@@ -14,7 +14,7 @@ from orrery.text.chat.of_run import templates_of_run
 
 if TYPE_CHECKING:
     from orrery.data.batches.padded_rows import Row
-    from orrery.text.chat.segments import Rendered
+    from orrery.text.chat.spans.encoding import Rendered
 
 
 ENDLESS = (

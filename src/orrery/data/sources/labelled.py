@@ -142,8 +142,8 @@ def encoded(request: BatchRequest, rows: Sequence[Labelled], what: str) -> "tupl
         framed, shortened = fitted(tokenizer, first, None if row.pair is None else second, request.length)
         cut += shortened
         fields: dict[str, Any] = {"ids": framed.ids, "labels": _numbered(row, numbers)}
-        segments = {"segments": framed.segments} if row.pair is not None and request.segments > 1 else {}
-        fields_of_rows.append({**fields, **segments})
+        token_types = {"token_types": framed.token_types} if row.pair is not None and request.token_types > 1 else {}
+        fields_of_rows.append({**fields, **token_types})
     return fields_of_rows, cut_note(cut, len(rows), what, request.length)
 
 

@@ -126,7 +126,7 @@ class TextSource(Source):
     @classmethod
     def fields(cls, batches: str) -> tuple[str, ...]:
         """Return the fields of a kind of batches: pairs of sentences have a label, and no next tokens."""
-        return ("ids", "segments", "real", PAIRS[batches]) if batches in PAIRS else cls.gives
+        return ("ids", "token_types", "real", PAIRS[batches]) if batches in PAIRS else cls.gives
 
     @classmethod
     def read(cls, settings: TextSettings, known: Mapping[str, list[Document]] | None = None) -> "TextSource":

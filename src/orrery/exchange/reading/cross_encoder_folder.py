@@ -89,7 +89,7 @@ def read_pair_scores(folder: Path, stored: Stored) -> PairScores | None:
         prompts=prompts,
         prompt=chosen,
         lowercase=bool(own.get("do_lower_case", False)),
-        reads_segments=not isinstance(inputs, list) or "token_type_ids" in inputs,
+        reads_token_types=not isinstance(inputs, list) or "token_type_ids" in inputs,
         template=_template(stored, own, asked, model) if listed else _usual_template(stored, scorer),
         given=listed,
     )

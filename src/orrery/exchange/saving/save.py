@@ -108,7 +108,7 @@ def save_model(
     tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
     theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
     with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
-        _write_beside(folder, tokenizer, chat or {}, model.spec.segments)
+        _write_beside(folder, tokenizer, chat or {}, model.spec.token_types)
         write_uses(folder, sentences, pairs, model.spec.width)
         texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
         writers: dict[str, Callable[[Path], object]] = {
@@ -118,18 +118,18 @@ def save_model(
         write_all(folder, writers)
 
 
-def _write_beside(folder: Path, tokenizer: SavesItself | None, chat: Mapping[str, str], segments: int) -> None:
+def _write_beside(folder: Path, tokenizer: SavesItself | None, chat: Mapping[str, str], token_types: int) -> None:
     """Make the folder, and write what stands beside the weights: the tokenizer and chat templates."""
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         tokenizer.save(folder)
-        if segments > 1:
-            _name_segments(folder / TOKENIZER_CONFIG)
+        if token_types > 1:
+            _name_token_types(folder / TOKENIZER_CONFIG)
     write_templates(folder, chat)
 
 
-def _name_segments(path: Path) -> None:
-    """Say that the model reads segments: a tokenizer without a class of its own gives none in transformers 5."""
+def _name_token_types(path: Path) -> None:
+    """Say that the model reads token types: a tokenizer without a class of its own gives none in transformers 5."""
     if path.is_file():
         config = json.loads(path.read_text(encoding="utf-8"))
         names = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}

@@ -22,7 +22,7 @@ from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.messages import text_of
 from orrery.text.chat.of_run import template_of_run
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from orrery.kernels import segmentation
 from orrery.text.sentencepiece.file import SentencePieceModel
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Spelled, byte_ids
+from orrery.text.sentencepiece.pieces import Cutter, Cutting, Spelled, byte_ids
 from orrery.text.sentencepiece.unigram import LARGEST, penalty, scored
 
 FULL = 0.5

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orrery.text.sentencepiece.file import NORMAL, SPACE, USER, SentencePieceModel
 from orrery.text.sentencepiece.normaliser import Longest
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling, byte_ids
+from orrery.text.sentencepiece.pieces import Cutter, Cutting, PlacedPiece, Spelled, Spelling, byte_ids
 
 REMEMBERED = 1 << 16
 LONGEST_REMEMBERED = 64
@@ -157,8 +157,8 @@ class _Merged:
         self._rules = rules
         self.settled = 0
 
-    def push(self, text: str, offset: int, final: bool) -> Iterator[Segment]:
-        """Yield the segments of each user-defined piece and of each word between."""
+    def push(self, text: str, offset: int, final: bool) -> Iterator[PlacedPiece]:
+        """Yield the pieces of each user-defined piece and of each word between."""
         whole = len(text) if final else len(text) - self._rules.reach
         while (place := self.settled - offset) < whole:
             end, parts = self._rules.next(text, place)

@@ -196,7 +196,7 @@ def test_a_text_too_long_loses_its_beginning_where_the_answer_is_given_room(toke
     ids = TOKENIZER.encode(text)[:tokens]
     (row,) = ask.rows(TOKENIZER.decode(ids), settings)
     assert row.ids == ids[-kept:]
-    assert len(row.ids) == len(row.segments) == len(row.texts) == kept
+    assert len(row.ids) == len(row.token_types) == len(row.texts) == kept
     with pytest.raises(UsageError, match="an answer of 48 tokens leaves no room in the context of 48") as error:
         ask.rows(text, ask.chosen({"handle_long_generation": "hole", "max_new_tokens": 48}))
     assert error.value.hint == "lower max_new_tokens"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from orrery.text.chat.said import Anchor, Keep, Marking, Seen, answers, contents, named
+from orrery.text.chat.spans.marks import Anchor, Keep, Marking, Seen, answers, contents, named
 
 Conversation = Sequence[dict[str, Any]]
 Attempt = Callable[[Conversation, bool], str | None]
@@ -16,7 +16,7 @@ _LONGEST_TOKEN = 1024
 """Characters of a control token, as `parse_tokenizer` bounds them."""
 
 
-class Replies:
+class AssistantSpans:
     """The replies of one conversation.
 
     A reply begins where the same conversation, cut before it and rendered as a prompt, ends; it ends with the last

@@ -10,7 +10,7 @@ from orrery.errors import ModelFileError
 from orrery.text.tokenizer import Tokenizer
 
 
-class Markers:
+class ControlTokenMarkers:
     """The markers of one rendering: 128 random bits in digits, which no filter of a template changes.
 
     ``disarm`` puts a marker in place of each control token that a message spells, ``restore`` takes it out again.

@@ -1,4 +1,4 @@
-"""Stand-ins for what messages say: other characters of the same kinds, which make up no control token."""
+"""Placeholders for what messages say: other characters of the same kinds, which make up no control token."""
 
 import re
 import secrets
@@ -28,7 +28,7 @@ _SIGNS = "<>[]|/"
 _POOL = "".join(map(chr, range(0x2600, 0x26FF)))  # suns, stars and chess men: of no control token so far
 
 
-class StandIns:
+class Placeholders:
     """One random change of characters: a letter becomes another letter, a digit a digit, a sign one of no token.
 
     Length, white space and alphabet stay, for templates look at them (a call's id of nine characters); words of the
@@ -44,7 +44,7 @@ class StandIns:
         self._reserved = frozenset("".join(spellings))
 
     def of_messages(self, value: Any, key: str = "") -> Any:
-        """Return the variables with a stand-in for every text; roles, types and plain names stay."""
+        """Return the variables with a placeholder for every text; roles, types and plain names stay."""
         if isinstance(value, str):
             kept = (key, value) in _WORDS or (key == "name" and self._is_word(value))
             return value if kept else self._changed(value)
