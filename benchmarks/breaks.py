@@ -274,7 +274,7 @@ ENDS = (
     Break(
         "BERT's token types",
         "nn/embeddings.py",
-        "torch.zeros_like(ids_BL) if segments_BL is None else token_types_BL)",
+        "torch.zeros_like(ids_BL) if token_types_BL is None else token_types_BL)",
         "torch.zeros_like(ids_BL))",
     ),
     Break(

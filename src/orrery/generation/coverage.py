@@ -94,7 +94,7 @@ class Coverage(SearchWatch):
     def added(self, source: int, rows: slice) -> list[float]:
         """Return what is added to the scores of the rows that answer this source."""
         looked_NS = self._looked_NS[rows]
-        # What stands before the words in the memory is the last states of a recurrent reader.
+        # What stands before the words in the encoder states is the last states of a recurrent reader.
         begin = looked_NS.shape[1] - max(self._lengths)
         own_NS: Float[Tensor, "N S"] = looked_NS[:, begin : begin + self._lengths[source]]
         bonus: list[float] = (self._beta * own_NS.double().clamp(LEAST, 1.0).log().sum(1)).tolist()

@@ -64,7 +64,7 @@ def hidden(
     with torch.no_grad():
         if reads_apart(stored):
             reader: Any = stored.model
-            return reader.read(ids_BL, real=real_BL).memory_BSD
+            return reader.read(ids_BL, real=real_BL).encoder_states_BSD
         return stored.model.hidden(ids_BL, real=real_BL, **token_types)
 
 

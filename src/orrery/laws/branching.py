@@ -1,4 +1,4 @@
-"""The law of branching: a fork leaves its session as it was, and whoever has given a memory away is refused."""
+"""The law of branching: a fork leaves its session as it was, and whoever has given a cache away is refused."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -81,7 +81,7 @@ def followed(model: Subject, cache: Kind, alone: tuple[Tensor, Tensor]) -> int:
 
 @torch.no_grad()
 def answered(model: Subject, cache: Kind) -> int:
-    """Count the uses of a handle that are not refused by name, after each operation that takes its memory over."""
+    """Count the uses of a handle that are not refused by name, after each operation that takes its cache over."""
     other = started(model, cache)
     operations: tuple[Callable[[DecodingSession], object], ...] = (
         lambda session: session.select([0]),

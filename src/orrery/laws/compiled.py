@@ -14,7 +14,7 @@ from orrery.nn.context import Execution
 COMPILED = ("gpt2", "llama", "bloom", "bert", "deberta_v2", "t5", "based")
 """Families whose stacks are one graph: a mixture of experts sends other rows to each expert at every call.
 
-Torch's engines of recurrences cannot be compiled; a memory that is a matrix can, here beside attention in a window.
+Torch's engines of recurrences cannot be compiled; a state that is a matrix can, here beside attention in a window.
 """
 
 

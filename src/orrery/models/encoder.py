@@ -23,7 +23,7 @@ from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
 
-Memory: TypeAlias = tuple[Float[Tensor, "B P M"], Bool[Tensor, "B P"] | None]
+EncoderStates: TypeAlias = tuple[Float[Tensor, "B P M"], Bool[Tensor, "B P"] | None]
 """The vectors that a reader leaves, and which of them are real; ``None`` where all are."""
 
 Given: TypeAlias = Int[Tensor, "B L"] | Float[Tensor, "B channels rows columns"]
@@ -132,8 +132,8 @@ class Encoder(Model):
         *,
         real: Bool[Tensor, "B S"] | None = None,
         execution: Execution = DEFAULT_EXECUTION,
-    ) -> Memory:
-        """Return the final stream as the memory of a decoder, and which of its places are real; ``None`` is all.
+    ) -> EncoderStates:
+        """Return the final stream as the states that a decoder reads, and which places are real; ``None`` is all.
 
         Raises:
             UsageError: padding of images, which they do not have.

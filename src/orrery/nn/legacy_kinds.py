@@ -32,8 +32,11 @@ LEGACY_KINDS: Mapping[str, str] = {
 """Old kind to new kind."""
 
 LEGACY_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "nn.attention.alignment_score.Additive": {"memory": "encoder_width"},
+    "nn.attention.alignment_score.General": {"memory": "encoder_width"},
     "nn.embeddings.TokenTypeEmbedding": {"segments": "token_types"},
     "nn.feedforward.routers.GroupLimited": {"judged_by": "best_per_group"},
+    "nn.recurrent.bahdanau.BahdanauDecoder": {"memory": "encoder_width"},
 }
 """Of a kind, as it is called now: old name of a field to new name."""
 

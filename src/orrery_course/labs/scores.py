@@ -55,17 +55,20 @@ def scoring_of(model: EncoderDecoder) -> AlignmentScore:
     return next(part for part in model.modules() if isinstance(part, AlignmentScore))
 
 
-def inputs(scoring: AlignmentScore, memory: int) -> tuple[Tensor, Tensor]:
+def inputs(scoring: AlignmentScore, encoder_width: int) -> tuple[Tensor, Tensor]:
     """Return a state and the keys of one source."""
     rng = torch.Generator().manual_seed(0)
-    q_BD, memory_BSM = torch.randn(1, WIDTH, generator=rng), torch.randn(1, SOURCE, memory, generator=rng)
+    q_BD, encoder_states_BSM = (
+        torch.randn(1, WIDTH, generator=rng),
+        torch.randn(1, SOURCE, encoder_width, generator=rng),
+    )
     with torch.no_grad():
-        return q_BD.requires_grad_(), scoring.keys(memory_BSM).requires_grad_()
+        return q_BD.requires_grad_(), scoring.keys(encoder_states_BSM).requires_grad_()
 
 
-def kept(scoring: AlignmentScore, memory: int) -> int:
+def kept(scoring: AlignmentScore, encoder_width: int) -> int:
     """Return how many new numbers one step's scores leave behind for the backward pass, beside state and keys."""
-    q_BD, keys_BSE = inputs(scoring, memory)
+    q_BD, keys_BSE = inputs(scoring, encoder_width)
     known = {value.untyped_storage().data_ptr() for value in (q_BD, keys_BSE, *scoring.parameters())}
     storages: dict[int, Tensor] = {}
 
@@ -80,9 +83,9 @@ def kept(scoring: AlignmentScore, memory: int) -> int:
 
 
 @torch.no_grad()
-def score_time(scoring: AlignmentScore, memory: int) -> float:
+def score_time(scoring: AlignmentScore, encoder_width: int) -> float:
     """Return the median seconds that one step's scores take; what depends on the source alone is done before."""
-    q_BD, keys_BSE = inputs(scoring, memory)
+    q_BD, keys_BSE = inputs(scoring, encoder_width)
     return median_time(lambda: scoring(q_BD, keys_BSE))
 
 

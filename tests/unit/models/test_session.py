@@ -62,7 +62,7 @@ def test_who_has_given_the_memory_away_is_refused_by_name(family, operation):
     new = OPERATIONS[operation](session, started(family)[1])
     name = operation.split(",")[0]
     for use in USES.values():
-        with pytest.raises(UsageError, match=rf"this session is over: {name}\(\) has taken its memory over") as caught:
+        with pytest.raises(UsageError, match=rf"this session is over: {name}\(\) has taken its cache over") as caught:
             use(model, session)
         assert "fork()" in caught.value.hint
     assert model.step(random_ids(len(new.lengths), 1), new).shape[0] == len(new.lengths)

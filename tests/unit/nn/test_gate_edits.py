@@ -165,8 +165,8 @@ def test_a_decoder_that_looks_at_the_first_word_alone(family):
 
     model = built(family)
     plain, traced = (trace(model, IDS, IDS, edit=edit) for edit in ({}, {"blocks.0.cross.pattern": first}))
-    memory = traced["blocks.0.cross.v"]
-    expected = memory[:, :, -IDS.shape[1]][:, :, None].expand_as(traced["blocks.0.cross.mixed"])
+    encoder_states = traced["blocks.0.cross.v"]
+    expected = encoder_states[:, :, -IDS.shape[1]][:, :, None].expand_as(traced["blocks.0.cross.mixed"])
     torch.testing.assert_close(traced["blocks.0.cross.mixed"], expected, rtol=0, atol=1e-12)
     assert (traced.logits - plain.logits).abs().max() > 1e-3
     assert all(check.passed for check in traced.checks)

@@ -67,7 +67,7 @@ class StepProgram:
             given = self._rows_of(tokens_B).float().contiguous()
             bound.append(((given.data_ptr(), 0, 4 * given.shape[-1], 0), given))
         spans = self._spans(cache, before)
-        memory = self._memory(cache)
+        stores = self._stores(cache)
         longest = padded(int(spans[:, :, 2].max()))
         scores = rows * self._listing.heads * _ROWS_TOGETHER * longest
         work = self._workspace(self._listing.most * rows + scores + 2 * _SLACK)
@@ -75,7 +75,7 @@ class StepProgram:
         scratch = begin + 4 * (self._listing.most * rows + _SLACK)
         numbers = np.array([numbers for numbers, _ in bound], dtype=np.int64).reshape(-1, 4)
         compiled_run()(
-            self._program, self._reals, self._table, memory, spans, numbers, tokens_B.numpy(), rows,
+            self._program, self._reals, self._table, stores, spans, numbers, tokens_B.numpy(), rows,
             begin, scratch, 4 * longest,
         )  # fmt: skip
         first = (begin - work.ctypes.data) // 4 + self._logits.place * rows
@@ -125,9 +125,9 @@ class StepProgram:
                     spans[number, row] = length, first, length + 1 - first
         return spans
 
-    def _memory(self, cache: RowCache) -> NDArray[np.int64]:
+    def _stores(self, cache: RowCache) -> NDArray[np.int64]:
         """Return by depth where keys and values are."""
-        memory = np.zeros((len(self._stack.order), 5), np.int64)
+        stores = np.zeros((len(self._stack.order), 5), np.int64)
         for depth, (mask, _, _) in self._listing.depths.items():
             store = cache.store_of(mask)
             assert isinstance(store, SlotStore | SlidingStore)
@@ -135,5 +135,5 @@ class StepProgram:
             assert keys.is_contiguous()
             assert values.is_contiguous()
             kind, slots = KINDS[keys.dtype], keys.shape[2]
-            memory[depth] = keys.data_ptr(), values.data_ptr(), kind, slots, self._masks.index(mask)
-        return memory
+            stores[depth] = keys.data_ptr(), values.data_ptr(), kind, slots, self._masks.index(mask)
+        return stores
