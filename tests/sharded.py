@@ -151,7 +151,7 @@ def corrupting(name: str) -> Iterator[tuple[str, str, Objective, nn.Module, dict
         model = spec.build()
         ids, labels = text_rows(tokenizer, ROWS, 3 * LENGTH + 1), torch.tensor([0, 1, 1, 0])
         fields = {"ids": ids[:, :-1], "targets": ids[:, 1:], "follows": labels, "in_order": labels}
-        fields |= {"real": torch.ones_like(ids[:, 1:], dtype=torch.bool), "segments": (ids[:, 1:] > 150).long()}
+        fields |= {"real": torch.ones_like(ids[:, 1:], dtype=torch.bool), "token_types": (ids[:, 1:] > 150).long()}
         batch = {field: fields[field] for field in objective.needs}
         yield name, family, objective, model, finished_batch(objective, batch, generator(), spec.inputs)
 
@@ -167,12 +167,12 @@ def learned(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ra
     loss = accumulate(
         model, objective, batch, micro_batch=1, seed=(0, 0), ranks=ranks, precision=precision, learner=whole
     )
-    found = {"loss": torch.tensor(loss.loss)}
+    gradients = {"loss": torch.tensor(loss.loss)}
     for name, parameter in whole.named_parameters():
         gradient = parameter.grad
         if gradient is not None:
-            found[name] = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
-    return found
+            gradients[name] = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    return gradients
 
 
 def refused(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ranks: Any) -> float:

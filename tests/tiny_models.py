@@ -72,10 +72,10 @@ def saved(folder: Path, family: str, dtype: torch.dtype = torch.float32, **confi
 def inputs_for(model: nn.Module, rows: int = 2, length: int = 7, source: int = 9, seed: int = 0) -> list[torch.Tensor]:
     """Return random tokens, and images where a model reads them, in the order in which it takes them."""
     rng = torch.Generator().manual_seed(seed)
-    like, found = next(model.parameters()), []
+    like, inputs = next(model.parameters()), []
     for name, read in model.spec.inputs.items():
         if isinstance(read, Images):
-            found.append(torch.randn(rows, *read.shape, generator=rng, dtype=torch.float64).to(like.dtype))
+            inputs.append(torch.randn(rows, *read.shape, generator=rng, dtype=torch.float64).to(like.dtype))
         else:
-            found.append(torch.randint(read.vocabulary, (rows, length if name == "ids" else source), generator=rng))
-    return found
+            inputs.append(torch.randint(read.vocabulary, (rows, length if name == "ids" else source), generator=rng))
+    return inputs

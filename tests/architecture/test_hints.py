@@ -137,8 +137,8 @@ def shown_by(name: str) -> list[str]:
 
 def test_every_message_can_be_followed() -> None:
     """Commands are parsed, keys looked up in the schema, packages in pyproject.toml, names of Python imported."""
-    found = {f"{one.module}:{one.line}": wrong for one in SPOKEN if (wrong := hints.faults(one.text))}
-    assert found == {}
+    wrongs = {f"{one.module}:{one.line}": wrong for one in SPOKEN if (wrong := hints.faults(one.text))}
+    assert wrongs == {}
     tried = [what for one in SPOKEN for what in (*hints.commands(one.text), *hints.recipe_keys(one.text))]
     assert len(tried) + len(FLAGS) > 250
 
@@ -201,9 +201,9 @@ def test_settings_are_spelled() -> None:
     ],
 )
 def test_it_finds_what_it_is_for(text: str, fault: str) -> None:
-    found = hints.faults(text)
-    assert bool(found) == bool(fault)
-    assert all(fault in one for one in found)
+    wrongs = hints.faults(text)
+    assert bool(wrongs) == bool(fault)
+    assert all(fault in one for one in wrongs)
 
 
 def test_every_extra_that_a_message_installs_is_one() -> None:

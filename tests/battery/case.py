@@ -115,17 +115,17 @@ def judged(case: Case, answer: Answer) -> list[str]:
 
 def contents(folder: Path) -> dict[str, str]:
     """Return the sha256 of each file, and where each link points."""
-    found = {}
+    by_path = {}
     for root, folders, files in os.walk(folder):
         for name in (*files, *folders):
             path = os.path.join(root, name)
             key = os.path.relpath(path, folder)
             if os.path.islink(path):
-                found[key] = os.readlink(path)
+                by_path[key] = os.readlink(path)
             elif os.path.isfile(path):
                 with open(path, "rb") as file:
-                    found[key] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+                    by_path[key] = hashlib.file_digest(file, "sha256").hexdigest()
+    return by_path
 
 
 def changed(case: Case, answer: Answer, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

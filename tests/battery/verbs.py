@@ -112,14 +112,14 @@ OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides",
 def verbs() -> Iterator[tuple[str, Any]]:
     """Yield each verb with its function."""
     for name, verb in program.VERBS.items():
-        found = _target(verb.target)
+        application = _target(verb.target)
         if name == "evaluate":
             yield from ((f"evaluate {name}", _target(task.target)) for name, task in tasks().items() if task.of_a_model)
-        elif inspect.isfunction(found):
-            yield name, found
+        elif inspect.isfunction(application):
+            yield name, application
         else:
-            for word in (word for word in found if not word.startswith("-")):
-                yield f"{name} {word}", found[word].default_command
+            for word in (word for word in application if not word.startswith("-")):
+                yield f"{name} {word}", application[word].default_command
 
 
 def _target(target: str) -> Any:

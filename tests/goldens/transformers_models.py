@@ -27,14 +27,14 @@ def cases(family: str) -> list[dict[str, Any]]:
     """Return the golden models of a family."""
     if family == "vision_encoder_decoder":
         return [captioner()]
-    found = [
+    written = [
         case(family, name, load_family(family).ARCHITECTURE, {**USUAL, **config})
         for name, config in PLAIN.get(family, () if family in HEADS else [("tiny", load_family(family).TINY)])
     ]
     for architecture, config in HEADS.get(family, ()):
         own = config if family == "vit" else {**USUAL, **config}
-        found.append(case(family, f"{architecture} {len(found) + 1}", architecture, own))
-    return found
+        written.append(case(family, f"{architecture} {len(written) + 1}", architecture, own))
+    return written
 
 
 def case(family: str, name: str, architecture: str, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,8 +47,8 @@ def case(family: str, name: str, architecture: str, config: Mapping[str, Any]) -
     written = {key: value for key, value in config.items() if key not in ("bos_token_id",)}
     if "num_labels" in written:
         written["id2label"] = {str(n): f"LABEL_{n}" for n in range(written.pop("num_labels"))}
-    found = answered(model, oracle.modelling(model_type(family)), config)
-    return {"name": name, "by": NAME, "architecture": architecture, "config": written, "found": found}
+    numbers = answered(model, oracle.modelling(model_type(family)), config)
+    return {"name": name, "by": NAME, "architecture": architecture, "config": written, "found": numbers}
 
 
 def captioner() -> dict[str, Any]:
@@ -60,13 +60,13 @@ def captioner() -> dict[str, Any]:
     with oracle.widened(oracle.modelling("vit"), oracle.modelling("gpt2")):
         model = filled(transformers.VisionEncoderDecoderModel, joined, "eager")
     given = json.loads(joined.to_json_string())
-    found = answered(model, oracle.modelling("vit"), VIT, oracle.modelling("gpt2"))
+    numbers = answered(model, oracle.modelling("vit"), VIT, oracle.modelling("gpt2"))
     return {
         "name": "ViT and GPT-2 of another width",
         "by": NAME,
         "architecture": "VisionEncoderDecoderModel",
         "config": given,
-        "found": found,
+        "found": numbers,
     }
 
 
@@ -92,10 +92,10 @@ def answered(model: Any, modelling: Any, config: Mapping[str, Any], *more: Any) 
     """Return the sums, the loss, and the gradients' norm and slope."""
     with oracle.widened(modelling, *more):
         answers = [row_answers(model, b, config) for b in range(3)]
-        found = questions.summary([[a.detach() for a in row] for row in answers])
+        numbers = questions.summary([[a.detach() for a in row] for row in answers])
         loss = loss_of(model, answers, config)
         loss.backward()
-    return {**found, "loss": float(loss.detach()), **questions.slope(gradients_of(model))}
+    return {**numbers, "loss": float(loss.detach()), **questions.slope(gradients_of(model))}
 
 
 def loss_of(model: Any, answers: list[list[Tensor]], config: Mapping[str, Any]) -> Tensor:
@@ -119,7 +119,7 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
     if "ViT" in type(model).__name__:
         size = (config.get("num_channels", 3), 12, 12)
         return [answer_of(model(questions.images(size)[b][None]))[0]]
-    call = {"token_type_ids": questions.segments()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
+    call = {"token_type_ids": questions.token_types()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
     output = model(questions.texts(61)[b][None], **call)
     others = [output[name][0] for name in ("seq_relationship_logits", "sop_logits") if name in output]
     return [answer_of(output)[0], *others]

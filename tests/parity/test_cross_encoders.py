@@ -295,9 +295,9 @@ def test_every_door_gives_the_same_scores(tmp_path: Path, capsys: pytest.Capture
             documents = [*DOCUMENTS[:4], *({"text": text, "title": "x"} for text in DOCUMENTS[4:])]
             status, answer = post(server, {"model": "toy", "query": "the cat", "documents": documents}, path)
             assert status == 200, answer
-            found = [(one["index"], one["relevance_score"]) for one in answer["results"]]
-            assert found == [(n, pytest.approx(s, abs=BOUND)) for n, s in expected]
-            assert [one["document"]["text"] for one in answer["results"]] == [DOCUMENTS[n] for n, _ in found]
+            scored = [(one["index"], one["relevance_score"]) for one in answer["results"]]
+            assert scored == [(n, pytest.approx(s, abs=BOUND)) for n, s in expected]
+            assert [one["document"]["text"] for one in answer["results"]] == [DOCUMENTS[n] for n, _ in scored]
             assert answer["usage"]["total_tokens"] == sum(
                 one.tokens for one in lm.pair_scores([("the cat", document) for document in DOCUMENTS])
             )
@@ -359,5 +359,5 @@ def test_a_model_trained_on_pairs_scores_them_there_too(task: str, column: str, 
     answers = orrery.pipeline("text-classification", lm, batch_size=4)
     if task == "regression":
         short = [PAIRS[0], PAIRS[3], PAIRS[5]]
-        found = answers([{"text": one, "text_pair": other} for one, other in short])
-        assert [one["score"] for one in found] == pytest.approx(lm.score_pairs(short).tolist(), abs=BOUND)
+        scored = answers([{"text": one, "text_pair": other} for one, other in short])
+        assert [one["score"] for one in scored] == pytest.approx(lm.score_pairs(short).tolist(), abs=BOUND)

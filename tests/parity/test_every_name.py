@@ -39,21 +39,21 @@ def moved(value, key):
     return torch.where(value.isneginf(), value, after)
 
 
-def edited(found, key):
-    return trace(found.model, *found.inputs, keep=[key], edit={key: moved})
+def edited(traced, key):
+    return trace(traced.model, *traced.inputs, keep=[key], edit={key: moved})
 
 
-def faults(found, family):
+def faults(traced, family):
     """Return by name what is wrong with an edit of the first text: it does nothing, or reaches the second text."""
     wrong = {}
-    for key in found:
+    for key in traced:
         if only_shown(family, key):
             continue
-        run = edited(found, key)
-        if torch.equal(run.logits[0], found.logits[0]) or torch.equal(run[key][0], found[key][0]):
+        run = edited(traced, key)
+        if torch.equal(run.logits[0], traced.logits[0]) or torch.equal(run[key][0], traced[key][0]):
             wrong[key] = "does nothing"
         # Not to the last bit: experts and the eager kernel round otherwise where the other text goes another way.
-        elif error(run.logits[1], found.logits[1]) > 1e-12 or error(run[key][1], found[key][1]) > 1e-12:
+        elif error(run.logits[1], traced.logits[1]) > 1e-12 or error(run[key][1], traced[key][1]) > 1e-12:
             wrong[key] = "reaches the other text"
     return wrong
 
@@ -62,9 +62,9 @@ def error(a, b):
     return float((a - b).masked_fill(b.isneginf(), 0).abs().max())
 
 
-def one_of_each_kind(found):
+def one_of_each_kind(keys):
     """Return the last of the names that differ in the number of the block alone."""
-    return list({re.sub(r"\.\d+\.", ".*.", key): key for key in found}.values())
+    return list({re.sub(r"\.\d+\.", ".*.", key): key for key in keys}.values())
 
 
 def test_an_edit_of_every_name_changes_the_logits_of_its_text(inside, family):
@@ -121,8 +121,8 @@ def test_a_name_that_does_nothing_is_seen(name, monkeypatch):
 
     monkeypatch.setattr(Context, "tap", deaf)
     model = smallest("gpt2")
-    found = trace(model, *inputs_for(model))
-    wrong = faults(found, "gpt2")
+    traced = trace(model, *inputs_for(model))
+    wrong = faults(traced, "gpt2")
     assert wrong
     assert {(key.rpartition(".")[2], fault) for key, fault in wrong.items()} == {(name, "does nothing")}
 

@@ -138,10 +138,10 @@ def test_a_pass_is_saved_as_one_page(family):
 
 
 def test_patches_have_names():
-    found = subject_of("vit").seen
-    assert found.tokens[0] == "class"
-    assert list(found.tokens[1:3]) == ["1·1", "1·2"]
-    assert len(found.tokens) == found["embedded"].shape[1]
+    seen = subject_of("vit").seen
+    assert seen.tokens[0] == "class"
+    assert list(seen.tokens[1:3]) == ["1·1", "1·2"]
+    assert len(seen.tokens) == seen["embedded"].shape[1]
     captioner = subject_of("vision_encoder_decoder").seen
     assert captioner.source_tokens[0] == "class"
     assert [site.keys for site in captioner.sites] == ["source", "tokens", "source"]

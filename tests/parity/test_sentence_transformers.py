@@ -159,7 +159,7 @@ def test_batches_and_threads_of_rows_change_nothing(tmp_path: Path) -> None:
     assert (one - many).abs().max() < BOUND
     assert torch.equal(lm.embed(TEXTS[2]), lm.embed([TEXTS[2]])[0])
     cut = lm.vectors(TEXTS)
-    assert [found.cut > 0 for found in cut] == [len(lm.tokenizer.frame(text).ids) > 20 for text in TEXTS]
+    assert [vector.cut > 0 for vector in cut] == [len(lm.tokenizer.frame(text).ids) > 20 for text in TEXTS]
     with pytest.raises(UsageError, match="longer than"):
         lm.embed(TEXTS, truncation=False)
 

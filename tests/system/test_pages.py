@@ -32,15 +32,15 @@ def folder(examples, tmp_path_factory) -> Path:
 
 def _walk(examples, page: str, folder: Path):
     """Run a page from top to bottom; return it and what each block showed."""
-    found, shown = examples.Page(folder), []
+    opened, shown = examples.Page(folder), []
     for kind, block in examples.blocks(text_of(page)):
         if kind == "example":
-            shown += found.run(block)
+            shown += opened.run(block)
         elif kind == "value":
-            shown.append(found.value(block))
+            shown.append(opened.value(block))
         elif examples.joined(block) != list(examples.RUN):
-            shown.append(found.command(block))
-    return found.names, [text for text in shown if text.strip()]
+            shown.append(opened.command(block))
+    return opened.names, [text for text in shown if text.strip()]
 
 
 def test_the_tutorial_computes_what_the_model_computes(examples):

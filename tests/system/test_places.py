@@ -67,13 +67,13 @@ class NoTorch:
 sys.meta_path.insert(0, NoTorch())
 from orrery.cli.program import run
 
-found = {}
+outcomes = {}
 for line in json.load(sys.stdin):
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
         code = run(line.split())
-    found[line] = code, said.getvalue()
-print(json.dumps(found))
+    outcomes[line] = code, said.getvalue()
+print(json.dumps(outcomes))
 """
 
 
@@ -94,8 +94,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, st
         text=True,
         check=True,
     )  # fmt: skip
-    found: dict[str, tuple[int, str]] = json.loads(done.stdout)
-    return found
+    answered: dict[str, tuple[int, str]] = json.loads(done.stdout)
+    return answered
 
 
 @pytest.mark.parametrize("line", MISSING)
@@ -143,9 +143,9 @@ def test_a_path_goes_before_a_run_and_a_near_name_is_suggested(runs: Path) -> No
     Path("small").mkdir()
     assert place_of("small") == "small"
     for wrong in ("smal", "runs/smal", "smalll"):
-        with pytest.raises(ModelFileError, match="does not exist") as found:
+        with pytest.raises(ModelFileError, match="does not exist") as refused:
             place_of(wrong)
-        assert found.value.hint.startswith("did you mean small? ")
+        assert refused.value.hint.startswith("did you mean small? ")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a\0b", "n" * 5000, "é" * 300, "runs/../..", " "])

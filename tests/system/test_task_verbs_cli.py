@@ -65,8 +65,8 @@ def test_classify(models, tmp_path, capsys):
     for file in files(tmp_path):
         assert lines(capsys, "classify", models["classes"], "--file", str(file)) == shown
     pairs = objects(capsys, "classify", models["classes"], "--file", str(tmp_path / "a.csv"), "--pair", "other")
-    found = pipe({"text": TEXTS[0], "text_pair": "Ada"})
-    assert pairs[0]["labels"][0]["score"] == pytest.approx(found["score"], abs=1e-6)
+    alone = pipe({"text": TEXTS[0], "text_pair": "Ada"})
+    assert pairs[0]["labels"][0]["score"] == pytest.approx(alone["score"], abs=1e-6)
     zero = objects(capsys, "classify", models["classes"], TEXTS[0], "--labels", "art, sport", "--top-k", "2")
     assert {one["label"] for one in zero[0]["labels"]} == {"art", "sport"}
 
@@ -83,8 +83,8 @@ def test_standard_input(models, capsys, monkeypatch):
 
 def test_tag(models, capsys):
     expected = orrery.pipeline("ner", models["tags"], device="cpu", aggregation_strategy="simple")(TEXTS[0])
-    found = objects(capsys, "tag", models["tags"], TEXTS[0])[0]["entities"]
-    assert [(one["entity_group"], one["start"], one["end"]) for one in found] == [
+    entities = objects(capsys, "tag", models["tags"], TEXTS[0])[0]["entities"]
+    assert [(one["entity_group"], one["start"], one["end"]) for one in entities] == [
         (one["entity_group"], one["start"], one["end"]) for one in expected
     ]
     shown = lines(capsys, "tag", models["tags"], *TEXTS, "--group", "first", "--everything")
@@ -99,8 +99,8 @@ def test_tag(models, capsys):
 def test_answer(models, tmp_path, capsys):
     pipe = orrery.pipeline("question-answering", models["spans"], device="cpu")
     expected = pipe(question="Who?", context=TEXTS[0])
-    found = objects(capsys, "answer", models["spans"], "Who?", "--context", TEXTS[0])[0]["answers"]
-    assert found[0] == {**expected, "score": pytest.approx(expected["score"], abs=1e-6)}
+    answers_given = objects(capsys, "answer", models["spans"], "Who?", "--context", TEXTS[0])[0]["answers"]
+    assert answers_given[0] == {**expected, "score": pytest.approx(expected["score"], abs=1e-6)}
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(json.dumps({"question": "Who?", "context": text}) + "\n" for text in TEXTS))
     assert len(lines(capsys, "answer", models["spans"], "--file", str(rows), "--top-k", "2")) > 3
@@ -140,9 +140,9 @@ def test_a_row_without_a_text_is_passed_over_by_every_verb(models, tmp_path, cap
     assert run(words) == 0, capsys.readouterr()
     out, err = capsys.readouterr()
     assert err.count("without a text, and passed over: 1 of 3 rows (line 2)") == 1
-    found = [json.loads(line) for line in out.splitlines()]
-    assert len(found) == 3
-    answers = [[value for key, value in row.items() if key not in ("text", "question", "context")] for row in found]
+    printed = [json.loads(line) for line in out.splitlines()]
+    assert len(printed) == 3
+    answers = [[value for key, value in row.items() if key not in ("text", "question", "context")] for row in printed]
     assert [bool(answer[0]) for answer in answers] == [True, False, True]
     if verb != "embed":
         assert run(words[:-1]) == 0

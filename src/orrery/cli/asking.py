@@ -28,8 +28,8 @@ def ask(
     pipe = pipeline(task, model, device=device, dtype=dtype, batch_size=reading.batch_size, **settings)
     if inputs is None:
         inputs = [one.fields[reading.column] for one in given]
-    found = run(pipe.several, given, inputs)
-    for one, item, answer in zip(given, inputs, found, strict=True):
+    answers = run(pipe.several, given, inputs)
+    for one, item, answer in zip(given, inputs, answers, strict=True):
         if reading.json:
             print_json({**one.fields, pipe.said: pipe.told(answer)})
             continue

@@ -81,13 +81,13 @@ def _write(
 ) -> tuple[int, int, int]:
     """Write the answers; return how many were written, had no end, and were worth too little."""
     kept = unended = below = 0
-    for number, found in enumerate(answers, start=1):
+    for number, answer in enumerate(answers, start=1):
         say(number)
-        if found is None:
+        if answer is None:
             unended += 1
-        elif least is not None and found.reward < least:
+        elif least is not None and answer.reward < least:
             below += 1
         else:
             kept += 1
-            print(json.dumps(found.row, ensure_ascii=False), file=stream)
+            print(json.dumps(answer.row, ensure_ascii=False), file=stream)
     return kept, unended, below

@@ -54,14 +54,14 @@ def embed(
 
     lm = load(model, device, dtype)
     settings: dict[str, Any] = {"prompt": prompt, "normalise": normalise, "truncation": truncation}
-    found = run(
+    vectors_of = run(
         lambda items, names: lm.vectors(items, names=names, batch_size=reading.batch_size, **settings),
         given,
         [one.fields[reading.column] for one in given],
     )
-    if cut := sum(one is not None and one.cut > 0 for one in found):
+    if cut := sum(one is not None and one.cut > 0 for one in vectors_of):
         print(f"{cut:,} texts lost their end: they are longer than a row", file=sys.stderr)
-    vectors = [None if one is None else one.vector.tolist() for one in found]
+    vectors = [None if one is None else one.vector.tolist() for one in vectors_of]
     records = [{**one.fields, "vector": vector} for one, vector in zip(given, vectors, strict=True)]
     if target is None:
         for record in records:

@@ -44,10 +44,10 @@ def dry(asked: "Ladder") -> int:
     from orrery.studies.ladder.run import rehearse
     from orrery.studies.ladder.summary import SIZES, planned, planned_rows
 
-    found = rehearse(asked, lambda line: print(line, flush=True))
+    rehearsal = rehearse(asked, lambda line: print(line, flush=True))
     columns = SIZES[: SIZES.index("planned")]
-    print_table((*columns, "trainings", "each"), planned_rows(found))
-    print(f"\n{planned(found)}")
+    print_table((*columns, "trainings", "each"), planned_rows(rehearsal))
+    print(f"\n{planned(rehearsal)}")
     return 0
 
 
@@ -58,13 +58,13 @@ def carry_out(asked: "Ladder", folder: Path, resume: bool) -> int:
     from orrery.studies.ladder.summary import LAWS, SIZES, law_rows, size_rows
     from orrery.training.progress import find_reporter
 
-    found = train_ladder(asked, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)
-    if found.signal is not None:
+    ladder = train_ladder(asked, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)
+    if ladder.signal is not None:
         print("stopped; --resume goes on with what is not done")
-        return 128 + found.signal
+        return 128 + ladder.signal
     print()
-    print_table(SIZES, size_rows(found))
+    print_table(SIZES, size_rows(ladder))
     print()
-    print_table(LAWS, law_rows(forecasts(found)))
+    print_table(LAWS, law_rows(forecasts(ladder)))
     print(f"\nThe page with the curves: {kept(folder).page}")
     return 0

@@ -25,10 +25,10 @@ class NamedPath:
 
     check: Callable[[str], str]
 
-    def found(self, value: Any) -> Any:
+    def located(self, value: Any) -> Any:
         """Return a value, or each of several, as `check` gives it."""
         if isinstance(value, tuple | list):
-            return type(value)(self.found(one) for one in value)
+            return type(value)(self.located(one) for one in value)
         return None if value is None else type(value)(self.check(str(value)))
 
 
@@ -41,7 +41,7 @@ def look_for_places(verb: Callable[..., Any], given: BoundArguments) -> None:
     for name, parameter in signature(verb).parameters.items():
         for mark in getattr(parameter.annotation, "__metadata__", ()):
             if isinstance(mark, NamedPath) and name in given.arguments:
-                given.arguments[name] = mark.found(given.arguments[name])
+                given.arguments[name] = mark.located(given.arguments[name])
 
 
 def _model(word: str) -> str:
@@ -138,7 +138,9 @@ def check_places(recipe: "Recipe") -> None:
 def sources(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the files, folders and named sets of a recipe's section of data."""
     for key in ("train", "val", "pairs"):
-        found = data.get(key)
-        yield from (one for one in (found.values() if isinstance(found, Mapping) else [found]) if isinstance(one, str))
+        source = data.get(key)
+        yield from (
+            one for one in (source.values() if isinstance(source, Mapping) else [source]) if isinstance(one, str)
+        )
     for part in data.get("mixture") or ():
         yield part["train"]

@@ -34,8 +34,8 @@ def _told(part: str, words: Sequence[str]) -> str:
     flags = [_flag(match["name"], match["value"], words) for match in _SETTING.finditer(part)]
     if None in flags:
         return ""
-    found = iter(flags)
-    return _SETTING.sub(lambda match: next(found) or "", part)
+    replacements = iter(flags)
+    return _SETTING.sub(lambda match: next(replacements) or "", part)
 
 
 def _flag(name: str, value: str, words: Sequence[str]) -> str | None:

@@ -78,11 +78,11 @@ def read(texts: Sequence[str], reading: TextReading, columns: Sequence[str] | No
     if reading.file is None and sys.stdin.isatty():
         raise UsageError("there is no text", "give one, or --file FILE, or lines on standard input")
     with _source(reading.file) as file:
-        found = list(_rows(file, _format(file, reading.format), wanted))
-    if not found:
+        inputs = list(_rows(file, _format(file, reading.format), wanted))
+    if not inputs:
         raise DataError(f"{reading.file or 'standard input'} has no lines", "give it at least one text")
-    tell_of_blanks(reading.file, [one.where.rpartition(":")[2] for one in found if one.blank], len(found))
-    return found
+    tell_of_blanks(reading.file, [one.where.rpartition(":")[2] for one in inputs if one.blank], len(inputs))
+    return inputs
 
 
 def tell_of_blanks(file: Path | None, passed: Sequence[str], rows: int) -> None:
@@ -115,13 +115,13 @@ def run(
     from orrery.reports.status import waiting
 
     asked = [number for number, one in enumerate(given) if not one.blank]
-    found: list[Any] = [None] * len(given)
+    results: list[Any] = [None] * len(given)
     with waiting() as line:
         line.now(f"{len(asked):,} texts")
         answers = answer([inputs[n] for n in asked], [given[n].where for n in asked]) if asked else []
         for number, one in zip(asked, answers, strict=True):
-            found[number] = one
-    return found
+            results[number] = one
+    return results
 
 
 def one_line(text: str) -> str:

@@ -35,12 +35,12 @@ def answering(
         "label2id": {name: number for number, name in enumerate(names)},
     }
     kept = {key: value for key, value in config.items() if key not in ("num_labels", "problem_type")}
-    found = {**kept, **told, **({"problem_type": problem} if problem else {})}
+    answering_config = {**kept, **told, **({"problem_type": problem} if problem else {})}
     try:
-        spec_of(rules, found)
+        spec_of(rules, answering_config)
     except ModelFileError:
         return None
-    return found
+    return answering_config
 
 
 def _class_of(architecture: str, kind: str) -> str | None:

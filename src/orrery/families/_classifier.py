@@ -38,8 +38,8 @@ _RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")
 
 def class_beside(architecture: str) -> str | None:
     """Return the class for rows beside that of a decoder's language model, ``LlamaForSequenceClassification``."""
-    stem, found = _LANGUAGE_MODEL.subn("", architecture)
-    return f"{stem}{_CLASS}" if found and architecture not in _WITHOUT else None
+    stem, count = _LANGUAGE_MODEL.subn("", architecture)
+    return f"{stem}{_CLASS}" if count and architecture not in _WITHOUT else None
 
 
 def is_classifier(architecture: str, config: Mapping[str, Any]) -> bool:

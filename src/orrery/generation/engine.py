@@ -62,7 +62,7 @@ class Engine:
             ``most_rows`` full rows. It bounds the memory of keys and values, of which every row has as much as the
             longest, unless they stand in pages. Storage grows by doubling.
         chunk: tokens of prompts that are read in one round.
-        kept_tokens: of prompts whose memory is kept for those that begin alike; by default one context.
+        kept_tokens: of prompts whose session is kept for those that begin alike; by default one context.
         device: where the model is.
         adapters: the LoRAs that requests may name.
         pool: pages for keys and values, where rows shall share those of a common beginning; tokens are then counted

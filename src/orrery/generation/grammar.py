@@ -144,5 +144,5 @@ def _as_json(schema: Mapping[str, Any]) -> str:
 
 def _quoted(regex: str) -> str:
     """Return a regular expression between slashes, as a terminal of Lark."""
-    escaped = re.sub(r"(\\.)|/", lambda found: found[1] or "\\/", regex, flags=re.DOTALL)
+    escaped = re.sub(r"(\\.)|/", lambda match: match[1] or "\\/", regex, flags=re.DOTALL)
     return "/" + escaped.replace("\n", "\\n") + "/"

@@ -84,9 +84,9 @@ class PromptReading:
         whole = self.answering.request.prompt_scores or self._model.reads_at_once
         if self.session is not None or whole:
             return
-        found = self._prefixes.find(self._ids, self.answering.request.adapter, self._grid or 1)
-        if found is not None:
-            self._taken, self.session = found
+        prefix = self._prefixes.find(self._ids, self.answering.request.adapter, self._grid or 1)
+        if prefix is not None:
+            self._taken, self.session = prefix
             if not self._alone:  # what is read again was not spared
                 self.answering.reused = self._taken
 

@@ -171,10 +171,10 @@ class Recorder:
         return any([self._matches(key, pattern) for pattern in self.keep])  # a list: each one counts as used
 
     def _matches(self, key: str, pattern: str) -> bool:
-        found = fnmatchcase(key, pattern)
-        if found:
+        matches = fnmatchcase(key, pattern)
+        if matches:
             self._used.add(pattern)
-        return found
+        return matches
 
     def _kinds(self) -> list[str]:
         """Return the keys, with the numbers of the blocks as stars."""

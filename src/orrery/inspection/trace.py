@@ -90,11 +90,11 @@ class Trace:
 
         if key in self.values:
             return self.values[key]
-        found = by_legacy_name(self, key)
-        if found is None:
+        tensor = by_legacy_name(self, key)
+        if tensor is None:
             near = difflib.get_close_matches(key, self.values, n=3) or list(self.values)[:5]
             raise UsageError(f"nothing is called {key!r} in this trace", f"there is: {', '.join(near)}")
-        return found
+        return tensor
 
     def edit(
         self,
@@ -272,7 +272,7 @@ def trace(
         defer: hold queries, keys and values of every attention, so that its scores and patterns can be computed when
             they are asked for, whole or a few rows (``trace.definitions``).
         interventions: where ``edit`` comes from: kept in the trace, so that more can be added.
-        call: what else the model takes: ``real``, ``segments``, ...
+        call: what else the model takes: ``real``, ``token_types``, ...
 
     Raises:
         UsageError: a pattern matches nothing, an edit does not take a value and its key, or it changes the shape.

@@ -75,8 +75,8 @@ class _Writer:
             table = ir.Constant(_VECTOR, [float(number - less) for number in range(LANES)])
             return self.called("llvm.x86.avx512.permvar.sf.512", _VECTOR, table, longs)
         whole = self.builder.and_(longs, ir.Constant(_LONGS, [15] * LANES))
-        found = self.builder.sitofp(whole, _VECTOR)
-        return self.builder.fsub(found, self.constant(float(less))) if less else found
+        floats = self.builder.sitofp(whole, _VECTOR)
+        return self.builder.fsub(floats, self.constant(float(less))) if less else floats
 
     def shifted(self, longs: ir.Value, bits: int) -> ir.Value:
         return self.builder.lshr(longs, ir.Constant(_LONGS, [bits] * LANES)) if bits else longs
@@ -90,8 +90,8 @@ class _Writer:
 
     def bit(self, longs: ir.Value, number: int) -> ir.Value:
         """Return a mask: where a bit is set."""
-        found = self.builder.and_(longs, ir.Constant(_LONGS, [1 << number] * LANES))
-        return self.builder.icmp_signed("!=", found, ir.Constant(_LONGS, None))
+        masked = self.builder.and_(longs, ir.Constant(_LONGS, [1 << number] * LANES))
+        return self.builder.icmp_signed("!=", masked, ir.Constant(_LONGS, None))
 
     def fused(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         return self.called("llvm.fma.v16f32", _VECTOR, a, b, c)

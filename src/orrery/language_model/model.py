@@ -51,7 +51,7 @@ from orrery.schema.writing import Drawing, Form, Writing
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 
 @doors_on_cpu_by_default
@@ -588,12 +588,12 @@ class LanguageModel:
             input_ids: ``[B, L]``; for an encoder-decoder the sources.
             attention_mask: ``[B, L]``, 1 at tokens and 0 at padding, which may stand on either side.
             decoder_input_ids: ``[B, T]``, the targets of an encoder-decoder, the start token first.
-            token_type_ids: ``[B, L]``, the segment of each token, where the model has segments; by default the first.
+            token_type_ids: ``[B, L]``, of each token, where the model has token types; by default 0.
 
         Raises:
-            DataError: an id outside the vocabulary, or a segment that the model does not have.
-            UsageError: rows longer than the context, padding inside a row, a mask or segments of another shape or for
-                a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
+            DataError: an id outside the vocabulary, or a token type that the model does not have.
+            UsageError: rows longer than the context, padding inside a row, a mask or token types of another shape or
+                for a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
         """
         return outputs.logits(self.stored, input_ids, attention_mask, decoder_input_ids, token_type_ids)
 
@@ -627,10 +627,10 @@ class LanguageModel:
             DataError: a text without a token.
         """
         several = [texts] if isinstance(texts, str) else list(texts)
-        found = [one.vector for one in self.vectors(several, **settings)]
+        vectors = [one.vector for one in self.vectors(several, **settings)]
         if isinstance(texts, str):
-            return found[0]
-        return torch.stack(found) if found else torch.empty(0, self.model.spec.width)
+            return vectors[0]
+        return torch.stack(vectors) if vectors else torch.empty(0, self.model.spec.width)
 
     def rank(self, query: str, documents: Sequence[str], *, top_n: int | None = None, **settings: Any) -> list[Ranked]:
         """Return documents by how well they fit a query, the best first; equal ones as they were given.
@@ -664,9 +664,9 @@ class LanguageModel:
             UsageError: the model scores no pairs, or one is longer than a row and may not be cut.
             DataError: a pair that is none, or without a token.
         """
-        found = [one.score for one in self.pair_scores(pairs, **settings)]
-        if found:
-            return torch.stack(found)
+        scores = [one.score for one in self.pair_scores(pairs, **settings)]
+        if scores:
+            return torch.stack(scores)
         labels = ranking.scoring_of(self.stored).scorer.labels
         return torch.empty(0) if labels == 1 else torch.empty(0, labels)
 

@@ -72,9 +72,9 @@ def search(
     if beams.groups > 1:
         if beams.coverage:
             raise UsageError("groups of beams have no coverage penalty", "give one of the two")
-        found = [_of_groups(stored, row, limits, beams, settings) for row in rows]
+        hypotheses = [_of_groups(stored, row, limits, beams, settings) for row in rows]
     else:
-        found = beam_search(
+        hypotheses = beam_search(
             writer(stored),
             rows,
             limits,
@@ -83,7 +83,7 @@ def search(
             coverage_penalty=beams.coverage,
             **settings,
         )
-    return [[Found(spell_answer(stored, one.ids), one) for one in row] for row in found]
+    return [[Found(spell_answer(stored, one.ids), one) for one in row] for row in hypotheses]
 
 
 def _of_groups(
@@ -92,10 +92,10 @@ def _of_groups(
     """Return the best answer of each group, then the second ones, as many as are wanted."""
     if not 1 <= beams.answers <= beams.width:
         raise UsageError(f"{beams.answers} answers of {beams.width} beams", "ask for no more answers than beams")
-    found = diverse_beam_search(
+    groups = diverse_beam_search(
         writer(stored), row, limits, beams.width, beams.groups, diversity=beams.diversity, **settings
     )
-    ranked = [one for rank in zip_longest(*found) for one in rank if one is not None]
+    ranked = [one for rank in zip_longest(*groups) for one in rank if one is not None]
     return ranked[: beams.answers]
 
 
@@ -125,7 +125,7 @@ def translate(
 
     def answer(numbers: list[int]) -> list[str]:
         sources = [rows[number] for number in numbers]
-        found = beam_search(
+        hypotheses = beam_search(
             writer(stored),
             sources,
             limits,
@@ -136,7 +136,7 @@ def translate(
             beyond_source=beyond_source,
             coverage_penalty=coverage_penalty,
         )
-        return [spell_answer(stored, row[0].ids) for row in found]
+        return [spell_answer(stored, row[0].ids) for row in hypotheses]
 
     written = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
     return [written.get(place, "") for place in range(len(texts))]

@@ -40,15 +40,15 @@ class DecodingTree:
 
     def lines(self) -> list[str]:
         """Return the tree as lines: the cost of each token, of the way to it, and who went there."""
-        found = [f"{'-log p':>8}  {'total':>8}  {_on_one_line(self.text)}"]
+        text_lines = [f"{'-log p':>8}  {'total':>8}  {_on_one_line(self.text)}"]
         for depth, node in self.root.walk():
             about = ", ".join((*(["pruned"] if node.fate == "pruned" else []), *node.ways))
             indent = "  " * (depth + 1)
             note = f"  ({about})" if about else ""
-            found.append(
+            text_lines.append(
                 f"{node.cost:8.4f}  {node.total:8.4f}  {indent}{_on_one_line(self._spelled[node.token])}{note}"
             )
-        return found
+        return text_lines
 
     def figure(self) -> str:
         """Draw the tree as an SVG element, with the totals."""
@@ -65,8 +65,8 @@ def one_beam(stored: Stored, ids: Sequence[int], *, max_new_tokens: int, length_
     penalty, size, device = LengthPenalty(length_penalty), tokenizer_of(stored).size, device_of(stored)
     limits = limits_of(stored, max_new_tokens)
     prompt = prompts(stored, [ids], None, max_new_tokens)[0]
-    found = with_beams(root(), writer(stored), prompt, limits, 1, penalty=penalty, vocabulary=size, device=device)
-    return found[0].ids
+    hypotheses = with_beams(root(), writer(stored), prompt, limits, 1, penalty=penalty, vocabulary=size, device=device)
+    return hypotheses[0].ids
 
 
 def grown(

@@ -14,7 +14,7 @@ from orrery.exchange.stored import tokenizer_of
 from orrery.generation.batched import in_batches
 from orrery.language_model.outputs import hidden
 from orrery.models.sentence_vectors import Sentences, mean_of_tokens
-from orrery.nn.embeddings import SegmentedEmbedding
+from orrery.nn.embeddings import TokenTypeEmbedding
 
 Item = str | Sequence[int]
 """A text, or the ids of one as they are read."""
@@ -37,10 +37,10 @@ class TextVector:
 
 @dataclass(frozen=True)
 class _Row:
-    """Ids with their segments; ``prompt`` of them are pooled with none, ``cut`` are left out."""
+    """Ids with their token types; ``prompt`` of them are pooled with none, ``cut`` are left out."""
 
     ids: list[int]
-    segments: list[int]
+    token_types: list[int]
     prompt: int = 0
     cut: int = 0
 
@@ -146,7 +146,7 @@ def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bo
     if before and not how.pools_prompt:
         alone = tokenizer.around(tokenizer.encode(before.lower() if how.lowercase else before))
         left = len(alone.ids) - (1 if alone.texts and alone.texts[-1] == -1 else 0)
-    return _Row(framed.ids, framed.segments, left, max(0, len(ids) - room))
+    return _Row(framed.ids, framed.token_types, left, max(0, len(ids) - room))
 
 
 def _computed(stored: Stored, how: Sentences, rows: Sequence[_Row]) -> Tensor:
@@ -155,13 +155,13 @@ def _computed(stored: Stored, how: Sentences, rows: Sequence[_Row]) -> Tensor:
     lengths = torch.tensor([len(row.ids) for row in rows])
     real_BL: Bool[Tensor, "B L"] = torch.arange(longest) < lengths[:, None]
     ids_BL = torch.zeros(len(rows), longest, dtype=torch.long)
-    segments_BL = torch.zeros_like(ids_BL)
+    token_types_BL = torch.zeros_like(ids_BL)
     for place, row in enumerate(rows):
         ids_BL[place, : len(row.ids)] = torch.tensor(row.ids)
-        segments_BL[place, : len(row.ids)] = torch.tensor(row.segments)
+        token_types_BL[place, : len(row.ids)] = torch.tensor(row.token_types)
     embed = getattr(getattr(stored.model, "reader", stored.model), "embed", None)
-    segments = segments_BL if isinstance(embed, SegmentedEmbedding) else None
-    x_BLD = hidden(stored, ids_BL, real_BL.long(), segments)
+    token_types = token_types_BL if isinstance(embed, TokenTypeEmbedding) else None
+    x_BLD = hidden(stored, ids_BL, real_BL.long(), token_types)
     pooled_BL = real_BL & (torch.arange(longest) >= torch.tensor([row.prompt for row in rows])[:, None])
     return how.vectors(x_BLD, pooled_BL.to(x_BLD.device))
 

@@ -32,13 +32,13 @@ def answers(
     asked = replace(stored, generation={"max_length": USUAL, **said})
     begun = [list(row) or beginning(stored) for row in rows]
     longest = [wishes(asked).longest(1 if reads_apart(stored) else len(row), USUAL) for row in begun]
-    found: dict[int, list[list[int]]] = {}
+    by_place: dict[int, list[list[int]]] = {}
     for length in sorted(set(longest)):
         places = [place for place, own in enumerate(longest) if own == length]
         some = [begun[place] for place in places]
         own = [0 if seeds is None else seeds[place] for place in places]
-        found.update(zip(places, _of_one_length(asked, some, length, count, own, stop), strict=True))
-    return [found[place] for place in range(len(rows))]
+        by_place.update(zip(places, _of_one_length(asked, some, length, count, own, stop), strict=True))
+    return [by_place[place] for place in range(len(rows))]
 
 
 def _of_one_length(
@@ -51,7 +51,7 @@ def _of_one_length(
         if want.settings.get("do_sample"):
             raise UsageError("beams that are drawn are not known", "leave do_sample or the beams away")
         refuse_with_beams(stop=limits.stop, **want.always)
-        found = beam_search(
+        hypotheses = beam_search(
             writer(asked),
             rows,
             limits,
@@ -62,7 +62,7 @@ def _of_one_length(
             device=device_of(asked),
             beam=partial(RefilledBeam, early_stopping=want.settings.get("early_stopping", False)),
         )
-        return [[one.ids for one in row] for row in found]
+        return [[one.ids for one in row] for row in hypotheses]
     if count > 1 and not want.settings.get("do_sample"):
         raise UsageError(
             f"{count} answers that are all the most probable one", "set do_sample=True, or search with several beams"
@@ -86,11 +86,11 @@ def task_keys(stored: Stored, task: str) -> dict[str, Any]:
         ModelFileError: they are no mapping.
     """
     config = stored.config or {}
-    found = (config.get("task_specific_params") or {}).get(task) or {}
-    if not isinstance(found, Mapping):
+    task_settings = (config.get("task_specific_params") or {}).get(task) or {}
+    if not isinstance(task_settings, Mapping):
         raise ModelFileError(f"task_specific_params of {task} is no mapping", "correct config.json")
     prefix = {} if config.get("prefix") is None else {"prefix": config["prefix"]}
-    return {**prefix, **found}
+    return {**prefix, **task_settings}
 
 
 def beginning(stored: Stored) -> list[int]:

@@ -46,10 +46,10 @@ def check(family: str) -> Iterator[Evidence]:
             yield evidence(f"{case['name']}: {part} == {case['by']}", value=value, bound=FLOAT64)
 
 
-def compared(found: Found, expected: Found) -> dict[str, float]:
+def compared(answer: Found, expected: Found) -> dict[str, float]:
     """Return how far the parts of an answer are from what was found once."""
     parts = {"logits": ("sums", "last"), "loss": ("loss",), "gradients": ("norm", "slope")}
-    return {part: max(apart(found[key], expected[key]) for key in keys) for part, keys in parts.items()}
+    return {part: max(apart(answer[key], expected[key]) for key in keys) for part, keys in parts.items()}
 
 
 def cases(family: str) -> list[dict[str, Any]]:
@@ -61,13 +61,13 @@ def cases(family: str) -> list[dict[str, Any]]:
     file = files("orrery.laws") / "reference" / f"{family}.json"
     if not file.is_file():
         raise CannotRunError("no golden outputs", "a family from outside brings tests of its own")
-    found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["cases"]
-    return found
+    golden: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["cases"]
+    return golden
 
 
-def apart(found: float | Sequence[float], expected: float | Sequence[float]) -> float:
+def apart(values: float | Sequence[float], expected: float | Sequence[float]) -> float:
     """Return ``max|a - b| / max(1, |b|)`` over one number or several."""
-    pairs = zip(*([x] if isinstance(x, float) else x for x in (found, expected)), strict=True)
+    pairs = zip(*([x] if isinstance(x, float) else x for x in (values, expected)), strict=True)
     return max(abs(a - b) / max(1.0, abs(b)) for a, b in pairs)
 
 
@@ -125,8 +125,8 @@ def read(model: Any, side: str) -> Answers:
         x_BLD, real = model.hidden(placed(torch.stack(questions.images(images.shape)))), None
     else:
         ids, real = padded(questions.texts(model.spec.vocabulary), side)
-        shown = padded(questions.segments(), side)[0] if getattr(model.embed, "segment", None) is not None else None
-        x_BLD = model.hidden(ids, real=real, segments=shown)
+        shown = padded(questions.token_types(), side)[0] if getattr(model.embed, "segment", None) is not None else None
+        x_BLD = model.hidden(ids, real=real, token_types=shown)
     said = [head(x_BLD, real) for head in model.heads.values()] or [x_BLD]
     keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device) if real is None else real
     whole = x_BLD.shape[1]
@@ -149,8 +149,10 @@ def learned(model: Any) -> float:
     objective, batch = lesson(model)
     plain = Precision("float32", "plain", device().type, torch.get_num_threads())
     with torch.random.fork_rng(devices=[]):
-        found = accumulate(model, objective, batch, micro_batch=2, seed=(0, 0), ranks=OneOf(0, 1), precision=plain)
-    return found.loss
+        step_result = accumulate(
+            model, objective, batch, micro_batch=2, seed=(0, 0), ranks=OneOf(0, 1), precision=plain
+        )
+    return step_result.loss
 
 
 def lesson(model: Any) -> tuple[Objective, Batch]:

@@ -78,8 +78,8 @@ class MixersAlone:
                 continue
             for segments, before, expected in cases:
                 # The steps beside themselves would say nothing but whether they are numbers.
-                found = expected if form == "step" else _everything(mixer, form, self.x, segments, before)
-                worst = max(worst, *(deviation(a, b) for a, b in zip(found, expected, strict=True)))
+                results = expected if form == "step" else _everything(mixer, form, self.x, segments, before)
+                worst = max(worst, *(deviation(a, b) for a, b in zip(results, expected, strict=True)))
             worst = max(worst, in_two_calls(mixer, form, self.x))
         return worst
 
@@ -106,7 +106,9 @@ def _everything(
     loss = y.pow(2).sum() + sum(end.pow(2).sum() for end in ends)
     needed = [x, *before, *(p for p in mixer.parameters() if p.requires_grad)]
     gradients = torch.autograd.grad(loss, needed, allow_unused=True)
-    zeros = (torch.zeros_like(one) if found is None else found for one, found in zip(needed, gradients, strict=True))
+    zeros = (
+        torch.zeros_like(one) if gradient is None else gradient for one, gradient in zip(needed, gradients, strict=True)
+    )
     return (y.detach(), *(end.detach() for end in ends), *zeros)
 
 

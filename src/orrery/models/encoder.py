@@ -16,14 +16,14 @@ from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
-from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
+from orrery.nn.embeddings import TokenEmbedding, TokenTypeEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
 
-Memory: TypeAlias = tuple[Float[Tensor, "B P M"], Bool[Tensor, "B P"] | None]
+EncoderStates: TypeAlias = tuple[Float[Tensor, "B P M"], Bool[Tensor, "B P"] | None]
 """The vectors that a reader leaves, and which of them are real; ``None`` where all are."""
 
 Given: TypeAlias = Int[Tensor, "B L"] | Float[Tensor, "B channels rows columns"]
@@ -31,18 +31,18 @@ Given: TypeAlias = Int[Tensor, "B L"] | Float[Tensor, "B channels rows columns"]
 
 
 class Encoder(Model):
-    """``head(stack(embed(inputs, segments)))``.
+    """``head(stack(embed(inputs, token_types)))``.
 
     Shapes: ids ``[B, L]`` or images ``[B, channels, rows, columns]`` to what the head gives, often ``[B, L, V]``.
     """
 
-    how = frozenset({"real", "positions", "documents", "prefix", "segments"})
+    how = frozenset({"real", "positions", "documents", "prefix", "token_types"})
 
     @spec
     class Spec(ModelSpec):
         """The whole architecture; the first of ``heads`` is the main one."""
 
-        embed: TokenEmbedding.Spec | SegmentedEmbedding.Spec | PatchEmbedding.Spec
+        embed: TokenEmbedding.Spec | TokenTypeEmbedding.Spec | PatchEmbedding.Spec
         stack: Stack.Spec
 
         @property
@@ -52,9 +52,9 @@ class Encoder(Model):
             return {"ids" if isinstance(read, Tokens) else "images": read}
 
         @property
-        def segments(self) -> int:
-            """How many segments the embedding has a vector for."""
-            return self.embed.segments if isinstance(self.embed, SegmentedEmbedding.Spec) else 1
+        def token_types(self) -> int:
+            """How many token types the embedding has a vector for."""
+            return self.embed.token_types if isinstance(self.embed, TokenTypeEmbedding.Spec) else 1
 
         @property
         def answering(self) -> Stack.Spec:
@@ -95,7 +95,7 @@ class Encoder(Model):
         positions: Int[Tensor, "#B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
         prefix: Int[Tensor, "B *L"] | None = None,
-        segments: Int[Tensor, "B L"] | None = None,
+        token_types: Int[Tensor, "B L"] | None = None,
         execution: Execution = DEFAULT_EXECUTION,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the inputs and bind everything that varies per call; always eager.
@@ -106,10 +106,10 @@ class Encoder(Model):
             positions: of each token; by default counted from the real ones, by document.
             documents: of each token in a packed row; -1 for padding.
             prefix: as in a decoder, where a mask has one.
-            segments: of each token, where the model has segments; by default the first.
+            token_types: of each token, where the model has token types; by default the first.
             execution: how the call is computed.
         """
-        x_BLD = self.embed(inputs, segments)
+        x_BLD = self.embed(inputs, token_types)
         at = placed(self.stack, x_BLD, real=real, positions=positions, documents=documents, prefix=prefix)
         return self.stack.prepare(
             x_BLD,
@@ -132,8 +132,8 @@ class Encoder(Model):
         *,
         real: Bool[Tensor, "B S"] | None = None,
         execution: Execution = DEFAULT_EXECUTION,
-    ) -> Memory:
-        """Return the final stream as the memory of a decoder, and which of its places are real; ``None`` is all.
+    ) -> EncoderStates:
+        """Return the final stream as the states that a decoder reads, and which places are real; ``None`` is all.
 
         Raises:
             UsageError: padding of images, which they do not have.

@@ -112,8 +112,8 @@ class ModelSpec(ModuleSpec):
         return first.vocabulary if isinstance(first, Tokens) else None
 
     @property
-    def segments(self) -> int:
-        """How many segments the model tells apart in a row."""
+    def token_types(self) -> int:
+        """How many token types the model tells apart in a row."""
         return 1
 
     @property
@@ -212,7 +212,7 @@ class Model(nn.Module, ABC):
         Args:
             batch: named tensors; what the model reads is in ``spec.inputs``, and beside it ``real`` (which tokens are
                 no padding; ``source_real`` of a source), ``positions``, ``documents`` and ``prefix`` of packed rows,
-                ``segments``. Other fields, such as an objective's targets, are left alone.
+                ``token_types``. Other fields, such as an objective's targets, are left alone.
             heads: names of heads, or by name a function that is called inside with the head, the final stream and
                 which tokens are real; ``hidden`` is the stream itself. By default the main head.
             execution: how the call is computed.
@@ -225,10 +225,10 @@ class Model(nn.Module, ABC):
         x_BLD = self.stream(batch, execution)
         known = {**self.named_heads, HIDDEN: _STREAM}
         real_BL = self.spec.counted(batch)
-        found = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
+        answers = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
         if execution.taps is None:
-            return found
-        return {name: self._shown(execution, name, value) for name, value in found.items()}
+            return answers
+        return {name: self._shown(execution, name, value) for name, value in answers.items()}
 
     def logits(self, *inputs: Tensor, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
         """Return the answer of one head, the main one by default.

@@ -57,18 +57,18 @@ def shown(model: nn.Module, facts: str, lines: int = LINES) -> str:
 
 def _parts(module: nn.Module) -> Iterator[_Part]:
     """Yield what is inside a module, equal neighbours of a list as one."""
-    found: list[_Part] = []
+    parts: list[_Part] = []
     for name, child in module.named_children():
         part = _Part(name, _what(child), sum(p.numel() for p in child.parameters()), 1, list(_parts(child)))
         if not part.parameters and not part.parts:
             continue
-        if isinstance(module, nn.ModuleList) and found and _same(found[-1], part):
-            first = found.pop()
+        if isinstance(module, nn.ModuleList) and parts and _same(parts[-1], part):
+            first = parts.pop()
             part = _Part(
                 f"{first.name.partition('-')[0]}-{name}", part.what, part.parameters, first.copies + 1, part.parts
             )
-        found.append(part)
-    yield from found
+        parts.append(part)
+    yield from parts
 
 
 def _same(one: _Part, other: _Part) -> bool:

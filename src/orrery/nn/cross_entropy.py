@@ -90,9 +90,9 @@ class HeadCrossEntropy(torch.autograd.Function):
                 loss = summed_cross_entropy(head(x), targets, smoothing)
             total = loss.detach() if total is None else total + loss.detach()
             if any(wanted):
-                found = torch.autograd.grad(loss, (x, *weights), allow_unused=True)
-                gradients_x.append(found[0])
-                gradients = [add(old, new) for old, new in zip(gradients, found[1:], strict=True)]
+                gradients_of_piece = torch.autograd.grad(loss, (x, *weights), allow_unused=True)
+                gradients_x.append(gradients_of_piece[0])
+                gradients = [add(old, new) for old, new in zip(gradients, gradients_of_piece[1:], strict=True)]
         ctx.gradients = (torch.cat(gradients_x) if gradients_x else None, *gradients)
         return total if total is not None else x_ND.new_zeros(())
 

@@ -57,7 +57,7 @@ class PatchEmbedding(nn.Module):
         self.project = nn.Conv2d(spec.channels, width, kernel_size=spec.patch, stride=spec.patch)
 
     def forward(
-        self, images: Float[Tensor, "B channels rows columns"], segments: None = None
+        self, images: Float[Tensor, "B channels rows columns"], token_types: None = None
     ) -> Float[Tensor, "B L D"]:
         """Cut, project, and put the class token first.
 

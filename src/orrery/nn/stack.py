@@ -99,15 +99,15 @@ class Stack(nn.Module):
         counts: Sequence[int] | None = None,
         cache: Cache,
         execution: Execution,
-        memory: Tensor | None = None,
-        memory_mask: BoundMask | None = None,
+        encoder_states: Tensor | None = None,
+        encoder_mask: BoundMask | None = None,
     ) -> tuple[Float[Tensor, "B L D2"], Context]:
         """Reserve the cache's slots, bind positions and masks, and bring embeddings to the first block; always eager.
 
         ``whole`` says that the rows are unpadded, unpacked and complete: a plain mask then needs no matrix.
         ``counts`` are the real tokens of each row, padded on the right, in numbers that the host knows.
         ``execution`` names a kernel.
-        ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
+        ``encoder_states`` and ``encoder_mask`` are the encoder's output and which of its places are real.
         """
         assert execution.kernel is not None
         keys = cache.reserve(places, real_BL, self.masks, counts)
@@ -124,8 +124,8 @@ class Stack(nn.Module):
             cache=cache,
             kernel=execution.kernel,
             scan=execution.scan,
-            memory=memory,
-            memory_mask=memory_mask,
+            encoder_states=encoder_states,
+            encoder_mask=encoder_mask,
             routings=execution.routings,
             taps=execution.taps,
         )
@@ -170,7 +170,7 @@ def _matrix(mask: Mask, query: TokenPositions, key: TokenPositions) -> BoundMask
 
 
 def _check_names(spec: Stack.Spec) -> None:
-    """Refuse a position or mask that a part names and the stack lacks, and a mask of the other kind of memory."""
+    """Refuse a position or mask that a part names and the stack lacks, and a mask of the other kind of state."""
     known = {"position": {*spec.positions, "none"}, "mask": {*spec.masks, "memory"}}
     for path, part in traverse(spec.blocks, "blocks"):
         for slot, names in known.items():

@@ -74,5 +74,5 @@ class PairLabel(Objective, ABC):
             return torch.nn.functional.cross_entropy(wide_BN, labels_B, reduction="sum")
 
         asked = {self.tokens.head: lambda head, x_BLD, real_BL: fill_in(head, x_BLD, targets_BL), HEAD: told}
-        found = model(batch, asked)
-        return {TERM: Term(found[self.tokens.head], counts[TERM]), HEAD: Term(found[HEAD], counts[HEAD])}
+        sums = model(batch, asked)
+        return {TERM: Term(sums[self.tokens.head], counts[TERM]), HEAD: Term(sums[HEAD], counts[HEAD])}

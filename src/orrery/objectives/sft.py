@@ -72,8 +72,8 @@ class SupervisedFineTuning(Objective):
         def summed(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
             return head_cross_entropy(head, x_BLD[learnt_BL], targets_BL[learnt_BL])
 
-        found, more = self.balance.call(model, batch, {model.spec.head_names[0]: summed})
-        (total,) = found.values()
+        sums, more = self.balance.call(model, batch, {model.spec.head_names[0]: summed})
+        (total,) = sums.values()
         return {TERM: Term(total, learnt_BL.sum()), **more}
 
     def evaluated(self) -> "SupervisedFineTuning":

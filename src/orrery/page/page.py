@@ -100,8 +100,8 @@ def _run(subject: ViewSubject, clean: ViewSubject | None = None) -> Mapping[str,
     for view in fitting(subject) if clean is not None else []:
         for asked in view.saved(subject) if view.compares else []:
             given = asked.model_dump(exclude_none=True)
-            found = shown(view.kind, subject, given, clean)
-            payloads[address(view.kind, {**given, DIFFERENCE: clean.seen.id if clean else ""})] = _packed(found)
+            payload_shown = shown(view.kind, subject, given, clean)
+            payloads[address(view.kind, {**given, DIFFERENCE: clean.seen.id if clean else ""})] = _packed(payload_shown)
     told = {**shown("tokens", subject, {}).facts, **_named(subject.lm)}
     return {"edits": told["edits"], "pass": told, "payloads": payloads}
 

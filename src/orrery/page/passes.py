@@ -78,16 +78,16 @@ class Passes:
         if check is None and self._asked.get(asked) in self._held:
             return self._find(self._asked[asked])
         lm = self._models.at(checkpoint)  # before the passes are found: one that is let go of takes its own along
-        found = Inside(lm, given, edits, {id: self._find(id) for id in named})
-        self._asked[asked] = found.id
+        held = Inside(lm, given, edits, {id: self._find(id) for id in named})
+        self._asked[asked] = held.id
         if check is not None:
-            found.checks = [*found.checks, check(found)]
-        self._held[found.id] = found
-        self._held.move_to_end(found.id)
+            held.checks = [*held.checks, check(held)]
+        self._held[held.id] = held
+        self._held.move_to_end(held.id)
         while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
             self._held.popitem(last=False)
         self._asked = {asked: id for asked, id in self._asked.items() if id in self._held}
-        return found
+        return held
 
     def show(self, id: str, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of a pass; with ``difference``, the id of another one, less what it shows of that.

@@ -44,9 +44,9 @@ def _kept(source: str) -> Iterator[str]:
     place, before, bare = 0, "", True
     depths: list[int] = []  # of the templates around this place, each the number of brackets open in it
     while place < len(source):
-        found = _TOKEN.match(source, place)
-        assert found is not None
-        kind, text = str(found.lastgroup), found[0]
+        match = _TOKEN.match(source, place)
+        assert match is not None
+        kind, text = str(match.lastgroup), match[0]
         if kind == "slash" and (not before or before in _WORDS or before[-1] in _BEFORE_REGEX):
             text = _whole(_REGEX, source, place)
         elif kind == "template" or (kind == "close" and depths and depths[-1] == 0):
@@ -72,7 +72,7 @@ def _needless(before: str, after: str) -> bool:
 
 
 def _whole(pattern: re.Pattern[str], source: str, place: int) -> str:
-    found = pattern.match(source, place)
-    if found is None:
+    match = pattern.match(source, place)
+    if match is None:
         raise ValueError(f"no end of what begins at {source[place : place + 30]!r}")
-    return found[0]
+    return match[0]

@@ -163,8 +163,8 @@ class Rehearsal(TorchDispatchMode):
 
     def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         packet, operations = func._overloadpacket, operations_of(func, args, kwargs, out)
-        found = RehearsedCost(tokens=operations) if packet in BETWEEN_TOKENS else RehearsedCost(weights=operations)
-        self.work[self.now] += found
+        cost = RehearsedCost(tokens=operations) if packet in BETWEEN_TOKENS else RehearsedCost(weights=operations)
+        self.work[self.now] += cost
         if self.watch is not None:
             self.watch(func, args, out, operations)
 

@@ -103,8 +103,8 @@ class _Seen(TorchDispatchMode):
 
 def _curve(makes: Sequence[Callable[[], Sample]], clock: Callable[[], float]) -> Curve:
     """Return operations a second of products, bytes a second of what multiplies nothing."""
-    found = (_timed(make, clock) for make in makes)
-    timed = sorted((float(operations or moved), seconds) for operations, moved, seconds in found)
+    timings = (_timed(make, clock) for make in makes)
+    timed = sorted((float(operations or moved), seconds) for operations, moved, seconds in timings)
     return Curve(tuple(size for size, _ in timed), tuple(size / seconds for size, seconds in timed))
 
 
@@ -129,13 +129,13 @@ def _seconds(run: Sample, clock: Callable[[], float]) -> float:
     began = clock()
     run()
     times = max(1, round(SHORTEST / max(clock() - began, 1e-7)))
-    found = []
+    seconds = []
     for _ in range(REPEATS):
         began = clock()
         for _ in range(times):
             run()
-        found.append((clock() - began) / times)
-    return median(found)
+        seconds.append((clock() - began) / times)
+    return median(seconds)
 
 
 def _call(precision: Precision, clock: Callable[[], float]) -> float:

@@ -91,11 +91,11 @@ def step_cost(
 
 def example_batch(spec: ModelSpec, rows: int, length: int) -> Batch:
     """Return a batch of what a model reads: zeros, or nothing but shapes inside a rehearsal."""
-    found = dict[str, Tensor]()
+    batch = dict[str, Tensor]()
     for name, read in spec.inputs.items():
         shape = read.shape if isinstance(read, Images) else (length,)
-        found[name] = torch.zeros(rows, *shape, dtype=torch.float32 if isinstance(read, Images) else torch.long)
-    return found
+        batch[name] = torch.zeros(rows, *shape, dtype=torch.float32 if isinstance(read, Images) else torch.long)
+    return batch
 
 
 def _rehearse(

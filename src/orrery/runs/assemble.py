@@ -69,8 +69,8 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
     config = with_room(base, config, tokenizer) if base is not None and tokenizer is not None and more else config
     family = recipe.model.family if base is None else base.stored.family
-    found = settle(recipe.model, base, config, needed_head(objective, source.labels))
-    settled, tokenizer = padded(found, family, tokenizer)
+    settled_family = settle(recipe.model, base, config, needed_head(objective, source.labels))
+    settled, tokenizer = padded(settled_family, family, tokenizer)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
     spec = with_unit(spec, settled.head, source.targets)
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
@@ -156,13 +156,13 @@ def judge(rewards: Sequence[RewardSettings]) -> Judge:
 
 def facts(source: Source, tokenizer: Tokenizer | None, chat: Mapping[str, str], judged: Judge) -> dict[str, str]:
     """Return the fingerprints of what a resumed run must find again."""
-    found = {
+    fingerprints = {
         "corpus": source.fingerprint,
         "tokenizer": "" if tokenizer is None else tokenizer.fingerprint,
         "chat template": hashlib.sha256(chat[DEFAULT].encode()).hexdigest() if DEFAULT in chat else "",
         "rewards": judged.fingerprint,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in fingerprints.items() if value}
 
 
 def writer(
@@ -201,11 +201,11 @@ def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.
     give_models(objective, lambda path: read(path).model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "objective"))
-        found = own_modules(objective, model)
-    if wrong := [name for name, module in found.items() if not isinstance(module, nn.Module)]:
+        modules = own_modules(objective, model)
+    if wrong := [name for name, module in modules.items() if not isinstance(module, nn.Module)]:
         message = f"the objective {label_of(type(objective))}: modules() returns {wrong[0]!r}, which is no module"
         raise UsageError(message, "return torch modules by name")
-    return found
+    return modules
 
 
 def request(
@@ -226,7 +226,7 @@ def request(
         tokenizer=tokenizer,
         start=spec.first_token,
         labels=labels,
-        segments=spec.segments,
+        token_types=spec.token_types,
         evaluation_batches=recipe.evaluation.batches,
         tokens=batches.tokens,
         chat=chat or {},

@@ -107,11 +107,11 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> list[str]:
     """
     parameters = dict(model.named_parameters(remove_duplicate=False))
     for pattern in patterns:
-        found = [name for name in parameters if fnmatchcase(name, pattern)]
-        if not found:
+        frozen = [name for name in parameters if fnmatchcase(name, pattern)]
+        if not frozen:
             near = ", ".join(list(parameters)[:3])
             raise UsageError(f"model.freeze: no parameter is called {pattern!r}", f"names look like {near}")
-        for name in found:
+        for name in frozen:
             parameters[name].requires_grad_(False)
     if not patterns:
         return []

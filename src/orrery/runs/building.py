@@ -135,11 +135,11 @@ def make_tokenizer(
 
 def _texts(named: str) -> Iterator[str]:
     """Yield the texts of a file or a named set; what holds none is refused by its name."""
-    found = False
+    any_text = False
     for document in read_corpus(named):
-        found = found or bool(document.text.strip())
+        any_text = any_text or bool(document.text.strip())
         yield document.text
-    if not found:
+    if not any_text:
         raise DataError(f"tokenizer.train: {named} is empty or only whitespace", "name a file or a set with text")
 
 
@@ -168,36 +168,36 @@ def read_spec(
     heads = settings.heads if heads is None else heads
     if base is not None:
         spec = spec_of(load_family(base.stored.family), config) if renamed else base.stored.model.spec
-        found = with_heads(spec, heads)
-        found = found if settings.dropout is None else with_dropout(found, settings.dropout)
-        found = found if settings.mask is None else with_prefix(found)
-        check_memory(found, 2, str(base.stored.folder))
-        return found
+        chosen = with_heads(spec, heads)
+        chosen = chosen if settings.dropout is None else with_dropout(chosen, settings.dropout)
+        chosen = chosen if settings.mask is None else with_prefix(chosen)
+        check_memory(chosen, 2, str(base.stored.folder))
+        return chosen
     source = str(settings.spec or f"the family {settings.family} with this model.config")
     content = config if settings.spec is None else read_json(settings.spec)
     with describes_a_model(source):
         check_numbers(content, source)
-        found = check_whole(from_json(content) if settings.spec else spec_of(load_family(settings.family), content))
-        found = with_heads(found if settings.dropout is None else with_dropout(found, settings.dropout), heads)
-        found = found if settings.mask is None else with_prefix(found)
-        check_memory(found, 2, source)
-    return found
+        chosen = check_whole(from_json(content) if settings.spec else spec_of(load_family(settings.family), content))
+        chosen = with_heads(chosen if settings.dropout is None else with_dropout(chosen, settings.dropout), heads)
+        chosen = chosen if settings.mask is None else with_prefix(chosen)
+        check_memory(chosen, 2, source)
+    return chosen
 
 
-def fitting(found: Found, vocabulary: int, length: int, *, begun: bool = False) -> Found:
+def fitting(architecture: Found, vocabulary: int, length: int, *, begun: bool = False) -> Found:
     """Return a spec; refuse one too small for the tokenizer or for the batches; ``begun``: of a model that exists."""
-    tokens = [read.vocabulary for read in found.inputs.values() if isinstance(read, Tokens)]
-    if len(tokens) < len(found.inputs):
+    tokens = [read.vocabulary for read in architecture.inputs.values() if isinstance(read, Tokens)]
+    if len(tokens) < len(architecture.inputs):
         raise UsageError("the model reads images, the recipe's data are text", "name a family that reads tokens")
     smallest = min(tokens)
     if smallest < vocabulary:
         message = f"the model has a vocabulary of {smallest:,}, the tokenizer {vocabulary:,} ids"
         hint = "leave model.config.vocab_size out, or give at least the tokenizer's number"
         raise UsageError(message, "leave the section tokenizer out: the model brings its own" if begun else hint)
-    if found.context < length:
-        message = f"batches.length is {length:,}, the model's context {found.context:,}"
+    if architecture.context < length:
+        message = f"batches.length is {length:,}, the model's context {architecture.context:,}"
         raise UsageError(message, "lower batches.length or give the model a longer context")
-    return found
+    return architecture
 
 
 def prepared(
@@ -266,11 +266,11 @@ def family_stds(settings: ModelSettings) -> Mapping[str, float]:
 
 
 def _above_zero(settings: ModelSettings, key: str, usual: float) -> float:
-    found = settings.config.get(key, usual)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
+    value = settings.config.get(key, usual)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         hint = f"give a number above 0, such as {usual}; narrower models learn faster with more"
-        raise UsageError(f"model.config.{key} is {found!r}", hint)
-    return float(found)
+        raise UsageError(f"model.config.{key} is {value!r}", hint)
+    return float(value)
 
 
 def training_kernel(spec: ModelSpec, device: str) -> Kernel:

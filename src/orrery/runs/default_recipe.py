@@ -115,9 +115,9 @@ def _measured(settings: TextSettings) -> TextFacts:
         ):
             documents, size = documents + 1, size + len(document.text.encode())
             if len(often) < MOST:
-                found = Counter(_WORD.findall(document.text))
-                counts.update(found)
-                often.update(word for word in found if counts[word] >= OFTEN)
+                words = Counter(_WORD.findall(document.text))
+                counts.update(words)
+                often.update(word for word in words if counts[word] >= OFTEN)
     return TextFacts(documents, size, len(often))
 
 

@@ -74,9 +74,9 @@ def sentences(recipe: Recipe, base: Stored | None) -> Sentences | None:
     learned: Any = recipe.objective
     if not hasattr(learned, "pooling"):
         return None
-    found = mean_of_tokens() if base is None or base.sentences is None else base.sentences
+    vectors_of_texts = mean_of_tokens() if base is None or base.sentences is None else base.sentences
     vectors = SentenceVectors(Pooling((learned.pooling,)), [UnitLength()])
-    return replace(found, vectors=vectors, given=True)
+    return replace(vectors_of_texts, vectors=vectors, given=True)
 
 
 def pair_scores(spec: ModelSpec, base: Stored | None) -> PairScores | None:
@@ -103,8 +103,8 @@ def ends(assembly: Assembled, known: Any) -> dict[str, Any]:
     tokenizer = assembly.tokenizer
     usual = [tokenizer.special("end")] if "end" in tokenizer.roles else []
     first = usual if known is None else known if isinstance(known, list) else [known]
-    found = list(dict.fromkeys([*first, *sorted(template_of_run(assembly.chat, tokenizer).end)]))
-    return {"eos_token_id": found} if len(found) > len(first) else {}
+    tokens = list(dict.fromkeys([*first, *sorted(template_of_run(assembly.chat, tokenizer).end)]))
+    return {"eos_token_id": tokens} if len(tokens) > len(first) else {}
 
 
 def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] | None:

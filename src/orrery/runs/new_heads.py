@@ -67,9 +67,9 @@ def same_labels(there: SequenceHead.Spec | TokenHead.Spec, needed: NeededHead) -
 
 def _own(spec: ModelSpec, needed: NeededHead) -> SequenceHead.Spec | TokenHead.Spec | None:
     """Return the head of this name that a model has, where it is one of its kind."""
-    found = spec.heads.get(needed.name)
+    head = spec.heads.get(needed.name)
     kind = SequenceHead.Spec if needed.kind == "sequence" else TokenHead.Spec
-    return found if isinstance(found, kind) else None
+    return head if isinstance(head, kind) else None
 
 
 def _as_published(base: Base, family: str) -> bool:

@@ -127,8 +127,8 @@ def _ended(child: int, how: str) -> dict[str, Any]:
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
         with contextlib.suppress(ChildProcessError):
-            found, status = os.waitpid(child, os.WNOHANG)
-            if not found:
+            process, status = os.waitpid(child, os.WNOHANG)
+            if not process:
                 time.sleep(0.01)
                 continue
             if os.WIFSIGNALED(status):
@@ -142,6 +142,6 @@ def _ended(child: int, how: str) -> dict[str, Any]:
     return {"outcome": "failed", "detail": f"the program broke off the conversation with its tests ({how})"}
 
 
-def _say(verdict: int, found: dict[str, Any]) -> NoReturn:
-    os.write(verdict, json.dumps(found).encode() + b"\n")
+def _say(verdict: int, answer: dict[str, Any]) -> NoReturn:
+    os.write(verdict, json.dumps(answer).encode() + b"\n")
     os._exit(0)

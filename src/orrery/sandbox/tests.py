@@ -56,11 +56,11 @@ class ProgramChannel:
     def value(self, said: Any) -> Any:
         """Return what the program said as a value; what is not plain is a `Remote`."""
         try:
-            return plain.decode(said, self._found)
+            return plain.decode(said, self._object)
         except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, RecursionError) as error:
             raise Gone(type(error).__name__) from None
 
-    def _found(self, kind: str, payload: Any) -> Any:
+    def _object(self, kind: str, payload: Any) -> Any:
         if kind == "module":
             return _library(payload)
         number, name = payload
@@ -156,7 +156,9 @@ def _exception(said: Any) -> BaseException:
     """Return the exception that a program raised, as the nearest class of Python's own."""
     name, line = str(said["name"])[:100], int(said["line"])
     text = str(said["text"])[:300] + (f" (program, line {line})" if line else "")
-    kind = next((found for own in said["own"] if isinstance(found := getattr(builtins, str(own), None), type)), None)
+    kind = next(
+        (exception for own in said["own"] if isinstance(exception := getattr(builtins, str(own), None), type)), None
+    )
     if kind is None or not issubclass(kind, Exception):
         error: BaseException = Exit(text)
     else:

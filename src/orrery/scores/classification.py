@@ -98,8 +98,8 @@ def _counts(predicted: Labels, gold: Labels, labels: Sequence[Label] = ()) -> tu
     places = {name: place for place, name in enumerate(names)}
     counts = np.zeros((len(sides[0]), 3, len(names)))
     for number, (ours, theirs) in enumerate(zip(*sides, strict=True)):
-        for row, found in enumerate((ours & theirs, ours, theirs)):
-            counts[number, row, [places[label] for label in found]] = 1
+        for row, labels_of_text in enumerate((ours & theirs, ours, theirs)):
+            counts[number, row, [places[label] for label in labels_of_text]] = 1
     return counts, names, many
 
 

@@ -116,12 +116,12 @@ class Answers:
             ApiError: one ended before its own end.
             GoneError: the client has closed its connection.
         """
-        found: list[Answering | None] = [None] * len(self._requests)
+        ended: list[Answering | None] = [None] * len(self._requests)
         async for pieces in self.pieces(receive):
             for piece in pieces:
                 if piece.ended:
-                    found[piece.index] = piece.answering
-        return [answering for answering in found if answering is not None]
+                    ended[piece.index] = piece.answering
+        return [answering for answering in ended if answering is not None]
 
     async def pieces(self, receive: Receive) -> AsyncIterator[list[AnswerPiece]]:
         """Yield what became known, as soon as it is, until all have ended; errors as in ``all``."""

@@ -154,10 +154,10 @@ def rendered(
 
 def _plain(message: Message) -> dict[str, Any]:
     """Return a message as templates read it: its parts as one text."""
-    found = message.model_dump(exclude_none=True)
+    plain = message.model_dump(exclude_none=True)
     if isinstance(message.content, list):
-        found["content"] = "".join(part.text or "" for part in message.content)
-    return found
+        plain["content"] = "".join(part.text or "" for part in message.content)
+    return plain
 
 
 def _demands(asked: ChatRequest) -> Demands:

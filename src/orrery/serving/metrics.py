@@ -78,13 +78,13 @@ class Metrics:
         for name in dict.fromkeys(name for (name, _), _ in counts):
             own = [(labels, count) for (other, labels), count in counts if other == name]
             lines += [f"# TYPE {name} counter", *(f"{name}{_shown(labels)} {count}" for labels, count in own)]
-        for name, found in histograms.items():
-            lines += [f"# TYPE {name} histogram", *found]
+        for name, lines_of_histogram in histograms.items():
+            lines += [f"# TYPE {name} histogram", *lines_of_histogram]
         for name, value in gauges.items():
             lines += [f"# TYPE {name} gauge", f"{name} {value:g}"]
         return "\n".join(lines) + "\n"
 
 
 def _shown(labels: Iterable[tuple[str, str]]) -> str:
-    found = ",".join(f'{name}="{value}"' for name, value in labels)
-    return f"{{{found}}}" if found else ""
+    pairs = ",".join(f'{name}="{value}"' for name, value in labels)
+    return f"{{{pairs}}}" if pairs else ""

@@ -66,10 +66,10 @@ class OllamaAnswer:
         """Return the objects of what became known of the answer."""
         scores = self._told(piece)
         self._scores += scores
-        found = [self._object(self._chat.take(piece), scores)]
+        objects = [self._object(self._chat.take(piece), scores)]
         if piece.ended:
-            found.append(self._object(self._chat.rest(piece.index), []))
-        return [one for one in found if one is not None]
+            objects.append(self._object(self._chat.rest(piece.index), []))
+        return [one for one in objects if one is not None]
 
     def closing(self) -> list[dict[str, Any]]:
         """Return the last object."""

@@ -66,10 +66,10 @@ def drawing(served: Served, options: Mapping[str, Any]) -> dict[str, Any]:
     files = wishes(served.stored).sampling
     usual = files if files["temperature"] else USUAL
     given = {theirs: options[own] for own, theirs in DRAWN.items() if options.get(own) is not None}
-    found = {name: value for name, value in {**usual, **given}.items() if value is not None}
-    if found.get("seed") == -1:  # whatever comes
-        del found["seed"]
-    return found | _looking_back(options, "repetition_penalty" in given)
+    fields = {name: value for name, value in {**usual, **given}.items() if value is not None}
+    if fields.get("seed") == -1:  # whatever comes
+        del fields["seed"]
+    return fields | _looking_back(options, "repetition_penalty" in given)
 
 
 def _looking_back(options: Mapping[str, Any], penalised: bool) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def messages_of(messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]
         ApiError: a message that holds an image.
     """
     open: list[tuple[str, str]] = []
-    found = []
+    converted = []
     for place, message in enumerate(messages):
         if message.images:
             where = f"messages[{place}].images"
@@ -97,8 +97,8 @@ def messages_of(messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]
             open += [(call["id"], call["function"]["name"]) for call in own["tool_calls"]]
         if message.role == "tool":
             own |= _answered(message, open, place)
-        found.append(own)
-    return found
+        converted.append(own)
+    return converted
 
 
 def _call(call: ollama.OllamaToolCall, place: int, number: int) -> dict[str, Any]:

@@ -44,14 +44,14 @@ def infill_for(served: Served) -> Infill:
     Raises:
         ApiError: its tokenizer has no tokens for that.
     """
-    found = None if reads_apart(served.stored) else infill_of(served.lm.tokenizer)
+    infill = None if reads_apart(served.stored) else infill_of(served.lm.tokenizer)
     size = vocabulary(served.stored)
-    if found is None or any(part >= size for part in found.parts if isinstance(part, int)):
+    if infill is None or any(part >= size for part in infill.parts if isinstance(part, int)):
         message = (
             "suffix is not supported by this model: its tokenizer has no tokens for filling in the middle, such as "
         )
         raise ApiError(400, f"{message}{FORMS[0][0]}", param="suffix", code="unsupported_parameter")
-    return found
+    return infill
 
 
 def around_gap(served: Served, infill: Infill, before: str, behind: str, param: str) -> list[int]:

@@ -93,7 +93,7 @@ class OutputEvents:
         """Return the response once its answer has ended."""
         own = self._chat.ended[0]
         cut = self._chat.reason(0) == "length" and not any(item["type"] == "function_call" for item in self.items)
-        found = self._shaped("incomplete" if cut else "completed", self.items)
+        response = self._shaped("incomplete" if cut else "completed", self.items)
         read, written = len(own.request.prompt), len(own.written)
         usage = {
             "input_tokens": read,
@@ -103,7 +103,7 @@ class OutputEvents:
             "total_tokens": read + written,
         }
         details = {"reason": "max_output_tokens"} if cut else None
-        return found | {"incomplete_details": details, "usage": usage, "completed_at": None if cut else time.time()}
+        return response | {"incomplete_details": details, "usage": usage, "completed_at": None if cut else time.time()}
 
     @property
     def _texts(self) -> bool:

@@ -31,14 +31,14 @@ class _Told:
     """The messages while items are read."""
 
     def __init__(self, earlier: Sequence[Message]) -> None:
-        self._found: list[dict[str, Any]] = []
+        self._messages: list[dict[str, Any]] = []
         self._thought: str | None = None
         calls = [call for message in earlier for call in message.tool_calls or ()]
         self._called = {call.id: call.function.name for call in calls}
 
     def messages(self) -> list[Message]:
         """Return what was said; reasoning that nothing follows is left out, as nothing was said."""
-        return [Message.model_validate(message) for message in self._found]
+        return [Message.model_validate(message) for message in self._messages]
 
     def take(self, item: ResponseItem, where: str) -> None:
         """Take one item."""
@@ -68,9 +68,9 @@ class _Told:
         assert item.name is not None
         self._called[item.call_id] = item.name
         function = {"name": item.name, "arguments": item.arguments}
-        if not self._found or self._found[-1]["role"] != "assistant" or self._thought is not None:
+        if not self._messages or self._messages[-1]["role"] != "assistant" or self._thought is not None:
             self._add({"role": "assistant", "content": None})
-        calls = self._found[-1].setdefault("tool_calls", [])
+        calls = self._messages[-1].setdefault("tool_calls", [])
         calls.append({"id": item.call_id, "type": "function", "function": function})
 
     def _result(self, item: ResponseItem, where: str) -> None:
@@ -92,7 +92,7 @@ class _Told:
         if self._thought and message["role"] == "assistant":
             message["reasoning_content"] = self._thought
         self._thought = None
-        self._found.append(message)
+        self._messages.append(message)
 
 
 def _text(content: str | Sequence[ItemPart], where: str) -> str:

@@ -270,16 +270,16 @@ class Served:
 
     def gauges(self) -> Mapping[str, float]:
         """Return what is so at this moment, for Prometheus."""
-        found = {"orrery_requests_inside": float(self._inside), "orrery_requests_inside_most": float(self._most)}
+        values = {"orrery_requests_inside": float(self._inside), "orrery_requests_inside_most": float(self._most)}
         if self.engine is not None:
-            found |= {
+            values |= {
                 "orrery_rows_waiting": self.engine.waiting,
                 "orrery_rows": self.engine.rows,
                 "orrery_cache_tokens": self.engine.tokens,
                 "orrery_cache_tokens_most": self.engine.most_tokens,
                 "orrery_prefix_tokens": self.engine.prefixes.tokens,
             }
-        return found
+        return values
 
     def close(self, grace: float) -> bool:
         """Take no more requests and wait for those under way; return whether every answer came to its own end."""
@@ -326,15 +326,15 @@ def _write_once(engine: Engine) -> None:
 
 
 def _inspected(request: HttpRequest) -> Served:
-    found = _served(request)
-    found.check_inspection()
-    return found
+    served = _served(request)
+    served.check_inspection()
+    return served
 
 
 def _served(request: HttpRequest) -> Served:
-    found = request.app.state.served
-    assert isinstance(found, Served)
-    return found
+    served = request.app.state.served
+    assert isinstance(served, Served)
+    return served
 
 
 Serving = Annotated[Served, Depends(_served)]

@@ -31,12 +31,12 @@ class AnswerList(BaseModel):
 
 def router() -> APIRouter:
     """Return the routes of the tasks that a program has registered, and of those that no other module answers."""
-    found, own = APIRouter(route_class=StrictRoute, tags=["tasks"]), TASKS.own()
+    routes, own = APIRouter(route_class=StrictRoute, tags=["tasks"]), TASKS.own()
     for task in TASKS.all():
         if issubclass(task, Pipeline) and (task in own or task.route.startswith(GENERIC)):
             how: dict[str, Any] = {"name": task.kind, "description": task.__doc__, "responses": FAILURES}
-            found.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
-    return found
+            routes.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
+    return routes
 
 
 def endpoint(task: type[Pipeline]) -> Callable[..., Coroutine[Any, Any, Response]]:
@@ -76,8 +76,8 @@ async def answered(
         pipe = task(served.lm, name, BATCH, **settings)
         return [pipe.told(one) for one in pipe.several([task.from_client(item) for item in items], done=done)]
 
-    found = await over_rows(served, http.receive, work, shorter=shorter)
-    data = [{"index": index, task.said: one} for index, one in enumerate(found)]
+    answers = await over_rows(served, http.receive, work, shorter=shorter)
+    data = [{"index": index, task.said: one} for index, one in enumerate(answers)]
     return AsciiJson({"object": "list", "data": data, "model": served.name})
 
 

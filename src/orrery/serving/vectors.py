@@ -38,7 +38,7 @@ async def vectors_of(
         ApiError: the model makes none, or none of that many numbers, or cannot read a text.
     """
     served.require(EMBEDDINGS)
-    found = await over_rows(
+    vectors = await over_rows(
         served,
         receive,
         lambda done: served.lm.vectors(
@@ -52,7 +52,7 @@ async def vectors_of(
         param,
         shorter,
     )
-    width = len(found[0].vector)
+    width = len(vectors[0].vector)
     if dimensions not in (None, width):
         raise ApiError(400, f"this model's vectors have {width} numbers, no others", param="dimensions")
-    return found
+    return vectors

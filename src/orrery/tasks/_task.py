@@ -172,8 +172,8 @@ def to_learn(name: str) -> type[Learned]:
         UsageError: there is none.
     """
     kind = name.replace("-", "_")
-    if kind in TASKS.names() and issubclass(found := TASKS.find(kind), Learned):
-        return found
+    if kind in TASKS.names() and issubclass(task := TASKS.find(kind), Learned):
+        return task
     raise TASKS.unknown(kind, learned())
 
 

@@ -63,12 +63,12 @@ class TextGeneration(Pipeline):
         return written(self.lm, rows, settings, USUAL, self.lm.files_say(self.task), stop)
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[list[list[int]]], settings: TextGenerationSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[list[list[int]]], settings: TextGenerationSettings
     ) -> list[dict[str, Any]]:
         """Return the answers, by default behind what they go on with."""
         if settings.return_tensors:
-            return [{"generated_token_ids": [*rows[0].ids, *ids]} for ids in found[0]]
-        texts = [self.lm.tokenizer.decode(ids) for ids in found[0]]
+            return [{"generated_token_ids": [*rows[0].ids, *ids]} for ids in outputs[0]]
+        texts = [self.lm.tokenizer.decode(ids) for ids in outputs[0]]
         if not settings.return_full_text:
             return [{"generated_text": text} for text in texts]
         if _is_chat(item):
@@ -92,7 +92,7 @@ class TextGeneration(Pipeline):
             raise UsageError(
                 f"an answer of {asked:,} tokens leaves no room in the context of {self.lm.context:,}", hint
             )
-        return InputRow(whole.ids[-keep:], whole.segments[-keep:], whole.texts[-keep:])
+        return InputRow(whole.ids[-keep:], whole.token_types[-keep:], whole.texts[-keep:])
 
 
 def _is_chat(item: Any) -> bool:

@@ -92,7 +92,7 @@ class Tokenizer:
         return ids
 
     def frame(self, text: str, pair: str | None = None) -> Framed:
-        """Return the ids of a text or of two with the special tokens of the family around them, and their segments.
+        """Return the ids of a text or of two with the special tokens of the family around them, and their token types.
 
         What is written in the texts stays text. Equal to what transformers gives for the saved tokenizer.
         """
@@ -130,8 +130,8 @@ class Tokenizer:
 
     def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
         """Return the ids of ``text`` and, for each, the character of ``text`` at which it ends."""
-        found = self.spans(text)
-        return [id for id, _, _ in found], [end for _, _, end in found]
+        spans = self.spans(text)
+        return [id for id, _, _ in spans], [end for _, _, end in spans]
 
     def spans(self, text: str) -> list[Span]:
         """Return the ids of ``text``, each with the characters at which its part starts and ends."""
@@ -224,9 +224,9 @@ class Tokenizer:
 
     def with_role(self, role: str, token: str) -> "Tokenizer":
         """Return the same tokenizer with one of `ROLES` given to a token that it has."""
-        found = copy.copy(self)
-        found.roles = {**self.roles, role: token}
-        return found
+        copied = copy.copy(self)
+        copied.roles = {**self.roles, role: token}
+        return copied
 
     @cached_property
     def control(self) -> frozenset[int]:
@@ -282,7 +282,7 @@ class Tokenizer:
     def unknown(self, ids: Iterable[SupportsIndex]) -> int:
         """Count the ids that stand for text outside the vocabulary."""
         id = self.unknown_id
-        return sum(1 for found in ids if found == id)
+        return sum(1 for each in ids if each == id)
 
     def save(self, folder: str | Path) -> None:
         """Write tokenizer.json, and the tokenizer_config.json that transformers' AutoTokenizer needs."""
@@ -300,10 +300,10 @@ class Tokenizer:
             role: [name for name in names if self._library.token_to_id(name) is not None]
             for role, names in self.ROLES.items()
         }
-        found = {role: names[0] for role, names in present.items() if names}
-        if "class" not in found and (found.get("start"), found.get("end"), found.get("mask")) == _ROBERTA:
-            found |= {"class": found["start"], "separator": found["end"]}
-        return found
+        roles = {role: names[0] for role, names in present.items() if names}
+        if "class" not in roles and (roles.get("start"), roles.get("end"), roles.get("mask")) == _ROBERTA:
+            roles |= {"class": roles["start"], "separator": roles["end"]}
+        return roles
 
     def _checked(self, ids: Iterable[SupportsIndex]) -> list[int]:
         checked = [int(id) for id in ids]
@@ -363,8 +363,8 @@ def _roles(folder: Path) -> dict[str, str | None]:
     said = _named(folder / "tokenizer_config.json")
     if "added_tokens_decoder" not in said:
         said = {**said, **_named(folder / "special_tokens_map.json")}
-    found = {role: said[f"{name}_token"] for role, name in _NAMES.items() if f"{name}_token" in said}
-    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()}
+    given = {role: said[f"{name}_token"] for role, name in _NAMES.items() if f"{name}_token" in said}
+    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in given.items()}
     return {role: token for role, token in contents.items() if token is None or isinstance(token, str)}
 
 
@@ -373,12 +373,12 @@ def _named(file: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        values = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{file.name} beside it is not JSON: {error}", "export it again") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise ModelFileError(f"{file.name} beside it is not a JSON object", "export it again")
-    return found
+    return values
 
 
 def _write(file: Path, content: str) -> None:

@@ -58,12 +58,12 @@ class Judge:
         Raises:
             DataError: a sum is beyond the numbers of float32.
         """
-        found = [sum(value * weight for value, weight in zip(row, self.weights, strict=True)) for row in judged]
-        for own, total in zip(asked, found, strict=True):
+        sums = [sum(value * weight for value, weight in zip(row, self.weights, strict=True)) for row in judged]
+        for own, total in zip(asked, sums, strict=True):
             if not abs(total) <= LARGEST:
                 message = f"{own.prompt.where}: the rewards of an answer to this prompt add up to {total:g}"
                 raise DataError(message, "give smaller weights, or rewards that are smaller numbers")
-        return found
+        return sums
 
     @property
     def weights(self) -> list[float]:
@@ -76,15 +76,15 @@ class Judge:
         return "\n".join(f"{name} {own.fingerprint}" for name, (own, _) in self.rewards.items() if own.fingerprint)
 
     def _column(self, name: str, reward: Reward, answers: Sequence[Answered]) -> list[float]:
-        found = [float(value) for value in reward.score(answers)]
-        if len(found) != len(answers):
-            message = f"the reward {name} gives {len(found)} numbers for {len(answers)} answers"
+        values = [float(value) for value in reward.score(answers)]
+        if len(values) != len(answers):
+            message = f"the reward {name} gives {len(values)} numbers for {len(answers)} answers"
             raise UsageError(message, "score() returns one number for each answer")
-        for answered, value in zip(answers, found, strict=True):
+        for answered, value in zip(answers, values, strict=True):
             if not isfinite(value):
                 message = f"{answered.prompt.where}: the reward {name} of an answer to this prompt is {value:g}"
                 raise DataError(message, "a reward is a finite number: mend what computes it, or take the prompt out")
-        return found
+        return values
 
 
 @final
@@ -118,8 +118,8 @@ class ModelWriter:
             DataError: a reward is no finite number.
         """
         written = self._written(asked, seeds, max_new_tokens, temperature)
-        found = rows_of_answers(asked, written, self.ends)
-        finished = found["finished"].tolist()
+        rows = rows_of_answers(asked, written, self.ends)
+        finished = rows["finished"].tolist()
         judged = self.judge(
             [
                 Answered(own.prompt, answer.result().text, len(answer.written), ended)
@@ -129,7 +129,7 @@ class ModelWriter:
         rewards_BR = torch.tensor(judged, dtype=torch.float64).reshape(len(asked), len(self.judge.weights))
         total_B = torch.tensor(self.judge.totals(asked, judged), dtype=torch.float32)
         return {
-            **found,
+            **rows,
             "reward": total_B,
             "rewards": rewards_BR.float(),
             "most": torch.full((len(asked),), max_new_tokens),
@@ -139,13 +139,13 @@ class ModelWriter:
     def observed(self, batch: Batch, size: int) -> dict[str, Tensor]:
         """Return a rollout with what the objective observes and credits, in the pieces of its first steps."""
         rows = len(batch["ids"])
-        found: list[Mapping[str, Tensor]] = []
+        observations: list[Mapping[str, Tensor]] = []
         with self._writing():
             for piece in step_pieces(rows, size, self.micro_batch, self.ranks.world):
                 with self.precision.context():
                     own = observed(self.objective, self.model, to_device(take(batch, piece), self.precision.device))
-                found.append({name: tensor.cpu() for name, tensor in own.items()})
-        whole = {**batch, **{name: torch.cat([own[name] for own in found]) for name in found[0]}}
+                observations.append({name: tensor.cpu() for name, tensor in own.items()})
+        whole = {**batch, **{name: torch.cat([own[name] for own in observations]) for name in observations[0]}}
         return {**whole, **credited(self.objective, whole)}
 
     def _written(
@@ -166,15 +166,15 @@ class ModelWriter:
                 chunk=sum(len(own.ids) for own in asked[:AT_ONCE]),
                 device=device,
             )
-            found = [
+            answerings = [
                 engine.add(Request(own.ids, limits, draw, seed, scores=0))
                 for own, seed in zip(asked, seeds, strict=True)
             ]
             while engine.advance():
                 pass
-        for answering in found:
+        for answering in answerings:
             answering.result()
-        return found
+        return answerings
 
     def described(self) -> str:
         """Return in words how answers are written."""
@@ -229,10 +229,10 @@ def rows_of_answers(
         scores[row, first:stop] = torch.tensor([score.log_probability for score in answer.scores])
     places = torch.arange(length)
     real = places < (prompts + answers)[:, None]
-    found = {"ids": ids, "real": real, "written": real & (places >= prompts[:, None]), "scores": scores}
+    rows = {"ids": ids, "real": real, "written": real & (places >= prompts[:, None]), "scores": scores}
     finished = torch.tensor([answer.result().finish_reason == "end" for answer in written])
-    refuse_lost_tokens(found, answers, finished, ends)
-    return {**found, "finished": finished}
+    refuse_lost_tokens(rows, answers, finished, ends)
+    return {**rows, "finished": finished}
 
 
 def refuse_lost_tokens(rows: Batch, answers: Tensor, finished: Tensor, ends: Collection[int]) -> None:

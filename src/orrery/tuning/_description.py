@@ -83,10 +83,10 @@ def _compare(own: dict[str, Tensor], described: dict[str, Tensor]) -> None:
             name for name in own if name in both and _kind(own[name]) != _kind(described[name])
         ],
     }
-    found = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
-    if found:
+    differences = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
+    if differences:
         raise UsageError(
-            f"a file could not hold this model; tensors {'; '.join(found)}",
+            f"a file could not hold this model; tensors {'; '.join(differences)}",
             "something was added to or taken from it: write that as a transform, see orrery.tuning.Transform",
         )
 

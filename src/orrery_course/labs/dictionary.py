@@ -36,7 +36,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
     asked_L = torch.randint(ENTRIES, (QUERIES,), generator=rng)
     noise_LD = torch.randn(QUERIES, WIDTH, generator=rng, dtype=torch.float64) * NOISE / math.sqrt(WIDTH)
     q_LD = k_SD[asked_L] + noise_LD
-    found: Numbers = {name: {} for name in ("from the entry", "from the mean", "weight of the entry", "gradient")}
+    numbers: Numbers = {name: {} for name in ("from the entry", "from the mean", "weight of the entry", "gradient")}
     for temperature in TEMPERATURES:
         asked = q_LD.clone().requires_grad_()
         answer_LD = look_up(asked, k_SD, v_SD, temperature)
@@ -50,8 +50,8 @@ def run(seed: int, quick: bool = False) -> Numbers:
             "gradient": float(asked.grad.abs().max()),
         }
         for name, value in measured.items():
-            found[name][f"{temperature:.4g}"] = value
-    return found
+            numbers[name][f"{temperature:.4g}"] = value
+    return numbers
 
 
 def look_up(q_LD: Tensor, k_SD: Tensor, v_SD: Tensor, temperature: float) -> Tensor:

@@ -119,12 +119,12 @@ def accuracy(model: Decoder, batch: Batch) -> float:
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold equal sizes, that both learn, and what the one set of parameters costs."""
-    found, sizes, spent = (numbers[name] for name in ("accuracy", "parameters", "operations a word"))
-    longest = max(found[BOTH], key=int)
+    accuracies, sizes, spent = (numbers[name] for name in ("accuracy", "parameters", "operations a word"))
+    longest = max(accuracies[BOTH], key=int)
     return {
         f"both have as many parameters, within {EQUAL:.0%}": EQUAL - abs(sizes[ONE] / sizes[BOTH] - 1),
-        f"the {BOTH} writes {KNOWN:.0%} right at {longest} words": found[BOTH][longest] - KNOWN,
-        f"the {ONE} too": found[ONE][longest] - KNOWN,
+        f"the {BOTH} writes {KNOWN:.0%} right at {longest} words": accuracies[BOTH][longest] - KNOWN,
+        f"the {ONE} too": accuracies[ONE][longest] - KNOWN,
         f"a word costs the {ONE} {DEARER} times the operations or more": spent[ONE] / spent[BOTH] - DEARER,
     }
 

@@ -113,20 +113,20 @@ def extended(losses: Mapping[str, float]) -> dict[str, object]:
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold that the losses fall, in a line, and that the line goes on."""
-    found = {}
+    held = {}
     for name, one in numbers.items():
         least, most = (choose(one["loss"], key=int) for choose in (min, max))
-        found[f"from the least to the most {name} the loss falls by {FALL}"] = (
+        held[f"from the least to the most {name} the loss falls by {FALL}"] = (
             one["loss"][least] - one["loss"][most] - FALL
         )
-        found[f"the exponent of {name} is {SLOPE} or more"] = one["exponent"] - SLOPE
-        found[f"a line fits the losses by {name} within {NEAR:.0%}"] = NEAR - one["greatest error of the fit"]
+        held[f"the exponent of {name} is {SLOPE} or more"] = one["exponent"] - SLOPE
+        held[f"a line fits the losses by {name} within {NEAR:.0%}"] = NEAR - one["greatest error of the fit"]
     one = numbers["parameters"]
-    found[f"it tells the loss of the most parameters, not trained before, within {TOLD:.0%}"] = TOLD - abs(one["error"])
-    found[f"it is off by less than {BETTER:.0%} of what no change is"] = BETTER * abs(one["error of no change"]) - abs(
+    held[f"it tells the loss of the most parameters, not trained before, within {TOLD:.0%}"] = TOLD - abs(one["error"])
+    held[f"it is off by less than {BETTER:.0%} of what no change is"] = BETTER * abs(one["error of no change"]) - abs(
         one["error"]
     )
-    return found
+    return held
 
 
 def figure(runs: Sequence[Numbers]) -> str:

@@ -38,8 +38,8 @@ def read(tmp_path: Path, *wanted: dict[str, Any], **settings: Any) -> Any:
 
 def learnt(source: Any, form: str = "chatml", replies: Any = "all") -> str:
     tokenizer = chat_tokenizer(form)
-    found = render(template_of_run(templates_of_run(form, {}), tokenizer), source.train[0], replies)
-    return tokenizer.decode([id for id, own in zip(found.ids, found.reply, strict=True) if own])
+    rendered = render(template_of_run(templates_of_run(form, {}), tokenizer), source.train[0], replies)
+    return tokenizer.decode([id for id, own in zip(rendered.ids, rendered.reply, strict=True) if own])
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -109,8 +109,8 @@ def test_a_last_reply_of_weight_0_is_refused_where_it_alone_is_learnt(tmp_path: 
 def test_the_user_may_be_marked_as_not_learnt_and_an_empty_reply_of_weight_0_stands(tmp_path: Path) -> None:
     row = changed(0, train=False)
     row["messages"][1] |= {"content": "", "weight": 0}
-    (found,) = read_conversations(written(tmp_path, row), check=refuse_untaught)
-    assert [message["role"] for message in found.messages] == ["user", "assistant"] * 2
+    (conversation,) = read_conversations(written(tmp_path, row), check=refuse_untaught)
+    assert [message["role"] for message in conversation.messages] == ["user", "assistant"] * 2
 
 
 def written(tmp_path: Path, row: dict[str, Any]) -> Path:

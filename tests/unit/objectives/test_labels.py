@@ -114,17 +114,17 @@ def test_padding_changes_nothing(name):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("micro", [1, 2, 3])
 def test_any_split_of_a_batch_has_the_same_gradient(name, micro):
-    found = []
+    results = []
     for size in (None, micro):
         objective, model, _ = built(name)
         precision = Precision("float32", "plain", "cpu", 1)
         loss = accumulate(
             model, objective, batch_of(name), micro_batch=size, seed=(0, 0), ranks=Alone(), precision=precision
         )
-        found.append((loss.loss, {key: p.grad for key, p in model.named_parameters() if p.grad is not None}))
-    assert abs(found[0][0] - found[1][0]) < 1e-9
-    assert found[0][1].keys() == found[1][1].keys()
-    assert all((found[0][1][key] - found[1][1][key]).abs().max() < 1e-9 for key in found[0][1])
+        results.append((loss.loss, {key: p.grad for key, p in model.named_parameters() if p.grad is not None}))
+    assert abs(results[0][0] - results[1][0]) < 1e-9
+    assert results[0][1].keys() == results[1][1].keys()
+    assert all((results[0][1][key] - results[1][1][key]).abs().max() < 1e-9 for key in results[0][1])
 
 
 def test_balanced_weights_let_each_label_count_alike():
@@ -180,9 +180,9 @@ def test_a_model_without_the_head_is_refused(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_head_is_found_from_the_labels(name):
-    found = needed(OBJECTIVES.find(name)())
-    assert isinstance(found, NeededHead)
-    assert (found.labels, found.problem) == (CASES[name][2], CASES[name][1])
+    head = needed(OBJECTIVES.find(name)())
+    assert isinstance(head, NeededHead)
+    assert (head.labels, head.problem) == (CASES[name][2], CASES[name][1])
 
 
 @pytest.mark.parametrize("name", CASES)

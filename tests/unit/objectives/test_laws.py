@@ -42,7 +42,7 @@ class Rows(PureSource):
         labels = torch.randint(2, (6,), generator=generator(seed))
         known = {"ids": ids[:, :-1], "targets": ids[:, 1:], "follows": labels, "in_order": labels}
         known |= {"real": torch.arange(16) < torch.tensor([[16], [9], [12], [16], [5], [7]])}
-        known |= {"segments": (torch.arange(16) > 6).long().expand(6, -1)}
+        known |= {"token_types": (torch.arange(16) > 6).long().expand(6, -1)}
         return {name: known[name] for name in self.needs}
 
 

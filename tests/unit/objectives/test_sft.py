@@ -18,15 +18,15 @@ LENGTHS = (9, 4, 12, 7, 3, 11)
 def rows():
     """Return conversations as rows: ids, and targets where the next token is learnt."""
     rng = torch.Generator().manual_seed(1)
-    found = []
+    rows_made = []
     for length in LENGTHS:
         ids = torch.randint(3, 60, (length,), generator=rng).tolist()
         learnt = torch.rand(length, generator=rng) < 0.5
         learnt[1] = True
         following = [*ids[1:], IGNORE]
-        found.append({"ids": ids, "targets": [t if k else IGNORE for t, k in zip(following, learnt, strict=True)]})
-        found[-1]["targets"][-1] = IGNORE
-    return found
+        rows_made.append({"ids": ids, "targets": [t if k else IGNORE for t, k in zip(following, learnt, strict=True)]})
+        rows_made[-1]["targets"][-1] = IGNORE
+    return rows_made
 
 
 def model():
@@ -42,11 +42,11 @@ def test_the_loss_is_the_mean_over_the_learnt_tokens():
     llama, batch = model(), padded(rows())
     logits_BLV = llama.logits(batch["ids"], real=batch["real"])
     expected = F.cross_entropy(logits_BLV.flatten(0, 1), batch["targets"].flatten(), ignore_index=IGNORE)
-    found = gradient(llama, bound("sft", llama, None), batch, None)
+    numbers = gradient(llama, bound("sft", llama, None), batch, None)
     expected.backward()
-    assert float(found["loss"]) == pytest.approx(float(expected.detach()), abs=1e-12)
+    assert float(numbers["loss"]) == pytest.approx(float(expected.detach()), abs=1e-12)
     for name, parameter in llama.named_parameters():
-        assert torch.allclose(parameter.grad, found[f"model.{name}"], atol=1e-12)
+        assert torch.allclose(parameter.grad, numbers[f"model.{name}"], atol=1e-12)
 
 
 def test_it_is_causal_on_the_same_targets():
@@ -74,9 +74,9 @@ def test_micro_batches_and_ranks_give_the_same_gradient(batch):
 def test_a_batch_that_teaches_nothing_is_no_number_that_is_none():
     batch = padded([{"ids": [3, 4, 5], "targets": [IGNORE] * 3}])
     llama = model()
-    found = gradient(llama, SupervisedFineTuning(), batch, None)
-    assert float(found["loss"]) == 0
-    assert all(not bool(value.any()) for value in found.values())
+    numbers = gradient(llama, SupervisedFineTuning(), batch, None)
+    assert float(numbers["loss"]) == 0
+    assert all(not bool(value.any()) for value in numbers.values())
 
 
 def test_tokens_are_those_that_are_read():

@@ -42,8 +42,8 @@ def counted(spec, rows, length):
 @pytest.mark.parametrize("family", names())
 def test_operations_are_those_that_torch_counts(countable, family):
     spec = load_family(family).spec(load_family(family).TINY)
-    found = step_cost(spec, 2, 8, torch.float32, apply)
-    assert (found.forward.total, found.training.total) == counted(spec, 2, 8)
+    cost = step_cost(spec, 2, 8, torch.float32, apply)
+    assert (cost.forward.total, cost.training.total) == counted(spec, 2, 8)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gemma2", "t5", "jamba"])
@@ -51,7 +51,7 @@ def test_blocks_that_stand_for_several_cost_what_all_of_them_do(family):
     rules = load_family(family)
     layers = {key: 4 for key in ("n_layer", "num_hidden_layers", "num_layers") if key in rules.TINY}
     spec = rules.spec({**rules.TINY, **layers})
-    found = step_cost(spec, 2, 8)
+    cost = step_cost(spec, 2, 8)
     with rehearsed() as noted:
         model, batch = spec.build().train(), example_batch(spec, 2, 8)
         before = noted.live
@@ -61,8 +61,8 @@ def test_blocks_that_stand_for_several_cost_what_all_of_them_do(family):
                 loss = sum(part.float().sum() for part in out.values())
             kept = noted.live - before
             loss.backward()
-    assert found.training == noted.work["training"]
-    assert found.kept == pytest.approx(kept, rel=1e-3)
+    assert cost.training == noted.work["training"]
+    assert cost.kept == pytest.approx(kept, rel=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -120,13 +120,13 @@ def test_blocks_that_are_recomputed_keep_what_they_keep_in_a_real_step(family):
             loss = sum(part.float().sum() for part in out.values())
             kept = noted.live - before
             loss.backward()
-    found = step_cost(spec, 2, 16, torch.float32, prepare=recompute_blocks)
-    assert found.training == noted.work["training"]
-    assert found.kept == pytest.approx(kept, rel=1e-3)
+    cost = step_cost(spec, 2, 16, torch.float32, prepare=recompute_blocks)
+    assert cost.training == noted.work["training"]
+    assert cost.kept == pytest.approx(kept, rel=1e-3)
     usual = step_cost(spec, 2, 16, torch.float32)
-    assert found.forward == usual.forward
-    assert found.kept < usual.kept / 4
-    assert usual.training.total < found.training.total < 4 / 3 * usual.training.total
+    assert cost.forward == usual.forward
+    assert cost.kept < usual.kept / 4
+    assert usual.training.total < cost.training.total < 4 / 3 * usual.training.total
 
 
 def test_recomputed_gradients_are_the_same():

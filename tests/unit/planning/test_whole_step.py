@@ -191,11 +191,11 @@ def test_a_process_tells_what_its_steps_took(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.slow
 def test_a_real_step_is_measured():
-    found = measure(tiny("gpt2"), 2)
-    assert 0 < found.peak < found.process
-    assert found.seconds > 0
+    measured = measure(tiny("gpt2"), 2)
+    assert 0 < measured.peak < measured.process
+    assert measured.seconds > 0
     # A tiny model adds less than two processes differ by, whose libraries are laid out again each time.
-    assert libraries_bytes(PLAIN) == pytest.approx(found.process, rel=0.05)
+    assert libraries_bytes(PLAIN) == pytest.approx(measured.process, rel=0.05)
 
 
 def test_what_does_not_fit_is_refused_with_what_would(monkeypatch):

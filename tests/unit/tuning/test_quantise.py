@@ -36,9 +36,9 @@ def linear(inputs=96, outputs=40, bias=True, dtype=torch.float32):
     return made
 
 
-def deviation(found, expected):
-    found, expected = found.detach().double(), expected.detach().double()
-    return float((found - expected).abs().max()) / max(1.0, float(expected.abs().max()))
+def deviation(given, expected):
+    given, expected = given.detach().double(), expected.detach().double()
+    return float((given - expected).abs().max()) / max(1.0, float(expected.abs().max()))
 
 
 # Numbers -----------------------------------------------------------------------------------------------------------
@@ -82,11 +82,11 @@ def test_four_bits_are_nearer_than_the_largest_magnitude_gives_and_keep_what_the
 
 
 @pytest.mark.parametrize(
-    ("inputs", "group", "found"),
+    ("inputs", "group", "size"),
     [(256, 128, 128), (672, 128, 96), (576, 128, 96), (60, 128, 60), (34, 8, 2), (6, 128, 6), (33, 128, None)],
 )
-def test_a_width_that_is_no_multiple_of_the_group_has_smaller_ones(inputs, group, found):
-    assert group_of(inputs, group) == found
+def test_a_width_that_is_no_multiple_of_the_group_has_smaller_ones(inputs, group, size):
+    assert group_of(inputs, group) == size
 
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -99,13 +99,13 @@ def test_every_way_to_multiply_gives_the_same_numbers(monkeypatch, bits, rows):
     monkeypatch.setattr(_stored, "at_hand", has_openmp)
     x = drawn(*rows, 96)
     expected = F.linear(x.double(), written_out(part.weight, part.weight_scale.double()), part.bias.double())
-    found = part(x)
-    assert found.shape == (*rows, 40)
+    out = part(x)
+    assert out.shape == (*rows, 40)
     monkeypatch.setattr(_stored, "at_hand", lambda: False)
     monkeypatch.setattr(_stored, "PART", 96 * 7)
     plain = part(x)
     if rows != (0,):
-        assert deviation(found, expected) < 1e-5
+        assert deviation(out, expected) < 1e-5
         assert deviation(plain, expected) < 1e-5
         broken = part.weight_scale.detach().clone()
         broken[3, 1] *= 1.01  # the comparison sees one scale

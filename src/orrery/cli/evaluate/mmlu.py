@@ -55,10 +55,10 @@ def mmlu(
         fits = lambda text: len(lm.tokenizer.frame(text).ids) <= room  # noqa: E731
         questions, fewer = prompted(asked, examples, shots, fits)
         facts = {"task": "mmlu", "template": "letters", "shots": shots, "split": split}
-        found = evaluate_choices(
+        evaluated = evaluate_choices(
             lm, questions, batch_size=items.batch_size, normalisations=("none",), done=done, **facts
         )
         notes = [f"{fewer:,} questions have fewer than {shots} examples, for the context is {room:,} tokens"]
-        return replace(found, notes=[*found.notes, *notes * bool(fewer)])
+        return replace(evaluated, notes=[*evaluated.notes, *notes * bool(fewer)])
 
     carry_out(model, [data], items, trust, evaluate)

@@ -65,14 +65,14 @@ def train(
 
 def from_here(overrides: Sequence[str]) -> tuple[str, ...]:
     """Return flags whose paths mean the same from another folder: a base is all that may be another one."""
-    found, flag = list(overrides), f"--{BASE}"
-    for number, word in enumerate(found):
+    words, flag = list(overrides), f"--{BASE}"
+    for number, word in enumerate(words):
         value = word.removeprefix(f"{flag}=") if word.startswith(f"{flag}=") else None
-        if value is None and number and found[number - 1] == flag:
-            found[number] = os.path.abspath(word) if os.path.exists(word) else word
+        if value is None and number and words[number - 1] == flag:
+            words[number] = os.path.abspath(word) if os.path.exists(word) else word
         elif value is not None and os.path.exists(value):
-            found[number] = f"{flag}={os.path.abspath(value)}"
-    return tuple(found)
+            words[number] = f"{flag}={os.path.abspath(value)}"
+    return tuple(words)
 
 
 def carry_out(asked: TrainRequest) -> int:

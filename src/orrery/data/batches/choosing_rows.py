@@ -45,8 +45,8 @@ class SizedBatches:
 
     def rows(self, step: int) -> Numbers:
         """Return the numbers of the rows of the batch of ``step``, of the pool it lies in."""
-        found: Numbers = self._pool(step // self.pool)[step % self.pool]
-        return found
+        numbers: Numbers = self._pool(step // self.pool)[step % self.pool]
+        return numbers
 
     def epochs(self, step: int) -> float:
         """Return how often the rows were gone through before ``step``."""

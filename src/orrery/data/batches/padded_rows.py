@@ -23,9 +23,9 @@ FILLS = {"targets": IGNORE}
 
 def padded(rows: Sequence[Row]) -> dict[str, Tensor]:
     """Return rows as tensors, ``[B, L]`` for lists and ``[B]`` or ``[B, N]`` else, and ``real``, where the ids are."""
-    found = {name: _column(name, [row[name] for row in rows]) for name in rows[0]}
+    columns = {name: _column(name, [row[name] for row in rows]) for name in rows[0]}
     lengths = torch.tensor([len(row["ids"]) for row in rows])
-    return {**found, "real": torch.arange(found["ids"].shape[1]) < lengths[:, None]}
+    return {**columns, "real": torch.arange(columns["ids"].shape[1]) < lengths[:, None]}
 
 
 def _column(name: str, values: Sequence[Any]) -> Tensor:
@@ -113,7 +113,7 @@ class PackedRows(PureSource):
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the packed rows of ``step``, in the order of their epoch."""
         numbers = self.order.items(step * self.size, (step + 1) * self.size)
-        return {name: torch.from_numpy(np.stack(found)) for name, found in self._columns(numbers).items()}
+        return {name: torch.from_numpy(np.stack(arrays)) for name, arrays in self._columns(numbers).items()}
 
     def epochs(self, step: int) -> float:
         """Return how often the rows were gone through before ``step``."""
@@ -125,8 +125,8 @@ class PackedRows(PureSource):
         return 1 - sum(len(row["ids"]) for row in self.rows) / (len(self.packed) * self.length)
 
     def _columns(self, numbers: Numbers) -> dict[str, list[Numbers]]:
-        found = [self._row([piece.document for piece in self.packed[number]]) for number in numbers]
-        return {name: [row[name] for row in found] for name in found[0]}
+        rows = [self._row([piece.document for piece in self.packed[number]]) for number in numbers]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _row(self, together: Sequence[int]) -> dict[str, Numbers]:
         fills = {**{name: FILLS.get(name, 0) for name in self.rows[0]}, "documents": -1, "positions": 0}

@@ -10,7 +10,7 @@ from orrery.data.files import bad_record
 from orrery.data.rows.conversations import Conversation, at, is_learnt
 from orrery.errors import DataError
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 Replies = Literal["all", "last"]
 """Which replies of the assistant are learnt."""
@@ -26,13 +26,13 @@ def render(template: ChatTemplate, conversation: Conversation, replies: Replies 
             line is named.
         ModelFileError: the template fails.
     """
-    found: Rendered = at(
+    rendered: Rendered = at(
         conversation.where,
         lambda: template.render(conversation.messages, replies=True, **conversation.beside),
     )
     if replies == "last":
-        found = replace(found, reply=last_reply(found.reply))
-    return weighted(found, conversation, replies)
+        rendered = replace(rendered, reply=last_reply(rendered.reply))
+    return weighted(rendered, conversation, replies)
 
 
 def weighted(rendered: Rendered, conversation: Conversation, replies: Replies) -> Rendered:
@@ -64,10 +64,10 @@ def weighted(rendered: Rendered, conversation: Conversation, replies: Replies) -
 
 def render_prompt(template: ChatTemplate, conversation: Conversation) -> list[int]:
     """Return the ids of a conversation up to where the assistant's next reply begins; errors as in `render`."""
-    found: Rendered = at(
+    rendered: Rendered = at(
         conversation.where, lambda: template.render(conversation.messages, True, **conversation.beside)
     )
-    return found.ids
+    return rendered.ids
 
 
 def last_reply(reply: Sequence[bool]) -> list[bool]:

@@ -98,8 +98,8 @@ class Rollouts:
             raise RunError(message, "resume from an earlier checkpoint: remove the newest folder of checkpoints/")
         self._left = self.steps - place - 1
         rows = self._rows(number, place)
-        found = {name: tensor[rows] for name, tensor in self._kept.items()}
-        return {**found, "fresh": torch.full((self.size,), place == 0)}
+        rows_of_batch = {name: tensor[rows] for name, tensor in self._kept.items()}
+        return {**rows_of_batch, "fresh": torch.full((self.size,), place == 0)}
 
     def _rows(self, number: int, place: int) -> Tensor:
         """Return the rows of a step: the first pass goes in order, later ones in an order of their own."""
@@ -118,9 +118,9 @@ class Rollouts:
         places = self.order.items(number * prompts, (number + 1) * prompts)
         asked = [self.asked[place] for place in places for _ in range(samples)]
         seeds = [derive_seed(self.seed, "rollout", number, row) for row in range(self.rows)]
-        found = self._writer.answers(asked, seeds, self.how.max_new_tokens, self.how.temperature)
+        answers = self._writer.answers(asked, seeds, self.how.max_new_tokens, self.how.temperature)
         group = torch.arange(prompts).repeat_interleave(samples)
-        return dict(self._writer.observed({**found, "group": group}, self.size))
+        return dict(self._writer.observed({**answers, "group": group}, self.size))
 
     def state(self) -> dict[str, Any]:
         """Return the rollout that later steps go on with; nothing where all its steps are done."""
@@ -160,8 +160,8 @@ class HeldBackAnswers:
             raise UsageError("answers are written by the model of a run, and none has begun", "use them in a run")
         asked = self.asked[step * self.size : (step + 1) * self.size]
         seeds = [derive_seed(self.seed, "held back", step, row) for row in range(len(asked))]
-        found = self._writer.answers(asked, seeds, self.how.max_new_tokens, 0.0)
-        return {**found, "group": torch.arange(len(asked)), "fresh": torch.ones(len(asked), dtype=torch.bool)}
+        answers = self._writer.answers(asked, seeds, self.how.max_new_tokens, 0.0)
+        return {**answers, "group": torch.arange(len(asked)), "fresh": torch.ones(len(asked), dtype=torch.bool)}
 
     def state(self) -> dict[str, Any]:
         """Return nothing: answers are written again."""

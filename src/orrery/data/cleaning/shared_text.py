@@ -60,11 +60,11 @@ def shared_text(held_back: Iterable[Assigned], train: Iterable[Assigned]) -> Sha
     )
 
 
-def notes_on_shards(found: SharedText | None, again: str) -> list[str]:
+def notes_on_shards(shared: SharedText | None, again: str) -> list[str]:
     """Say what stands on both sides of prepared shards; ``again`` is the command that finds out where nobody did."""
-    if found is None:
+    if shared is None:
         return [f"whether a text is trained on and held back too is not recorded in these shards; {again}"]
-    return notes_on_shares((found.documents, found.of_documents, found.first), (found.lines, found.of_lines))
+    return notes_on_shares((shared.documents, shared.of_documents, shared.first), (shared.lines, shared.of_lines))
 
 
 def _pieces(blocks: Iterable[Assigned], side: Split) -> Iterator[tuple[str, int, bool]]:
@@ -90,5 +90,5 @@ def _pieces(blocks: Iterable[Assigned], side: Split) -> Iterator[tuple[str, int,
 
 
 def _digest(text: str) -> int:
-    found = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_BYTES)
-    return int.from_bytes(found.digest(), "big")
+    hashed = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_BYTES)
+    return int.from_bytes(hashed.digest(), "big")

@@ -115,18 +115,22 @@ def find(source: str | Path) -> Made | None:
     name, _, part = str(source).partition("/")
     if name not in names() or Path(source).exists():
         return None
-    found = GENERATED.find(name.replace("-", "_"))()
-    if part and part not in found.parts:
-        raise DataError(f"{source}: no such part", f"it has: {', '.join(f'{name}/{known}' for known in found.parts)}")
-    return Made(found, part or found.parts[0])
+    generated = GENERATED.find(name.replace("-", "_"))()
+    if part and part not in generated.parts:
+        raise DataError(
+            f"{source}: no such part", f"it has: {', '.join(f'{name}/{known}' for known in generated.parts)}"
+        )
+    return Made(generated, part or generated.parts[0])
 
 
 def table() -> str:
     """Return the sets as a Markdown table, as docs/data.md shows it."""
     rows = ["| set | what | parts | made from | how |", "|---|---|---|---|---|"]
     for name in names():
-        found = GENERATED.find(name.replace("-", "_"))
-        rows.append(f"| `{name}` | {found.what} | {', '.join(found.parts)} | {found.made_from} | {found.how} |")
+        generated = GENERATED.find(name.replace("-", "_"))
+        rows.append(
+            f"| `{name}` | {generated.what} | {', '.join(generated.parts)} | {generated.made_from} | {generated.how} |"
+        )
     return "\n".join(rows) + "\n"
 
 

@@ -78,12 +78,12 @@ def _token(line: Line, text: str) -> ConlluToken:
         raise bad_record(line.where, f"{len(columns)} columns instead of {COLUMNS}: {text[:40]!r}")
     if not all(columns):
         raise bad_record(line.where, f"column {columns.index('') + 1} is empty; '_' says unspecified")
-    found = _ID.fullmatch(columns[0])
-    if not found:
+    match = _ID.fullmatch(columns[0])
+    if not match:
         raise bad_record(
             line.where, f"{columns[0]!r} is not the id of a word, of words (2-3), or of an empty node (2.1)"
         )
-    first, last = (int(part) if part else None for part in found.groups())
+    first, last = (int(part) if part else None for part in match.groups())
     return ConlluToken(line, columns, first, last)
 
 

@@ -86,5 +86,5 @@ class _Page(HTMLParser):
         self._break = ""
 
     def _between(self, tag: str) -> None:
-        found = "\n\n" if tag in _PARAGRAPHS else "\n" if tag in _LINES else "\t" if tag in _CELLS else ""
-        self._break = max(self._break, found, key=_BREAKS.index)
+        space = "\n\n" if tag in _PARAGRAPHS else "\n" if tag in _LINES else "\t" if tag in _CELLS else ""
+        self._break = max(self._break, space, key=_BREAKS.index)

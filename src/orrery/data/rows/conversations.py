@@ -115,9 +115,9 @@ def read_conversations(
         DataError: there is none, no shape is known to have these columns, or a row is no conversation; its line is
             named.
     """
-    found, faults = None, Faults(allowed=skip_bad)
+    layout_found, faults = None, Faults(allowed=skip_bad)
     for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
-        layout = found = found or find_layout(where, row, shape, column)
+        layout = layout_found = layout_found or find_layout(where, row, shape, column)
         try:
             conversation = conversation_of(row, layout, where, system)
             check(conversation)
@@ -125,7 +125,7 @@ def read_conversations(
             faults.meet(error)
             continue
         yield conversation
-    if found is None:
+    if layout_found is None:
         raise DataError(f"{source}: 0 conversations", "check that the file was written whole")
 
 
@@ -306,8 +306,8 @@ def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[
 def _answered(row: Mapping[str, Any], column: str | None) -> ConversationLayout | None:
     """Return the columns with what is asked and answered, where there are such; ``column`` names the answer."""
     asked = ANSWERED if column is None else [(first, column) for first, _ in ANSWERED if first != column]
-    found = next((both for both in asked if set(both) <= set(row) and _one_text(row, both[1]) is None), None)
-    return None if found is None else ConversationLayout("alpaca", found)
+    columns = next((both for both in asked if set(both) <= set(row) and _one_text(row, both[1]) is None), None)
+    return None if columns is None else ConversationLayout("alpaca", columns)
 
 
 def _one_text(row: Mapping[str, Any], column: str | None) -> ConversationLayout | None:

@@ -153,12 +153,12 @@ def renamed(row: Labelled, names: Mapping[str, str]) -> Labelled:
 
 def counted(targets: Sequence[Target | None]) -> dict[str, int]:
     """Return how often each label occurs, in the order of their numbers: those of digits by value, others by name."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for target in targets:
         for name in (target,) if isinstance(target, str) else target if isinstance(target, tuple) else ():
-            found[name] = found.get(name, 0) + 1
-    digits = all(name.isdecimal() for name in found)
-    return {name: found[name] for name in sorted(found, key=(lambda n: (int(n), n)) if digits else None)}
+            counts[name] = counts.get(name, 0) + 1
+    digits = all(name.isdecimal() for name in counts)
+    return {name: counts[name] for name in sorted(counts, key=(lambda n: (int(n), n)) if digits else None)}
 
 
 def _first(source: str | Path, wanted: tuple[str, ...]) -> Mapping[str, Any]:
@@ -195,9 +195,9 @@ def _target(where: str, value: Any, columns: Columns, separator: str) -> Target:
 
 def _number(where: str, value: Any, columns: Columns) -> float:
     try:
-        found = float("nan") if isinstance(value, bool) else float(value)
+        number = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         raise bad_record(where, f"column {columns.label!r} is no number: {str(value)[:60]!r}") from None
-    if not math.isfinite(found):
+    if not math.isfinite(number):
         raise bad_record(where, f"column {columns.label!r} is {value}, and no number to learn")
-    return found
+    return number

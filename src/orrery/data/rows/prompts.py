@@ -104,12 +104,12 @@ def read_prompts(
     Raises:
         DataError: there is no such column, or a prompt is empty or no text; its line is named; or there are none.
     """
-    found = False
+    any_read = False
     rows = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad)
     for prompt in kept(rows, lambda where, row: _prompt(where, row, column), skip_bad):
-        found = True
+        any_read = True
         yield prompt
-    if not found:
+    if not any_read:
         raise DataError(f"{source}: 0 prompts", "check that the file was written whole")
 
 

@@ -40,10 +40,10 @@ def read_retrieval(source: str | Path, split: str | None = None) -> RetrievalSet
     """
     if split is not None and not Path(source).is_dir():
         raise UsageError(f"{source} is a table, and has no splits", "leave --split away")
-    found = _folder(Path(source), split) if Path(source).is_dir() else _table(source)
-    if not found.grades:
+    retrieval_set = _folder(Path(source), split) if Path(source).is_dir() else _table(source)
+    if not retrieval_set.grades:
         raise DataError(f"{source}: no query has a document that answers it", _HINT)
-    return found
+    return retrieval_set
 
 
 def _folder(folder: Path, split: str | None) -> RetrievalSet:

@@ -14,7 +14,7 @@ from orrery.text.chat.of_run import templates_of_run
 
 if TYPE_CHECKING:
     from orrery.data.batches.padded_rows import Row
-    from orrery.text.chat.segments import Rendered
+    from orrery.text.chat.spans.encoding import Rendered
 
 
 ENDLESS = (
@@ -123,15 +123,15 @@ class ConversationSource(Source):
         from orrery.data.batches.rendering import ends_with_end, render, targets_of
 
         template, settings = request.template, self.settings
-        found = [(each, render(template, each, settings.replies)) for each in conversations]
-        fitting, notes = fit(found, request.length, settings.long, what)
+        rendered_rows = [(each, render(template, each, settings.replies)) for each in conversations]
+        fitting, notes = fit(rendered_rows, request.length, settings.long, what)
         ended = sum(ends_with_end(template, each) for each in fitting)
         rows: list[Row] = [{"ids": each.ids, "targets": targets_of(each)} for each in fitting]
         return rows, [*said_of(conversations, fitting, ended, what), *notes]
 
 
 def fit(
-    found: "Sequence[tuple[Conversation, Rendered]]", length: int, long: str, what: str
+    rendered_rows: "Sequence[tuple[Conversation, Rendered]]", length: int, long: str, what: str
 ) -> "tuple[list[Rendered], list[str]]":
     """Return the conversations that fit into a row, and what to say of the others.
 
@@ -140,11 +140,11 @@ def fit(
     """
     from orrery.data.batches.rendering import cut_to
 
-    beyond = [(each, rendered) for each, rendered in found if len(rendered.ids) > length]
+    beyond = [(each, rendered) for each, rendered in rendered_rows if len(rendered.ids) > length]
     if not beyond:
-        return [rendered for _, rendered in found], []
+        return [rendered for _, rendered in rendered_rows], []
     longest = max(len(rendered.ids) for _, rendered in beyond)
-    many = f"{len(beyond):,} of {len(found):,} {what} conversations"
+    many = f"{len(beyond):,} of {len(rendered_rows):,} {what} conversations"
     than = f"longer than batches.length, {length:,} tokens (the longest has {longest:,})"
     if long == "refuse":
         raise DataError(
@@ -152,12 +152,12 @@ def fit(
             f"raise batches.length up to {longest}, as far as the model's context goes, or choose data.long: "
             "cut, leave_out",
         )
-    short = [rendered for _, rendered in found if len(rendered.ids) <= length]
+    short = [rendered for _, rendered in rendered_rows if len(rendered.ids) <= length]
     if long == "leave_out":
         return short, [f"{many} left out: {than}"]
-    kept = [cut_to(rendered, length) for _, rendered in found]
+    kept = [cut_to(rendered, length) for _, rendered in rendered_rows]
     taught = [rendered for rendered in kept if any(rendered.reply)]
-    ends = sum(any(rendered.reply[length:]) for _, rendered in found)
+    ends = sum(any(rendered.reply[length:]) for _, rendered in rendered_rows)
     lost = f"{many} cut: {than}; they keep their beginning, and {ends:,} lose the end token of the last reply"
     none = len(kept) - len(taught)
     return taught, [lost + (f"; {none:,} left out, as no reply begins before the cut" if none else "")]

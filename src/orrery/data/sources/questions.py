@@ -87,9 +87,9 @@ class QuestionSource(Source):
                 inside = answer is not None and start in window.tokens and end in window.tokens
                 without += not inside
                 shift = window.offset - window.tokens.start
-                segments = {"segments": window.framed.segments} if request.segments > 1 else {}
+                token_types = {"token_types": window.framed.token_types} if request.token_types > 1 else {}
                 places = {"starts": start + shift if inside else 0, "ends": end + shift if inside else 0}
-                rows.append({"ids": window.framed.ids, **places, **segments})
+                rows.append({"ids": window.framed.ids, **places, **token_types})
         if len(rows) == len(questions) and not without:
             return rows, []
         return rows, [f"{len(questions):,} {what} questions: {len(rows):,} rows, {without:,} without their answer"]

@@ -34,19 +34,19 @@ def read_problems(source: str, first: int | None = None) -> list[Problem]:
     Raises:
         DataError: a row is none, or its answer has no ``#### number``, with its file and line.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for where, row in read_placed_rows(source, ("question", "answer")):
-        if first is not None and len(found) == first:
+        if first is not None and len(problems) == first:
             break
         question, answer = row["question"], row["answer"]
         if not isinstance(question, str) or not isinstance(answer, str):
             raise DataError(f"{where}: question or answer is no text", "give both as texts")
         if final_number.strict(answer) == final_number.INVALID:
             raise DataError(f"{where}: the answer has no `#### number`", "end each answer with #### and its number")
-        found.append(Problem(where, question, answer))
-    if not found:
+        problems.append(Problem(where, question, answer))
+    if not problems:
         raise DataError(f"{source}: no problems", "check that the file was written whole")
-    return found
+    return problems
 
 
 def evaluate_gsm8k(

@@ -58,15 +58,15 @@ def read_humaneval(source: str = "humaneval", first: int | None = None) -> list[
     Raises:
         DataError: a row is none, with its file and line.
     """
-    found: list[ProgrammingTask] = []
+    problems: list[ProgrammingTask] = []
     columns = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
     for where, row in read_placed_rows(source, columns):
-        if first is not None and len(found) == first:
+        if first is not None and len(problems) == first:
             break
         _refuse_no_texts(where, row, columns)
-        found.append(ProgrammingTask(where, row["prompt"], row["prompt"], row["canonical_solution"], row))
-        _refuse_no_exam(found[-1])
-    return _refuse_none(found, source)
+        problems.append(ProgrammingTask(where, row["prompt"], row["prompt"], row["canonical_solution"], row))
+        _refuse_no_exam(problems[-1])
+    return _refuse_none(problems, source)
 
 
 def read_mbpp(source: str, first: int | None = None) -> list[ProgrammingTask]:
@@ -77,9 +77,9 @@ def read_mbpp(source: str, first: int | None = None) -> list[ProgrammingTask]:
     Raises:
         DataError: a row is none, with its file and line.
     """
-    found: list[ProgrammingTask] = []
+    problems: list[ProgrammingTask] = []
     for where, row in read_placed_rows(source):
-        if first is not None and len(found) == first:
+        if first is not None and len(problems) == first:
             break
         row = {**row, "text": row.get("text", row.get("prompt"))}
         _refuse_no_texts(where, row, ("text", "code"))
@@ -88,9 +88,9 @@ def read_mbpp(source: str, first: int | None = None) -> list[ProgrammingTask]:
         if not isinstance(tests, list) or not tests or not all(isinstance(test, str) for test in tests):
             raise DataError(f"{where}: `test_list` is no list of asserts", 'give ["assert f(1) == 2", "..."]')
         prompt = MBPP_PROMPT.format(text=row["text"], tests="\n".join(tests[:3]))
-        found.append(ProgrammingTask(where, prompt, row["text"], row["code"].replace("\r\n", "\n"), row))
-        _refuse_no_exam(found[-1])
-    return _refuse_none(found, source)
+        problems.append(ProgrammingTask(where, prompt, row["text"], row["code"].replace("\r\n", "\n"), row))
+        _refuse_no_exam(problems[-1])
+    return _refuse_none(problems, source)
 
 
 def with_examples(tasks: Sequence[ProgrammingTask], examples: Sequence[ProgrammingTask]) -> list[ProgrammingTask]:
@@ -178,7 +178,7 @@ def _refuse_no_exam(task: ProgrammingTask) -> None:
         raise DataError(f"{task.where}: {error.message}", error.hint) from None
 
 
-def _refuse_none(found: list[ProgrammingTask], source: str) -> list[ProgrammingTask]:
-    if not found:
+def _refuse_none(problems: list[ProgrammingTask], source: str) -> list[ProgrammingTask]:
+    if not problems:
         raise DataError(f"{source}: no problems", "check that the file was written whole")
-    return found
+    return problems

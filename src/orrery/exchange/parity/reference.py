@@ -24,14 +24,14 @@ def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> Values:
         UsageError: transformers has no such model.
     """
     model = _load(folder, dtype)
-    found: dict[str, Tensor] = {}
+    values: dict[str, Tensor] = {}
     for side, layers in _stacks(model, two=len(given) == 2):
-        _watch(side, layers, found)
+        _watch(side, layers, values)
     names = (model.main_input_name, "decoder_input_ids")
     out = model(**{name: x.to(dtype) if x.is_floating_point() else x for name, x in zip(names, given, strict=False)})
     if getattr(out, "logits", None) is not None:
-        found["logits"] = out.logits
-    return found
+        values["logits"] = out.logits
+    return values
 
 
 def _load(folder: Path, dtype: torch.dtype) -> Any:
@@ -65,15 +65,15 @@ def _stacks(model: nn.Module, *, two: bool) -> Iterator[tuple[str, nn.ModuleList
     yield "", next(part for name, part in outer.items() if "decoder" in name.split("."))
 
 
-def _watch(side: str, layers: nn.ModuleList, found: dict[str, Tensor]) -> None:
+def _watch(side: str, layers: nn.ModuleList, values: dict[str, Tensor]) -> None:
     """Keep what enters the first layer and what leaves each, counted by calls: a shared layer runs several times."""
 
     def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
-        found.setdefault(f"{side}embedded", args[0] if args else kwargs["hidden_states"])
+        values.setdefault(f"{side}embedded", args[0] if args else kwargs["hidden_states"])
 
     def leave(module: nn.Module, args: Any, output: Any) -> None:
-        depth = sum(key.startswith(f"{side}blocks.") for key in found)
-        found[f"{side}blocks.{depth}.resid_post"] = output[0] if isinstance(output, tuple | list) else output
+        depth = sum(key.startswith(f"{side}blocks.") for key in values)
+        values[f"{side}blocks.{depth}.resid_post"] = output[0] if isinstance(output, tuple | list) else output
 
     layers[0].register_forward_pre_hook(enter, with_kwargs=True)
     for layer in layers:

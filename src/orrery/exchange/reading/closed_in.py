@@ -60,7 +60,7 @@ def _lock(target: Path) -> bool:
 def _call(number: int, *words: int | bytes | None) -> int:
     """Make a system call. Raises `OSError`."""
     given = [ctypes.c_long(word) if isinstance(word, int) else word for word in words]
-    found = int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *given))
-    if found < 0:
+    result = int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *given))
+    if result < 0:
         raise OSError(ctypes.get_errno(), f"system call {number}: {os.strerror(ctypes.get_errno())}")
-    return found
+    return result

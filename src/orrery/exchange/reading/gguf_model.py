@@ -169,13 +169,13 @@ def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, 
     It is one parameter of ours, a linear's matrix or a table of tokens, whose rows may be in another order.
     """
     own = {name: parameter for name, parameter in model.named_parameters() if can_stay(model, name)}
-    found: dict[str, tuple[str, str]] = {}
+    staying: dict[str, tuple[str, str]] = {}
     for rule in rules:
         if isinstance(rule.layout, Rows | RotaryInterleaved):
             for theirs, ours in rule.places(own):
                 if len(ours) == 1 and theirs in files and files.entry(theirs).kind.name in KINDS:
-                    found[theirs] = ours[0], files.entry(theirs).kind.name
-    return found
+                    staying[theirs] = ours[0], files.entry(theirs).kind.name
+    return staying
 
 
 class _Files(Mapping[str, Tensor]):
@@ -268,9 +268,9 @@ def _generation(facts: Mapping[str, Any], tokenizer: Tokenizer | None) -> dict[s
 def _chat(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the chat templates by name."""
     start = "tokenizer.chat_template"
-    found = {
+    templates = {
         key.removeprefix(start).removeprefix(".") or "default": value
         for key, value in facts.items()
         if key.startswith(f"{start}.") or key == start
     }
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+    return {name: value for name, value in templates.items() if isinstance(value, str)}

@@ -73,5 +73,5 @@ def tell_tokenizer(folder: Path, pairs: PairScores) -> None:
     config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     told: dict[str, Any] = {} if pairs.length is None else {"model_max_length": pairs.length}
     told |= {"truncation_side": "left"} if pairs.from_left else {}
-    told |= {} if pairs.reads_segments else {"model_input_names": ["input_ids", "attention_mask"]}
+    told |= {} if pairs.reads_token_types else {"model_input_names": ["input_ids", "attention_mask"]}
     write_json(path, {**config, **told})

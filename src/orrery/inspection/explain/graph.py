@@ -54,13 +54,13 @@ class StackSide:
         prefix: of its keys, ``encoder.`` for a reader.
         stack: its blocks.
         positions: bound to this pass, by name.
-        memory: the key of the encoder's output, which cross-attention reads.
+        encoder_states: the key of the encoder's output, which cross-attention reads.
     """
 
     prefix: str
     stack: Stack
     positions: Mapping[str, BoundPosition]
-    memory: str | None = None
+    encoder_states: str | None = None
 
 
 @dataclass
@@ -94,9 +94,9 @@ def graph_of(model: Model, ids_L: Shaped[Tensor, "..."], source_ids_S: Shaped[Te
     """
     nodes: Nodes = {}
     parts: dict[str, Any] = dict(model.named_children())
-    memory = _reader(nodes, parts, source_ids_S) if "reader" in parts else None
+    encoder_states = _reader(nodes, parts, source_ids_S) if "reader" in parts else None
     embed = parts.get("target", parts.get("embed", parts["reader"].embed if "reader" in parts else None))
-    side = _bound("", model.stack, embed, ids_L, memory)
+    side = _bound("", model.stack, embed, ids_L, encoder_states)
     final = _stack(nodes, side, embed, ids_L)
     _head(nodes, model.named_heads, final)
     return nodes
@@ -114,13 +114,13 @@ def _reader(nodes: Nodes, parts: Mapping[str, Any], source_ids_S: Tensor | None)
 
 
 @torch.no_grad()
-def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, memory: str | None) -> StackSide:
+def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, encoder_states: str | None) -> StackSide:
     """Bind the positions of a stack to the places of a pass."""
     assert embed is not None
     x_BLD = embed(ids_L[None])
     at = placed(stack, x_BLD)
     _, ctx = stack.prepare(x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager))
-    return StackSide(prefix, stack, ctx.positions, memory)
+    return StackSide(prefix, stack, ctx.positions, encoder_states)
 
 
 def _stack(nodes: Nodes, side: StackSide, embed: nn.Module | None, ids_L: Tensor) -> str:
@@ -218,7 +218,7 @@ def _multihead(module: MultiHeadAttention, leaf: Leaf) -> str:
     position = leaf.bound(module.position)
     turns = 0 if type(position).rotate is not BoundPosition.rotate else None
     cross = isinstance(module.source, CrossSource)
-    read = leaf.side.memory if cross and leaf.side.memory is not None else leaf.source
+    read = leaf.side.encoder_states if cross and leaf.side.encoder_states is not None else leaf.source
     slots = {"q": (leaf.source, module.q_norm), "k": (read, module.k_norm), "v": (read, module.source.values)}
     for name, (source, slot) in slots.items():
         nodes[f"{path}.{name}_in"] = Linear(source, getattr(module, name))
@@ -302,8 +302,8 @@ def _disentangled(module: DisentangledAttention, leaf: Leaf) -> str:
 def _attention_decoder(module: AttentionDecoder, leaf: Leaf) -> str:
     """Add the steps of a recurrence that attends, or what it gives where its kind is not known."""
     for kind, build in DECODERS.items():
-        if isinstance(module, kind) and leaf.side.memory is not None:
-            return build(leaf.nodes, leaf.path, leaf.source, leaf.side.memory, module)
+        if isinstance(module, kind) and leaf.side.encoder_states is not None:
+            return build(leaf.nodes, leaf.path, leaf.source, leaf.side.encoder_states, module)
     leaf.nodes[f"{leaf.path}.state"] = GivenTensor(f"{leaf.path}.state", f"a step of {type(module).__name__}")
     return f"{leaf.path}.state"
 

@@ -79,11 +79,11 @@ class EditedWriter:
         recorder = Recorder(keep=(), edit=self.edits.compiled(ComputedWindow(0, whole=False)))
         cache = _whole_cache(self.model, capacity, source)
         execution = Execution(eager, taps=_LastLogits(recorder, source.shape[1] - 1))
-        found: tuple[Tensor, DecodingSession] = self.model.start(
+        started: tuple[Tensor, DecodingSession] = self.model.start(
             read[0], capacity, cache=cache, execution=execution, **more
         )
         recorder.check_used()
-        return found
+        return started
 
     def step(
         self, tokens: Int[Tensor, "B N"], session: DecodingSession, lengths: Numbers | None = None

@@ -226,11 +226,11 @@ def _summed(builder: ir.IRBuilder, x_at: ir.Value, count: ir.Value, term: Callab
         x = Lanes(builder, load(builder, plain, x_at, builder.mul(place, _INT(4)), None))
         return [builder.fadd(held[0], term(x).value)]
 
-    (found,) = loop(builder, whole, [ir.Constant(_VECTOR, None)], step, LANES)
+    (sums,) = loop(builder, whole, [ir.Constant(_VECTOR, None)], step, LANES)
     mask = first_lanes(builder, builder.sub(count, whole))
     x = Lanes(builder, load(builder, plain, x_at, builder.mul(whole, _INT(4)), mask))
     rest = builder.select(mask, term(x).value, ir.Constant(_VECTOR, None))
-    return total(builder, builder.fadd(found, rest))
+    return total(builder, builder.fadd(sums, rest))
 
 
 def _norm_function(module: ir.Module, centred: bool) -> ir.Function:

@@ -167,14 +167,14 @@ class Inside:
     @cached_property
     def sites(self) -> list[AttentionSite]:
         """The attentions, grouped by their place in a block."""
-        found: dict[str, dict[int, int]] = {}
+        heads_by_path: dict[str, dict[int, int]] = {}
         for key, shape in self.shapes.items():
             if key.endswith(".pattern"):
                 path, layer = _starred(key.removesuffix(".pattern"))
-                found.setdefault(path, {})[layer] = shape[1]
+                heads_by_path.setdefault(path, {})[layer] = shape[1]
         return [
             AttentionSite(path, tuple(heads), max(heads.values()), *_streams(path, bool(self.source_tokens)))
-            for path, heads in found.items()
+            for path, heads in heads_by_path.items()
         ]
 
     def spell(self, id: int) -> str:

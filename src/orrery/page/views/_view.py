@@ -164,8 +164,8 @@ def _settings(view: View, asked: Mapping[str, Any]) -> Section:
 
 def fitting(subject: ViewSubject) -> list[View]:
     """Return the views that have something to show of a subject, in the order of their screens."""
-    found = [find(name) for name in names()]
-    return sorted((view for view in found if view.fits(subject)), key=lambda view: (view.screen, view.order, view.kind))
+    views = [find(name) for name in names()]
+    return sorted((view for view in views if view.fits(subject)), key=lambda view: (view.screen, view.order, view.kind))
 
 
 _REGISTRY: Registry[View] = Registry("view", "orrery.page.views")

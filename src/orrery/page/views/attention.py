@@ -90,19 +90,22 @@ class Attention(View):
         Of a long text the small pictures show how the largest weight of each cell changes: no pattern is whole.
         """
         asked = asked.model_copy(update={"causal": None})
-        found = super().difference(edited, clean, asked)
+        payload = super().difference(edited, clean, asked)
         site = site_of(edited.seen, asked.site)
         if asked.layer is None:
             changes = torch.stack([_small_change(edited, clean, site, layer) for layer in site.layers])
-            return replace(found, tensors={"pictures": changes.half()})
-        if "overview" in found.tensors:
-            key, head = site.key(asked.layer, "pattern"), found.facts["head"]
-            tensors = {"tile": found.tensors["tile"], "overview": _overview_change(edited.seen, clean.seen, key, head)}
-            return replace(found, tensors=tensors)
-        if "pattern" in found.tensors:
+            return replace(payload, tensors={"pictures": changes.half()})
+        if "overview" in payload.tensors:
+            key, head = site.key(asked.layer, "pattern"), payload.facts["head"]
+            tensors = {
+                "tile": payload.tensors["tile"],
+                "overview": _overview_change(edited.seen, clean.seen, key, head),
+            }
+            return replace(payload, tensors=tensors)
+        if "pattern" in payload.tensors:
             pattern_HLS = _pattern_change(edited, clean, site, asked.layer)
-            return replace(found, tensors={**found.tensors, "pattern": pattern_HLS.half()})
-        return found
+            return replace(payload, tensors={**payload.tensors, "pattern": pattern_HLS.half()})
+        return payload
 
 
 def values_of(inside: Inside, site: AttentionSite, layer: int) -> Float[Tensor, "H S E"]:

@@ -59,10 +59,10 @@ class Compare(View):
             return Payload(facts)
         own = tree(model.spec, subject.lm.stored.name, model.transforms)
         other = _other(asked.other, runs)
-        found = [vars(difference) for difference in differences(own, other)]
+        changes = [vars(difference) for difference in differences(own, other)]
         facts |= {
             "other": asked.other,
-            "differences": found,
+            "differences": changes,
             "parameters": [own.parameters or 0, other.parameters or 0],
         }
         numbers = numbers_of(model)
@@ -91,8 +91,8 @@ def _runs(subject: ViewSubject) -> dict[str, Path]:
 
 def _other(name: str, runs: dict[str, Path]) -> SpecNode:
     if name in runs:
-        found = described(locate(runs[name]))
-        return tree(found.spec, name, found.transforms)
+        description = described(locate(runs[name]))
+        return tree(description.spec, name, description.transforms)
     if not is_family(name):
         raise UsageError(f"there is no family or run {name[:100]!r} to compare with", f"families: {', '.join(names())}")
     return tree(of_family(name), name)

@@ -112,17 +112,17 @@ def _nodes(spell: Any, tree: TreeNode) -> Iterator[dict[str, Any]]:
 
 
 def _tokens(tree: TreeNode, way: str) -> list[int]:
-    found: list[int] = []
+    tokens: list[int] = []
     while following := [child for child in tree.children.values() if way in child.ways]:
         tree = following[0]
-        found.append(tree.token)
-    return found
+        tokens.append(tree.token)
+    return tokens
 
 
 def _ways(subject: ViewSubject, tree: TreeNode) -> list[dict[str, Any]]:
     """Return the answers by name, with their texts and scores."""
     names = dict.fromkeys(way for _, node in tree.walk() for way in node.ways)
-    found = []
+    answers = []
     for name in names:
         tokens = _tokens(tree, name)
         total = 0.0
@@ -131,8 +131,8 @@ def _ways(subject: ViewSubject, tree: TreeNode) -> list[dict[str, Any]]:
             node = node.children[token]
             total = node.total
         text = subject.lm.tokenizer.decode(tokens, special=True)
-        found.append({"name": name, "tokens": len(tokens), "total": total, "text": text})
-    return found
+        answers.append({"name": name, "tokens": len(tokens), "total": total, "text": text})
+    return answers
 
 
 @torch.no_grad()

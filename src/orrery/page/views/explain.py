@@ -68,8 +68,8 @@ class Explain(View):
         inside = subject.seen
         key, index = first_number(inside) if asked.key is None else (asked.key, places_of(asked.index or ""))
         most = NAMED if asked.most is None else max(1, min(asked.most, 10_000))
-        found = inside.explainer.explain(key, index, most)
-        return Payload({**_told(found), "axes": axes(inside, key, index)}, checks=[found.check])
+        explanation = inside.explainer.explain(key, index, most)
+        return Payload({**_told(explanation), "axes": axes(inside, key, index)}, checks=[explanation.check])
 
 
 def first_number(inside: Inside) -> tuple[str, Index]:
@@ -123,12 +123,12 @@ def _spelt(inside: Inside, id: int) -> str:
     return inside.spell(id) if tokenizer is not None and id < tokenizer.size else ""
 
 
-def _told(found: Explanation) -> dict[str, Any]:
-    formula = found.formula
+def _told(explanation: Explanation) -> dict[str, Any]:
+    formula = explanation.formula
     return {
-        "key": found.key,
-        "index": found.index,
-        "recorded": number(found.recorded),
+        "key": explanation.key,
+        "index": explanation.index,
+        "recorded": number(explanation.recorded),
         "value": number(formula.value),
         "text": formula.text,
         "filled": formula.filled,

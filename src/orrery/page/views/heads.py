@@ -41,8 +41,8 @@ class HeadsView(View):
         """Return the scores of every head of one attention."""
         inside = subject.seen
         site = site_of(inside, asked.site)
-        found = inside.keeping("*.pattern").head_roles(site.path)
-        tensors = {role: score_NH.float() for role, score_NH in found.score_NH.items()}
+        roles = inside.keeping("*.pattern").head_roles(site.path)
+        tensors = {role: score_NH.float() for role, score_NH in roles.score_NH.items()}
         return Payload(
             {"site": asked.site, "layers": site.layers, "roles": list(tensors)},
             tensors,

@@ -64,12 +64,12 @@ class LogitsView(View):
 
     def difference(self, edited: ViewSubject, clean: ViewSubject, asked: LogitsSettings) -> Payload:
         """Return the likeliest tokens of both passes, the parts edited less clean, and how far the words moved."""
-        found = super().difference(edited, clean, asked)
+        payload = super().difference(edited, clean, asked)
         clean_LV, edited_LV = clean.seen.first.logits[0], edited.seen.first.logits[0]
         kl_L = divergence(clean_LV, edited_LV)
         turned = int((clean_LV.argmax(-1) != edited_LV.argmax(-1)).sum())
-        facts = {**found.facts, "kl": float(kl_L[asked.position]), "turned": turned}
-        return replace(found, facts=facts, tensors={**found.tensors, "kl": kl_L.float()})
+        facts = {**payload.facts, "kl": float(kl_L[asked.position]), "turned": turned}
+        return replace(payload, facts=facts, tensors={**payload.tensors, "kl": kl_L.float()})
 
     def payload(self, subject: ViewSubject, asked: LogitsSettings) -> Payload:
         """Return the likeliest tokens, and what each part adds to the logit of one."""
@@ -84,14 +84,20 @@ class LogitsView(View):
         named = [*best_K.tolist(), token, *([] if asked.against is None else [asked.against])]
         facts |= {"spelled": spelled(inside, named), "token": token, "against": asked.against}
         try:
-            found = inside.keeping_all_but_patterns().logit_attribution(
+            attribution = inside.keeping_all_but_patterns().logit_attribution(
                 token, against=asked.against, position=asked.position
             )
         except UsageError as error:  # a head that is no linear map, or an edit that replaced the stream
             why = {"parts": [], "notes": [f"{error.message}: {error.hint}"], "total": float(logits_V[token])}
             return Payload(facts | why, tensors | {"parts": torch.zeros(0)}, [mass])
-        sums = {"parts": list(found.names), "notes": list(found.notes), "total": float(found.logit_BP[0, 0])}
-        return Payload(facts | sums, tensors | {"parts": found.value_NBP[:, 0, 0].float()}, [mass, found.check])
+        sums = {
+            "parts": list(attribution.names),
+            "notes": list(attribution.notes),
+            "total": float(attribution.logit_BP[0, 0]),
+        }
+        return Payload(
+            facts | sums, tensors | {"parts": attribution.value_NBP[:, 0, 0].float()}, [mass, attribution.check]
+        )
 
 
 def _named(logits_V: Float[Tensor, "V"], named: str | None) -> Int[Tensor, "K"]:

@@ -64,24 +64,24 @@ class NeuronsView(View):
         kept = inside.keeping_all_but_patterns()
         channels = None if asked.channels is None else numbers(asked.channels)
         layer = min(layers_of(inside), key=lambda one: abs(one - asked.layer))
-        found = kept.neurons(layer, asked.token, position=asked.position, k=MOST, channels=channels)
-        promoted_KN = found.promoted_BKN[0]
+        neurons = kept.neurons(layer, asked.token, position=asked.position, k=MOST, channels=channels)
+        promoted_KN = neurons.promoted_BKN[0]
         facts = {
             "layers": layers_of(inside),
             "layer": layer,
             "position": asked.position,
-            "token": int(found.token_B[0]),
-            "spelled": spelled(inside, [*promoted_KN.flatten().tolist(), int(found.token_B[0])]),
-            "all": float(found.effect_BF[0].sum()),
+            "token": int(neurons.token_B[0]),
+            "spelled": spelled(inside, [*promoted_KN.flatten().tolist(), int(neurons.token_B[0])]),
+            "all": float(neurons.effect_BF[0].sum()),
         }
         tensors = {
-            "channel": found.channel_BK[0].int(),
-            "activation": found.activation_BK[0].float(),
-            "effect": found.effect_BK[0].float(),
+            "channel": neurons.channel_BK[0].int(),
+            "activation": neurons.activation_BK[0].float(),
+            "effect": neurons.effect_BK[0].float(),
             "promoted": promoted_KN.int(),
-            "promoted_effect": found.promoted_effect_BKN[0].float(),
+            "promoted_effect": neurons.promoted_effect_BKN[0].float(),
         }
-        return Payload(facts, tensors, [found.check])
+        return Payload(facts, tensors, [neurons.check])
 
 
 def layers_of(inside: Inside) -> list[int]:

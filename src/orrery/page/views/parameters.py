@@ -65,20 +65,20 @@ class ParametersView(View):
         model = subject.lm.model
         if asked.matrix is not None:
             return _one(model, matrices(model), asked)
-        found = matrices(model)
+        table = matrices(model)
         numbers = numbers_of(model)
-        facts = {"matrices": [_told(one) for one in found], "numbers": numbers, "example": _example()}
-        return Payload(facts, checks=[_sum(found, numbers), *_golden()])
+        facts = {"matrices": [_told(one) for one in table], "numbers": numbers, "example": _example()}
+        return Payload(facts, checks=[_sum(table, numbers), *_golden()])
 
 
 def _told(one: Matrix) -> dict[str, Any]:
     return {**vars(one), "numel": one.numel}
 
 
-def _sum(found: Iterable[Matrix], numbers: int) -> Check:
+def _sum(table: Iterable[Matrix], numbers: int) -> Check:
     return Check(
         "the table adds up to the parameters of the loaded model",
-        float(abs(total(found, Convention())[0] - numbers)),
+        float(abs(total(table, Convention())[0] - numbers)),
         0.0,
     )
 
@@ -101,10 +101,10 @@ def _golden() -> list[Check]:
 
 
 @torch.no_grad()
-def _one(model: Model, found: list[Matrix], asked: ParametersSettings) -> Payload:
+def _one(model: Model, table: list[Matrix], asked: ParametersSettings) -> Payload:
     """Return a matrix, or one head of it, as a picture with its histogram."""
     numbers = _numbers(model, str(asked.matrix))
-    weight_RC = _head(numbers, next((one for one in found if one.path == asked.matrix), None), asked.head)
+    weight_RC = _head(numbers, next((one for one in table if one.path == asked.matrix), None), asked.head)
     rows, columns = weight_RC.shape
     if asked.row is None or asked.column is None:
         cells_RC, step = _overview(weight_RC), _steps(weight_RC)

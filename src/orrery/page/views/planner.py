@@ -104,11 +104,11 @@ def attention_channels(spec: ModelSpec) -> int:
 
 def attention_by_window(spec: ModelSpec) -> dict[int | None, int]:
     """Return the channels of all attentions by the most keys that a query of theirs sees; of ``None`` all."""
-    found: dict[int | None, int] = {}
+    by_window: dict[int | None, int] = {}
     for one in windowed(spec):
-        found[one.keys] = found.get(one.keys, 0) + one.channels
-    rest = attention_channels(spec) - sum(found.values())
-    return {None: rest, **found} if rest else found
+        by_window[one.keys] = by_window.get(one.keys, 0) + one.channels
+    rest = attention_channels(spec) - sum(by_window.values())
+    return {None: rest, **by_window} if rest else by_window
 
 
 @torch.no_grad()

@@ -114,11 +114,11 @@ def schemes_of(model: Model) -> list[Scheme]:
     """Return the position schemes of every stack, those of the reader first."""
     reader = dict(model.named_children()).get("reader")
     stacks = [("encoder.", dict(reader.named_children()).get("stack"))] if reader is not None else []
-    found = []
+    schemes = []
     for prefix, stack in [*stacks, ("", model.stack)]:
         for name, module in [] if stack is None else stack.positions.items():  # type: ignore[union-attr, operator]
-            found.append(Scheme(prefix, name, module))
-    return found
+            schemes.append(Scheme(prefix, name, module))
+    return schemes
 
 
 def _table(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
@@ -230,13 +230,13 @@ def _rotary(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
 
 def turned_queries(numbers: Numbers, scheme: Scheme, length: int) -> list[str]:
     """Return the keys of the queries that a scheme turns, block after block."""
-    found = []
+    keys = []
     for key, node in numbers.nodes.items():
         if key.startswith(f"{scheme.prefix}blocks.") and key.endswith(".q") and isinstance(node, Heads):
             own = getattr(node.position, "cosine", None) if node.first is not None else None
             if own is not None and torch.equal(own, scheme.bind(length, length, own.dtype).cosine):
-                found.append(key)
-    return found
+                keys.append(key)
+    return keys
 
 
 def unturned(numbers: Numbers, key: str, asked: PositionSettings) -> tuple[Tensor, Tensor]:

@@ -73,13 +73,13 @@ class RecurrenceView(View):
 
 def mixers_of(inside: Inside) -> Mapping[str, list[str]]:
     """Return what each mixer with a state shows, in the order of computation, by where it stands."""
-    found: dict[str, list[str]] = {}
+    by_mixer: dict[str, list[str]] = {}
     for layer in sublayers(inside.lm.model.stack):
         for key, leaf in layer.leaves.items():
             if isinstance(leaf, StatefulMixer) and f"{key}.state" in inside.shapes:
                 names = [one.removeprefix(f"{key}.") for one in inside.shapes if one.startswith(f"{key}.")]
-                found[key] = [one for one in names if one not in _OTHERS and len(inside.shapes[f"{key}.{one}"]) == 3]
-    return {key: names for key, names in found.items() if names}
+                by_mixer[key] = [one for one in names if one not in _OTHERS and len(inside.shapes[f"{key}.{one}"]) == 3]
+    return {key: names for key, names in by_mixer.items() if names}
 
 
 def moving(value_LE: Float[Tensor, "L E"]) -> Tensor:

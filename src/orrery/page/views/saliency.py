@@ -56,10 +56,14 @@ class SaliencyView(View):
             "gradient_times_input": inside.first.gradient_times_input,
             "integrated": inside.first.integrated_gradients,
         }
-        found = ways[asked.method](asked.token, position=asked.position)
-        token = int(found.token_B[0])
-        facts: dict[str, Any] = {"token": token, "score": float(found.score_B[0]), "spelled": spelled(inside, [token])}
-        tensors: dict[str, Tensor] = {"tokens": found.value_BL[0].float()}
-        if found.source_BS is not None:
-            tensors["source"] = found.source_BS[0].float()
-        return Payload(facts, tensors, [found.check])
+        saliency = ways[asked.method](asked.token, position=asked.position)
+        token = int(saliency.token_B[0])
+        facts: dict[str, Any] = {
+            "token": token,
+            "score": float(saliency.score_B[0]),
+            "spelled": spelled(inside, [token]),
+        }
+        tensors: dict[str, Tensor] = {"tokens": saliency.value_BL[0].float()}
+        if saliency.source_BS is not None:
+            tensors["source"] = saliency.source_BS[0].float()
+        return Payload(facts, tensors, [saliency.check])

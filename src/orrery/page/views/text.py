@@ -104,11 +104,11 @@ def stages_of(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> tuple[dict
     cut = [spell.cut(word, Random(0)) if steps_of is not whole else [] for word in words]
     facts |= {
         "normal": stages.normalise(text),
-        "words": [{"word": word, "ids": found} for word, found in zip(words, cut, strict=True)],
+        "words": [{"word": word, "ids": ids} for word, ids in zip(words, cut, strict=True)],
         "steps": steps,
     }
     if steps_of is not whole:
-        made = [id for found in cut for id in found]
+        made = [id for ids in cut for id in ids]
         off = sum(a != b for a, b in zip(made, encoded, strict=False)) + abs(len(made) - len(encoded))
         checks.append(Check("the steps of the words end in the ids that the tokenizer gives", float(off), 0.0))
     return facts, checks
@@ -161,8 +161,8 @@ def _merges(definition: Mapping[str, Any]) -> Cutter:
 
 
 def _matches(definition: Mapping[str, Any], word: str) -> dict[str, Any]:
-    found = longest_matches(definition, word)
-    pieces = [step.piece for step in found]
+    steps = longest_matches(definition, word)
+    pieces = [step.piece for step in steps]
     rows = [
         {
             "symbols": pieces[: number + 1],
@@ -170,7 +170,7 @@ def _matches(definition: Mapping[str, Any], word: str) -> dict[str, Any]:
             "refused": step.refused[:REFUSED],
             "more": max(0, len(step.refused) - REFUSED),
         }
-        for number, step in enumerate(found)
+        for number, step in enumerate(steps)
     ]
     # A word with a part that is unknown is unknown as a whole.
     unknown = definition["model"]["unk_token"]

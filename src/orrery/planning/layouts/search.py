@@ -68,19 +68,19 @@ def best(search: LayoutSearch) -> LayoutPlan:
         UsageError: none fits: how much the smallest needs, and how many devices would do.
     """
     bounded = sorted(_bounded(search), key=lambda pair: pair[0])
-    found: tuple[int | float, int | float, ParallelLayout] | None = None
+    fastest: tuple[int | float, int | float, ParallelLayout] | None = None
     for bound, start in bounded:
-        if found is not None and bound > found[0]:
+        if fastest is not None and bound > fastest[0]:
             break
         for layout in _sharded(search, start):
             bytes_ = memory(search.work, search.training, layout).total
             if bytes_ <= search.room:
                 seconds = step_time(search.work, search.training, layout, search.machine).total
-                if found is None or (seconds, bytes_) < found[:2]:
-                    found = seconds, bytes_, layout
-    if found is None:
+                if fastest is None or (seconds, bytes_) < fastest[:2]:
+                    fastest = seconds, bytes_, layout
+    if fastest is None:
         raise _none_fits(search)
-    return plan_layout(search.work, search.training, found[2], search.machine)
+    return plan_layout(search.work, search.training, fastest[2], search.machine)
 
 
 def layouts(search: LayoutSearch) -> Iterator[ParallelLayout]:
@@ -183,16 +183,16 @@ def _smallest(search: LayoutSearch) -> tuple[int | float, ParallelLayout]:
     return min(sizes, key=lambda pair: pair[0])
 
 
-def would_fit(found: LayoutPlan, limit: int | float) -> str:
+def would_fit(plan: LayoutPlan, limit: int | float) -> str:
     """Return the single changes of a layout that make it fit, each with its memory; or that none does."""
     fitting = []
-    for change in _changes(found):
-        layout = replace(found.layout, **change)
+    for change in _changes(plan):
+        layout = replace(plan.layout, **change)
         try:
-            check_layout(found.work, found.training, layout)
+            check_layout(plan.work, plan.training, layout)
         except UsageError:
             continue
-        needed = memory(found.work, found.training, layout).total
+        needed = memory(plan.work, plan.training, layout).total
         if needed <= limit:
             shown = ",".join(f"{name}={getattr(value, 'name', value)}" for name, value in change.items())
             fitting.append(f"{shown} ({needed / 1e9:,.1f} GB)")
@@ -201,9 +201,9 @@ def would_fit(found: LayoutPlan, limit: int | float) -> str:
     return "no single change of it fits: search for a layout by leaving it out, or take more devices"
 
 
-def _changes(found: LayoutPlan) -> Iterator[dict[str, Any]]:
+def _changes(plan: LayoutPlan) -> Iterator[dict[str, Any]]:
     """Yield changes that need less memory: recomputing, smaller micro batches, shards, more ranks and stages."""
-    layout = found.layout
+    layout = plan.layout
     yield from ({"recompute": again} for again in RECOMPUTATIONS.values() if again.kept + again.scores < _kept(layout))
     if layout.micro > 1:
         yield {"micro": 1}
@@ -211,8 +211,8 @@ def _changes(found: LayoutPlan) -> Iterator[dict[str, Any]]:
         yield {"data": 1, "fsdp": layout.replicas, "zero": 3}
     if layout.fsdp > 1 and layout.zero < 3:
         yield {"zero": 3}
-    yield from ({"tensor": n} for n in divisors(found.work.heads) if layout.tensor < n <= found.machine.node)
-    yield from ({"pipeline": n, "interleave": 1} for n in stages(found.work) if n > layout.pipeline)
+    yield from ({"tensor": n} for n in divisors(plan.work.heads) if layout.tensor < n <= plan.machine.node)
+    yield from ({"pipeline": n, "interleave": 1} for n in stages(plan.work) if n > layout.pipeline)
 
 
 def _kept(layout: ParallelLayout) -> int | float:

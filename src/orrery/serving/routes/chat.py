@@ -69,16 +69,16 @@ class _Told:
 
     def choice(self, index: int) -> dict[str, Any]:
         """Return the object of a whole answer."""
-        own, found = self.chat.ended[index], self.chat.whole(index)
-        content = found.text if found.text or not found.calls else None
+        own, answer = self.chat.ended[index], self.chat.whole(index)
+        content = answer.text if answer.text or not answer.calls else None
         message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
-        if found.calls:
-            message |= self.called(found.calls, numbered=False)
+        if answer.calls:
+            message |= self.called(answer.calls, numbered=False)
         return {
             "index": index,
             "message": message,
             "logprobs": self.logprobs(shown_scores(self.chat.served.lm.tokenizer, own)),
-            "finish_reason": self.reason(index, found.calls),
+            "finish_reason": self.reason(index, answer.calls),
         }
 
     def logprobs(self, scores: Sequence[TokenScore]) -> dict[str, Any] | None:
@@ -107,15 +107,15 @@ class _Stream:
         """Return the events of what became known of one answer."""
         chat, index = self._chat, piece.index
         said, logprobs = chat.take(piece).text, self._objects.logprobs(piece.scores)
-        found = [self._event(index, {"content": said}, logprobs)] if said or (logprobs and logprobs["content"]) else []
+        events = [self._event(index, {"content": said}, logprobs)] if said or (logprobs and logprobs["content"]) else []
         if not piece.ended:
-            return found
+            return events
         rest = chat.rest(index)
         if rest.text:
-            found.append(self._event(index, {"content": rest.text}))
+            events.append(self._event(index, {"content": rest.text}))
         if rest.calls:
-            found.append(self._event(index, self._objects.called(rest.calls, numbered=True)))
-        return [*found, self._event(index, {}, reason=self._objects.reason(index, rest.calls))]
+            events.append(self._event(index, self._objects.called(rest.calls, numbered=True)))
+        return [*events, self._event(index, {}, reason=self._objects.reason(index, rest.calls))]
 
     def closing(self) -> list[dict[str, Any]]:
         """Return the event of what was read and written, where it is asked for."""

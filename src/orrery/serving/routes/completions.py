@@ -71,10 +71,10 @@ async def completions(asked: CompletionRequest, served: Serving, http: HttpReque
     if asked.stream:
         return EventStream(answers, _Stream(served, prepared, shared))
     try:
-        found = await answers.all(http.receive)
+        answered = await answers.all(http.receive)
     except GoneError:
         return Response(status_code=499)
-    return AsciiJson(_whole(served, prepared, found, shared))
+    return AsciiJson(_whole(served, prepared, answered, shared))
 
 
 def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
@@ -88,7 +88,7 @@ def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
     requests.check_cost(served, map(len, rows), asked.drawn, max(longest))
     sampler = requests.sampler_for(served, asked)
     scores = asked.logprobs if asked.drawn == asked.choices else (asked.logprobs or 0)
-    found: list[Request] = []
+    prepared: list[Request] = []
     ends = frozenset() if infill is None else infill.ends
     limits = {most: _limits(served, asked, most, ends) for most in set(longest)}
     for row, most in zip(rows, longest, strict=True):
@@ -100,8 +100,8 @@ def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
             prompt_scores=bool(asked.echo and asked.logprobs is not None),
             adapter=served.adapter_of(asked.model),
         )
-        found += requests.numbered(one, asked.seed, asked.drawn)
-    return _Prepared(asked, prompts, found)
+        prepared += requests.numbered(one, asked.seed, asked.drawn)
+    return _Prepared(asked, prompts, prepared)
 
 
 def _limits(served: Served, asked: CompletionRequest, most: int, ends: frozenset[int]) -> Any:
@@ -114,7 +114,7 @@ def _prompts(served: Served, asked: CompletionRequest, infill: Infill | None) ->
     several = [prompt] if isinstance(prompt, str) or isinstance(prompt[0], int) else list(prompt)
     requests.check_cost(served, [1] * len(several), asked.drawn, 0)
     opening, suffix = len(opening_of(served.lm.tokenizer)), asked.suffix or ""
-    found = []
+    prompts = []
     for place, one in enumerate(several):
         name = "prompt" if len(several) == 1 else f"prompt[{place}]"
         if not isinstance(one, str):
@@ -126,10 +126,10 @@ def _prompts(served: Served, asked: CompletionRequest, infill: Infill | None) ->
             row = requests.around_gap(served, infill, one, suffix, name)
         row = requests.with_prefix(served, row, asked.prefix)
         if isinstance(one, str):
-            found.append(_Prompt(one, row, opening))
+            prompts.append(_Prompt(one, row, opening))
         else:
-            found.append(_Prompt(_spelt(served, row) if asked.echo or asked.logprobs else "", row, 0))
-    return found
+            prompts.append(_Prompt(_spelt(served, row) if asked.echo or asked.logprobs else "", row, 0))
+    return prompts
 
 
 def _spelt(served: Served, row: Sequence[int]) -> str:
@@ -137,16 +137,16 @@ def _spelt(served: Served, row: Sequence[int]) -> str:
     return served.lm.tokenizer.decode([id for id in row if id < known])
 
 
-def _whole(served: Served, prepared: _Prepared, found: Sequence[Answering], shared: dict[str, Any]) -> dict[str, Any]:
+def _whole(served: Served, prepared: _Prepared, answers: Sequence[Answering], shared: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a request that is not streamed."""
     asked, drawn = prepared.asked, prepared.asked.drawn
     choices = []
     for prompt in range(len(prepared.prompts)):
         own = range(prompt * drawn, (prompt + 1) * drawn)
-        best = sorted(own, key=lambda i: -_mean(found[i].scores)) if drawn > asked.choices else list(own)
-        choices += [_choice(served, prepared, found[i], i) for i in best[: asked.choices]]
+        best = sorted(own, key=lambda i: -_mean(answers[i].scores)) if drawn > asked.choices else list(own)
+        choices += [_choice(served, prepared, answers[i], i) for i in best[: asked.choices]]
     numbered = [{**choice, "index": index} for index, choice in enumerate(choices)]
-    return {**shared, "choices": numbered, "usage": usage_of(dict(enumerate(found)), drawn)}
+    return {**shared, "choices": numbered, "usage": usage_of(dict(enumerate(answers)), drawn)}
 
 
 def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> dict[str, Any]:
@@ -212,8 +212,8 @@ class _Stream:
         """Return the event of what was read and written, where it is asked for."""
         if not self._tells_usage:
             return []
-        found = usage_of(self._ended, self._prepared.asked.drawn)
-        return [{**self._shared, "choices": [], "usage": found}]
+        usage = usage_of(self._ended, self._prepared.asked.drawn)
+        return [{**self._shared, "choices": [], "usage": usage}]
 
     def failing(self, error: ApiError) -> list[dict[str, Any]]:
         """Return the error."""
@@ -228,5 +228,5 @@ class _Stream:
             if asked.echo:
                 own.add_prompt(tokenizer, self._prepared.prompt_scores(piece.index, piece.answering))
         own.add(tokenizer, piece.scores)
-        found = own.take()
-        return {**found, **_content(self._served, asked, piece.scores)} if found["tokens"] else None
+        scores = own.take()
+        return {**scores, **_content(self._served, asked, piece.scores)} if scores["tokens"] else None

@@ -22,7 +22,7 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of each text: as a folder of sentence-transformers says, else its mean, of length 1."""
     served.check_model(asked.model)
-    found = await vectors_of(
+    vectors = await vectors_of(
         served,
         http.receive,
         _items(asked),
@@ -30,8 +30,8 @@ async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpReques
         dimensions=asked.dimensions,
         prompt=asked.prompt_name,
     )
-    tokens = sum(one.tokens for one in found)
-    coded = [_coded(one, asked.encoding_format) for one in found]
+    tokens = sum(one.tokens for one in vectors)
+    coded = [_coded(one, asked.encoding_format) for one in vectors]
     answer = {
         "object": "list",
         "data": [{"object": "embedding", "index": index, "embedding": one} for index, one in enumerate(coded)],

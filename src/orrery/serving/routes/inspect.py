@@ -154,7 +154,7 @@ def _file(payload: Payload, cache: str = "private, max-age=3600") -> Response:
 
 
 def _screens(told: Mapping[str, Any], routes: Sequence[str]) -> list[str]:
-    found = {view["screen"] for view in told["views"]} | {"inside", "trust"}
+    names_shown = {view["screen"] for view in told["views"]} | {"inside", "trust"}
     if COMPLETIONS in routes:
-        found |= {"chat", "decode"}
-    return [name for name in SCREENS if name in found]
+        names_shown |= {"chat", "decode"}
+    return [name for name in SCREENS if name in names_shown]

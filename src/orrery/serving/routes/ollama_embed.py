@@ -25,9 +25,9 @@ async def embed(asked: EmbedRequest, served: Serving, http: HttpRequest) -> Resp
     served.check_model(called(served, asked.model))
     began, texts = time.perf_counter(), [asked.input] if isinstance(asked.input, str) else asked.input
     texts = [text for text in texts if text]
-    found = []
+    vectors = []
     if texts:
-        found = await vectors_of(
+        vectors = await vectors_of(
             served,
             http.receive,
             texts,
@@ -37,10 +37,10 @@ async def embed(asked: EmbedRequest, served: Serving, http: HttpRequest) -> Resp
         )
     answer = {
         "model": asked.model or served.name,
-        "embeddings": [one.vector.tolist() for one in found],
+        "embeddings": [one.vector.tolist() for one in vectors],
         "total_duration": int((time.perf_counter() - began) * 1e9),
         "load_duration": 0,
-        "prompt_eval_count": sum(one.tokens for one in found),
+        "prompt_eval_count": sum(one.tokens for one in vectors),
     }
     return AsciiJson(answer)
 
@@ -51,5 +51,5 @@ async def embeddings(asked: OllamaEmbeddingsRequest, served: Serving, http: Http
     served.check_model(called(served, asked.model))
     if not asked.prompt:
         return AsciiJson({"embedding": []})
-    found = await vectors_of(served, http.receive, [asked.prompt], truncation=True, param="prompt", shorter=SHORTER)
-    return AsciiJson({"embedding": found[0].vector.tolist()})
+    vectors = await vectors_of(served, http.receive, [asked.prompt], truncation=True, param="prompt", shorter=SHORTER)
+    return AsciiJson({"embedding": vectors[0].vector.tolist()})

@@ -26,7 +26,7 @@ async def rerank(asked: RerankRequest, served: Serving, http: HttpRequest) -> Re
     served.check_model(asked.model)
     served.require(RERANK)
     texts = asked.texts
-    found = await over_rows(
+    scored = await over_rows(
         served,
         http.receive,
         lambda done: served.lm.pair_scores(
@@ -40,12 +40,12 @@ async def rerank(asked: RerankRequest, served: Serving, http: HttpRequest) -> Re
         param="documents",
         shorter="shorten it, or leave truncation at true",
     )
-    scores = [float(one.score) for one in found]
+    scores = [float(one.score) for one in scored]
     order = sorted(range(len(scores)), key=lambda number: -scores[number])
     results: list[dict[str, Any]] = [{"index": number, "relevance_score": scores[number]} for number in order]
     if asked.return_documents is not False:
         results = [{**one, "document": {"text": texts[one["index"]]}} for one in results]
-    tokens = sum(one.tokens for one in found)
+    tokens = sum(one.tokens for one in scored)
     answer = {
         "id": f"rerank-{uuid4().hex}",
         "object": "list",

@@ -77,8 +77,8 @@ def _tokens(served: Served, asked: TokenizeRequest) -> dict[str, Any]:
     else:
         tokenizer, text = served.lm.tokenizer, asked.prompt or ""
         ids = tokenizer.frame(text).ids if asked.add_special_tokens else tokenizer.encode(text)
-    found: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
-    return found | ({"token_strs": [served.tokens.text(id) for id in ids]} if asked.return_token_strs else {})
+    answer: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
+    return answer | ({"token_strs": [served.tokens.text(id) for id in ids]} if asked.return_token_strs else {})
 
 
 @router.post("/detokenize", response_model=Detokenized, responses=FAILURES)

@@ -20,8 +20,8 @@ async def translate(asked: TranslateRequest, served: Serving, http: HttpRequest)
     """Return the most probable translation of each text that a search over beams finds."""
     served.check_model(asked.model)
     served.require(TRANSLATE)
-    found = await over_rows(served, http.receive, lambda done: _translations(served, asked, done), shorter="shorten it")
-    data = [{"index": index, "text": text} for index, text in enumerate(found)]
+    texts = await over_rows(served, http.receive, lambda done: _translations(served, asked, done), shorter="shorten it")
+    data = [{"index": index, "text": text} for index, text in enumerate(texts)]
     return AsciiJson({"object": "list", "data": data, "model": served.name})
 
 

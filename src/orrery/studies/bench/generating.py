@@ -83,7 +83,7 @@ class GenerationSpeed:
             "steps": self.steps,
             "machine": self.machine.state(),
             "read_in_the_same_minutes": list(self.read),
-            "equal_tokens_in_float32": {name: list(found) for name, found in self.equal.items()},
+            "equal_tokens_in_float32": {name: list(agreed) for name, agreed in self.equal.items()},
             "cases": cases,
         }
 
@@ -210,7 +210,7 @@ def equal_tokens(model: str, given: Path, peers: Sequence[str], aside: Path, say
     """Return by peer how many greedy tokens in float32 are ours; ours are those of the matrices as they are stored."""
     if not peers:
         return {}
-    found, exact = {}, aside / "float32"
+    agreed, exact = {}, aside / "float32"
     exact.mkdir()
     if aside in given.parents:  # random weights, which may have been made in another dtype
         given = make_model(model, exact / "model", torch.float32, say)
@@ -221,8 +221,8 @@ def equal_tokens(model: str, given: Path, peers: Sequence[str], aside: Path, say
     for peer in peers:
         say(f"{peer}: the same tokens in float32?")
         with closing(open_peer(peer, plain, "f32", 1, exact)) as other:
-            found[peer] = agreement(ours, other.write(prompts, CHECKED))
-    return found
+            agreed[peer] = agreement(ours, other.write(prompts, CHECKED))
+    return agreed
 
 
 @contextmanager

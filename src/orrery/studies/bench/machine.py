@@ -59,13 +59,13 @@ class MachineLimits:
 
     def notes(self) -> list[str]:
         """Return what a reader of the numbers must know."""
-        found = [f"{self.processor}, {self.threads} threads; {', '.join(self.features) or 'no known features'}"]
+        sentences = [f"{self.processor}, {self.threads} threads; {', '.join(self.features) or 'no known features'}"]
         busy = self.load / (os.cpu_count() or 1)
         if busy > 0.2:
-            found.append(f"the machine was busy (load {self.load:.1f}): trust ratios of one round, not the numbers")
+            sentences.append(f"the machine was busy (load {self.load:.1f}): trust ratios of one round, not the numbers")
         if self.read[1] > 1.25 * self.read[0]:
-            found.append(f"memory was shared: reads vary from {self.read[0]:.0f} to {self.read[1]:.0f} GB/s")
-        return found
+            sentences.append(f"memory was shared: reads vary from {self.read[0]:.0f} to {self.read[1]:.0f} GB/s")
+        return sentences
 
 
 def measure_machine(say: Say = lambda line: None) -> MachineLimits:

@@ -140,8 +140,8 @@ def measure(recipe: Recipe, lm: LanguageModel, train: list[Document], held_back:
         below = pool.submit(floors, seen, unseen)
         others = aims(seen, unseen, train_ids, held_back_ids, lm.tokenizer.size)
         others = [*below.result(), *others]
-    found = model_bits_per_byte(lm.model, held_back_ids, recipe.batches.length, len(unseen), str(lm.device))
-    return [Measure("this model", found, "model"), *others]
+    bits = model_bits_per_byte(lm.model, held_back_ids, recipe.batches.length, len(unseen), str(lm.device))
+    return [Measure("this model", bits, "model"), *others]
 
 
 def prompts(recipe: Recipe) -> Sequence[str]:
@@ -155,8 +155,8 @@ def write(lm: LanguageModel, prompts: Sequence[str], seed: int) -> list[Sample]:
     samples = []
     for name, settings in SETTINGS.items():
         for prompt in prompts:
-            found = lm.generations([prompt], max_new_tokens=tokens, seed=seed, truncate="left", **settings)[0]
-            samples.append(Sample(prompt, found.text, name, len(found.ids), found.tokens_per_second))
+            answer = lm.generations([prompt], max_new_tokens=tokens, seed=seed, truncate="left", **settings)[0]
+            samples.append(Sample(prompt, answer.text, name, len(answer.ids), answer.tokens_per_second))
     return samples
 
 

@@ -74,7 +74,7 @@ def _number(score: Mapping[str, Any] | None) -> str:
 
 def charts(told: Mapping[str, Any]) -> str:
     """Return reward, wins and divergence as bars."""
-    found = []
+    figures = []
     for key, title, label in (
         ("reward", "Reward of the answers", "mean reward"),
         ("wins", f"Answers better than those of {told['settings']['against']}", "share of prompts, ties half"),
@@ -83,21 +83,21 @@ def charts(told: Mapping[str, Any]) -> str:
     ):
         bars = {n: s["scores"][key]["score"] for n, s in told["stages"].items() if key in s["scores"]}
         if bars:
-            found.append(figure(bar_chart(bars, title=title, x_label=label)))
-    return section("In figures", "\n".join(found))
+            figures.append(figure(bar_chart(bars, title=title, x_label=label)))
+    return section("In figures", "\n".join(figures))
 
 
 def samples(told: Mapping[str, Any]) -> str:
     """Return some prompts, each with the answers of all stages."""
-    found = []
+    parts = []
     for sample in told["samples"]:
         rows = [
             (name, f"{one['reward']:.3f}", one["text"][:LONGEST] + ("" if one["ended"] else " [no end]"))
             for name, one in sample["answers"].items()
         ]
         table = rows_table(("stage", "reward", "answer"), rows)
-        found.append(f"<h3>{visible(sample['prompt'][:LONGEST])}</h3>\n{table}")
-    return section("The same prompts", "\n".join(found)) if found else ""
+        parts.append(f"<h3>{visible(sample['prompt'][:LONGEST])}</h3>\n{table}")
+    return section("The same prompts", "\n".join(parts)) if parts else ""
 
 
 def conversations(told: Mapping[str, Any]) -> str:
@@ -125,5 +125,5 @@ def _talk(name: str, messages: Sequence[Mapping[str, str]]) -> str:
 
 def computed(told: Mapping[str, Any]) -> str:
     """Return how each score was computed."""
-    found = {key: one["signature"] for stage in told["stages"].values() for key, one in stage["scores"].items()}
-    return section("How the scores are computed", rows_table(("score", "signature"), list(found.items())))
+    signatures = {key: one["signature"] for stage in told["stages"].values() for key, one in stage["scores"].items()}
+    return section("How the scores are computed", rows_table(("score", "signature"), list(signatures.items())))

@@ -74,14 +74,14 @@ def user_turns(conversations: Sequence[Conversation], count: int, turns: int) ->
     """
     said = [[text_of(each) for each in one.messages if each["role"] == "user"] for one in conversations]
     said = [own for own in said if own]
-    found = []
+    turns_of_users = []
     for number in range(min(count, len(said))):
         own, behind = list(said[number][:turns]), number
         while len(own) < turns:
             behind = (behind + 1) % len(said)
             own += said[behind][: turns - len(own)]
-        found.append(own)
-    return found
+        turns_of_users.append(own)
+    return turns_of_users
 
 
 def talks(

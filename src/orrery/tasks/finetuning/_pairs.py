@@ -52,14 +52,14 @@ def rows_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Prefer
         UsageError: there is none.
     """
     template, most = template_of(lm), min(length, lm.context)
-    found = []
+    rows = []
     for row in source.held_back:
         sides = fitted([rendered(template, side) for side, _ in row.sides], most, source.long, row.where)
         if sides is not None:
-            found.append((row, sides))
-    if not found:
+            rows.append((row, sides))
+    if not rows:
         raise UsageError("no preference held back fits into a row", "raise batches.length, or set data.long to cut")
-    return found
+    return rows
 
 
 def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[RenderedReply]]]":
@@ -68,10 +68,10 @@ def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Prefe
     Raises:
         UsageError: there is none.
     """
-    found = [(row, sides) for row, sides in rows_of(lm, source, length) if len(sides) > 1]
-    if not found:
+    pairs = [(row, sides) for row, sides in rows_of(lm, source, length) if len(sides) > 1]
+    if not pairs:
         raise UsageError("no pair is held back: every reply stands alone", "give --val FILE with pairs")
-    return found
+    return pairs
 
 
 def counted(rows: Iterable[Preference]) -> str:
@@ -90,11 +90,11 @@ def judge_of(rows: Iterable[Preference]) -> NaiveBayes:
 def floors(judge: NaiveBayes, rows: Sequence[Preference]) -> list[tuple[str, Resampled]]:
     """Return how well the length of a reply and its words tell the chosen from the rejected, where they can."""
     said = [side for row in rows for side, _ in row.sides]
-    found = {
+    scores = {
         "the shorter reply": told_apart(rows, [-float(len(reply_of(side))) for side in said], "- characters"),
         "naive Bayes over words of replies": told_apart(rows, [odds_of(judge, side) for side in said], "odds of words"),
     }
-    return [(name, score) for name, score in found.items() if score is not None]
+    return [(name, score) for name, score in scores.items() if score is not None]
 
 
 def odds_of(judge: NaiveBayes, conversation: Any) -> float:
@@ -112,8 +112,8 @@ def reply_nats(lm: "LanguageModel", sides: "Sequence[RenderedReply]", done: "Don
     def measure(numbers: list[int]) -> list[float]:
         batch = mismatched(lm.context)([SingleReply(sides[number], True) for number in numbers])
         own = {name: batch[name][:, 0].to(lm.device) for name in ("ids", "real", "reply")}
-        found: list[float] = token_log_probabilities(lm.model, own).double().sum(-1).tolist()
-        return found
+        nats: list[float] = token_log_probabilities(lm.model, own).double().sum(-1).tolist()
+        return nats
 
     return in_batches([len(side.ids) for side in sides], BATCH, measure, of_whole(done, len(sides)))
 
@@ -174,5 +174,5 @@ def divergence(
 
 def predicted(lm: "LanguageModel", ids_BL: Tensor) -> Float[Tensor, "B M V"]:
     """Return the log probabilities of every next token; rows padded on the right read the same as alone."""
-    found: Tensor = lm.model.logits(ids_BL)[:, :-1].double().log_softmax(-1)
-    return found
+    log_probabilities_BMV: Tensor = lm.model.logits(ids_BL)[:, :-1].double().log_softmax(-1)
+    return log_probabilities_BMV

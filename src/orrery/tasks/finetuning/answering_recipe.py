@@ -104,13 +104,13 @@ def reward_settings(named: str) -> RewardSettings:
     """Return the settings of a reward that a flag names; errors as in ``reward_section``."""
     section = reward_section(named)
     try:
-        found: Any = settings_of(REWARDS.find(section["kind"])).model_validate(section)
+        section_read: Any = settings_of(REWARDS.find(section["kind"])).model_validate(section)
     except ValidationError as error:
         missing = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
         raise UsageError(
             f"--reward {named} needs settings: {missing}", "name a reward without, such as exact"
         ) from None
-    settings: RewardSettings = found
+    settings: RewardSettings = section_read
     return settings
 
 

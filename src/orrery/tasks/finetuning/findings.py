@@ -79,13 +79,13 @@ class Findings:
 
     def lines(self) -> list[str]:
         """Return what is said of it: the main score with its interval, the others, the floors."""
-        found = [f"{self.examples}: {self.main}"]
-        found += [f"  {interval(self.main)}"] if self.main.examples >= MANY else []
-        found += [f"  {score}" for score in self.scores[1:]]
-        found += [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
-        found += [f"  {self.under}"] if self.under else []
-        found += [f"  {self.apart}"] if self.apart else []
-        return found + [f"  {score.name} of {name}: {score.score:.{score.digits}f}" for name, score in self.others]
+        texts = [f"{self.examples}: {self.main}"]
+        texts += [f"  {interval(self.main)}"] if self.main.examples >= MANY else []
+        texts += [f"  {score}" for score in self.scores[1:]]
+        texts += [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
+        texts += [f"  {self.under}"] if self.under else []
+        texts += [f"  {self.apart}"] if self.apart else []
+        return texts + [f"  {score.name} of {name}: {score.score:.{score.digits}f}" for name, score in self.others]
 
     def as_json(self) -> str:
         """Return the scores as JSON."""

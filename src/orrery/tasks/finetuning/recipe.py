@@ -113,10 +113,10 @@ def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Map
             f"{file} names no task, so nothing is known to score", "write task: and its name, or orrery train"
         )
     task = to_learn(recipe.task)
-    found = (recipe.data.kind, getattr(recipe.objective, "kind", ""))
-    if found[0] != task.source or found[1] not in (task.objective, *task.objectives):
+    kinds = (recipe.data.kind, getattr(recipe.objective, "kind", ""))
+    if kinds[0] != task.source or kinds[1] not in (task.objective, *task.objectives):
         message = f"{file}: the task {task.kind} has data of kind {task.source} and the objective {task.objective}"
-        raise UsageError(f"{message}, the recipe {found[0]} and {found[1]}", "change the one or the other")
+        raise UsageError(f"{message}, the recipe {kinds[0]} and {kinds[1]}", "change the one or the other")
     return recipe
 
 
@@ -143,8 +143,8 @@ def _read_as_asked(
 
 def measured(task: type[Learned], source: Any, stored: Stored) -> tuple[int, int]:
     """Return the number of training rows, and the length that leaves nearly all of them whole."""
-    rows, found = task.lengths(source, stored, MEASURED)
-    lengths = sorted(found)
+    rows, counts = task.lengths(source, stored, MEASURED)
+    lengths = sorted(counts)
     longest = lengths[min(len(lengths) - 1, math.ceil(task.whole * len(lengths)))]
     return rows, min(stored.model.spec.context, task.longest, 8 * math.ceil(longest / 8))
 

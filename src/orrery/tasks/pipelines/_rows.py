@@ -11,7 +11,7 @@ from torch import Tensor
 from orrery.data.batches.framing import longest_first
 from orrery.errors import DataError, UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids
+from orrery.nn.embeddings import TokenTypeEmbedding, check_ids
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class InputRow:
 
     Attributes:
         ids: the tokens, special ones among them.
-        segments: the segment of each.
+        token_types: the token type of each.
         texts: of each whether it belongs to the first text (0), to the second (1) or is a special token (-1).
         start: in a window, the number of its first token in the text that it is cut from.
         number: of the input, among several.
     """
 
     ids: list[int]
-    segments: list[int]
+    token_types: list[int]
     texts: list[int]
     start: int = 0
     number: int = 0
@@ -39,11 +39,11 @@ def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = 
     Raises:
         DataError: there is not one token, or an id outside the model's vocabulary.
     """
-    found = lm.tokenizer.around(first, second)
-    if not found.ids:
+    framed = lm.tokenizer.around(first, second)
+    if not framed.ids:
         raise DataError("the text is empty, and this tokenizer puts no special token around it", "give it a word")
-    check_ids(torch.tensor(found.ids, dtype=torch.long), vocabulary(lm))
-    return InputRow(found.ids, found.segments, found.texts, start)
+    check_ids(torch.tensor(framed.ids, dtype=torch.long), vocabulary(lm))
+    return InputRow(framed.ids, framed.token_types, framed.texts, start)
 
 
 def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: bool) -> InputRow:
@@ -110,8 +110,8 @@ def ask(lm: LanguageModel, rows: Sequence[InputRow], head: str) -> tuple[Tensor,
     batch: dict[str, Any] = {"ids": ids_BL.to(lm.device)}
     if not bool(real_BL.all()):
         batch["real"] = real_BL.to(lm.device)
-    if has_segments(lm):
-        batch["segments"] = padded([row.segments for row in rows], longest).to(lm.device)
+    if has_token_types(lm):
+        batch["token_types"] = padded([row.token_types for row in rows], longest).to(lm.device)
     return lm.model(batch, (head,))[head].cpu(), real_BL
 
 
@@ -120,7 +120,7 @@ def padded(rows: Sequence[Sequence[int]], longest: int) -> Int[Tensor, "B L"]:
     return torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], dtype=torch.long)
 
 
-def has_segments(lm: LanguageModel) -> bool:
-    """Say whether the model tells two texts of a row apart by their segments."""
+def has_token_types(lm: LanguageModel) -> bool:
+    """Say whether the model tells two texts of a row apart by their token types."""
     embed = getattr(lm.model.spec, "embed", None)
-    return isinstance(embed, SegmentedEmbedding.Spec) and embed.segments > 1
+    return isinstance(embed, TokenTypeEmbedding.Spec) and embed.token_types > 1

@@ -70,10 +70,10 @@ class FromSource(Pipeline, ABC):
     @on_cpu_by_default
     def __call__(self, inputs: Any, **settings: Any) -> Any:
         """Return the answers; one to each of a list of texts stands there without a list of its own."""
-        found = super().__call__(inputs, **settings)
-        if isinstance(inputs, list) and all(len(answers) == 1 for answers in found):
-            return [answers[0] for answers in found]
-        return found
+        answered = super().__call__(inputs, **settings)
+        if isinstance(inputs, list) and all(len(answers) == 1 for answers in answered):
+            return [answers[0] for answers in answered]
+        return answered
 
     @classmethod
     def fits(cls, lm: LanguageModel) -> bool:
@@ -91,10 +91,10 @@ class FromSource(Pipeline, ABC):
         return written(self.lm, rows, settings, self.usual, self.lm.files_say(self.task))
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[list[list[int]]], settings: WritingSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[list[list[int]]], settings: WritingSettings
     ) -> list[dict[str, Any]]:
         """Return the answers as texts, or their ids behind the token that they begin with."""
         if settings.return_tensors:
             start = [self.lm.model.first_token]
-            return [{f"{self.returns}_token_ids": torch.tensor([*start, *ids])} for ids in found[0]]
-        return [{f"{self.returns}_text": self.lm.tokenizer.decode(ids)} for ids in found[0]]
+            return [{f"{self.returns}_token_ids": torch.tensor([*start, *ids])} for ids in outputs[0]]
+        return [{f"{self.returns}_text": self.lm.tokenizer.decode(ids)} for ids in outputs[0]]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orrery.text.sentencepiece.file import NORMAL, SPACE, USER, SentencePieceModel
 from orrery.text.sentencepiece.normaliser import Longest
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling, byte_ids
+from orrery.text.sentencepiece.pieces import Cutter, Cutting, PlacedPiece, Spelled, Spelling, byte_ids
 
 REMEMBERED = 1 << 16
 LONGEST_REMEMBERED = 64
@@ -143,11 +143,11 @@ class Merging(Cutter):
             for left, right in ((before[start], end), (start, ends[end] if end < len(word) else 0)):
                 if left >= 0 and (rank := ranks.get(word[left:right])) is not None:
                     heappush(waiting, (rank, left, right))
-        found, start = [], 0
+        cut, start = [], 0
         while start < len(word):
-            found.append((self._ids.get(word[start : ends[start]], self._unknown), ends[start] - start))
+            cut.append((self._ids.get(word[start : ends[start]], self._unknown), ends[start] - start))
             start = ends[start]
-        return tuple(found)
+        return tuple(cut)
 
 
 class _Merged:
@@ -157,8 +157,8 @@ class _Merged:
         self._rules = rules
         self.settled = 0
 
-    def push(self, text: str, offset: int, final: bool) -> Iterator[Segment]:
-        """Yield the segments of each user-defined piece and of each word between."""
+    def push(self, text: str, offset: int, final: bool) -> Iterator[PlacedPiece]:
+        """Yield the pieces of each user-defined piece and of each word between."""
         whole = len(text) if final else len(text) - self._rules.reach
         while (place := self.settled - offset) < whole:
             end, parts = self._rules.next(text, place)
@@ -182,8 +182,8 @@ class _Units(Cutting):
         self._held = text[border:]
         ids: list[int] = []
         for unit in rules.units(text[:border]):
-            for found in rules.of_unit(unit):
-                ids += found
+            for unit_ids in rules.of_unit(unit):
+                ids += unit_ids
         if rules.fused in ids:
             ids, before = [], [self._last, *ids]
             ids = [id for last, id in pairwise(before) if not last == id == rules.fused]

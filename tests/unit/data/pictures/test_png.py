@@ -60,12 +60,12 @@ def test_every_filter_is_undone(colour, kind):
 def test_what_is_transparent_shows_white(colour):
     pixels = drawn(colour)
     pixels[0, 0, -1], pixels[0, 1, -1] = 0, 255
-    found = read_png(written(pixels, colour, 4))
-    assert (found[:, 0, 0] == 255).all()
-    assert found[:, 0, 1].tolist() == pixels[0, 1, :-1].tolist()
+    pixels_read = read_png(written(pixels, colour, 4))
+    assert (pixels_read[:, 0, 0] == 255).all()
+    assert pixels_read[:, 0, 1].tolist() == pixels[0, 1, :-1].tolist()
     share = pixels[..., -1:] / 255
     expected = (share * pixels[..., :-1] + (1 - share) * 255).round()
-    assert torch.equal(found, torch.from_numpy(expected).permute(2, 0, 1).to(torch.uint8))
+    assert torch.equal(pixels_read, torch.from_numpy(expected).permute(2, 0, 1).to(torch.uint8))
 
 
 @pytest.mark.parametrize("colour", [0, 2])

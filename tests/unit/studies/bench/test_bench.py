@@ -86,9 +86,9 @@ def test_a_case_of_one_token_measures_reading_alone() -> None:
 def test_everybody_writes_the_same_in_every_round_and_turns_alternate() -> None:
     turns: list[str] = []
     first, second = Writer("a"), Writer("b")
-    found = measure([first, second], Case(2, 4, 3), 100, rounds=2, say=turns.append)
+    measured = measure([first, second], Case(2, 4, 3), 100, rounds=2, say=turns.append)
     assert first.asked == second.asked == [(2, 3), (2, 1), (2, 3), (2, 1), (2, 3)]
-    assert [len(series.first) for series in found] == [2, 2]
+    assert [len(series.first) for series in measured] == [2, 2]
     assert [line[-1] for line in turns[2:]] == ["a", "b", "b", "a"]
 
 
@@ -231,16 +231,16 @@ def test_everybody_is_asked_for_the_same_on_the_same_vocabulary_and_closed(monke
     monkeypatch.setattr("orrery.studies.bench.generating.equal_tokens", lambda *words: {})
     cases = [Case(2, 6, 4), Case(5, 20, 1)]
     words = ("gpt2-tiny", "bfloat16", cases, ("transformers", "llama.cpp"), ("bf16", "q8_0"), 3)
-    found = bench_generate(*words, lambda say: MACHINE, said.append)
+    speed = bench_generate(*words, lambda say: MACHINE, said.append)
     assert peers == [("transformers", "", 5), ("llama.cpp", "bf16", 5), ("llama.cpp", "q8_0", 5)]
     names = ["orrery", "transformers", "llama.cpp bf16", "llama.cpp q8_0"]
     assert asked == [(names, case, 300, 3) for case in cases]
     assert said[-3:] == [f"{name} is closed" for name in reversed(names[1:])]
     assert "6 + 4 tokens, 2 rows: orrery 8.0 tokens/s, transformers 8.0 tokens/s" in said[-5]
     assert "reading 20, 5 rows: orrery 200.0 tokens/s" in said[-4]
-    assert (found.model, found.machine, len(found.series)) == ("gpt2-tiny bfloat16", MACHINE, 2)
-    assert found.bytes_per_step[0] < found.bytes_per_step[1]
-    assert 0 < found.read[0] <= found.read[1]
+    assert (speed.model, speed.machine, len(speed.series)) == ("gpt2-tiny bfloat16", MACHINE, 2)
+    assert speed.bytes_per_step[0] < speed.bytes_per_step[1]
+    assert 0 < speed.read[0] <= speed.read[1]
 
 
 def test_a_subject_is_closed_whatever_happens() -> None:
@@ -256,15 +256,15 @@ def test_a_subject_is_closed_whatever_happens() -> None:
 def test_peers_write_our_tokens_and_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
     cases = [Case(2, 6, 4), Case(1, 20, 1)]
-    found = bench_generate("gpt2-tiny", "float32", cases, tuple(PEERS), (), 2, lambda say: MACHINE, lambda line: None)
-    assert found.equal == {"transformers": (CHECKED, CHECKED), "llama.cpp": (CHECKED, CHECKED)}
-    assert [series.subject for series in found.series[0]] == ["orrery", "transformers", "llama.cpp f32"]
-    rows = report.rows(found)
+    speed = bench_generate("gpt2-tiny", "float32", cases, tuple(PEERS), (), 2, lambda say: MACHINE, lambda line: None)
+    assert speed.equal == {"transformers": (CHECKED, CHECKED), "llama.cpp": (CHECKED, CHECKED)}
+    assert [series.subject for series in speed.series[0]] == ["orrery", "transformers", "llama.cpp f32"]
+    rows = report.rows(speed)
     assert len(rows) == 6
     assert all(len(row) == len(report.COLUMNS) for row in rows)
-    assert "16 of 16" in report.notes(found)[-1]
-    assert json.loads(json.dumps(found.state()))["cases"][0]["subjects"][1]["ours_faster"]["whole"]
-    page = report.page(found)
+    assert "16 of 16" in report.notes(speed)[-1]
+    assert json.loads(json.dumps(speed.state()))["cases"][0]["subjects"][1]["ours_faster"]["whole"]
+    page = report.page(speed)
     assert page.count("<svg") == 2
     assert "transformers" in page
 
@@ -336,9 +336,9 @@ def test_a_gguf_file_is_measured_as_it_is_stored(monkeypatch: pytest.MonkeyPatch
     export_gguf(read(folder), whole, "f32")
     rewritten(whole, file, "Q8_0")
     check_model(str(file))
-    found = bench_generate(
+    speed = bench_generate(
         str(file), "float32", [Case(1, 6, 4)], tuple(PEERS), (), 1, lambda say: MACHINE, lambda line: None
     )
-    assert [one.subject for one in found.series[0]] == ["orrery", "transformers", "llama.cpp of the file"]
-    assert found.equal["transformers"] == (CHECKED, CHECKED)
-    assert found.bytes_per_step[0] < step_bytes(read(folder).model, Case(1, 6, 4)) / 2
+    assert [one.subject for one in speed.series[0]] == ["orrery", "transformers", "llama.cpp of the file"]
+    assert speed.equal["transformers"] == (CHECKED, CHECKED)
+    assert speed.bytes_per_step[0] < step_bytes(read(folder).model, Case(1, 6, 4)) / 2

@@ -22,13 +22,13 @@ def method_of(config: Mapping[str, Any], path: Path) -> Method | None:
     said = config.get(KEY)
     if said is None:
         return None
-    found = _known(said) if isinstance(said, Mapping) else None
-    if found is None:
+    method = _known(said) if isinstance(said, Mapping) else None
+    if method is None:
         raise ModelFileError(
             f"{path}: the weights were quantised by {named(said)} ({KEY}), and Orrery reads no such file",
             "take the folder that they were made from, or a GGUF of the same model; orrery export quantises afterwards",
         )
-    return found
+    return method
 
 
 def _known(said: Mapping[str, Any]) -> Method | None:

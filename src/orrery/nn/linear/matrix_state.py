@@ -1,4 +1,4 @@
-"""A memory that is a matrix: outer products of keys and values are added to it, it fades, and queries read it.
+"""A state that is a matrix: outer products of keys and values are added to it, it fades, and queries read it.
 
 ``S_t = diag(exp(g_t)) S_{t-1} + k_t v_t^T`` and ``y_t = q_t S_t``, in each head by itself. The log decay ``g_t <= 0``
 is one number a head (RetNet, Mamba-2) or one for each channel of the keys (GLA). ``step`` is the definition;
@@ -25,7 +25,7 @@ SMALLEST = 4
 
 
 def empty(x: Float[Tensor, "B *rest"], heads: int, key_width: int, value_width: int) -> Float[Tensor, "B H C E"]:
-    """Return a memory of nothing for each row of ``x``, in its format but float32 at least."""
+    """Return an empty state for each row of ``x``, in its format but float32 at least."""
     return x.new_zeros(len(x), heads, key_width, value_width, dtype=torch.promote_types(x.dtype, torch.float32))
 
 
@@ -48,7 +48,7 @@ def step(
     decay_BHC: Float[Tensor, "B H #C"],
     state_BHCE: Float[Tensor, "B H C E"],
 ) -> tuple[Float[Tensor, "B H E"], Float[Tensor, "B H C E"]]:
-    """Fade the memory, write one token a row, and read: the definition."""
+    """Fade the state, write one token a row, and read: the definition."""
     q, k, v, decay = (x.to(state_BHCE.dtype) for x in (q_BHC, k_BHC, v_BHE, decay_BHC))
     with full_precision(state_BHCE):
         state_BHCE = decay.exp()[..., None] * state_BHCE + k[..., :, None] * v[..., None, :]
@@ -84,7 +84,7 @@ def chunked(
     state_BHCE: Float[Tensor, "B H C E"],
     size: int,
 ) -> tuple[Float[Tensor, "B L H E"], Float[Tensor, "B H C E"]]:
-    """Multiply inside pieces of ``size`` tokens, all at once, and carry the memory from each piece to the next.
+    """Multiply inside pieces of ``size`` tokens, all at once, and carry the state from each piece to the next.
 
     Time grows with the length alone. The loop over pieces holds one operation.
 
@@ -192,7 +192,7 @@ def _inside_by_channel(q_TC: Tensor, k_TC: Tensor, v_TE: Tensor, total_TC: Tenso
 
 
 def _after(k: Tensor, v: Tensor, total_BHLC: Tensor, state_BHCE: Tensor) -> Tensor:
-    """Return the memory after the last of all tokens."""
+    """Return the state after the last of all tokens."""
     last_BH1C = total_BHLC[..., -1:, :]
     left_BHLC = (last_BH1C - total_BHLC).to(k.dtype).exp()
     return last_BH1C.to(k.dtype).exp().mT * state_BHCE + (k * left_BHLC).mT @ v
@@ -203,7 +203,7 @@ def carry(
     left_BHNC1: Float[Tensor, "B H N #C 1"],
     state_BHCE: Float[Tensor, "B H C E"],
 ) -> tuple[Float[Tensor, "B H N C E"], Float[Tensor, "B H C E"]]:
-    """Return the memory before each piece, and after the last: each leaves a part of the old and adds its own."""
+    """Return the state before each piece, and after the last: each leaves a part of the old and adds its own."""
     befores = []
     for written_BHCE, left_BHC1 in zip(written_BHNCE.unbind(2), left_BHNC1.unbind(2), strict=True):
         befores.append(state_BHCE)

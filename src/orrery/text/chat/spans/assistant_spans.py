@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from orrery.text.chat.said import Anchor, Keep, Marking, Seen, answers, contents, named
+from orrery.text.chat.spans.marks import Anchor, Keep, Marking, Seen, answers, contents, named
 
 Conversation = Sequence[dict[str, Any]]
 Attempt = Callable[[Conversation, bool], str | None]
@@ -16,7 +16,7 @@ _LONGEST_TOKEN = 1024
 """Characters of a control token, as `parse_tokenizer` bounds them."""
 
 
-class Replies:
+class AssistantSpans:
     """The replies of one conversation.
 
     A reply begins where the same conversation, cut before it and rendered as a prompt, ends; it ends with the last
@@ -87,15 +87,15 @@ class _Level:
         whole = self.render(self.marked, prompt)
         if whole is None or whole.text != text:
             return None
-        found: list[Span] = []
+        spans_found: list[Span] = []
         for place, message in enumerate(self.marked):
             if message["role"] != "assistant":
                 continue
             span = self._span(whole, place, _Shorter(self, place))
-            if span is None or span[0] < (found[-1][1] if found else 0):
+            if span is None or span[0] < (spans_found[-1][1] if spans_found else 0):
                 return None
-            found.append(span)
-        return found
+            spans_found.append(span)
+        return spans_found
 
     def _span(self, whole: Seen, place: int, shorter: _Shorter) -> Span | None:
         first, last = whole.first(place), whole.last(place)
@@ -184,7 +184,7 @@ class _Level:
 
     def _closed(self, written: str) -> int:
         """Return the length of a text through its last control token; without one, without white space at its end."""
-        ends = [found.end() for found in self._control.finditer(written)]
+        ends = [match.end() for match in self._control.finditer(written)]
         return ends[-1] if ends else len(written.rstrip())
 
     def _common(self, left: str, right: str) -> int:
@@ -195,12 +195,12 @@ class _Level:
             low, high = (middle, high) if left[low:middle] == right[low:middle] else (low, middle - 1)
         near = max(0, low - 2 * _LONGEST_TOKEN)
         for text in (left, right):
-            spans = [found.span() for found in self._control.finditer(text, near, low + _LONGEST_TOKEN)]
+            spans = [match.span() for match in self._control.finditer(text, near, low + _LONGEST_TOKEN)]
             high = min([high, *(start for start, end in spans if start < low < end)])
         return high
 
     def _boundary(self, text: str) -> int:
         """Return where the last word of a text begins."""
-        ends = [found.end() for found in self._control.finditer(text)]
+        ends = [match.end() for match in self._control.finditer(text)]
         spaces = [place + 1 for place, character in enumerate(text) if character.isspace()]
         return max([0, *ends, *spaces])

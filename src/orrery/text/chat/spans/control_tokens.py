@@ -10,7 +10,7 @@ from orrery.errors import ModelFileError
 from orrery.text.tokenizer import Tokenizer
 
 
-class Markers:
+class ControlTokenMarkers:
     """The markers of one rendering: 128 random bits in digits, which no filter of a template changes.
 
     ``disarm`` puts a marker in place of each control token that a message spells, ``restore`` takes it out again.
@@ -35,7 +35,7 @@ class Markers:
     def disarm(self, value: Any) -> Any:
         """Return the variables with every control token that is spelt in them replaced by a marker."""
         if isinstance(value, str):
-            return self.control.sub(lambda found: self._marker(self.spellings.index(found[0])), value)
+            return self.control.sub(lambda match: self._marker(self.spellings.index(match[0])), value)
         if isinstance(value, Mapping):
             return {self.disarm(key): self.disarm(inner) for key, inner in value.items()}
         return [self.disarm(inner) for inner in value] if isinstance(value, list | tuple) else value

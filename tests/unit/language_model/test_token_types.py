@@ -1,4 +1,4 @@
-"""Segments (token_type_ids) of a language model: as transformers reads them, or refused by name."""
+"""Token types (token_type_ids) of a language model: as transformers reads them, or refused by name."""
 
 import logging
 
@@ -16,7 +16,7 @@ from tiny_models import randomised, saved
 logging.getLogger("transformers").setLevel(logging.ERROR)
 IDS = torch.randint(3, 61, (2, 9), generator=torch.Generator().manual_seed(0))
 MASK = (torch.arange(9) < torch.tensor([[9], [6]])).long()
-SEGMENTS = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, 0, 0, 0]])
+TYPES = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, 0, 0, 0]])
 
 
 @pytest.fixture(scope="module", params=["bert", "albert", "electra"])
@@ -31,33 +31,33 @@ def test_logits_and_hidden_states_are_those_of_transformers(folder):
     lm = LanguageModel(read(folder))
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float64).eval()
     with torch.no_grad():
-        given = {"input_ids": IDS, "attention_mask": MASK, "token_type_ids": SEGMENTS}
+        given = {"input_ids": IDS, "attention_mask": MASK, "token_type_ids": TYPES}
         expected = theirs(**given, output_hidden_states=True)
     real = MASK.bool()
-    found = lm.logits(IDS, MASK, token_type_ids=SEGMENTS.tolist())
-    torch.testing.assert_close(found[real], expected.logits[real], rtol=1e-6, atol=1e-6)
-    hidden = lm.hidden(IDS, MASK, token_type_ids=SEGMENTS)
+    logits = lm.logits(IDS, MASK, token_type_ids=TYPES.tolist())
+    torch.testing.assert_close(logits[real], expected.logits[real], rtol=1e-6, atol=1e-6)
+    hidden = lm.hidden(IDS, MASK, token_type_ids=TYPES)
     torch.testing.assert_close(hidden[real], expected.hidden_states[-1][real], rtol=1e-6, atol=1e-6)
     plain = lm.logits(IDS, MASK)
     torch.testing.assert_close(plain, lm.logits(IDS, MASK, token_type_ids=torch.zeros_like(IDS)), rtol=0, atol=0)
-    assert (plain - found)[real].abs().max() > 1e-3
+    assert (plain - logits)[real].abs().max() > 1e-3
 
 
-def test_segments_that_the_model_does_not_have_are_refused(folder):
+def test_token_types_that_the_model_does_not_have_are_refused(folder):
     lm = LanguageModel(read(folder))
-    for segments, fault in ((2, "segment 2, but the model has 2"), (-1, "segment -1")):
+    for token_types, fault in ((2, "token type 2, but the model has 2"), (-1, "token type -1")):
         with pytest.raises(DataError, match=fault):
-            lm.logits(IDS, token_type_ids=torch.full_like(IDS, segments))
+            lm.logits(IDS, token_type_ids=torch.full_like(IDS, token_types))
     with pytest.raises(UsageError, match=r"token_type_ids of shape \[2, 8\] for input_ids of \[2, 9\]"):
-        lm.hidden(IDS, token_type_ids=SEGMENTS[:, :8])
+        lm.hidden(IDS, token_type_ids=TYPES[:, :8])
 
 
-def test_a_model_without_segments_refuses_them(tmp_path):
+def test_a_model_without_token_types_refuses_them(tmp_path):
     lm = LanguageModel(read(saved(tmp_path / "gpt2", "gpt2")))
     for method in (lm.logits, lm.hidden):
-        with pytest.raises(UsageError, match="no segments"):
+        with pytest.raises(UsageError, match="no token types"):
             method(IDS, token_type_ids=torch.zeros_like(IDS))
     rules = load_family("t5")
     save_model(tmp_path / "t5", randomised(rules.spec(rules.TINY).build(0)), "t5", rules.TINY)
-    with pytest.raises(UsageError, match="no segments"):
+    with pytest.raises(UsageError, match="no token types"):
         LanguageModel(read(tmp_path / "t5")).logits(IDS, None, [[0, 1]], token_type_ids=torch.zeros_like(IDS))

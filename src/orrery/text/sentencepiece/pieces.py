@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from orrery.text.sentencepiece.file import BYTE, SentencePieceModel
 
-Segment = tuple[int, int, int]
+PlacedPiece = tuple[int, int, int]
 """Id, start and end of a piece in the normalised text."""
 
 Places = Sequence[int] | NDArray[np.int32]
@@ -43,23 +43,23 @@ class Cutter(ABC):
 
 
 @runtime_checkable
-class Segmenting(Protocol):
-    """The segmentation of one text; an unknown piece is one character."""
+class PieceSearch(Protocol):
+    """The search for the pieces of one text; an unknown piece is one character."""
 
     settled: int
     """The place from which on the text is still needed."""
 
-    def push(self, text: str, offset: int, final: bool) -> Iterator[Segment]:
-        """Yield further segments of a text that ``text`` continues from its place ``offset`` on."""
+    def push(self, text: str, offset: int, final: bool) -> Iterator[PlacedPiece]:
+        """Yield further pieces of a text that ``text`` continues from its place ``offset`` on."""
         ...
 
 
 class Spelling(Cutting):
-    """Segments with what is unknown in bytes, or as one id for a run of it."""
+    """Pieces with what is unknown in bytes, or as one id for a run of it."""
 
-    def __init__(self, unknown: int, of_bytes: Sequence[int], segments: Segmenting) -> None:
-        """Take the id of what is unknown, the ids of the bytes or none, and the segmentation of one text."""
-        self._segments = segments
+    def __init__(self, unknown: int, of_bytes: Sequence[int], search: PieceSearch) -> None:
+        """Take the id of what is unknown, the ids of the bytes or none, and the search for the pieces of one text."""
+        self._search = search
         self._bytes = of_bytes
         self._unknown = unknown
         self._held, self._offset, self._running = "", 0, False
@@ -73,7 +73,7 @@ class Spelling(Cutting):
         held, offset = self._held + text, self._offset
         ids: list[int] = []
         starts, ends = array("Q"), array("Q")
-        for id, start, end in self._segments.push(held, offset, final):
+        for id, start, end in self._search.push(held, offset, final):
             if id == self._unknown and not self._bytes:
                 if self._running:
                     if ends:
@@ -89,7 +89,7 @@ class Spelling(Cutting):
             ids.append(id)
             starts.append(start)
             ends.append(end)
-        self._offset = self._segments.settled
+        self._offset = self._search.settled
         self._held = held[self._offset - offset :]
         return ids, starts, ends
 

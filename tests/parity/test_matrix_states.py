@@ -1,4 +1,4 @@
-"""Matrix memories against transformers' own: Qwen3-Next's gated delta rule and MiniMax's lightning attention."""
+"""Matrix states against transformers' own: Qwen3-Next's gated delta rule and MiniMax's lightning attention."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import MiniMaxConfig, Qwen3NextConfig
 
-from orrery.nn.linear import delta, memory
+from orrery.nn.linear import delta, matrix_state
 from orrery.nn.linear.gated_delta import Forgetting, GatedDelta
 from tests.parity.helper import error
 from tests.parity.oracle import modelling, randomise, widened
@@ -29,8 +29,8 @@ def test_the_gated_delta_rule_is_qwen3_nexts(theirs, tokens):
     with widened(QWEN):
         expected, after = getattr(QWEN, theirs)(q, k, v, decay, share, initial_state=state, output_final_state=True)
     for size in (1, 4, 64):
-        found, left = delta.chunked(q * 8**-0.5, k, v, decay, share, state, size=size)
-        assert error(found, expected) < 1e-9
+        mixed, left = delta.chunked(q * 8**-0.5, k, v, decay, share, state, size=size)
+        assert error(mixed, expected) < 1e-9
         assert error(left, after) < 1e-9
 
 
@@ -98,6 +98,6 @@ def test_a_fixed_decay_is_lightning_attention(tokens):
         qkv_BLE = theirs.act_fn(theirs.qkv_proj(x_BLD))
     q, k, v = qkv_BLE.view(2, tokens, 3, 12).split(4, -1)
     decay = -theirs.slope_rate[:, 0].expand(2, tokens, 3, 1)
-    for run in (memory.parallel, partial(memory.chunked, size=64)):
-        y_BLHE, _ = run(q, k, v, decay, memory.empty(x_BLD, 3, 4, 4))
+    for run in (matrix_state.parallel, partial(matrix_state.chunked, size=64)):
+        y_BLHE, _ = run(q, k, v, decay, matrix_state.empty(x_BLD, 3, 4, 4))
         assert error(y_BLHE.flatten(2), heard[0]) < 1e-9

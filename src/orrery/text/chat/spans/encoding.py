@@ -1,4 +1,4 @@
-"""Segments to ids: control tokens by their id, all other text without any."""
+"""Spans to ids: control tokens by their id, all other text without any."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from orrery.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class TextSegment:
+class TextSpan:
     """Ordinary text, whoever wrote it; ``reply`` marks what the assistant is trained to write."""
 
     text: str
@@ -24,7 +24,7 @@ class Control:
     reply: bool = False
 
 
-Segment = TextSegment | Control
+ChatSpan = TextSpan | Control
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Rendered:
     reply: list[bool]
 
 
-def encode_segments(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Rendered:
-    """Return the ids: control tokens exactly where ``segments`` has them, and nowhere else.
+def encode_spans(tokenizer: Tokenizer, spans: Sequence[ChatSpan]) -> Rendered:
+    """Return the ids: control tokens exactly where ``spans`` has them, and nowhere else.
 
     Neighbouring texts are encoded as one, as they would be in one string: cutting them apart would give ids that
     the model was not trained on. Raises `DataError` where a text would become a control token, and `ModelFileError`
@@ -44,13 +44,13 @@ def encode_segments(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Render
     """
     ids: list[int] = []
     reply: list[bool] = []
-    for control, group in groupby(segments, key=lambda segment: isinstance(segment, Control)):
+    for control, group in groupby(spans, key=lambda span: isinstance(span, Control)):
         encode = _controls if control else _stretch
         part = encode(tokenizer.continuing if ids else tokenizer, group)
         ids += part.ids
         reply += part.reply
     refuse_doubled_start(tokenizer, ids)
-    expected = [tokenizer.special(segment.token) for segment in segments if isinstance(segment, Control)]
+    expected = [tokenizer.special(span.token) for span in spans if isinstance(span, Control)]
     # What the template uses as a control token is one, also where the vocabulary holds it as an ordinary piece.
     forged = _forgeable(tokenizer) | (set(expected) - _unknown(tokenizer))
     if [id for id in ids if id in forged] != [id for id in expected if id in forged]:
@@ -70,15 +70,15 @@ def refuse_doubled_start(tokenizer: Tokenizer, ids: Sequence[int]) -> None:
         )
 
 
-def _controls(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
-    found = [(tokenizer.special(segment.token), segment.reply) for segment in group if isinstance(segment, Control)]
-    return Rendered([id for id, _ in found], [reply for _, reply in found])
+def _controls(tokenizer: Tokenizer, group: Iterable[ChatSpan]) -> Rendered:
+    ids_and_replies = [(tokenizer.special(span.token), span.reply) for span in group if isinstance(span, Control)]
+    return Rendered([id for id, _ in ids_and_replies], [reply for _, reply in ids_and_replies])
 
 
-def _stretch(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
-    texts = [segment for segment in group if isinstance(segment, TextSegment) and segment.text]
-    text = "".join(segment.text for segment in texts)
-    replies = {segment.reply for segment in texts}
+def _stretch(tokenizer: Tokenizer, group: Iterable[ChatSpan]) -> Rendered:
+    texts = [span for span in group if isinstance(span, TextSpan) and span.text]
+    text = "".join(span.text for span in texts)
+    replies = {span.reply for span in texts}
     if len(replies) < 2:
         ids = tokenizer.encode(text)
         return Rendered(ids, [True in replies] * len(ids))
@@ -87,12 +87,12 @@ def _stretch(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
     return Rendered(ids, [_reply_at(texts, end) for end in ends])
 
 
-def _reply_at(texts: Sequence[TextSegment], end: int) -> bool:
+def _reply_at(texts: Sequence[TextSpan], end: int) -> bool:
     reached = 0
-    for segment in texts:
-        reached += len(segment.text)
+    for span in texts:
+        reached += len(span.text)
         if end <= reached:
-            return segment.reply
+            return span.reply
     return texts[-1].reply
 
 

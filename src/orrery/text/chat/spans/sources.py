@@ -8,8 +8,8 @@ from typing import Any, Literal
 from orrery.errors import OrreryError
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.said import Keep, Marking, branched, identifiers
-from orrery.text.chat.segments import Control, Segment
+from orrery.text.chat.spans.encoding import ChatSpan, Control
+from orrery.text.chat.spans.marks import Keep, Marking, branched, identifiers
 
 Origin = Literal["control", "template", "message", "text"]
 """A control token; text of the template; text of a message; text of which the template hides who wrote it."""
@@ -23,7 +23,7 @@ class AuthoredSpan:
     text: str
 
 
-def origins(
+def authored_spans(
     chat: ChatTemplate, messages: Sequence[Message], prompt: bool = False, **variables: Any
 ) -> list[AuthoredSpan]:
     """Return the parts of a rendered conversation, each with who wrote it; errors as `ChatTemplate.render`.
@@ -33,9 +33,9 @@ def origins(
     called the template's.
     """
     read = chat.messages(messages)
-    plain = _joined(chat.segments(read, prompt, **variables))
-    found = (_marked(chat, read, prompt, plain, keep, variables) for keep in (branched, identifiers))
-    return next((parts for parts in found if parts is not None), plain)
+    plain = _joined(chat.spans(read, prompt, **variables))
+    tries = (_marked(chat, read, prompt, plain, keep, variables) for keep in (branched, identifiers))
+    return next((parts for parts in tries if parts is not None), plain)
 
 
 def _marked(
@@ -49,7 +49,7 @@ def _marked(
     """Return the parts of the conversation with marks in it; None where the template writes something else for them."""
     marking = Marking()
     try:
-        marked = _joined(chat.segments(marking.mark(messages, keep), prompt, **variables))
+        marked = _joined(chat.spans(marking.mark(messages, keep), prompt, **variables))
     except OrreryError:  # such as an id that is too long with marks around it
         return None
     if [AuthoredSpan(part.origin, marking.see(part.text).text) for part in marked] != plain:
@@ -68,14 +68,14 @@ def _by_author(part: AuthoredSpan, marking: Marking) -> list[AuthoredSpan]:
     return [piece for piece in pieces if piece.text]
 
 
-def _joined(segments: Sequence[Segment]) -> list[AuthoredSpan]:
-    """Return the segments with neighbouring texts as one."""
-    found: list[AuthoredSpan] = []
-    for segment in segments:
-        if isinstance(segment, Control):
-            found.append(AuthoredSpan("control", segment.token))
-        elif found and found[-1].origin == "text":
-            found[-1] = AuthoredSpan("text", found[-1].text + segment.text)
-        elif segment.text:
-            found.append(AuthoredSpan("text", segment.text))
-    return found
+def _joined(spans: Sequence[ChatSpan]) -> list[AuthoredSpan]:
+    """Return the spans with neighbouring texts as one."""
+    joined: list[AuthoredSpan] = []
+    for span in spans:
+        if isinstance(span, Control):
+            joined.append(AuthoredSpan("control", span.token))
+        elif joined and joined[-1].origin == "text":
+            joined[-1] = AuthoredSpan("text", joined[-1].text + span.text)
+        elif span.text:
+            joined.append(AuthoredSpan("text", span.text))
+    return joined

@@ -1,15 +1,15 @@
-"""The memory of outer products: three forms, one result, however strongly it fades."""
+"""The state of outer products: three forms, one result, however strongly it fades."""
 
 import pytest
 import torch
 
 from orrery.errors import UsageError
-from orrery.nn.linear import memory
+from orrery.nn.linear import matrix_state
 
 FORMS = {
-    "parallel": memory.parallel,
-    "pieces of 8": lambda *given: memory.chunked(*given, size=8),
-    "pieces of 64": lambda *given: memory.chunked(*given, size=64),
+    "parallel": matrix_state.parallel,
+    "pieces of 8": lambda *given: matrix_state.chunked(*given, size=8),
+    "pieces of 64": lambda *given: matrix_state.chunked(*given, size=64),
 }
 BOUNDS = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -21,21 +21,21 @@ def naive(q, k, v, decay, state):
     after = torch.zeros_like(state)
     for row in range(rows):
         for head in range(heads):
-            memory_ce = state[row, head]
+            state_ce = state[row, head]
             for t in range(tokens):
                 kept = torch.exp(decay[row, t, head]).expand(q.shape[-1])
-                memory_ce = torch.diag(kept) @ memory_ce + torch.outer(k[row, t, head], v[row, t, head])
+                state_ce = torch.diag(kept) @ state_ce + torch.outer(k[row, t, head], v[row, t, head])
                 said = said.index_put(
-                    (torch.tensor(row), torch.tensor(t), torch.tensor(head)), q[row, t, head] @ memory_ce
+                    (torch.tensor(row), torch.tensor(t), torch.tensor(head)), q[row, t, head] @ state_ce
                 )
-            after = after.index_put((torch.tensor(row), torch.tensor(head)), memory_ce)
+            after = after.index_put((torch.tensor(row), torch.tensor(head)), state_ce)
     return said, after
 
 
 def stepwise(q, k, v, decay, state):
     said = []
     for one in zip(q.unbind(1), k.unbind(1), v.unbind(1), decay.unbind(1), strict=True):
-        y, state = memory.step(*one, state)
+        y, state = matrix_state.step(*one, state)
         said.append(y)
     return torch.stack(said, 1), state
 
@@ -54,8 +54,8 @@ def everything(form, given, dtype):
     return y.detach(), after.detach(), *torch.autograd.grad(y.pow(2).sum() + after.pow(2).sum(), given)
 
 
-def deviation(found, expected):
-    pairs = zip(found, expected, strict=True)
+def deviation(numbers, expected):
+    pairs = zip(numbers, expected, strict=True)
     return max(float((a - b).abs().max() / b.abs().max().clamp(min=1)) for a, b in pairs)
 
 
@@ -74,26 +74,26 @@ def test_the_comparison_finds_a_gradient_that_is_lost():
     given = drawn(9, 1, 0.1)
 
     def lost(q, k, v, decay, state):
-        return memory.chunked(q, k, v, decay.detach() + 0 * decay, state, size=64)
+        return matrix_state.chunked(q, k, v, decay.detach() + 0 * decay, state, size=64)
 
-    found, expected = (everything(form, given, torch.float64) for form in (lost, naive))
-    assert deviation(found[:2], expected[:2]) <= 1e-9
-    assert deviation(found, expected) > 1e-3
+    numbers, expected = (everything(form, given, torch.float64) for form in (lost, naive))
+    assert deviation(numbers[:2], expected[:2]) <= 1e-9
+    assert deviation(numbers, expected) > 1e-3
 
 
 @pytest.mark.parametrize("channels", [1, 5])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_memory_that_is_wiped_again_and_again_stays_exact_in_float32(form, channels):
+def test_a_state_that_is_wiped_again_and_again_stays_exact_in_float32(form, channels):
     q, k, v, decay, state = drawn(64, channels, 0.01)
     decay[:, ::3] = -300.0
     expected = everything(naive, (q, k, v, decay, state), torch.float64)
-    found = everything(FORMS[form], (q, k, v, decay, state), torch.float32)
-    assert all(bool(x.isfinite().all()) for x in found)
-    assert deviation(found, expected) < 5e-6  # sums of decays in float32 alone: 4e-4
+    numbers = everything(FORMS[form], (q, k, v, decay, state), torch.float32)
+    assert all(bool(x.isfinite().all()) for x in numbers)
+    assert deviation(numbers, expected) < 5e-6  # sums of decays in float32 alone: 4e-4
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_tokens_that_write_nothing_and_do_not_fade_leave_the_memory_alone(form):
+def test_tokens_that_write_nothing_and_do_not_fade_leave_the_state_alone(form):
     q, k, v, decay, state = drawn(13, 5, 1.0)
     _, after = FORMS[form](q[:, :6], k[:, :6], v[:, :6], decay[:, :6], state)
     k[:, 6:], decay[:, 6:] = 0, 0
@@ -101,11 +101,11 @@ def test_tokens_that_write_nothing_and_do_not_fade_leave_the_memory_alone(form):
 
 
 @pytest.mark.parametrize("channels", [1, 5])
-def test_the_memory_is_wide_where_all_else_is_narrow(channels):
+def test_the_state_is_wide_where_all_else_is_narrow(channels):
     given = [x.to(torch.bfloat16) for x in drawn(21, channels, 1.0)[:4]]
-    empty = memory.empty(given[0], 2, 5, 3)
+    empty = matrix_state.empty(given[0], 2, 5, 3)
     assert empty.dtype == torch.float32
-    wide = memory.parallel(*(x.double() for x in given), empty.double())
+    wide = matrix_state.parallel(*(x.double() for x in given), empty.double())
     for form in (stepwise, *FORMS.values()):
         for autocast in (False, True):
             with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
@@ -129,4 +129,4 @@ def test_second_derivatives_are_those_of_the_recurrence():
 
 def test_pieces_that_cannot_be_halved_are_refused():
     with pytest.raises(UsageError, match="pieces of 24 tokens"):
-        memory.chunked(*drawn(5, 1, 1.0), size=24)
+        matrix_state.chunked(*drawn(5, 1, 1.0), size=24)

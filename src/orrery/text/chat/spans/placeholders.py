@@ -1,4 +1,4 @@
-"""Stand-ins for what messages say: other characters of the same kinds, which make up no control token."""
+"""Placeholders for what messages say: other characters of the same kinds, which make up no control token."""
 
 import re
 import secrets
@@ -28,7 +28,7 @@ _SIGNS = "<>[]|/"
 _POOL = "".join(map(chr, range(0x2600, 0x26FF)))  # suns, stars and chess men: of no control token so far
 
 
-class StandIns:
+class Placeholders:
     """One random change of characters: a letter becomes another letter, a digit a digit, a sign one of no token.
 
     Length, white space and alphabet stay, for templates look at them (a call's id of nine characters); words of the
@@ -38,13 +38,13 @@ class StandIns:
     def __init__(self, spellings: Sequence[str], source: str) -> None:
         # One text, for a vocabulary has thousands of control tokens; no word holds a line break.
         self._controls = "\n" + "\n".join(spellings).casefold() + "\n"
-        commands = sorted({found[2] for found in _COMMAND.finditer(source)}, key=lambda word: (-len(word), word))
+        commands = sorted({match[2] for match in _COMMAND.finditer(source)}, key=lambda word: (-len(word), word))
         self._commands = re.compile("(" + ("|".join(filter(self._is_harmless, commands)) or r"(?!)") + ")")
         self._table = _changes({*_SIGNS, *"".join(spellings)})
         self._reserved = frozenset("".join(spellings))
 
     def of_messages(self, value: Any, key: str = "") -> Any:
-        """Return the variables with a stand-in for every text; roles, types and plain names stay."""
+        """Return the variables with a placeholder for every text; roles, types and plain names stay."""
         if isinstance(value, str):
             kept = (key, value) in _WORDS or (key == "name" and self._is_word(value))
             return value if kept else self._changed(value)
@@ -86,7 +86,7 @@ class StandIns:
         """Say whether no control token holds the text, begins with its end, or ends with its beginning."""
         word = text.casefold()
         ends = [f"\n{word[-end:]}" for end in range(1, len(word))] + [f"{word[:end]}\n" for end in range(1, len(word))]
-        return not any(found in self._controls for found in [word, *ends])
+        return not any(spelling in self._controls for spelling in [word, *ends])
 
 
 def _changes(signs: Collection[str]) -> dict[str, str]:
