@@ -111,12 +111,12 @@ def run(
     """Return what a pipeline answers to inputs, and nothing to those that are passed over; errors name their lines."""
     from orrery.reports.status import waiting
 
-    asked = [number for number, one in enumerate(given) if not one.blank]
+    with_text = [number for number, one in enumerate(given) if not one.blank]
     results: list[Any] = [None] * len(given)
     with waiting() as line:
-        line.now(f"{len(asked):,} texts")
-        answers = answer([inputs[n] for n in asked], [given[n].where for n in asked]) if asked else []
-        for number, one in zip(asked, answers, strict=True):
+        line.now(f"{len(with_text):,} texts")
+        answers = answer([inputs[n] for n in with_text], [given[n].where for n in with_text]) if with_text else []
+        for number, one in zip(with_text, answers, strict=True):
             results[number] = one
     return results
 
@@ -133,8 +133,8 @@ def print_json(record: Mapping[str, Any]) -> None:
     print(json.dumps(record, ensure_ascii=False))
 
 
-def _format(file: Path, asked: Format | None) -> Format:
-    return asked or _ENDS.get(file.suffix.lower(), "text")
+def _format(file: Path, format: Format | None) -> Format:
+    return format or _ENDS.get(file.suffix.lower(), "text")
 
 
 @contextmanager

@@ -67,8 +67,8 @@ def generate(
         repeated = given.pop("repetition_penalty", None)
         refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn, **demands.given, edits=inside.edits)
         penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
-        asked = with_repetitions(stored, repeated)
-        return search(asked, [text], Beams(beams, penalty), longest, truncate)[0][0].text
+        with_penalty = with_repetitions(stored, repeated)
+        return search(with_penalty, [text], Beams(beams, penalty), longest, truncate)[0][0].text
     usual = files.sampling if given.get("temperature") is None else {"temperature": 0}
     show = None if stream is None else lambda row, piece: stream(piece)
     limits = limits_of(stored, longest, strings_of(stop), demands=demands)

@@ -220,12 +220,12 @@ class Model(nn.Module, ABC):
         Raises:
             UsageError: a head that the model lacks, or a batch without what it reads or with what it cannot follow.
         """
-        asked = self._asked(heads)
+        answers_of_heads = self._asked(heads)
         self._check(batch)
         x_BLD = self.stream(batch, execution)
         known = {**self.named_heads, HIDDEN: _STREAM}
         real_BL = self.spec.counted(batch)
-        answers = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
+        answers = {name: answer(known[name], x_BLD, real_BL) for name, answer in answers_of_heads.items()}
         if execution.taps is None:
             return answers
         return {name: self._shown(execution, name, value) for name, value in answers.items()}

@@ -471,9 +471,9 @@ class Recipe(Section):
     @property
     def measuring(self) -> list[str]:
         """The keys that ask for what is measured on examples held back."""
-        asked = {f"evaluation.{key}": getattr(self.evaluation, key) for key in MEASURING}
-        asked["training.final best"] = self.training.final == "best"
-        return [key for key, value in asked.items() if value]
+        measured = {f"evaluation.{key}": getattr(self.evaluation, key) for key in MEASURING}
+        measured["training.final best"] = self.training.final == "best"
+        return [key for key, value in measured.items() if value]
 
     @model_validator(mode="after")
     def _something_decides(self) -> "Recipe":

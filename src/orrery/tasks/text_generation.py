@@ -81,16 +81,16 @@ class TextGeneration(Pipeline):
         Raises:
             UsageError: the answer alone fills the context.
         """
-        asked = (
+        longest = (
             said(settings, "pipeline").get("max_new_tokens")
             or self.lm.writing.get("max_new_tokens")
             or USUAL["max_new_tokens"]
         )
-        keep = self.lm.context - asked
+        keep = self.lm.context - longest
         if keep < 1:
             hint = "lower max_new_tokens"
             raise UsageError(
-                f"an answer of {asked:,} tokens leaves no room in the context of {self.lm.context:,}", hint
+                f"an answer of {longest:,} tokens leaves no room in the context of {self.lm.context:,}", hint
             )
         return InputRow(whole.ids[-keep:], whole.token_types[-keep:], whole.texts[-keep:])
 

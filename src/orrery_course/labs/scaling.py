@@ -93,7 +93,7 @@ def loss(model: Model, text: Crops) -> float:
 
 def extended(losses: Mapping[str, float]) -> dict[str, object]:
     """Return the losses, the line through all but the last, and what it says of the last."""
-    *known, asked = sorted(losses, key=int)
+    *known, largest = sorted(losses, key=int)
     fitted = {size: losses[size] for size in known}
     slope = exponent(fitted)
     height = sum(math.log(value) - slope * math.log(int(size)) for size, value in fitted.items()) / len(fitted)
@@ -104,9 +104,9 @@ def extended(losses: Mapping[str, float]) -> dict[str, object]:
     return {
         "loss": dict(losses),
         "exponent": -slope,
-        "told": told(asked),
-        "error": told(asked) / losses[asked] - 1,
-        "error of no change": losses[known[-1]] / losses[asked] - 1,
+        "told": told(largest),
+        "error": told(largest) / losses[largest] - 1,
+        "error of no change": losses[known[-1]] / losses[largest] - 1,
         "greatest error of the fit": max(abs(told(size) / value - 1) for size, value in fitted.items()),
     }
 

@@ -56,17 +56,17 @@ class EmbeddingView(View):
         for id in _unique(subject.seen)[:SAVED]:
             yield EmbeddingSettings(token=id)
 
-    def payload(self, subject: ViewSubject, asked: EmbeddingSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: EmbeddingSettings) -> Payload:
         """Return the row of a token, a map, or what is nearest to an analogy."""
         inside = subject.seen
         table_VD = table_of(inside)
         assert table_VD is not None
-        if asked.analogy is not None:
-            return _analogy(inside, table_VD, asked.analogy)
-        if asked.map is not None:
-            ids = _unique(inside) if asked.map == "text" else list(range(len(table_VD)))
+        if settings.analogy is not None:
+            return _analogy(inside, table_VD, settings.analogy)
+        if settings.map is not None:
+            ids = _unique(inside) if settings.map == "text" else list(range(len(table_VD)))
             return _map(inside, table_VD, ids)
-        id = int(inside.first.ids[0, -1]) if asked.token is None else asked.token
+        id = int(inside.first.ids[0, -1]) if settings.token is None else settings.token
         if not 0 <= id < len(table_VD):
             raise UsageError(f"there is no token {id}", f"the table has {len(table_VD):,} rows, from 0")
         return _row(inside, table_VD, id)

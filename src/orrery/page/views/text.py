@@ -45,7 +45,7 @@ class TextView(View):
             return False
         return bool(inside.tokens)
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the stages of every text that was read."""
         inside, tokenizer = subject.seen, subject.lm.tokenizer
         told, checks = [], []

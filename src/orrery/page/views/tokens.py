@@ -26,7 +26,7 @@ class TokensView(View):
     order: ClassVar[int] = 10
     Settings: ClassVar[type[Section]] = TokensSettings
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the tokens, the facts of the model, and the views that fit."""
         inside = subject.seen
         return Payload({**session(subject), **_pass(inside)}, checks=inside.checks)

@@ -155,13 +155,13 @@ def _cuts(work: DecoderWork, tensor: int) -> bool:
 
 def _none_fits(search: LayoutSearch) -> UsageError:
     """Return the error of a search that found nothing."""
-    asked = f"{search.devices:,} devices of {search.room / 1e9:,.1f} GB"
+    what = f"{search.devices:,} devices of {search.room / 1e9:,.1f} GB"
     if next(layouts(search), None) is None:
         hint = "allow more degrees, or give a batch with more divisors"
-        return UsageError(f"no layout of {search.work.name} has the degrees that are allowed for {asked}", hint)
+        return UsageError(f"no layout of {search.work.name} has the degrees that are allowed for {what}", hint)
     least, smallest = _smallest(search)
     message = (
-        f"no layout of {search.work.name} fits {asked}: the smallest, {smallest.text()}, needs {least / 1e9:,.1f} GB"
+        f"no layout of {search.work.name} fits {what}: the smallest, {smallest.text()}, needs {least / 1e9:,.1f} GB"
     )
     devices = search.devices
     while devices < MOST:

@@ -40,16 +40,16 @@ async def known(served: Inspecting, version: str = "") -> Response:
 
 
 @router.post("/laws")
-async def run(asked: Wanted, served: Inspecting) -> Response:
+async def run(request: Wanted, served: Inspecting) -> Response:
     """Begin to check the laws, or end the run that is under way."""
     family = _family(served)
-    if asked.of == "nothing":
+    if request.of == "nothing":
         await served.do(served.laws.stop)
-    elif asked.of == "model" and family is None:
+    elif request.of == "model" and family is None:
         raise ApiError(400, "no laws are known for this model's architecture; check the default subset", param="of")
     else:
         try:
-            await served.do(served.laws.start, family if asked.of == "model" else None)
+            await served.do(served.laws.start, family if request.of == "model" else None)
         except UsageError as error:
             raise ApiError(409, f"{error.message}: {error.hint}", code="laws_running") from None
     return AsciiJson(await served.do(_told, served))

@@ -128,11 +128,11 @@ def answered(
 ) -> list[list[int]]:
     """Return the ids that a model answers prompts with, greedily unless the settings say otherwise."""
     limit = max(1, min(most, lm.context - max(map(len, prompts))))
-    asked = greedy(limit, **settings)
+    settings_of_answers = greedy(limit, **settings)
 
     def write(numbers: list[int]) -> list[list[int]]:
-        seeds = [1337 + number for number in numbers] if asked["do_sample"] else None
-        return [each[0] for each in lm.write([prompts[number] for number in numbers], asked, seeds=seeds)]
+        seeds = [1337 + number for number in numbers] if settings_of_answers["do_sample"] else None
+        return [each[0] for each in lm.write([prompts[number] for number in numbers], settings_of_answers, seeds=seeds)]
 
     return in_batches([len(prompt) for prompt in prompts], BATCH, write, of_whole(done, len(prompts)))
 
