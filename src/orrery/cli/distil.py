@@ -73,9 +73,9 @@ def distil(
         kept, unended, below = _write(
             answers, least, stream, lambda n: line.now(f"answered {n:,} of {len(prompts_read):,}")
         )
-    told = f"{output}: {kept:,} of {len(prompts_read):,} prompts"
-    told += f"; {unended:,} without an answer that ends" if unended else ""
-    print(told + (f"; {below:,} worth less than {least:g}" if below else ""))
+    message = f"{output}: {kept:,} of {len(prompts_read):,} prompts"
+    message += f"; {unended:,} without an answer that ends" if unended else ""
+    print(message + (f"; {below:,} worth less than {least:g}" if below else ""))
 
 
 def _write(

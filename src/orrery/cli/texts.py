@@ -90,8 +90,8 @@ def tell_of_blanks(file: Path | None, passed: Sequence[str], rows: int) -> None:
         return
     listed = ", ".join(passed[:_LISTED]) + (", ..." if len(passed) > _LISTED else "")
     lines = f"line{'s' * (len(passed) > 1)} {listed}"
-    told = f"without a text, and passed over: {len(passed):,} of {rows:,} rows ({lines})"
-    print(f"{file or 'standard input'}: {told}", file=sys.stderr)
+    message = f"without a text, and passed over: {len(passed):,} of {rows:,} rows ({lines})"
+    print(f"{file or 'standard input'}: {message}", file=sys.stderr)
 
 
 def _tell_of_files(texts: Sequence[str]) -> None:
@@ -101,8 +101,8 @@ def _tell_of_files(texts: Sequence[str]) -> None:
             there = Path(text).is_file()
             if there or (Path(text).suffix.lower() in _FILES and len(text.split()) == 1):
                 what = "is the name of a file" if there else "looks like the name of a file"
-                told = f"note: {printable(text)!r} {what}, and is read as a text of its own"
-                print(f"{told}; --file {printable(text)} reads the file", file=sys.stderr)
+                message = f"note: {printable(text)!r} {what}, and is read as a text of its own"
+                print(f"{message}; --file {printable(text)} reads the file", file=sys.stderr)
 
 
 def run(

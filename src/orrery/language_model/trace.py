@@ -36,8 +36,8 @@ def trace(
 ) -> Trace:
     """Return the inside of one pass; see ``LanguageModel.trace``."""
     call = call_of(stored, given, target)
-    told: dict[str, Any] = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
-    return call.look(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **told)
+    spelling: dict[str, Any] = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
+    return call.look(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **spelling)
 
 
 def call_of(stored: Stored, given: Given, target: Row | None = None) -> ModelRun[Trace]:

@@ -166,9 +166,9 @@ class Policy(Objective, ABC):
         """
         return self.observed(tell(model, batch, log_probability, score), batch)
 
-    def observed(self, told: Told, batch: "Batch") -> "dict[str, Tensor]":
+    def observed(self, output: Told, batch: "Batch") -> "dict[str, Tensor]":
         """Return the log probabilities of the draw, as told with their scores, and those of the reference."""
-        old_BL, scores_BL = told.measures
+        old_BL, scores_BL = output.measures
         refuse_other_scores(scores_BL, batch["scores"])
         (reference_BL,) = tell(self.reference, batch, log_probability).measures
         return {"old": old_BL, "reference": reference_BL}

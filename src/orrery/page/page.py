@@ -102,8 +102,8 @@ def _run(subject: ViewSubject, clean: ViewSubject | None = None) -> Mapping[str,
             given = view_settings.model_dump(exclude_none=True)
             payload_shown = shown(view.kind, subject, given, clean)
             payloads[address(view.kind, {**given, DIFFERENCE: clean.seen.id if clean else ""})] = _packed(payload_shown)
-    told = {**shown("tokens", subject, {}).facts, **_named(subject.lm)}
-    return {"edits": told["edits"], "pass": told, "payloads": payloads}
+    facts = {**shown("tokens", subject, {}).facts, **_named(subject.lm)}
+    return {"edits": facts["edits"], "pass": facts, "payloads": payloads}
 
 
 def _named(lm: LanguageModel) -> Mapping[str, str]:

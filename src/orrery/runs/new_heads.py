@@ -93,8 +93,8 @@ def _filled(settings: HeadSettings, needed: NeededHead) -> HeadSettings:
     Raises:
         UsageError: the recipe gives another number of labels.
     """
-    told = {"labels": needed.labels, "names": needed.names, "problem": needed.problem}
-    known = {name: value for name, value in told.items() if name in type(settings).model_fields}
+    of_data = {"labels": needed.labels, "names": needed.names, "problem": needed.problem}
+    known = {name: value for name, value in of_data.items() if name in type(settings).model_fields}
     own = getattr(settings, "labels", None)
     if own not in (None, needed.labels):
         message = f"model.heads.{needed.name} gives {own} labels, the data have {needed.labels}"

@@ -161,8 +161,8 @@ class Answers:
         """Hand over as many requests as may be answered at once."""
         while self._next < len(self._requests) and len(self._going) < self._served.settings.most_rows:
             index, self._next = self._next, self._next + 1
-            told = self._told if self._stream else self._timed
-            request = replace(self._requests[index], told=partial(told, index))
+            callback = self._told if self._stream else self._timed
+            request = replace(self._requests[index], told=partial(callback, index))
             try:
                 self._going[index] = self._worker.submit(request, partial(self._ended, index))
             except OrreryError as error:

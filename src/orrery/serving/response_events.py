@@ -116,10 +116,10 @@ class OutputEvents:
         if said.thought:
             events += self._in(_REASONING)
             events += self._grow(said.thought, [])
-        told = self._scores(scores)
-        if said.text or (told and not said.thought):
+        logprobs = self._scores(scores)
+        if said.text or (logprobs and not said.thought):
             events += self._in(_MESSAGE)
-            events += self._grow(said.text, told)
+            events += self._grow(said.text, logprobs)
         return events
 
     def _scores(self, scores: Sequence[TokenScore]) -> list[dict[str, Any]]:

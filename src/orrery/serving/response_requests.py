@@ -35,11 +35,11 @@ def chat_of(request: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list
     """
     said = [*earlier, *messages_of(request.input, earlier)]
     system = {"role": "system", "content": request.instructions}
-    told = [system, *said] if request.instructions else said
+    messages = [system, *said] if request.instructions else said
     drawing = {name: getattr(request, name) for name in SamplingFields.model_fields}
     effort = request.reasoning.effort if request.reasoning is not None else None
     own = {
-        "messages": told,
+        "messages": messages,
         "max_completion_tokens": request.max_output_tokens,
         "logprobs": request.tells_scores,
         "top_logprobs": request.top_logprobs if request.tells_scores else None,
@@ -79,7 +79,7 @@ def _format(request: ResponsesRequest) -> dict[str, Any] | None:
 
 def response_of(served: Served, request: ResponsesRequest, id: str) -> dict[str, Any]:
     """Return the fields of a response that are known before its answer."""
-    told = request.model_dump(
+    fields = request.model_dump(
         by_alias=True,
         include={
             "instructions", "max_output_tokens", "metadata", "previous_response_id", "reasoning", "temperature",
@@ -92,8 +92,8 @@ def response_of(served: Served, request: ResponsesRequest, id: str) -> dict[str,
         "object": "response",
         "created_at": int(time.time()),
         "model": request.model or served.name,
-        **told,
-        **{name: value for name, value in usual.items() if told[name] is None},
+        **fields,
+        **{name: value for name, value in usual.items() if fields[name] is None},
         "background": False,
         "error": None,
         "incomplete_details": None,

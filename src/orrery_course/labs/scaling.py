@@ -139,9 +139,9 @@ def figure(runs: Sequence[Numbers]) -> str:
         series[f"{name}, {spread}"] = [
             (int(size), sum(numbers[name]["loss"][size] for numbers in runs) / len(runs)) for size in sizes
         ]
-        told = sum(numbers[name]["told"] for numbers in runs) / len(runs)
+        predicted = sum(numbers[name]["told"] for numbers in runs) / len(runs)
         begin, end = int(sizes[-2]), int(sizes[-1])
-        series[f"{name}: told"] = [(begin, series[f"{name}, {spread}"][-2][1]), (end, told)]
+        series[f"{name}: told"] = [(begin, series[f"{name}, {spread}"][-2][1]), (end, predicted)]
     title = "Loss by parameters and by letters of text, with the exponents of the lines"
     label = "parameters; letters"
     return line_chart(series, title=title, x_label=label, y_label="nats a letter", log_x=True, log_y=True)

@@ -143,12 +143,12 @@ class PreferenceSource(Source):
         if rows and not fitting_rows:
             message = f"every {what} row is longer than {request.length:,} tokens"
             raise DataError(message, "raise batches.length, or data.long: cut")
-        told = {
+        counts = {
             "left out: longer than": whole - len(fitting_rows),
             "lost the beginning of their prompt: longer than": cut,
         }
         notes = [
-            f"{n:,} of {whole:,} {what} rows {how} batches.length, {request.length:,}" for how, n in told.items() if n
+            f"{n:,} of {whole:,} {what} rows {how} batches.length, {request.length:,}" for how, n in counts.items() if n
         ]
         return fitting_rows, notes
 

@@ -144,9 +144,9 @@ def place_of(answer: Any, choices: Sequence[str], where: str) -> int:
     for how, place in meanings:
         different.setdefault(choices[place], (how, place))
     if len(different) > 1:
-        told = " or ".join(f"{choice!r} ({how})" for choice, (how, _) in different.items())
+        readings = " or ".join(f"{choice!r} ({how})" for choice, (how, _) in different.items())
         numbers = ", ".join(f"{place} for {choice!r}" for choice, (_, place) in different.items())
-        message = f"{where}: the answer {answer!r} may mean {told}"
+        message = f"{where}: the answer {answer!r} may mean {readings}"
         raise DataError(message, f'give its place as a number without quotes: "answer": {numbers}')
     return meanings[0][1]
 

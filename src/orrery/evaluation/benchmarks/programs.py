@@ -131,11 +131,11 @@ def evaluate_programs(
     verdicts = check_all(exams, limits, done=_told(done, len(exams)))
     per_task = _parts(verdicts, drawing.samples)
     passed = [sum(verdict.passed for verdict in own) for own in per_task]
-    told = {
+    facts_of_run = {
         **facts, "temperature": drawing.temperature, "top_p": drawing.top_p, "tokens": drawing.max_new_tokens,
         "seed": drawing.seed, "seconds": limits.seconds, "MiB": limits.memory >> 20,
     }  # fmt: skip
-    scores = [pass_at(k, passed, drawing.samples, **told) for k in ks]
+    scores = [pass_at(k, passed, drawing.samples, **facts_of_run) for k in ks]
     details = [_detail(*each) for each in zip(tasks, _parts(written, drawing.samples), per_task, strict=True)]
     outcomes = [verdict.outcome for verdict in verdicts]
     counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in sorted(set(outcomes)))

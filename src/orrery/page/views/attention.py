@@ -179,10 +179,10 @@ def _tile(inside: Inside, site: AttentionSite, settings: AttentionSettings, fact
         min(max(0, n or 0), size - 1) // TILE * TILE for n, size in ((settings.row, L), (settings.column, S))
     )
     rows_LS = inside.rows(key, head, slice(row, min(row + TILE, L)))
-    told = {"long": True, "head": head, "row": row, "column": column, "queries": L, "keys": S}
+    facts_of_tile = {"long": True, "head": head, "row": row, "column": column, "queries": L, "keys": S}
     tensors = {"tile": rows_LS[:, column : column + TILE].half(), "overview": _overview(inside, key, head)}
     check = check_sums(float((rows_LS.sum(-1, dtype=torch.float64) - 1).abs().max()), rows_LS.dtype)
-    return Payload({**facts, **told}, tensors, [check])
+    return Payload({**facts, **facts_of_tile}, tensors, [check])
 
 
 def _overview(inside: Inside, key: str, head: int) -> Float[Tensor, "rows columns"]:

@@ -126,8 +126,8 @@ def _map(inside: Inside, table_VD: Tensor, ids: Sequence[int]) -> Payload:
     shares = [float(points_N2[:, n].square().sum()) / max(whole, 1e-30) for n in range(points_N2.shape[1])]
     checks = [Check("the axes of the map stand at right angles", float(_off_identity(axes_D2)), 1e-9)]
     if len(sample_MD) == len(ids) and whole > 0:
-        told = values[-len(shares) :].flip(0) * len(ids) / whole
-        off = float((told - torch.tensor(shares, dtype=torch.double)).abs().max())
+        variances = values[-len(shares) :].flip(0) * len(ids) / whole
+        off = float((variances - torch.tensor(shares, dtype=torch.double)).abs().max())
         checks.append(Check("the spread of the map is what its axes hold", off, 1e-9))
     facts = {"ids": list(ids), "texts": [_named(inside, id)["text"] for id in ids], "shares": shares}
     return Payload(facts, {"points": points_N2.float()}, checks)

@@ -105,8 +105,13 @@ class PositionView(View):
         scheme = schemes[settings.scheme]
         shown = {"rotary": _rotary, "bias": _bias, "sinusoidal": _sinusoidal}.get(scheme.kind, _table)
         payload = shown(subject.seen, scheme, settings)
-        told = [{"name": f"{one.prefix}{one.name}", "kind": one.kind} for one in schemes]
-        facts = {"schemes": told, "kind": scheme.kind, "class": type(scheme.module).__name__, "number": settings.scheme}
+        listed = [{"name": f"{one.prefix}{one.name}", "kind": one.kind} for one in schemes]
+        facts = {
+            "schemes": listed,
+            "kind": scheme.kind,
+            "class": type(scheme.module).__name__,
+            "number": settings.scheme,
+        }
         return Payload({**facts, **payload.facts}, payload.tensors, payload.checks)
 
 

@@ -48,12 +48,12 @@ class TextView(View):
     def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the stages of every text that was read."""
         inside, tokenizer = subject.seen, subject.lm.tokenizer
-        told, checks = [], []
+        streams, checks = [], []
         for name, text, ids in texts_of(inside, tokenizer):
             facts, compared = stages_of(tokenizer, text, ids)
-            told.append({"stream": name, **facts})
+            streams.append({"stream": name, **facts})
             checks += compared
-        return Payload({"kind": tokenizer.definition["model"]["type"], "streams": told}, checks=checks)
+        return Payload({"kind": tokenizer.definition["model"]["type"], "streams": streams}, checks=checks)
 
 
 def texts_of(inside: Inside, tokenizer: Tokenizer) -> list[tuple[str, str, Sequence[int]]]:
@@ -150,12 +150,12 @@ def _merges(definition: Mapping[str, Any]) -> Cutter:
         if word in ignored:
             return whole(word)
         rows = steps_of(word)
-        told: list[dict[str, Any]] = [{"symbols": rows[0]}]
+        merges: list[dict[str, Any]] = [{"symbols": rows[0]}]
         for before, after in pairwise(rows):
             place = next(i for i, symbol in enumerate(after) if symbol != before[i])
             pair = before[place : place + 2]
-            told.append({"symbols": after, "pair": pair, "rank": ranks[" ".join(pair)]})
-        return {"pieces": rows[-1], "rows": told}
+            merges.append({"symbols": after, "pair": pair, "rank": ranks[" ".join(pair)]})
+        return {"pieces": rows[-1], "rows": merges}
 
     return steps
 

@@ -153,11 +153,11 @@ def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> 
     request, prompt, answer = prepared.asked, prepared.text(index), own.result()
     logprobs = None
     if request.logprobs is not None:
-        told = CompletionLogprobs(served.tokens, request.logprobs, 0 if request.echo else len(prompt))
-        told.add_prompt(served.lm.tokenizer, prepared.prompt_scores(index, own))
+        recorded = CompletionLogprobs(served.tokens, request.logprobs, 0 if request.echo else len(prompt))
+        recorded.add_prompt(served.lm.tokenizer, prepared.prompt_scores(index, own))
         scores = shown_scores(served.lm.tokenizer, own)
-        told.add(served.lm.tokenizer, scores)
-        logprobs = {**told.take(), **_content(served, request, scores)}
+        recorded.add(served.lm.tokenizer, scores)
+        logprobs = {**recorded.take(), **_content(served, request, scores)}
     return {
         "index": index,
         "text": f"{prompt if request.echo else ''}{answer.text}",

@@ -84,10 +84,10 @@ class PassInput(BaseModel):
 @router.get("/session")
 async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
-    told = session_of(ViewSubject(served.lm, laws=served.settings.laws))
+    facts = session_of(ViewSubject(served.lm, laws=served.settings.laws))
     spec = served.lm.model.spec
     more = {"reads_source": spec.reads_source, "reads_image": spec.vocabulary is None, "routes": served.routes}
-    return AsciiJson({**told, **more, "screens": _screens(told, served.routes)})
+    return AsciiJson({**facts, **more, "screens": _screens(facts, served.routes)})
 
 
 @router.post("/traces")
@@ -134,8 +134,8 @@ def _opened(served: Served, request: PassInput) -> Inside:
     given = {"ids": [*answer.prompt, *answer.written]}
     if served.lm.model.spec.reads_source:
         given = {"source": list(answer.prompt), "target": [*_begun(served), *answer.written]}
-    told = answer.log_probabilities
-    check = None if request.edits else lambda inside: replay_check(inside, answer.written, told)
+    scores = answer.log_probabilities
+    check = None if request.edits else lambda inside: replay_check(inside, answer.written, scores)
     return served.passes.open(given, request.edits, check)
 
 
@@ -153,8 +153,8 @@ def _file(payload: Payload, cache: str = "private, max-age=3600") -> Response:
     return Response(payload.to_bytes(), media_type=KIND, headers={"Cache-Control": cache})
 
 
-def _screens(told: Mapping[str, Any], routes: Sequence[str]) -> list[str]:
-    names_shown = {view["screen"] for view in told["views"]} | {"inside", "trust"}
+def _screens(facts: Mapping[str, Any], routes: Sequence[str]) -> list[str]:
+    names_shown = {view["screen"] for view in facts["views"]} | {"inside", "trust"}
     if COMPLETIONS in routes:
         names_shown |= {"chat", "decode"}
     return [name for name in SCREENS if name in names_shown]

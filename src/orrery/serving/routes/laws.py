@@ -57,14 +57,14 @@ async def run(request: Wanted, served: Inspecting) -> Response:
 
 def _told(served: Served, known: str = "") -> dict[str, Any]:
     laws, path = served.laws, laws_of(run_of(served.lm.folder), served.settings.laws)
-    told: dict[str, Any] = {"family": _family(served), "running": laws.said, "failure": laws.failure}
+    facts: dict[str, Any] = {"family": _family(served), "running": laws.said, "failure": laws.failure}
     if laws.report is not None:
-        told |= {"version": f"run {laws.runs}", "source": laws.of or "default"}
-        return told if told["version"] == known else told | matrix(laws.report)
+        facts |= {"version": f"run {laws.runs}", "source": laws.of or "default"}
+        return facts if facts["version"] == known else facts | matrix(laws.report)
     if path is None:
-        return told
-    told |= {"version": f"file {path.stat().st_mtime_ns}", "source": path.name}
-    return told if told["version"] == known else told | matrix(read_report(path))
+        return facts
+    facts |= {"version": f"file {path.stat().st_mtime_ns}", "source": path.name}
+    return facts if facts["version"] == known else facts | matrix(read_report(path))
 
 
 def _family(served: Served) -> str | None:

@@ -33,8 +33,8 @@ async def chat(request: ollama.OllamaChatRequest, served: Serving, http: HttpReq
         tools = [{"type": "function", "function": tool.function} for tool in request.tools or ()]
         own = chat_of(served, request, messages_of(request.messages), tools)
         prepared, answers = await begun(served, own, partial(prepare, terms=terms_of(request)), stream=True)
-    told = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, request), as_message, False)
-    return await _answer(request, answers, told, http)
+    output = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, request), as_message, False)
+    return await _answer(request, answers, output, http)
 
 
 @router.post("/api/generate", responses=FAILURES)
@@ -50,20 +50,20 @@ async def generate(request: ollama.GenerateRequest, served: Serving, http: HttpR
             return prepared_generate(served, chat, request, terms_of(request))
 
         prepared, answers = await begun(served, own, prepared_of, stream=True)
-    told = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, request), as_response, not request.raw)
-    return await _answer(request, answers, told, http)
+    output = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, request), as_response, not request.raw)
+    return await _answer(request, answers, output, http)
 
 
-async def _answer(request: ollama.Writing, answers: Answers, told: OllamaAnswer, http: HttpRequest) -> Response:
+async def _answer(request: ollama.Writing, answers: Answers, output: OllamaAnswer, http: HttpRequest) -> Response:
     if request.stream is not False:
-        return EventStream(answers, told, LINES)
+        return EventStream(answers, output, LINES)
     try:
         async for pieces in answers.pieces(http.receive):
             for piece in pieces:
-                told.tell(piece)
+                output.tell(piece)
     except GoneError:
         return Response(status_code=499)
-    return AsciiJson(told.whole())
+    return AsciiJson(output.whole())
 
 
 def _loaded(served: Served, request: ollama.Writing, empty: dict[str, Any]) -> Response:

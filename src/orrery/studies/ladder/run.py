@@ -72,10 +72,10 @@ def refuse_other_sizes(before: LadderFindings, sizes: Sequence[LadderSize]) -> N
 
 def leave(place: Kept, findings: LadderFindings) -> None:
     """Write what is known so far: JSON, and with a law the figures and the page."""
-    told = forecasts(findings)
-    values = findings.as_json() | {"forecasts": {axis: one.as_json() for axis, one in told.items()}}
-    if told:
-        place.leave(values, page(findings, told), figures(findings, told))
+    predictions = forecasts(findings)
+    values = findings.as_json() | {"forecasts": {axis: one.as_json() for axis, one in predictions.items()}}
+    if predictions:
+        place.leave(values, page(findings, predictions), figures(findings, predictions))
     else:
         place.note(values)
 

@@ -77,8 +77,8 @@ def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Prefe
 def counted(rows: Iterable[Preference]) -> str:
     """Say how many pairs are held back, and how many replies that stand alone."""
     sides = [len(row.sides) for row in rows]
-    told = {"pairs": sides.count(2), "replies that stand alone": sides.count(1)}
-    return f"{' and '.join(f'{count:,} {what}' for what, count in told.items() if count)} held back"
+    counts = {"pairs": sides.count(2), "replies that stand alone": sides.count(1)}
+    return f"{' and '.join(f'{count:,} {what}' for what, count in counts.items() if count)} held back"
 
 
 def judge_of(rows: Iterable[Preference]) -> NaiveBayes:

@@ -125,6 +125,6 @@ def mistakes(findings: Findings) -> str:
     rows: list[tuple[str, ...]] = [(each.right, each.said, each.text[:LONGEST]) for each in findings.mistakes[:SHOWN]]
     sure = [each.confidence for each in findings.mistakes[:SHOWN]]
     if any(confidence is not None for confidence in sure):
-        told = ["" if confidence is None else f"{confidence:.3f}" for confidence in sure]
-        heads, rows = ("sure", *heads), [(one, *row) for one, row in zip(told, rows, strict=True)]
+        confidences = ["" if confidence is None else f"{confidence:.3f}" for confidence in sure]
+        heads, rows = ("sure", *heads), [(one, *row) for one, row in zip(confidences, rows, strict=True)]
     return section("The worst mistakes", rows_table(heads, rows))
