@@ -81,8 +81,8 @@ class PromptReading:
 
     def begin(self) -> None:
         """Go on from a prompt that begins alike, where there is one."""
-        whole = self.answering.request.prompt_scores or self._model.reads_at_once
-        if self.session is not None or whole:
+        reads_all = self.answering.request.prompt_scores or self._model.reads_at_once
+        if self.session is not None or reads_all:
             return
         prefix = self._prefixes.find(self._ids, self.answering.request.adapter, self._grid or 1)
         if prefix is not None:

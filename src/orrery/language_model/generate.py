@@ -185,8 +185,8 @@ def draft_of(stored: Stored, guesser: Stored | Literal["lookup"]) -> Draft:
 def sampler_of(stored: Stored, sampling: Mapping[str, Any]) -> Sampler:
     """Return the sampler of these settings; what counts in every choice is as the files say where it is not given."""
     given = {name: value for name, value in sampling.items() if value is not None}
-    written = stored.model.spec.target_vocabulary or vocabulary(stored)
-    return sampler(vocabulary=min(tokenizer_of(stored).size, written), **{**wishes(stored).always, **given})
+    tokens = stored.model.spec.target_vocabulary or vocabulary(stored)
+    return sampler(vocabulary=min(tokenizer_of(stored).size, tokens), **{**wishes(stored).always, **given})
 
 
 def _longest(stored: Stored, text: Text) -> int:

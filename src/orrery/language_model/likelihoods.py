@@ -74,10 +74,12 @@ def continuation(stored: Stored, context: str, text: str) -> Continuation:
         UsageError: the context is empty, and the tokenizer has neither token.
     """
     tokenizer = tokenizer_of(stored)
-    own, whole = tokenizer.encode(context.rstrip()), tokenizer.encode(context + text)
-    shared = next((n for n, (a, b) in enumerate(zip(own, whole, strict=False)) if a != b), min(len(own), len(whole)))
+    own, together = tokenizer.encode(context.rstrip()), tokenizer.encode(context + text)
+    shared = next(
+        (n for n, (a, b) in enumerate(zip(own, together, strict=False)) if a != b), min(len(own), len(together))
+    )
     before = opening_of(tokenizer) if shared else beginning(stored)
-    split = Continuation((*before, *whole[:shared]), tuple(whole[shared:]))
+    split = Continuation((*before, *together[:shared]), tuple(together[shared:]))
     if not split.ids:
         raise DataError(f"{text!r} adds no token to what stands before it", "give at least one character")
     return split
@@ -115,8 +117,8 @@ def of_pairs(stored: Stored, pairs: Sequence[tuple[str, str]], **how: Any) -> li
 def of_texts(stored: Stored, texts: str | Sequence[str], *, longest: int | None = None, **how: Any) -> list[float]:
     """Return the log likelihood of whole texts, in nats, each behind the token that begins one, in `windows`."""
     size, before, tokenizer = longest or stored.model.spec.context, beginning(stored), tokenizer_of(stored)
-    whole = [texts] if isinstance(texts, str) else texts
-    parts = [list(windows(tokenizer.encode(text), before, size)) for text in whole]
+    several = [texts] if isinstance(texts, str) else texts
+    parts = [list(windows(tokenizer.encode(text), before, size)) for text in several]
     each_likelihood = iter(likelihoods(stored, [one for own in parts for one in own], longest=longest, **how))
     return [fsum(next(each_likelihood).nats for _ in own) for own in parts]
 

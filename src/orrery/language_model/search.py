@@ -138,5 +138,5 @@ def translate(
         )
         return [spell_answer(stored, row[0].ids) for row in hypotheses]
 
-    written = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
-    return [written.get(place, "") for place in range(len(texts))]
+    by_place = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
+    return [by_place.get(place, "") for place in range(len(texts))]

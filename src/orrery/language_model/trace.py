@@ -100,8 +100,8 @@ def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
     if isinstance(given, str):
         return prompt(stored, given, None, stored.model.spec.context)
     if isinstance(given, Tensor):
-        whole = not given.is_floating_point() and (given.dim() == 1 or len(given) == 1)
-        return given.flatten().tolist() if whole else _refused(given)
+        is_one_row = not given.is_floating_point() and (given.dim() == 1 or len(given) == 1)
+        return given.flatten().tolist() if is_one_row else _refused(given)
     if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray | memoryview):
         return _refused(given)
     if given and all(isinstance(part, Mapping) for part in given):

@@ -132,8 +132,8 @@ def _row(stored: Stored, how: Sentences, item: Item, before: str, truncation: bo
 
 def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bool) -> _Row:
     tokenizer, context = tokenizer_of(stored), stored.model.spec.context
-    whole = before + text
-    ids = tokenizer.encode(whole.lower() if how.lowercase else whole)
+    text_read = before + text
+    ids = tokenizer.encode(text_read.lower() if how.lowercase else text_read)
     around = len(tokenizer.around([]).ids)
     limit = min(context, how.length or context)
     room = limit - around

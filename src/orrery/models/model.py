@@ -119,8 +119,8 @@ class ModelSpec(ModuleSpec):
     @property
     def target_vocabulary(self) -> int | None:
         """How many tokens the model tells apart in targets beside its source, where it writes such."""
-        written = self.inputs.get("ids") if self.reads_source else None
-        return written.vocabulary if isinstance(written, Tokens) else None
+        ids_input = self.inputs.get("ids") if self.reads_source else None
+        return ids_input.vocabulary if isinstance(ids_input, Tokens) else None
 
 
 def build_heads(spec: ModelSpec) -> nn.ModuleDict:

@@ -106,9 +106,9 @@ def as_begun(recipe: Recipe, folder: Path, named_keys: Collection[str], sections
         if (before := _at(saved, section)) is not None or _at(values, section) is not None:
             set_dotted(values, section, before)
     for key in named_keys:
-        whole = key.rpartition(".")[0] if key.rpartition(".")[2] == KIND else key
-        if key in now and any(f"{whole}.".startswith(f"{section}.") for section in sections):
-            set_dotted(values, whole, _at(plain(recipe), whole))
+        section_key = key.rpartition(".")[0] if key.rpartition(".")[2] == KIND else key
+        if key in now and any(f"{section_key}.".startswith(f"{section}.") for section in sections):
+            set_dotted(values, section_key, _at(plain(recipe), section_key))
     return check_recipe(values, str(folder))
 
 

@@ -117,13 +117,13 @@ class ModelWriter:
         Raises:
             DataError: a reward is no finite number.
         """
-        written = self._written(prompt_rows, seeds, max_new_tokens, temperature)
-        rows = rows_of_answers(prompt_rows, written, self.ends)
+        answerings = self._written(prompt_rows, seeds, max_new_tokens, temperature)
+        rows = rows_of_answers(prompt_rows, answerings, self.ends)
         finished = rows["finished"].tolist()
         judged = self.judge(
             [
                 Answered(own.prompt, answer.result().text, len(answer.written), ended)
-                for own, answer, ended in zip(prompt_rows, written, finished, strict=True)
+                for own, answer, ended in zip(prompt_rows, answerings, finished, strict=True)
             ]
         )
         rewards_BR = torch.tensor(judged, dtype=torch.float64).reshape(len(prompt_rows), len(self.judge.weights))
@@ -145,8 +145,8 @@ class ModelWriter:
                 with self.precision.context():
                     own = observed(self.objective, self.model, to_device(take(batch, piece), self.precision.device))
                 observations.append({name: tensor.cpu() for name, tensor in own.items()})
-        whole = {**batch, **{name: torch.cat([own[name] for own in observations]) for name in observations[0]}}
-        return {**whole, **credited(self.objective, whole)}
+        batch_observed = {**batch, **{name: torch.cat([own[name] for own in observations]) for name in observations[0]}}
+        return {**batch_observed, **credited(self.objective, batch_observed)}
 
     def _written(
         self, prompts: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
@@ -212,7 +212,7 @@ def step_pieces(rows: int, size: int, micro_batch: int | None, world: int) -> It
 
 
 def rows_of_answers(
-    prompt_rows: Sequence[PromptRow], written: Sequence[Answering], ends: Collection[int]
+    prompt_rows: Sequence[PromptRow], answerings: Sequence[Answering], ends: Collection[int]
 ) -> dict[str, Tensor]:
     """Return prompts and answers as rows; which tokens are the model's follows from lengths and from nothing else.
 
@@ -220,17 +220,17 @@ def rows_of_answers(
         RunError: a token of an answer is not among them, or the end token of a finished one.
     """
     prompts = torch.tensor([len(own.ids) for own in prompt_rows])
-    answers = torch.tensor([len(answer.written) for answer in written])
+    answers = torch.tensor([len(answer.written) for answer in answerings])
     length = int((prompts + answers).max())
     ids, scores = torch.zeros(len(prompt_rows), length, dtype=torch.long), torch.zeros(len(prompt_rows), length)
-    for row, (own, answer) in enumerate(zip(prompt_rows, written, strict=True)):
+    for row, (own, answer) in enumerate(zip(prompt_rows, answerings, strict=True)):
         first, stop = len(own.ids), len(own.ids) + len(answer.written)
         ids[row, :stop] = torch.tensor([*own.ids, *answer.written])
         scores[row, first:stop] = torch.tensor([score.log_probability for score in answer.scores])
     places = torch.arange(length)
     real = places < (prompts + answers)[:, None]
     rows = {"ids": ids, "real": real, "written": real & (places >= prompts[:, None]), "scores": scores}
-    finished = torch.tensor([answer.result().finish_reason == "end" for answer in written])
+    finished = torch.tensor([answer.result().finish_reason == "end" for answer in answerings])
     refuse_lost_tokens(rows, answers, finished, ends)
     return {**rows, "finished": finished}
 

@@ -135,11 +135,11 @@ def read_gguf(path: Path) -> GgufModel:
     tensors = from_theirs(model, theirs, rules)
     check_fit(model, tensors)
     fill(model, tensors)
-    written = sorted(
+    unpacked_kinds = sorted(
         {kind.name for name in theirs if name not in staying and (kind := files.entry(name).kind).block > 1}
     )
     return GgufModel(
-        model, family, config, _generation(files.facts, tokenizer), tokenizer, _chat(files.facts), tuple(written)
+        model, family, config, _generation(files.facts, tokenizer), tokenizer, _chat(files.facts), tuple(unpacked_kinds)
     )
 
 

@@ -122,11 +122,11 @@ def _map(inside: Inside, table_VD: Tensor, ids: Sequence[int]) -> Payload:
     # The sign of an axis is free: the largest coefficient is positive, so that a map is the same everywhere.
     axes_D2 = axes_D2 * axes_D2.gather(0, axes_D2.abs().argmax(0, keepdim=True)).sign()
     points_N2 = centred_ND @ axes_D2
-    whole = float(centred_ND.square().sum())
-    shares = [float(points_N2[:, n].square().sum()) / max(whole, 1e-30) for n in range(points_N2.shape[1])]
+    variance = float(centred_ND.square().sum())
+    shares = [float(points_N2[:, n].square().sum()) / max(variance, 1e-30) for n in range(points_N2.shape[1])]
     checks = [Check("the axes of the map stand at right angles", float(_off_identity(axes_D2)), 1e-9)]
-    if len(sample_MD) == len(ids) and whole > 0:
-        variances = values[-len(shares) :].flip(0) * len(ids) / whole
+    if len(sample_MD) == len(ids) and variance > 0:
+        variances = values[-len(shares) :].flip(0) * len(ids) / variance
         off = float((variances - torch.tensor(shares, dtype=torch.double)).abs().max())
         checks.append(Check("the spread of the map is what its axes hold", off, 1e-9))
     facts = {"ids": list(ids), "texts": [_named(inside, id)["text"] for id in ids], "shares": shares}

@@ -65,12 +65,12 @@ def texts_of(inside: Inside, tokenizer: Tokenizer) -> list[tuple[str, str, Seque
     read = inside.first.source_ids
     if read is None:
         return [("tokens", text, ids) for text in _texts(tokenizer, given.get("text"), ids)]
-    written: list[tuple[str, str, Sequence[int]]]
-    written = [("tokens", text, ids) for text in _texts(tokenizer, given.get("target", ""), ids) if text]
+    targets: list[tuple[str, str, Sequence[int]]]
+    targets = [("tokens", text, ids) for text in _texts(tokenizer, given.get("target", ""), ids) if text]
     if read.is_floating_point():
-        return written
+        return targets
     source = given.get("source", given.get("text"))
-    return [("source", text, read[0].tolist()) for text in _texts(tokenizer, source, read[0].tolist())] + written
+    return [("source", text, read[0].tolist()) for text in _texts(tokenizer, source, read[0].tolist())] + targets
 
 
 def _texts(tokenizer: Tokenizer, given: object, ids: Sequence[int]) -> list[str]:

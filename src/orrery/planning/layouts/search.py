@@ -122,11 +122,11 @@ def _starts(search: LayoutSearch) -> Iterator[ParallelLayout]:
         replicas = max(n for n in divisors(training.sequences // micro) if n <= room)
         if replicas % expert:
             continue
-        whole = ParallelLayout(replicas, 1, tensor, pipeline, context, expert, micro=micro)
+        layout = ParallelLayout(replicas, 1, tensor, pipeline, context, expert, micro=micro)
         for chunks in _allowed(search, "interleave", interleaves(work, pipeline)):
-            if chunks == 1 or whole.micro_batches(training) % pipeline == 0:
+            if chunks == 1 or layout.micro_batches(training) % pipeline == 0:
                 for again in _allowed(search, "recompute", list(RECOMPUTATIONS.values())):
-                    yield replace(whole, interleave=chunks, recompute=again, sequence=_sequence(search))
+                    yield replace(layout, interleave=chunks, recompute=again, sequence=_sequence(search))
 
 
 def _sharded(search: LayoutSearch, start: ParallelLayout) -> Iterator[ParallelLayout]:

@@ -76,8 +76,8 @@ def planned_minutes(ladder: LadderFindings) -> float:
 
 def planned(ladder: LadderFindings) -> str:
     """Return how long all trainings take, and whether they repeat the text, in words."""
-    whole = f"{minutes_in_words(planned_minutes(ladder))} of training in all, evaluations not counted"
-    return "\n".join(line for line in (whole, repeats(ladder)) if line)
+    minutes = f"{minutes_in_words(planned_minutes(ladder))} of training in all, evaluations not counted"
+    return "\n".join(line for line in (minutes, repeats(ladder)) if line)
 
 
 def passes(ladder: LadderFindings) -> float:

@@ -118,9 +118,9 @@ def reply_nats(lm: "LanguageModel", sides: "Sequence[RenderedReply]", done: "Don
     return in_batches([len(side.ids) for side in sides], BATCH, measure, of_whole(done, len(sides)))
 
 
-def of_whole(done: "Done | None", whole: int) -> Callable[[int], None] | None:
+def of_whole(done: "Done | None", total: int) -> Callable[[int], None] | None:
     """Return what tells how many are done beside how many there are."""
-    return None if done is None else lambda count: done(count, whole)
+    return None if done is None else lambda count: done(count, total)
 
 
 def answered(

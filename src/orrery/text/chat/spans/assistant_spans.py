@@ -186,10 +186,10 @@ class _Level:
             written = after[:common] + (other if after[common:].startswith(other) else "")
         return self._closed(written)
 
-    def _closed(self, written: str) -> int:
+    def _closed(self, tail: str) -> int:
         """Return the length of a text through its last control token; without one, without white space at its end."""
-        ends = [match.end() for match in self._control.finditer(written)]
-        return ends[-1] if ends else len(written.rstrip())
+        ends = [match.end() for match in self._control.finditer(tail)]
+        return ends[-1] if ends else len(tail.rstrip())
 
     def _common(self, left: str, right: str) -> int:
         """Return the length of the common beginning, without half a control token."""
