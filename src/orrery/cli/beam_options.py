@@ -53,8 +53,8 @@ class BeamOptions:
         Raises:
             UsageError: several answers, groups or a ranking were asked for.
         """
-        asked = given(self)
-        if not self.searches and (asked["answers"] > 1 or asked["num_beam_groups"] > 1 or asked["coverage_penalty"]):
+        flags = given(self)
+        if not self.searches and (flags["answers"] > 1 or flags["num_beam_groups"] > 1 or flags["coverage_penalty"]):
             raise UsageError("one beam has one answer, one group and no ranking", "add --num-beams 4")
 
 

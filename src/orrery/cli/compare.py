@@ -108,9 +108,9 @@ def dry(plan: "ComparisonPlan") -> int:
     from orrery.studies.compare.estimate import COLUMNS, costs
 
     plan.check()
-    rows, whole = costs(plan)
+    rows, total = costs(plan)
     print_table((*COLUMNS[:-1], f"{plan.budgets[0].unit} in all"), rows)
-    print(f"\n{whole}")
+    print(f"\n{total}")
     return 0
 
 

@@ -60,7 +60,7 @@ def distil(
 
     target = OutputFile(output, inputs=[model, prompts], overwrite=overwrite)
     judged = judge([reward_settings(each) for each in reward])
-    asked = list(read_prompts(prompts, column))
+    prompts_read = list(read_prompts(prompts, column))
     lm = load(model)
     how: dict[str, Any] = {
         "samples": samples,
@@ -68,12 +68,14 @@ def distil(
         "temperature": temperature,
         "seed": seed,
     }
-    answers = best_answers(lm, asked, template_for(lm, template), judged, **how)
+    answers = best_answers(lm, prompts_read, template_for(lm, template), judged, **how)
     with waiting() as line, target.lines() as stream:
-        kept, unended, below = _write(answers, least, stream, lambda n: line.now(f"answered {n:,} of {len(asked):,}"))
-    told = f"{output}: {kept:,} of {len(asked):,} prompts"
-    told += f"; {unended:,} without an answer that ends" if unended else ""
-    print(told + (f"; {below:,} worth less than {least:g}" if below else ""))
+        kept, unended, below = _write(
+            answers, least, stream, lambda n: line.now(f"answered {n:,} of {len(prompts_read):,}")
+        )
+    message = f"{output}: {kept:,} of {len(prompts_read):,} prompts"
+    message += f"; {unended:,} without an answer that ends" if unended else ""
+    print(message + (f"; {below:,} worth less than {least:g}" if below else ""))
 
 
 def _write(

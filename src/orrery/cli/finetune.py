@@ -64,5 +64,5 @@ def finetune(
     from orrery.tasks.finetuning.recipe import Request
 
     named = {name: value for name, value in asdict(columns).items() if value is not None}
-    asked = Request(task, base, train, val, named, mode, blocks, scratch, run.output.name if run.output else None)
-    return carry_out(asked, overrides, run)
+    request = Request(task, base, train, val, named, mode, blocks, scratch, run.output.name if run.output else None)
+    return carry_out(request, overrides, run)

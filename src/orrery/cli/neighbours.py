@@ -97,9 +97,9 @@ def print_measures(vectors: "Vectors") -> None:
          f"{part.skipped:,}")
         for part in measures.analogies
     ]  # fmt: skip
-    asked, skipped = (sum(getattr(part, name) for part in measures.analogies) for name in ("asked", "skipped"))
+    answerable, skipped = (sum(getattr(part, name) for part in measures.analogies) for name in ("asked", "skipped"))
     right = sum(part.right for part in measures.analogies)
-    rows.append(("all analogies", f"{measures.accuracy:.4f}", f"{right:,} of {asked:,}", f"{skipped:,}"))
+    rows.append(("all analogies", f"{measures.accuracy:.4f}", f"{right:,} of {answerable:,}", f"{skipped:,}"))
     rows.append(
         ("WordSim-353 (Spearman)", f"{measures.similarity:.4f}", f"{measures.pairs:,} pairs", f"{measures.skipped:,}")
     )

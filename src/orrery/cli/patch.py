@@ -73,8 +73,8 @@ def patch(
         one if one == other else f"{one}/{other}" for one, other in zip(*(words for _, words in texts), strict=True)
     ]
     if file is not None:
-        told = {"model": model, "answer": answer, "wrong": wrong, "position": position}
-        plain = _plain(patching, told, [words for _, words in texts])
+        facts = {"model": model, "answer": answer, "wrong": wrong, "position": position}
+        plain = _plain(patching, facts, [words for _, words in texts])
         file.write(plain if file.given.suffix == ".json" else patching.figure(names) + "\n")
     _print(patching, names, wrong)
     if output is not None:
@@ -107,12 +107,12 @@ def _patched(
         )
 
 
-def _plain(patching: "Patching", told: dict[str, Any], tokens: Sequence[Sequence[str]]) -> str:
+def _plain(patching: "Patching", facts: dict[str, Any], tokens: Sequence[Sequence[str]]) -> str:
     import json
 
     numbers = {"measure": {"clean": patching.clean, "corrupted": patching.corrupted}, "blocks": list(patching.blocks)}
     spelled = {"clean": list(tokens[0]), "corrupted": list(tokens[1])}
-    plain = {**told, "by": patching.at, "tokens": spelled, **numbers, "restored": patching.grid.tolist()}
+    plain = {**facts, "by": patching.at, "tokens": spelled, **numbers, "restored": patching.grid.tolist()}
     return json.dumps(plain, ensure_ascii=False) + "\n"
 
 

@@ -72,7 +72,7 @@ def plan(
     from orrery.cli.plan_tables import print_budget, print_tables
 
     instead = {"--tables": tables, "--budget": budget is not None, "--data": data, "--published": layouts.published}
-    _refuse_beside([flag for flag, asked in instead.items() if asked], subject, layouts.asked)
+    _refuse_beside([flag for flag, given in instead.items() if given], subject, layouts.asked)
     if measure and any(instead.values()):
         raise UsageError("--measure takes a step of a model", "name a model or a recipe, and nothing else to print")
     if (output is not None or overwrite) and not tables:

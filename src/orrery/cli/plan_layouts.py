@@ -99,8 +99,8 @@ def _refuse_other_number(plan: "LayoutPlan", devices: tuple[int, ...]) -> None:
 
     own = plan.layout.devices
     if devices and devices != (own,):
-        asked = ", ".join(f"{count:,}" for count in devices)
-        message = f"the layout {plan.layout.text()} is of {own:,} devices, and --devices says {asked}"
+        numbers_given = ", ".join(f"{count:,}" for count in devices)
+        message = f"the layout {plan.layout.text()} is of {own:,} devices, and --devices says {numbers_given}"
         raise UsageError(message, "its degrees multiply to the devices: change one of them, or leave --devices out")
 
 

@@ -58,10 +58,10 @@ def rank(
     scores = run(lambda items, names: lm.pair_scores(items, names=names, **settings), given, pairs)
     if cut := sum(one is not None and one.cut > 0 for one in scores):
         print(f"{cut:,} documents were cut: with their query they are longer than a row", file=sys.stderr)
-    asked = dict[str | None, list[int]]()
+    by_query = dict[str | None, list[int]]()
     for number, (own, _) in enumerate(pairs):
-        asked.setdefault(own, []).append(number)
-    for own, numbers in asked.items():
+        by_query.setdefault(own, []).append(number)
+    for own, numbers in by_query.items():
         if queries is not None and not reading.json:
             print(f"# {one_line(str(own))}")
         _print(given, scores, numbers, reading, top_n)

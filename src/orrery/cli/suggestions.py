@@ -84,7 +84,7 @@ def _advice(word: str, shown: dict[str, str], known: Known, see: str, otherwise:
     name = meant(word, known)
     if name is None:
         return f"{otherwise}; {see}" if otherwise else see
-    written = shown.get(name, f"--{name}")
-    if not written.startswith("--"):
-        return f"{written} stands in its place, without a flag; {see}"
-    return f"did you mean {written}? {see}"
+    flag = shown.get(name, f"--{name}")
+    if not flag.startswith("--"):
+        return f"{flag} stands in its place, without a flag; {see}"
+    return f"did you mean {flag}? {see}"

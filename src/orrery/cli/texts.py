@@ -91,8 +91,8 @@ def tell_of_blanks(file: Path | None, passed: Sequence[str], rows: int) -> None:
         return
     listed = ", ".join(passed[:_LISTED]) + (", ..." if len(passed) > _LISTED else "")
     lines = f"line{'s' * (len(passed) > 1)} {listed}"
-    told = f"without a text, and passed over: {len(passed):,} of {rows:,} rows ({lines})"
-    print(f"{file or 'standard input'}: {told}", file=sys.stderr)
+    message = f"without a text, and passed over: {len(passed):,} of {rows:,} rows ({lines})"
+    print(f"{file or 'standard input'}: {message}", file=sys.stderr)
 
 
 def _tell_of_files(texts: Sequence[str]) -> None:
@@ -104,8 +104,8 @@ def _tell_of_files(texts: Sequence[str]) -> None:
             there = Path(text).is_file()
             if there or (Path(text).suffix.lower() in _FILES and len(text.split()) == 1):
                 what = "is the name of a file" if there else "looks like the name of a file"
-                told = f"note: {printable(text)!r} {what}, and is read as a text of its own"
-                print(f"{told}; --file {printable(text)} reads the file", file=sys.stderr)
+                message = f"note: {printable(text)!r} {what}, and is read as a text of its own"
+                print(f"{message}; --file {printable(text)} reads the file", file=sys.stderr)
 
 
 def run(
@@ -114,12 +114,12 @@ def run(
     """Return what a pipeline answers to inputs, and nothing to those that are passed over; errors name their lines."""
     from orrery.reports.status import waiting
 
-    asked = [number for number, one in enumerate(given) if not one.blank]
+    with_text = [number for number, one in enumerate(given) if not one.blank]
     results: list[Any] = [None] * len(given)
     with waiting() as line:
-        line.now(f"{len(asked):,} texts")
-        answers = answer([inputs[n] for n in asked], [given[n].where for n in asked]) if asked else []
-        for number, one in zip(asked, answers, strict=True):
+        line.now(f"{len(with_text):,} texts")
+        answers = answer([inputs[n] for n in with_text], [given[n].where for n in with_text]) if with_text else []
+        for number, one in zip(with_text, answers, strict=True):
             results[number] = one
     return results
 
@@ -136,8 +136,8 @@ def print_json(record: Mapping[str, Any]) -> None:
     print(json.dumps(record, ensure_ascii=False))
 
 
-def _format(file: Path, asked: Format | None) -> Format:
-    return asked or _ENDS.get(file.suffix.lower(), "text")
+def _format(file: Path, format: Format | None) -> Format:
+    return format or _ENDS.get(file.suffix.lower(), "text")
 
 
 @contextmanager

@@ -59,15 +59,15 @@ def translate(
 
     lm = load(model, device, dtype)
     with waiting() as line:
-        written = lm.translate(
+        translations = lm.translate(
             lines,
             **given(search),
             done=counting(line.now, len(lines)),
         )
-    for answer in written:
+    for answer in translations:
         print(one_line(answer))
     if picture is not None:
-        picture.write(lm.align(lines[0], written[0]).figure() + "\n")
+        picture.write(lm.align(lines[0], translations[0]).figure() + "\n")
 
 
 def _told(lines: list[str], file: Path | None) -> list[str]:

@@ -116,9 +116,9 @@ def _recorded(checks: "list[Evidence]") -> list[str]:
 
 def _seconds(by_check: dict[str, float]) -> str:
     """Return what the checks cost, the dearest first; what is below one in fifty of all stands together."""
-    whole = sum(by_check.values())
-    large = {name: seconds for name, seconds in by_check.items() if 50 * seconds >= whole}
-    rest = whole - sum(large.values())
+    total = sum(by_check.values())
+    large = {name: seconds for name, seconds in by_check.items() if 50 * seconds >= total}
+    rest = total - sum(large.values())
     return ", ".join([*(f"{name} {seconds:.1f}" for name, seconds in large.items()), f"all others {rest:.1f}"])
 
 

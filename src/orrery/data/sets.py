@@ -180,15 +180,15 @@ def fetch(name: str, folder: Path, get: Download = download) -> list[Path]:
             f"{name}: {', '.join(described)} cannot be fetched as is (origin: {data_set.origin})",
             f"make it from the origin: {data_set.conversion}; put it under {folder / name}",
         )
-    written = []
+    fetched = []
     for file in missing:
         path = folder / name / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.write_bytes(_verified(file, get(file.url or "")))
         os.replace(temporary, path)
-        written.append(path)
-    return written
+        fetched.append(path)
+    return fetched
 
 
 def _verified(file: SetFile, content: bytes) -> bytes:

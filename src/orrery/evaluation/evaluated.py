@@ -60,11 +60,11 @@ def answers(
     answers: dict[int, str] = {}
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
-        written = lm.generations(
+        generations = lm.generations(
             [prompts[place] for place in batch], max_new_tokens=max_new_tokens, stop=list(stop),
             seed=[seeds[place] for place in batch], truncate="left", **sampling,
         )  # fmt: skip
-        answers.update(zip(batch, (one.text for one in written), strict=True))
+        answers.update(zip(batch, (one.text for one in generations), strict=True))
         if done is not None:
             done(f"{len(answers):,} of {len(prompts):,} answers written")
     return [answers[place] for place in range(len(prompts))]

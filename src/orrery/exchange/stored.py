@@ -102,10 +102,10 @@ def check_one_vocabulary(stored: Stored) -> None:
     Raises:
         UsageError: the two sides have vocabularies of their own.
     """
-    read, written = stored.model.spec.vocabulary, stored.model.spec.target_vocabulary
-    if read is not None and written is not None and read != written:
+    read, writes = stored.model.spec.vocabulary, stored.model.spec.target_vocabulary
+    if read is not None and writes is not None and read != writes:
         raise UsageError(
-            f"this model reads {read:,} tokens and writes {written:,} others, and there is one tokenizer",
+            f"this model reads {read:,} tokens and writes {writes:,} others, and there is one tokenizer",
             "encode both sides yourself, and give the ids to logits or to the model",
         )
 

@@ -29,13 +29,13 @@ def answering(
     if named is None:
         return None
     names = names or [f"LABEL_{number}" for number in range(labels)]
-    told: dict[str, Any] = {
+    label_settings: dict[str, Any] = {
         "architectures": [named],
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},
     }
     kept = {key: value for key, value in config.items() if key not in ("num_labels", "problem_type")}
-    answering_config = {**kept, **told, **({"problem_type": problem} if problem else {})}
+    answering_config = {**kept, **label_settings, **({"problem_type": problem} if problem else {})}
     try:
         spec_of(rules, answering_config)
     except ModelFileError:

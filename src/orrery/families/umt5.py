@@ -36,10 +36,10 @@ TINY = {**t5.TINY, "num_layers": 2, "num_decoder_layers": 2}
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    whole = t5.assemble(_config(config))
-    reader: Any = whole.reader
+    assembled = t5.assemble(_config(config))
+    reader: Any = assembled.reader
     return replace(
-        whole, reader=replace(reader, stack=_own_positions(reader.stack)), decoder=_own_positions(whole.decoder)
+        assembled, reader=replace(reader, stack=_own_positions(reader.stack)), decoder=_own_positions(assembled.decoder)
     )
 
 

@@ -319,9 +319,9 @@ class Engine:
                 own.row = GenerationRow(own.begun, limits.context - taken, text, limits, own.began)
             if limits.max_new_tokens == 0:
                 own.row.finish_reason = "length"
-        asked = [place for place, own in enumerate(group) if not own.done]
-        if asked:
-            self._choose([group[place] for place in asked], at(logits_GV, asked))
+        unfinished = [place for place, own in enumerate(group) if not own.done]
+        if unfinished:
+            self._choose([group[place] for place in unfinished], at(logits_GV, unfinished))
         batch = Batch(group, session)
         batch.drop()
         if self._batches and not self._apart:

@@ -147,8 +147,8 @@ def _bias_bytes(model: Model, cost: TraceCost) -> int:
     def noting(q_BHLC: Tensor, kv: KeysValues, operands: Operands) -> Tensor:
         bias = operands.bias_BHLS
         if bias is not None:
-            whole = cost.shapes[recorder.key(operands.tap, "scores")]
-            sides = [1 if now == 1 else side for now, side in zip(bias.shape, whole, strict=True)]
+            shape = cost.shapes[recorder.key(operands.tap, "scores")]
+            sides = [1 if now == 1 else side for now, side in zip(bias.shape, shape, strict=True)]
             biases[bias.data_ptr()] = bias, bias.element_size() * math.prod(sides)
         return kernel(q_BHLC, kv, operands._replace(tap=unseen))
 

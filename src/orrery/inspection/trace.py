@@ -184,8 +184,8 @@ class Trace:
         """Return the channels of a feed-forward that move a token's logit most; see ``attribution/neurons.py``."""
         from orrery.inspection.attribution.neurons import top_neurons
 
-        told: dict[str, Any] = {"against": against, "position": position, "k": k, "promoted": promoted}
-        return top_neurons(self, block, token, channels=channels, **told)
+        settings: dict[str, Any] = {"against": against, "position": position, "k": k, "promoted": promoted}
+        return top_neurons(self, block, token, channels=channels, **settings)
 
     def weighted_pattern(self, attention: str) -> Float[Tensor, "B H L S"]:
         """Return the length of what each key writes for each query; see ``attribution/edges.py``."""
@@ -300,5 +300,5 @@ def trace(
     else:
         notes.append(no_sum)
     made = ModelRun(trace, model, inputs, recorder.edit, call, tokens, source_tokens, spell)
-    told = (tokens, source_tokens, beside.definitions, interventions)
-    return Trace(inputs[-1], made, logits, values, checks, notes, *told)
+    facts = (tokens, source_tokens, beside.definitions, interventions)
+    return Trace(inputs[-1], made, logits, values, checks, notes, *facts)

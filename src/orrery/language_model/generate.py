@@ -67,8 +67,8 @@ def generate(
         repeated = given.pop("repetition_penalty", None)
         refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn, **demands.given, edits=inside.edits)
         penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
-        asked = with_repetitions(stored, repeated)
-        return search(asked, [text], Beams(beams, penalty), longest, truncate)[0][0].text
+        with_penalty = with_repetitions(stored, repeated)
+        return search(with_penalty, [text], Beams(beams, penalty), longest, truncate)[0][0].text
     usual = files.sampling if given.get("temperature") is None else {"temperature": 0}
     show = None if stream is None else lambda row, piece: stream(piece)
     limits = limits_of(stored, longest, strings_of(stop), demands=demands)
@@ -185,8 +185,8 @@ def draft_of(stored: Stored, guesser: Stored | Literal["lookup"]) -> Draft:
 def sampler_of(stored: Stored, sampling: Mapping[str, Any]) -> Sampler:
     """Return the sampler of these settings; what counts in every choice is as the files say where it is not given."""
     given = {name: value for name, value in sampling.items() if value is not None}
-    written = stored.model.spec.target_vocabulary or vocabulary(stored)
-    return sampler(vocabulary=min(tokenizer_of(stored).size, written), **{**wishes(stored).always, **given})
+    tokens = stored.model.spec.target_vocabulary or vocabulary(stored)
+    return sampler(vocabulary=min(tokenizer_of(stored).size, tokens), **{**wishes(stored).always, **given})
 
 
 def _longest(stored: Stored, text: Text) -> int:

@@ -74,10 +74,12 @@ def continuation(stored: Stored, context: str, text: str) -> Continuation:
         UsageError: the context is empty, and the tokenizer has neither token.
     """
     tokenizer = tokenizer_of(stored)
-    own, whole = tokenizer.encode(context.rstrip()), tokenizer.encode(context + text)
-    shared = next((n for n, (a, b) in enumerate(zip(own, whole, strict=False)) if a != b), min(len(own), len(whole)))
+    own, together = tokenizer.encode(context.rstrip()), tokenizer.encode(context + text)
+    shared = next(
+        (n for n, (a, b) in enumerate(zip(own, together, strict=False)) if a != b), min(len(own), len(together))
+    )
     before = opening_of(tokenizer) if shared else beginning(stored)
-    split = Continuation((*before, *whole[:shared]), tuple(whole[shared:]))
+    split = Continuation((*before, *together[:shared]), tuple(together[shared:]))
     if not split.ids:
         raise DataError(f"{text!r} adds no token to what stands before it", "give at least one character")
     return split
@@ -115,8 +117,8 @@ def of_pairs(stored: Stored, pairs: Sequence[tuple[str, str]], **how: Any) -> li
 def of_texts(stored: Stored, texts: str | Sequence[str], *, longest: int | None = None, **how: Any) -> list[float]:
     """Return the log likelihood of whole texts, in nats, each behind the token that begins one, in `windows`."""
     size, before, tokenizer = longest or stored.model.spec.context, beginning(stored), tokenizer_of(stored)
-    whole = [texts] if isinstance(texts, str) else texts
-    parts = [list(windows(tokenizer.encode(text), before, size)) for text in whole]
+    several = [texts] if isinstance(texts, str) else texts
+    parts = [list(windows(tokenizer.encode(text), before, size)) for text in several]
     each_likelihood = iter(likelihoods(stored, [one for own in parts for one in own], longest=longest, **how))
     return [fsum(next(each_likelihood).nats for _ in own) for own in parts]
 
@@ -124,7 +126,7 @@ def of_texts(stored: Stored, texts: str | Sequence[str], *, longest: int | None 
 @torch.no_grad()
 def likelihoods(
     stored: Stored,
-    asked: Sequence[Continuation],
+    continuations: Sequence[Continuation],
     *,
     batch_size: int = 64,
     longest: int | None = None,
@@ -137,7 +139,7 @@ def likelihoods(
 
     Args:
         stored: a decoder.
-        asked: what is scored.
+        continuations: what is scored.
         batch_size: rows computed at once; fewer where they are long or the vocabulary large.
         longest: tokens that are read at once; the model's context by default.
         done: told after each batch how many continuations are scored.
@@ -151,30 +153,30 @@ def likelihoods(
         raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
     context, size = longest or stored.model.spec.context, vocabulary(stored)
     by_row: dict[Ids, list[int]] = {}
-    for place, one in enumerate(asked):
+    for place, one in enumerate(continuations):
         if len(one.ids) > context:
             message = f"a continuation of {len(one.ids):,} tokens, the context is {context:,}"
             raise DataError(message, "shorten it, or load a model with a longer context")
         by_row.setdefault((*one.before, *one.ids)[-(context + 1) :][:-1], []).append(place)
     rows = sorted(by_row, key=lambda row: (-len(row), row))
-    check_ids(torch.tensor([id for one in asked for id in (*one.before, *one.ids)] or [0]), size)
+    check_ids(torch.tensor([id for one in continuations for id in (*one.before, *one.ids)] or [0]), size)
     by_place: dict[int, Likelihood] = {}
     start = 0
     while start < len(rows):
         count = max(1, min(batch_size, LOGITS // (len(rows[start]) * size)))
         batch = rows[start : start + count]
-        _score(stored, batch, [[(place, asked[place]) for place in by_row[row]] for row in batch], by_place)
+        _score(stored, batch, [[(place, continuations[place]) for place in by_row[row]] for row in batch], by_place)
         start += count
         if done is not None:
             done(len(by_place))
     refuse_no_number(stored, fsum(one.nats for one in by_place.values()))
-    return [by_place[place] for place in range(len(asked))]
+    return [by_place[place] for place in range(len(continuations))]
 
 
 def _score(
     stored: Stored,
     rows: Sequence[Ids],
-    asked: Sequence[Sequence[tuple[int, Continuation]]],
+    continuations: Sequence[Sequence[tuple[int, Continuation]]],
     by_place: dict[int, Likelihood],
 ) -> None:
     """Compute some rows, and add what is asked of each to what is found; logits come and go in pieces."""
@@ -186,7 +188,7 @@ def _score(
     at_once = max(1, PIECE // (stored.model.spec.vocabulary or 1))
 
     def measured(head: Callable[[Tensor], Tensor], x_BLD: Tensor, real_BL: Tensor | None) -> None:
-        for row, here, x_LD in zip(rows, asked, x_BLD, strict=True):
+        for row, here, x_LD in zip(rows, continuations, x_BLD, strict=True):
             longest = max(len(one.ids) for _, one in here)
             targets = [[*[0] * (longest - len(one.ids)), *one.ids] for _, one in here]
             targets_ML = torch.tensor(targets, device=device)

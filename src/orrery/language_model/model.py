@@ -309,8 +309,8 @@ class LanguageModel:
         beams = Beams(
             num_beams, LengthPenalty(length_penalty), answers, num_beam_groups, diversity_penalty, coverage_penalty
         )
-        asked = generate.with_repetitions(self.stored, repetition_penalty)
-        return search.search(asked, texts, beams, max_new_tokens, truncate)
+        with_penalty = generate.with_repetitions(self.stored, repetition_penalty)
+        return search.search(with_penalty, texts, beams, max_new_tokens, truncate)
 
     @spelling_out(Drawing)
     def tree(

@@ -17,9 +17,9 @@ from orrery.language_model.texts import Text, Truncate, limits_of, line, prompts
 from orrery.schema.writing import BEAMS, beams_of, refuse_with_beams
 
 
-def beams_for(said: Mapping[str, Any], asked: Mapping[str, Any]) -> int:
+def beams_for(said: Mapping[str, Any], settings_given: Mapping[str, Any]) -> int:
     """Return how many hypotheses to follow: as many as asked for, or as the model's files say, or four."""
-    return beams_of(asked, beams_of(said, BEAMS))
+    return beams_of(settings_given, beams_of(said, BEAMS))
 
 
 def refuse_wishes(files: Wishes) -> None:
@@ -138,5 +138,5 @@ def translate(
         )
         return [spell_answer(stored, row[0].ids) for row in hypotheses]
 
-    written = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
-    return [written.get(place, "") for place in range(len(texts))]
+    by_place = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
+    return [by_place.get(place, "") for place in range(len(texts))]

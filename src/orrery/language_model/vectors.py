@@ -98,20 +98,20 @@ def vectors(
         return in_batches(lengths, batch_size, computed, lambda count: done(count, len(rows)))
 
 
-def prompt_of(prompts: Mapping[str, str], usual: str | None, asked: str | None) -> str:
+def prompt_of(prompts: Mapping[str, str], usual: str | None, prompt: str | None) -> str:
     """Return the text that stands in front of every text: a folder's by its name, or one of a caller's own.
 
     Raises:
         UsageError: the folder has no such prompt.
     """
-    if asked is None:
+    if prompt is None:
         return "" if usual is None else prompts[usual]
-    if asked in prompts:
-        return prompts[asked]
-    if asked == "" or asked[-1] in " :\n":
-        return asked
+    if prompt in prompts:
+        return prompts[prompt]
+    if prompt == "" or prompt[-1] in " :\n":
+        return prompt
     known = f"the folder has {', '.join(prompts)}" if prompts else "the folder has none"
-    raise UsageError(f"no prompt is called {asked!r}", f"{known}; a prompt of your own ends in a blank or a colon")
+    raise UsageError(f"no prompt is called {prompt!r}", f"{known}; a prompt of your own ends in a blank or a colon")
 
 
 def _row(stored: Stored, how: Sentences, item: Item, before: str, truncation: bool, where: str) -> _Row:
@@ -132,8 +132,8 @@ def _row(stored: Stored, how: Sentences, item: Item, before: str, truncation: bo
 
 def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bool) -> _Row:
     tokenizer, context = tokenizer_of(stored), stored.model.spec.context
-    whole = before + text
-    ids = tokenizer.encode(whole.lower() if how.lowercase else whole)
+    text_read = before + text
+    ids = tokenizer.encode(text_read.lower() if how.lowercase else text_read)
     around = len(tokenizer.around([]).ids)
     limit = min(context, how.length or context)
     room = limit - around

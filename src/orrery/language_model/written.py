@@ -29,37 +29,37 @@ def answers(
     """Return the ids of the answers to each row; see ``LanguageModel.write``."""
     said = {**said_by_files(stored), **{key: value for key, value in settings.items() if value is not None}}
     count = said.pop("num_return_sequences", 1) or 1
-    asked = replace(stored, generation={"max_length": USUAL, **said})
+    with_limit = replace(stored, generation={"max_length": USUAL, **said})
     begun = [list(row) or beginning(stored) for row in rows]
-    longest = [wishes(asked).longest(1 if reads_apart(stored) else len(row), USUAL) for row in begun]
+    longest = [wishes(with_limit).longest(1 if reads_apart(stored) else len(row), USUAL) for row in begun]
     by_place: dict[int, list[list[int]]] = {}
     for length in sorted(set(longest)):
         places = [place for place, own in enumerate(longest) if own == length]
         some = [begun[place] for place in places]
         own = [0 if seeds is None else seeds[place] for place in places]
-        by_place.update(zip(places, _of_one_length(asked, some, length, count, own, stop), strict=True))
+        by_place.update(zip(places, _of_one_length(with_limit, some, length, count, own, stop), strict=True))
     return [by_place[place] for place in range(len(rows))]
 
 
 def _of_one_length(
-    asked: Stored, rows: list[list[int]], longest: int, count: int, seeds: list[int], stop: Sequence[str]
+    limited: Stored, rows: list[list[int]], longest: int, count: int, seeds: list[int], stop: Sequence[str]
 ) -> list[list[list[int]]]:
     """Return ``count`` answers to each row, of at most ``longest`` tokens."""
-    want = wishes(asked)
-    limits = limits_of(asked, longest, stop)
+    want = wishes(limited)
+    limits = limits_of(limited, longest, stop)
     if want.beams > 1:
         if want.settings.get("do_sample"):
             raise UsageError("beams that are drawn are not known", "leave do_sample or the beams away")
         refuse_with_beams(stop=limits.stop, **want.always)
         hypotheses = beam_search(
-            writer(asked),
+            writer(limited),
             rows,
             limits,
             want.beams,
             penalty=HuggingFacePenalty(want.settings.get("length_penalty", 1.0)),
             answers=count,
-            vocabulary=tokenizer_of(asked).size,
-            device=device_of(asked),
+            vocabulary=tokenizer_of(limited).size,
+            device=device_of(limited),
             beam=partial(RefilledBeam, early_stopping=want.settings.get("early_stopping", False)),
         )
         return [[one.ids for one in row] for row in hypotheses]
@@ -69,7 +69,7 @@ def _of_one_length(
         )
     drawn = [seed + number for seed in seeds for number in range(count)]
     repeated = [row for row in rows for _ in range(count)]
-    made = continued(asked, lambda: repeated, limits, drawn, None, want.sampling)
+    made = continued(limited, lambda: repeated, limits, drawn, None, want.sampling)
     return [[one.ids for one in made[start : start + count]] for start in range(0, len(made), count)]
 
 

@@ -129,9 +129,9 @@ def read(model: Any, side: str) -> Answers:
         x_BLD = model.hidden(ids, real=real, token_types=shown)
     said = [head(x_BLD, real) for head in model.heads.values()] or [x_BLD]
     keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device) if real is None else real
-    whole = x_BLD.shape[1]
+    length = x_BLD.shape[1]
     return [
-        [a[b][keep] if a.dim() == 3 and a.shape[1] == whole else a[b] for a in said] for b, keep in enumerate(keep_BL)
+        [a[b][keep] if a.dim() == 3 and a.shape[1] == length else a[b] for a in said] for b, keep in enumerate(keep_BL)
     ]
 
 

@@ -62,5 +62,5 @@ class Accuracy(Metric):
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the share of right answers; 0 where nothing was asked."""
-        right, asked = sums.tolist()
-        return right / max(1.0, asked)
+        right, targets = sums.tolist()
+        return right / max(1.0, targets)

@@ -73,8 +73,8 @@ class EncoderDecoder(Model):
         def inputs(self) -> Inputs:
             """What the reader reads, and the target's tokens, which stand under ``ids``."""
             (read,) = self.reader.inputs.values()
-            written = self.reader.embed if self.target is None else self.target
-            return {"source" if isinstance(read, Tokens) else "images": read, "ids": written.input}
+            embed = self.reader.embed if self.target is None else self.target
+            return {"source" if isinstance(read, Tokens) else "images": read, "ids": embed.input}
 
         @property
         def answering(self) -> Stack.Spec:

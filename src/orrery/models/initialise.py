@@ -61,8 +61,8 @@ def _wanted(model: nn.Module) -> dict[int, float]:
     stds = {}
     for table in (module.token for module in model.modules() if isinstance(module, TokenEmbedding)):
         tied = id(table.weight) in heads
-        asked = [module.word_deviation(table.embedding_dim, tied) for module in readers]
-        if known := [deviation for deviation in asked if deviation is not None]:
+        deviations = [module.word_deviation(table.embedding_dim, tied) for module in readers]
+        if known := [deviation for deviation in deviations if deviation is not None]:
             stds[id(table.weight)] = min(known)
     return stds
 

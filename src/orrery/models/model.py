@@ -119,8 +119,8 @@ class ModelSpec(ModuleSpec):
     @property
     def target_vocabulary(self) -> int | None:
         """How many tokens the model tells apart in targets beside its source, where it writes such."""
-        written = self.inputs.get("ids") if self.reads_source else None
-        return written.vocabulary if isinstance(written, Tokens) else None
+        ids_input = self.inputs.get("ids") if self.reads_source else None
+        return ids_input.vocabulary if isinstance(ids_input, Tokens) else None
 
 
 def build_heads(spec: ModelSpec) -> nn.ModuleDict:
@@ -220,12 +220,12 @@ class Model(nn.Module, ABC):
         Raises:
             UsageError: a head that the model lacks, or a batch without what it reads or with what it cannot follow.
         """
-        asked = self._asked(heads)
+        answers_of_heads = self._asked(heads)
         self._check(batch)
         x_BLD = self.stream(batch, execution)
         known = {**self.named_heads, HIDDEN: _STREAM}
         real_BL = self.spec.counted(batch)
-        answers = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
+        answers = {name: answer(known[name], x_BLD, real_BL) for name, answer in answers_of_heads.items()}
         if execution.taps is None:
             return answers
         return {name: self._shown(execution, name, value) for name, value in answers.items()}

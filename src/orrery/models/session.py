@@ -39,8 +39,8 @@ class Read:
         return Read(torch.cat(memory), torch.cat(real))
 
     def _real(self) -> Tensor:
-        whole = self.encoder_states_BSD.new_ones(self.encoder_states_BSD.shape[:2], dtype=torch.bool)
-        return whole if self.real_BS is None else self.real_BS
+        every_BS = self.encoder_states_BSD.new_ones(self.encoder_states_BSD.shape[:2], dtype=torch.bool)
+        return every_BS if self.real_BS is None else self.real_BS
 
 
 class DecodingSession:

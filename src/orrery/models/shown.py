@@ -51,8 +51,8 @@ def shown(model: nn.Module, facts: str, lines: int = LINES) -> str:
     else:
         below = [line[:_WIDTH] for part in parts[: lines - 2] for line in _lines(part, 1, 1)]
         below += [f"  and {len(parts) - len(below)} more"] * (len(parts) > len(below))
-    whole = sum(parameter.numel() for parameter in model.parameters())
-    return "\n".join([f"{type(model).__name__}: {whole:,} parameters, {facts}"[:_WIDTH], *below])
+    total = sum(parameter.numel() for parameter in model.parameters())
+    return "\n".join([f"{type(model).__name__}: {total:,} parameters, {facts}"[:_WIDTH], *below])
 
 
 def _parts(module: nn.Module) -> Iterator[_Part]:

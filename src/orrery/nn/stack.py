@@ -174,10 +174,10 @@ def _check_names(spec: Stack.Spec) -> None:
     known = {"position": {*spec.positions, "none"}, "mask": {*spec.masks, "memory"}}
     for path, part in traverse(spec.blocks, "blocks"):
         for slot, names in known.items():
-            asked = getattr(part, slot, None)
-            if isinstance(asked, str) and asked not in names:
+            named = getattr(part, slot, None)
+            if isinstance(named, str) and named not in names:
                 raise UsageError(
-                    f"{path} asks for the {slot} {asked!r}, which the stack does not have",
+                    f"{path} asks for the {slot} {named!r}, which the stack does not have",
                     f"the stack has: {', '.join(sorted(names))}",
                 )
         name = getattr(part, "mask", None)

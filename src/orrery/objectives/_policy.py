@@ -166,9 +166,9 @@ class Policy(Objective, ABC):
         """
         return self.observed(tell(model, batch, log_probability, score), batch)
 
-    def observed(self, told: Told, batch: "Batch") -> "dict[str, Tensor]":
+    def observed(self, output: Told, batch: "Batch") -> "dict[str, Tensor]":
         """Return the log probabilities of the draw, as told with their scores, and those of the reference."""
-        old_BL, scores_BL = told.measures
+        old_BL, scores_BL = output.measures
         refuse_other_scores(scores_BL, batch["scores"])
         (reference_BL,) = tell(self.reference, batch, log_probability).measures
         return {"old": old_BL, "reference": reference_BL}
@@ -257,8 +257,8 @@ def refuse_unnormalised(values_N: "Tensor", what: str, *, scale: float | None = 
     wrong = not abs(mean) <= 1e-4 * size or (scale is not None and not abs(spread - scale) <= 1e-2)
     if wrong or not bool(torch.isfinite(wide_N).all()):
         message = f"the advantages of {what} have the mean {mean:.2e} and the scale {spread:.4f}"
-        asked = "" if scale is None else f" and their scale {scale:.4g}"
-        raise RunError(message, f"their mean should be 0{asked}: report this")
+        scale_note = "" if scale is None else f" and their scale {scale:.4g}"
+        raise RunError(message, f"their mean should be 0{scale_note}: report this")
 
 
 class RewardAlone(Objective):

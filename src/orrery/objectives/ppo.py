@@ -111,8 +111,8 @@ class Ppo(Policy):
 
     def observe(self, model: Any, batch: "Batch") -> "Mapping[str, Tensor]":
         """Return log probabilities, those of the reference too, and values, each by the model as it wrote."""
-        told = tell(model, batch, log_probability, score)
-        return {**self.observed(told, batch), "values": self._values(told.stream_BLD, batch)}
+        output = tell(model, batch, log_probability, score)
+        return {**self.observed(output, batch), "values": self._values(output.stream_BLD, batch)}
 
     def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
         """Return advantages and what the values should have been, and let the weight follow the divergence."""
@@ -137,15 +137,15 @@ class Ppo(Policy):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the surrogate, the value's error, the bonus for entropy and the measures."""
-        told = tell(model, batch, log_probability, entropy)
-        (new_BL, entropy_BL), written_BL, advantages_BL = told.measures, batch["written"], batch["advantages"]
+        output = tell(model, batch, log_probability, entropy)
+        (new_BL, entropy_BL), written_BL, advantages_BL = output.measures, batch["written"], batch["advantages"]
         tokens = written_BL.sum()
         ratio_BL = (new_BL - batch["old"]).exp()
         plain_BL, bounded_BL = ratio_BL * advantages_BL, ratio_BL.clamp(self.low, self.high) * advantages_BL
         surrogate = -(plain_BL.minimum(bounded_BL) * written_BL).sum()
         return {
             POLICY: Term(surrogate, tokens),
-            VALUE: Term(self._value_error(told.stream_BLD, batch), tokens, self.value_weight),
+            VALUE: Term(self._value_error(output.stream_BLD, batch), tokens, self.value_weight),
             BONUS: Term(-entropy_BL.sum(), tokens, self.entropy_weight),
             WEIGHT: Term(batch["kl_weight"].sum(), len(new_BL), 0.0),
             **self.measures(batch, new_BL, entropy_BL, bounded_BL < plain_BL),

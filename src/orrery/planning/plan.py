@@ -73,14 +73,14 @@ class Plan:
     @cached_property
     def cost(self) -> StepCost:
         """What a step costs; of attention through a window, what the window shows."""
-        whole = step_cost(self.spec, self.rows, self.length, self.dtype)
-        return within(whole, self.spec, self.rows, self.length)
+        cost = step_cost(self.spec, self.rows, self.length, self.dtype)
+        return within(cost, self.spec, self.rows, self.length)
 
     @cached_property
     def recomputed(self) -> StepCost:
         """What a step costs whose blocks keep their inputs alone and are computed once more in the backward pass."""
-        whole = step_cost(self.spec, self.rows, self.length, self.dtype, prepare=recompute_blocks)
-        return within(whole, self.spec, self.rows, self.length)
+        cost = step_cost(self.spec, self.rows, self.length, self.dtype, prepare=recompute_blocks)
+        return within(cost, self.spec, self.rows, self.length)
 
     @property
     def recomputed_bytes(self) -> int:

@@ -65,9 +65,9 @@ def tree(spec: ModelSpec, name: str, transforms: Sequence[Transform] = ()) -> Sp
 
     The parameters are those of the architecture; a transform has those that it adds.
     """
-    whole = distinct_blocks(spec)
-    modules = {path for path, _ in whole.model.named_modules(remove_duplicate=False)}
-    node = _Reader(whole, modules).node(name, "", whole.spec)
+    blocks = distinct_blocks(spec)
+    modules = {path for path, _ in blocks.model.named_modules(remove_duplicate=False)}
+    node = _Reader(blocks, modules).node(name, "", blocks.spec)
     return replace(node, children=[*node.children, *_added(spec, transforms)])
 
 

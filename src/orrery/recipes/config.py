@@ -436,8 +436,8 @@ class Recipe(Section):
         if unread := [name for name in source.must_be_read if name not in objective.needs]:
             others = [name for name in OBJECTIVES.names() if set(unread) <= set(OBJECTIVES.find(name).needs)]
             message = "the objective {objective} does not read {unread}, which data of kind {data} are about; {others}"
-            told = f"objectives that do: {', '.join(others) or 'none'}"
-            raise PydanticCustomError("kinds", message, {**names, "unread": ", ".join(unread), "others": told})
+            fitting = f"objectives that do: {', '.join(others) or 'none'}"
+            raise PydanticCustomError("kinds", message, {**names, "unread": ", ".join(unread), "others": fitting})
         return self
 
     @model_validator(mode="after")
@@ -471,9 +471,9 @@ class Recipe(Section):
     @property
     def measuring(self) -> list[str]:
         """The keys that ask for what is measured on examples held back."""
-        asked = {f"evaluation.{key}": getattr(self.evaluation, key) for key in MEASURING}
-        asked["training.final best"] = self.training.final == "best"
-        return [key for key, value in asked.items() if value]
+        measured = {f"evaluation.{key}": getattr(self.evaluation, key) for key in MEASURING}
+        measured["training.final best"] = self.training.final == "best"
+        return [key for key, value in measured.items() if value]
 
     @model_validator(mode="after")
     def _something_decides(self) -> "Recipe":

@@ -30,9 +30,9 @@ def measures_page(title: str, records: Sequence[dict[str, Any]], steps: int) -> 
     done = records[-1]["step"] if records else 0
     lead = f"{done:,} of {steps:,} steps."
     body = "\n".join([head(title, lead), charts(records)])
-    whole = document(f"Orrery: {title}", body)
+    html = document(f"Orrery: {title}", body)
     again = f'<meta http-equiv="refresh" content="{SECONDS}">\n<title>'
-    return whole.replace("<title>", again, 1) if done < steps else whole
+    return html.replace("<title>", again, 1) if done < steps else html
 
 
 def charts(records: Sequence[dict[str, Any]]) -> str:

@@ -86,7 +86,7 @@ def _there(words: Sequence[str], folder: Path) -> int:
     return count
 
 
-def as_begun(recipe: Recipe, folder: Path, asked: Collection[str], sections: Collection[str] = FOUND) -> Recipe:
+def as_begun(recipe: Recipe, folder: Path, named_keys: Collection[str], sections: Collection[str] = FOUND) -> Recipe:
     """Return the recipe of a run that goes on: what was found for it stays as it is, whatever is found now.
 
     The warm-up follows from the steps where nobody names one: of a run of more steps it would be another one, and a run
@@ -95,7 +95,7 @@ def as_begun(recipe: Recipe, folder: Path, asked: Collection[str], sections: Col
     Args:
         recipe: as it is found now, with what is asked for.
         folder: of the run; where there is none, the recipe is returned.
-        asked: dotted keys that are asked for: they are as in ``recipe``.
+        named_keys: dotted keys that are asked for: they are as in ``recipe``.
         sections: those that were found, or dotted parts of some.
     """
     if run_at(folder) is None:
@@ -105,10 +105,10 @@ def as_begun(recipe: Recipe, folder: Path, asked: Collection[str], sections: Col
     for section in sections:
         if (before := _at(saved, section)) is not None or _at(values, section) is not None:
             set_dotted(values, section, before)
-    for key in asked:
-        whole = key.rpartition(".")[0] if key.rpartition(".")[2] == KIND else key
-        if key in now and any(f"{whole}.".startswith(f"{section}.") for section in sections):
-            set_dotted(values, whole, _at(plain(recipe), whole))
+    for key in named_keys:
+        section_key = key.rpartition(".")[0] if key.rpartition(".")[2] == KIND else key
+        if key in now and any(f"{section_key}.".startswith(f"{section}.") for section in sections):
+            set_dotted(values, section_key, _at(plain(recipe), section_key))
     return check_recipe(values, str(folder))
 
 

@@ -44,8 +44,8 @@ def settle(model: ModelSettings, base: Base | None, config: dict[str, Any], need
 
 def _settled(model: ModelSettings, base: Base | None, config: dict[str, Any], needed: NeededHead) -> Settled:
     if needed.name in model.heads:
-        asked = _filled(model.heads[needed.name], needed)
-        return Settled(config, {**model.heads, needed.name: asked}, names=needed.names)
+        head = _filled(model.heads[needed.name], needed)
+        return Settled(config, {**model.heads, needed.name: head}, names=needed.names)
     there = None if base is None else _own(base.stored.model.spec, needed)
     if there is not None and same_labels(there, needed):
         return Settled(config, model.heads, names=tuple(there.names) or needed.names)
@@ -93,8 +93,8 @@ def _filled(settings: HeadSettings, needed: NeededHead) -> HeadSettings:
     Raises:
         UsageError: the recipe gives another number of labels.
     """
-    told = {"labels": needed.labels, "names": needed.names, "problem": needed.problem}
-    known = {name: value for name, value in told.items() if name in type(settings).model_fields}
+    of_data = {"labels": needed.labels, "names": needed.names, "problem": needed.problem}
+    known = {name: value for name, value in of_data.items() if name in type(settings).model_fields}
     own = getattr(settings, "labels", None)
     if own not in (None, needed.labels):
         message = f"model.heads.{needed.name} gives {own} labels, the data have {needed.labels}"

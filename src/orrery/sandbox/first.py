@@ -108,9 +108,9 @@ def _speak_to(output: int) -> None:
 
 def _examined(channel: int, exam: int, child: int) -> dict[str, Any]:
     """Return what the tests find."""
-    asked = json.loads(os.pread(exam, os.fstat(exam).st_size, 0))
+    exam_content = json.loads(os.pread(exam, os.fstat(exam).st_size, 0))
     try:
-        tests.examine(channel, asked["tests"], tuple(asked["names"]))
+        tests.examine(channel, exam_content["tests"], tuple(exam_content["names"]))
     except tests.Gone as gone:
         return _ended(child, str(gone))
     except tests.Exit as error:

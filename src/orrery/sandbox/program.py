@@ -29,8 +29,8 @@ class Program:
         sys.modules[NAME] = self._module
         self._answer(partial(self._defined, code))
         while True:
-            asked = plain.unpack(lambda count: os.read(self._channel, count))
-            self._answer(partial(self._carried_out, *asked))
+            call = plain.unpack(lambda count: os.read(self._channel, count))
+            self._answer(partial(self._carried_out, *call))
 
     def _answer(self, work: Any) -> None:
         try:

@@ -79,8 +79,8 @@ def accuracy_of_groups(questions: Sequence[Choices], normalisation: str, **facts
         right, count = np.split(total, 2)
         return float(np.mean(right[count > 0] / count[count > 0]))
 
-    told = signature(**facts, normalisation=normalisation, mean=f"over {len(names)} groups")
-    return AdditiveScore("mean accuracy", told, sums, of, columns=tuple(names))
+    signed = signature(**facts, normalisation=normalisation, mean=f"over {len(names)} groups")
+    return AdditiveScore("mean accuracy", signed, sums, of, columns=tuple(names))
 
 
 def by_group(questions: Sequence[Choices], normalisation: str) -> dict[str, tuple[float, int]]:

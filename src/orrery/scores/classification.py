@@ -112,8 +112,8 @@ def _read(
     if len(kinds) > 1:
         raise DataError("one label for some texts, sets of labels for others", "give all as sets, or none")
     (many,) = kinds
-    whole: tuple[Sequence[Any], Sequence[Any]] = predicted, gold
-    sides = [[frozenset[Label](value if many else (value,)) for value in side] for side in whole]
+    pairs: tuple[Sequence[Any], Sequence[Any]] = predicted, gold
+    sides = [[frozenset[Label](value if many else (value,)) for value in side] for side in pairs]
     names = {*known, *(label for side in sides for labels in side for label in labels)}
     wrong = [name for name in names if not isinstance(name, (str, int, np.integer))]
     if wrong:

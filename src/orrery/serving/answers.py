@@ -59,19 +59,19 @@ Own = TypeVar("Own", bound=Prepared)
 
 
 async def begun(
-    served: Served, asked: Asked, prepare: Callable[[Served, Asked], Own], *, stream: bool
+    served: Served, request: Asked, prepare: Callable[[Served, Asked], Own], *, stream: bool
 ) -> "tuple[Own, Answers]":
     """Let a request in, prepare it beside the loop, and begin to answer it.
 
     Raises:
         ApiError: the model is another or writes nothing, there is no room, or the request cannot be answered.
     """
-    served.adapter_of(asked.model)
+    served.adapter_of(request.model)
     served.writer()
     place = served.enter()
     try:
-        prepare_with = served.form if asked.has_form else served.do
-        prepared = await prepare_with(prepare, served, asked)
+        prepare_with = served.form if request.has_form else served.do
+        prepared = await prepare_with(prepare, served, request)
         return prepared, Answers(served, place, prepared.requests, stream=stream)
     except BaseException:
         place.release()
@@ -161,8 +161,8 @@ class Answers:
         """Hand over as many requests as may be answered at once."""
         while self._next < len(self._requests) and len(self._going) < self._served.settings.most_rows:
             index, self._next = self._next, self._next + 1
-            told = self._told if self._stream else self._timed
-            request = replace(self._requests[index], told=partial(told, index))
+            callback = self._told if self._stream else self._timed
+            request = replace(self._requests[index], told=partial(callback, index))
             try:
                 self._going[index] = self._worker.submit(request, partial(self._ended, index))
             except OrreryError as error:

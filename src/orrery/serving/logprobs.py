@@ -83,5 +83,5 @@ def of_chat(texts: TokenTexts, scores: Sequence[TokenScore], *, ids: bool = Fals
 
 
 def _one(texts: TokenTexts, id: int, value: float, ids: bool) -> dict[str, Any]:
-    told = {"token": texts.text(id), "logprob": value, "bytes": list(texts.spelling(id))}
-    return {**told, "id": id} if ids else told
+    entry = {"token": texts.text(id), "logprob": value, "bytes": list(texts.spelling(id))}
+    return {**entry, "id": id} if ids else entry

@@ -95,8 +95,8 @@ class OllamaAnswer:
         return {**self._head(said, scores), "done": False}
 
     def _head(self, said: AnswerPart, scores: list[dict[str, Any]]) -> dict[str, Any]:
-        told = {"logprobs": scores} if scores else {}
-        return {"model": self._name, "created_at": now(), **self._shape(said), **told}
+        scored = {"logprobs": scores} if scores else {}
+        return {"model": self._name, "created_at": now(), **self._shape(said), **scored}
 
     def _last(self, said: AnswerPart, scores: list[dict[str, Any]]) -> dict[str, Any]:
         own = self._chat.ended[0]

@@ -130,14 +130,14 @@ def _listed_model(served: Served) -> ListedModel:
 
 def _digest(served: Served, listed: ListedModel, name: str) -> str:
     """Return what tells one model from another by its configuration, sizes, tokenizer and name."""
-    told = [
+    facts = [
         dict(served.lm.config or {}),
         listed.size,
         listed.parameters,
         listed.numbers,
         served.lm.tokenizer.fingerprint,
     ]
-    return hashlib.sha256(json.dumps([*told, name], sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([*facts, name], sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _modified(served: Served) -> str:

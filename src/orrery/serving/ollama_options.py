@@ -74,8 +74,8 @@ def drawing(served: Served, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _looking_back(options: Mapping[str, Any], penalised: bool) -> dict[str, Any]:
     """Return how far a penalty of repetitions looks back: not at all, some tokens, or everything."""
-    asked = count(options, "repeat_last_n", -1)
-    window = LOOKED_BACK if asked is None and penalised else asked
+    window_given = count(options, "repeat_last_n", -1)
+    window = LOOKED_BACK if window_given is None and penalised else window_given
     if window in (None, -1):
         return {}
     return {"repetition_penalty": 1} if window == 0 else {"repetition_window": window}

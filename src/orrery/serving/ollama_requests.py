@@ -31,20 +31,20 @@ def called(served: Served, name: str | None) -> str | None:
     return name
 
 
-def chat_of(served: Served, asked: ollama.Writing, messages: Sequence[Mapping[str, Any]], tools: Any) -> ChatRequest:
+def chat_of(served: Served, request: ollama.Writing, messages: Sequence[Mapping[str, Any]], tools: Any) -> ChatRequest:
     """Return the chat that is asked for.
 
     Raises:
         ApiError: an option, a form or a message that cannot be followed.
     """
-    form = asked.format or None
+    form = request.format or None
     own = {
-        **ollama_options.drawing(served, asked.options or {}),
-        "model": called(served, asked.model),
+        **ollama_options.drawing(served, request.options or {}),
+        "model": called(served, request.model),
         "messages": messages,
         "tools": tools or None,
-        "logprobs": asked.logprobs,
-        "top_logprobs": asked.top_logprobs if asked.logprobs else None,
+        "logprobs": request.logprobs,
+        "top_logprobs": request.top_logprobs if request.logprobs else None,
         "response_format": _format(form),
     }
     try:
@@ -61,18 +61,18 @@ def _format(form: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": {"name": "format", "schema": form}}
 
 
-def terms_of(asked: ollama.Writing) -> Terms:
+def terms_of(request: ollama.Writing) -> Terms:
     """Return what is asked for beside the fields of a chat.
 
     Raises:
         ApiError: an option that is no count of tokens.
     """
-    options = asked.options or {}
+    options = request.options or {}
     most = ollama_options.count(options, "num_predict", -2)
     context = ollama_options.count(options, "num_ctx", 1)
     # Below 1: for as long as the context lasts.
     usual = most if most is not None and most > 0 else None
-    return Terms(context, usual, cuts=asked.truncate is not False, think=asked.think, apart=True)
+    return Terms(context, usual, cuts=request.truncate is not False, think=request.think, apart=True)
 
 
 def messages_of(messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]]:
@@ -117,29 +117,31 @@ def _answered(message: ollama.OllamaMessage, open: list[tuple[str, str]], place:
 
 
 def prepared_generate(
-    served: Served, chat: ChatRequest, asked: ollama.GenerateRequest, terms: Terms
+    served: Served, chat: ChatRequest, request: ollama.GenerateRequest, terms: Terms
 ) -> PreparedConversation:
     """Return what continues a prompt: filled in, raw, or as the answer to a question.
 
     Raises:
         ApiError: fields that do not go together, or a prompt that does not fit.
     """
-    prompt = asked.prompt or ""
-    if asked.suffix:
-        _refuse_beside(asked, "suffix", ("system", "context"))
+    prompt = request.prompt or ""
+    if request.suffix:
+        _refuse_beside(request, "suffix", ("system", "context"))
         infill = requests.infill_for(served)
-        ids = requests.around_gap(served, infill, prompt, asked.suffix, "prompt")
+        ids = requests.around_gap(served, infill, prompt, request.suffix, "prompt")
         return continuing(served, chat, ids, infill.ends, _plainly(terms), "prompt")
-    if asked.raw:
-        _refuse_beside(asked, "raw", ("system", "context"))
-    if asked.raw or (CHAT not in served.routes and not asked.system):  # as Ollama has it for a model without a template
+    if request.raw:
+        _refuse_beside(request, "raw", ("system", "context"))
+    if request.raw or (
+        CHAT not in served.routes and not request.system
+    ):  # as Ollama has it for a model without a template
         ids = requests.encoded(served, prompt, "prompt")
-        if asked.context:
-            ids = _behind(served, asked.context, ids)
+        if request.context:
+            ids = _behind(served, request.context, ids)
         return continuing(served, chat, ids, frozenset(), _plainly(terms), "prompt")
-    if not asked.context:
+    if not request.context:
         return prepare(served, chat, terms)
-    ids = _behind(served, asked.context, rendered(served, chat.messages, think=terms.think))
+    ids = _behind(served, request.context, rendered(served, chat.messages, think=terms.think))
     return continuing(served, chat, ids, served.template.end, terms, "context")
 
 
@@ -159,7 +161,7 @@ def _behind(served: Served, context: Sequence[int], ids: list[int]) -> list[int]
     return [*requests.given(served, context, "context"), *behind]
 
 
-def _refuse_beside(asked: ollama.GenerateRequest, field: str, others: Sequence[str]) -> None:
+def _refuse_beside(request: ollama.GenerateRequest, field: str, others: Sequence[str]) -> None:
     for other in others:
-        if getattr(asked, other):
+        if getattr(request, other):
             raise ApiError(400, f"{other} has no place beside {field}", param=other)

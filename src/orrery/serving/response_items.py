@@ -21,10 +21,10 @@ def messages_of(given: str | Sequence[ResponseItem], earlier: Sequence[Message])
     """
     if isinstance(given, str):
         return [Message.model_validate({"role": "user", "content": given})]
-    told = _Told(earlier)
+    messages = _Told(earlier)
     for place, item in enumerate(given):
-        told.take(item, f"input[{place}]")
-    return told.messages()
+        messages.take(item, f"input[{place}]")
+    return messages.messages()
 
 
 class _Told:

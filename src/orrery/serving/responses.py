@@ -40,9 +40,9 @@ class ResponseInputs:
     def of(cls, answering: Answering) -> "ResponseInputs":
         """Return what is remembered of an answer that has ended."""
         scores = [score.log_probability for score in answering.scores]
-        told = [score for score in scores if score is not None]
+        known_scores = [score for score in scores if score is not None]
         request = answering.request
-        return cls(tuple(request.prompt), tuple(answering.written), tuple(told), request.adapter)
+        return cls(tuple(request.prompt), tuple(answering.written), tuple(known_scores), request.adapter)
 
 
 @final

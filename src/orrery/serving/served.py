@@ -285,12 +285,12 @@ class Served:
         """Take no more requests and wait for those under way; return whether every answer came to its own end."""
         self.draining = True
         self.laws.stop()
-        whole = self.worker is None or self.worker.close(grace)
+        closed = self.worker is None or self.worker.close(grace)
         self._pool.shutdown(wait=False)
         self._forming.shutdown(wait=False, cancel_futures=True)
         self._forms.close()
         self._looks.shutdown(wait=False, cancel_futures=True)
-        return whole
+        return closed
 
     def _wait(self) -> int:
         """Return the seconds after which there should be a place."""

@@ -42,21 +42,21 @@ def router() -> APIRouter:
 def endpoint(task: type[Pipeline]) -> Callable[..., Coroutine[Any, Any, Response]]:
     """Return what answers requests of a task."""
 
-    async def answer(asked: Any, served: Serving, http: HttpRequest) -> Response:
-        return await answered(task, asked, served, http)
+    async def answer(request: Any, served: Serving, http: HttpRequest) -> Response:
+        return await answered(task, request, served, http)
 
-    answer.__annotations__["asked"] = request_of(task)
+    answer.__annotations__["request"] = request_of(task)
     return answer
 
 
 async def answered(
-    task: type[Pipeline], asked: Any, served: Served, http: HttpRequest, route: str = "", shorter: str = SHORTER
+    task: type[Pipeline], request: Any, served: Served, http: HttpRequest, route: str = "", shorter: str = SHORTER
 ) -> Response:
     """Return the answers of a task to a request.
 
     Args:
         task: what is asked.
-        asked: the body: the name of a model, ``input``, and settings of the task.
+        request: the body: the name of a model, ``input``, and settings of the task.
         served: the model.
         http: the request, which tells when the client leaves.
         route: the path, where it is not the task's own.
@@ -65,10 +65,10 @@ async def answered(
     Raises:
         ApiError: the model cannot answer this, or not read a text.
     """
-    served.check_model(asked.model)
+    served.check_model(request.model)
     served.require(route or task.route)
-    settings = {name: getattr(asked, name) for name in type(asked).model_fields.keys() & task.Settings.model_fields}
-    given = asked.input if isinstance(asked.input, list) else [asked.input]
+    settings = {name: getattr(request, name) for name in type(request).model_fields.keys() & task.Settings.model_fields}
+    given = request.input if isinstance(request.input, list) else [request.input]
     items = [one if isinstance(one, str) else one.model_dump() for one in given]
     name = (task.names or (task.kind,))[0].replace("_", "-")
 

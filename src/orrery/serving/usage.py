@@ -31,10 +31,13 @@ def usage_of(answers: Mapping[int, Answering], each: int) -> dict[str, Any]:
         each: answers to one prompt, side by side; the prompt counts once.
     """
     firsts = [own for index, own in answers.items() if index % each == 0]
-    read, written = sum(len(own.request.prompt) for own in firsts), sum(len(own.written) for own in answers.values())
+    read, output_tokens = (
+        sum(len(own.request.prompt) for own in firsts),
+        sum(len(own.written) for own in answers.values()),
+    )
     return {
         "prompt_tokens": read,
-        "completion_tokens": written,
-        "total_tokens": read + written,
+        "completion_tokens": output_tokens,
+        "total_tokens": read + output_tokens,
         "prompt_tokens_details": {"cached_tokens": sum(own.reused for own in firsts)},
     }

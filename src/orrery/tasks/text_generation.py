@@ -75,24 +75,24 @@ class TextGeneration(Pipeline):
             return [{"generated_text": [*item, {"role": "assistant", "content": text}]} for text in texts]
         return [{"generated_text": item + text} for text in texts]
 
-    def _with_room(self, whole: InputRow, settings: TextGenerationSettings) -> InputRow:
+    def _with_room(self, row: InputRow, settings: TextGenerationSettings) -> InputRow:
         """Return a row without its beginning where it leaves no room for the answer.
 
         Raises:
             UsageError: the answer alone fills the context.
         """
-        asked = (
+        longest = (
             said(settings, "pipeline").get("max_new_tokens")
             or self.lm.writing.get("max_new_tokens")
             or USUAL["max_new_tokens"]
         )
-        keep = self.lm.context - asked
+        keep = self.lm.context - longest
         if keep < 1:
             hint = "lower max_new_tokens"
             raise UsageError(
-                f"an answer of {asked:,} tokens leaves no room in the context of {self.lm.context:,}", hint
+                f"an answer of {longest:,} tokens leaves no room in the context of {self.lm.context:,}", hint
             )
-        return InputRow(whole.ids[-keep:], whole.token_types[-keep:], whole.texts[-keep:])
+        return InputRow(row.ids[-keep:], row.token_types[-keep:], row.texts[-keep:])
 
 
 def _is_chat(item: Any) -> bool:

@@ -106,9 +106,9 @@ def of_slots(single: Sequence[str], pair: Sequence[str], find: Find) -> Rule | N
 
 def _asked(config: Mapping[str, Any], role: str, default: str) -> str:
     """Return the token that ``add_bos_token`` or ``add_eos_token`` asks for; the family's where it is not said."""
-    asked, token = config.get(f"add_{role}_token"), config.get(f"{role}_token")
+    adds, token = config.get(f"add_{role}_token"), config.get(f"{role}_token")
     token = token.get("content") if isinstance(token, Mapping) else token
-    wanted = asked if isinstance(asked, bool) else bool(default)
+    wanted = adds if isinstance(adds, bool) else bool(default)
     return "" if not wanted else token if isinstance(token, str) else default
 
 

@@ -110,6 +110,6 @@ def _summed(own: Tensor | None, ranks: Ranks) -> Tensor:
     """Return the sum over the ranks, of which one without a batch has nothing to add."""
     own = torch.zeros(0, dtype=torch.float64) if own is None else own
     width, adding = ranks.sum(torch.tensor([len(own), int(len(own) > 0)])).tolist()
-    whole = torch.zeros(width // max(1, adding), dtype=torch.float64)
-    whole[: len(own)] = own
-    return ranks.sum(whole)
+    summed = torch.zeros(width // max(1, adding), dtype=torch.float64)
+    summed[: len(own)] = own
+    return ranks.sum(summed)

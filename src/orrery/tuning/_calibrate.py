@@ -54,9 +54,9 @@ def apply_calibrated(
             rounded[name] = solved(linear.weight.detach(), moments.pop(name), groups[name])
             linear.weight.copy_(written_out(*rounded[name]))
     transform.apply(model)
-    for name, (whole, scale) in rounded.items():
+    for name, (steps, scale) in rounded.items():
         stored = model.get_submodule(name)
-        stored.get_parameter("weight").copy_(whole)
+        stored.get_parameter("weight").copy_(steps)
         stored.get_parameter("weight_scale").copy_(scale)
     return model
 

@@ -57,11 +57,11 @@ def refuse_untrainable(model: nn.Module) -> None:
     """
     if any(parameter.requires_grad for parameter in model.parameters()):
         return
-    whole = next((name for name, tensor in model.named_parameters() if not tensor.is_floating_point()), None)
-    if whole is None:
+    frozen_name = next((name for name, tensor in model.named_parameters() if not tensor.is_floating_point()), None)
+    if frozen_name is None:
         raise UsageError("nothing in the model learns: every tensor is frozen", "let some require a gradient")
-    dtype = str(model.get_parameter(whole).dtype).removeprefix("torch.")
-    message = f"{whole} is stored in {dtype}, which no gradient can change, and nothing else in the model learns"
+    dtype = str(model.get_parameter(frozen_name).dtype).removeprefix("torch.")
+    message = f"{frozen_name} is stored in {dtype}, which no gradient can change, and nothing else in the model learns"
     raise UsageError(message, "train the model before it is quantised, or add an adapter: orrery.tuning.lora.LoRA")
 
 

@@ -227,15 +227,15 @@ def merge(model: Model) -> Model:
         message = f"{', '.join(kept)} cannot be merged: no plain model of this architecture computes the same"
         raise UsageError(message, "our own layout keeps it: lm.save(folder, layout='own')")
     tables = [(name, module) for name, module in model.named_modules() if isinstance(module, BlockEmbedding)]
-    written: dict[int, nn.Parameter] = {}
+    merged: dict[int, nn.Parameter] = {}
     for name, table in tables:
         owner, leaf = _place(model, name)
         plain = nn.Embedding(table.num_embeddings, table.embedding_dim, device="meta")
-        plain.weight = written[id(table.weight)] = nn.Parameter(table.matrix())
+        plain.weight = merged[id(table.weight)] = nn.Parameter(table.matrix())
         setattr(owner, leaf, plain)
     for target in _linears_of(model):
         if isinstance(target.linear, TransformedLinear):
-            linear = _plain(target.linear, written.get(id(target.linear.weight)))
+            linear = _plain(target.linear, merged.get(id(target.linear.weight)))
             for owner, leaf in target.places:
                 setattr(owner, leaf, linear)
     learns = {name: parameter.requires_grad for name, parameter in build_on_meta(model.spec).named_parameters()}

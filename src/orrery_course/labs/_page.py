@@ -49,9 +49,9 @@ def lab(one: LabResult) -> str:
     rows = [(verdict([claim] if claim in one.failed else []), readable(margin), visible(claim))
             for claim, margin in one.margins.items()]  # fmt: skip
     claims = markup_table(("", "margin in the worst seed", "claim"), rows)
-    asked = f'<p class="lead">{visible(questions()[one.name])}</p>'
+    question = f'<p class="lead">{visible(questions()[one.name])}</p>'
     said = "\n".join(f"<p>{code(paragraph)}</p>" for paragraph in about(one.name))
-    return section(one.name, "\n".join((asked, said, figure(one.figure, how), claims, numbers(one))), one.name)
+    return section(one.name, "\n".join((question, said, figure(one.figure, how), claims, numbers(one))), one.name)
 
 
 def numbers(one: LabResult) -> str:

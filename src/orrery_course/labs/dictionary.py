@@ -38,16 +38,16 @@ def run(seed: int, quick: bool = False) -> Numbers:
     q_LD = k_SD[asked_L] + noise_LD
     numbers: Numbers = {name: {} for name in ("from the entry", "from the mean", "weight of the entry", "gradient")}
     for temperature in TEMPERATURES:
-        asked = q_LD.clone().requires_grad_()
-        answer_LD = look_up(asked, k_SD, v_SD, temperature)
+        queries_LD = q_LD.clone().requires_grad_()
+        answer_LD = look_up(queries_LD, k_SD, v_SD, temperature)
         (answer_LD**2).sum().backward()
-        assert asked.grad is not None
+        assert queries_LD.grad is not None
         pattern_LS = torch.softmax(q_LD @ k_SD.T / temperature, -1)
         measured = {
             "from the entry": float((answer_LD - v_SD[asked_L]).detach().abs().max() / v_SD.abs().max()),
             "from the mean": float((answer_LD - v_SD.mean(0)).detach().abs().max() / v_SD.abs().max()),
             "weight of the entry": float(pattern_LS.gather(1, asked_L[:, None]).min()),
-            "gradient": float(asked.grad.abs().max()),
+            "gradient": float(queries_LD.grad.abs().max()),
         }
         for name, value in measured.items():
             numbers[name][f"{temperature:.4g}"] = value

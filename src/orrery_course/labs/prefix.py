@@ -111,10 +111,10 @@ def accuracy(model: Decoder, batch: Batch) -> float:
     rows, places = given_BS.shape
     prefix = [places - 1] * rows
     logits_BV, session = model.start(given_BS, places + targets_BL.shape[1], prefix=prefix)
-    written: list[Tensor] = [logits_BV.argmax(-1, keepdim=True)]
-    while len(written) < targets_BL.shape[1]:
-        written.append(model.step(written[-1], session)[:, -1].argmax(-1, keepdim=True))
-    return float((torch.cat(written, 1) == targets_BL).double().mean())
+    tokens_B1: list[Tensor] = [logits_BV.argmax(-1, keepdim=True)]
+    while len(tokens_B1) < targets_BL.shape[1]:
+        tokens_B1.append(model.step(tokens_B1[-1], session)[:, -1].argmax(-1, keepdim=True))
+    return float((torch.cat(tokens_B1, 1) == targets_BL).double().mean())
 
 
 def margins(numbers: Numbers) -> Mapping[str, float]:

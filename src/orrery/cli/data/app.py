@@ -73,10 +73,10 @@ def fetch(name: str, /) -> None:
         raise UsageError(f"{name} is made on this machine: there is nothing to fetch", f"`orrery data show {name}`")
     folder = settings.data_folder()
     print(f"{name}: from {sets.find(name).origin}, licence: {sets.find(name).licence}")
-    written = sets.fetch(name, folder)
-    for path in written:
+    fetched = sets.fetch(name, folder)
+    for path in fetched:
         print(f"wrote {path}")
-    if not written:
+    if not fetched:
         print(f"every file is already in {folder / name}")
 
 

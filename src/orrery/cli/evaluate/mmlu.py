@@ -47,13 +47,13 @@ def mmlu(
     from orrery.evaluation.benchmarks.mmlu import chosen, prompted, read_items
 
     names = [name.strip() for name in subjects.split(",") if name.strip()]
-    asked = chosen(read_items(data, split), names, items.first)
+    items_chosen = chosen(read_items(data, split), names, items.first)
     examples = read_items(data, "dev") if shots else []
 
     def evaluate(lm: "LanguageModel", done: "Done") -> "Evaluated":
         room = lm.context
         fits = lambda text: len(lm.tokenizer.frame(text).ids) <= room  # noqa: E731
-        questions, fewer = prompted(asked, examples, shots, fits)
+        questions, fewer = prompted(items_chosen, examples, shots, fits)
         facts = {"task": "mmlu", "template": "letters", "shots": shots, "split": split}
         evaluated = evaluate_choices(
             lm, questions, batch_size=items.batch_size, normalisations=("none",), done=done, **facts

@@ -30,8 +30,8 @@ def padded(rows: Sequence[Row]) -> dict[str, Tensor]:
 
 def _column(name: str, values: Sequence[Any]) -> Tensor:
     if not isinstance(values[0], list):
-        whole = torch.tensor(values)
-        return whole.float() if whole.is_floating_point() else whole
+        column = torch.tensor(values)
+        return column.float() if column.is_floating_point() else column
     filled = np.full((len(values), max(map(len, values))), FILLS.get(name, 0), np.int64)
     for place, value in enumerate(values):
         filled[place, : len(value)] = value

@@ -42,24 +42,24 @@ def weighted(rendered: Rendered, conversation: Conversation, replies: Replies) -
         DataError: nothing is left to learn, or the template does not part one reply from the next.
     """
     where = conversation.where
-    asked = [
+    learnt = [
         is_learnt(message, where, number)
         for number, message in enumerate(conversation.messages)
         if message["role"] == "assistant"
     ]
-    asked = asked if replies == "all" else asked[-1:]
-    if all(asked):
+    learnt = learnt if replies == "all" else learnt[-1:]
+    if all(learnt):
         return rendered
-    if not any(asked):
+    if not any(learnt):
         raise bad_record(where, "every reply that would be learnt has the weight 0")
     starts = {n for n, own in enumerate(rendered.reply) if own and (n == 0 or not rendered.reply[n - 1])}
-    if len(starts) != len(asked):
+    if len(starts) != len(learnt):
         message = (
-            f"{where}: the template writes {len(asked)} replies as {len(starts)} pieces, so that none has its weight"
+            f"{where}: the template writes {len(learnt)} replies as {len(starts)} pieces, so that none has its weight"
         )
         raise DataError(message, "name a template that parts them: data.template chatml")
     places = [begun - 1 for begun in accumulate(n in starts for n in range(len(rendered.ids)))]
-    return replace(rendered, reply=[own and asked[place] for own, place in zip(rendered.reply, places, strict=True)])
+    return replace(rendered, reply=[own and learnt[place] for own, place in zip(rendered.reply, places, strict=True)])
 
 
 def render_prompt(template: ChatTemplate, conversation: Conversation) -> list[int]:

@@ -56,10 +56,10 @@ def shared(train: Iterable[Parted], held_back: Sequence[Parted]) -> SharedRows:
     for row in train:
         wholes.add(_whole(row))
         parts.update(_parts(row))
-    whole = [row for row in held_back if _whole(row) in wholes]
-    again = set(map(id, whole))
+    repeated = [row for row in held_back if _whole(row) in wholes]
+    again = set(map(id, repeated))
     part = [row for row in held_back if id(row) not in again and any(each in parts for each in _parts(row))]
-    return SharedRows(len(held_back), whole, part)
+    return SharedRows(len(held_back), repeated, part)
 
 
 def notes_on_documents(train: Sequence[Document], held_back: Sequence[Document]) -> list[str]:

@@ -143,8 +143,8 @@ def gram_numbers(text: str, size: int) -> NDArray[np.int64]:
     return np.unique(pairs, return_inverse=True)[1].reshape(-1)
 
 
-def _ratio(part: int | float, whole: int | float) -> int | float:
-    return part / whole if whole else 0.0
+def _ratio(part: int | float, total: int | float) -> int | float:
+    return part / total if total else 0.0
 
 
 MEASURES: dict[str, Measure] = {

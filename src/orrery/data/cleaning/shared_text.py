@@ -72,11 +72,11 @@ def _pieces(blocks: Iterable[Assigned], side: Split) -> Iterator[tuple[str, int,
 
     A line may lie in several blocks, so the last of a block waits for the next.
     """
-    whole, held, size = hashlib.blake2b(digest_size=_BYTES), "", 0
+    digest, held, size = hashlib.blake2b(digest_size=_BYTES), "", 0
     for split, block in blocks:
         if split != side:
             continue
-        whole.update(block.text.encode("utf-8", "surrogatepass"))
+        digest.update(block.text.encode("utf-8", "surrogatepass"))
         size += len(block.text)
         text = held + block.text
         end = len(text) if block.last else text.rfind("\n") + 1
@@ -85,8 +85,8 @@ def _pieces(blocks: Iterable[Assigned], side: Split) -> Iterator[tuple[str, int,
         held = text[end:]
         if block.last:
             if size:
-                yield block.document, int.from_bytes(whole.digest(), "big"), True
-            whole, held, size = hashlib.blake2b(digest_size=_BYTES), "", 0
+                yield block.document, int.from_bytes(digest.digest(), "big"), True
+            digest, held, size = hashlib.blake2b(digest_size=_BYTES), "", 0
 
 
 def _digest(text: str) -> int:

@@ -85,9 +85,9 @@ class Made:
             raise DataError(f"{self.name}: it holds rows, no sentences", f"its columns: {', '.join(self.set.columns)}")
         yield from _records(type(self.set), self.part)
 
-    def column(self, asked: str) -> str:
+    def column(self, name: str) -> str:
         """Return the column that is read as text: the one asked for, or the set's own where that is ``text``."""
-        return self.set.text if asked == "text" else asked
+        return self.set.text if name == "text" else name
 
     def documents(self, column: str = "text") -> Iterator[Document]:
         """Yield the texts of a column, or of the sentences."""

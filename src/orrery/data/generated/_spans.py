@@ -68,8 +68,8 @@ def listed(text: str) -> Span | None:
     match = re.match(r"[^;(\[]+", text)
     answer = match.group().rstrip(" ,.") if match else ""
     rest = text[len(answer) :].strip()
-    whole = not rest or re.fullmatch(r"\(\d{4}[^()]*\)", rest)
-    if not whole or "," not in answer or len(answer.split()) > 2 * LONGEST or _NO_ANSWER.match(answer):
+    has_no_rest = not rest or re.fullmatch(r"\(\d{4}[^()]*\)", rest)
+    if not has_no_rest or "," not in answer or len(answer.split()) > 2 * LONGEST or _NO_ANSWER.match(answer):
         return None
     return 0, len(answer)
 

@@ -66,10 +66,10 @@ class FactbookQuestions(GeneratedSet):
 def _table() -> tuple[dict[str, str], dict[str, list[dict[str, Any]]]]:
     """Return the labels by path, and the templates by label."""
     content = json.loads(Path(__file__).with_name("factbook.json").read_text(encoding="utf-8"))
-    asked: dict[str, list[dict[str, Any]]] = {}
+    templates: dict[str, list[dict[str, Any]]] = {}
     for template in content["questions"]:
-        asked.setdefault(template["field"], []).append(template)
-    return dict(content["fields"]), asked
+        templates.setdefault(template["field"], []).append(template)
+    return dict(content["fields"]), templates
 
 
 def facts_of(country: Country) -> list[Fact]:
@@ -100,8 +100,8 @@ def questions(country: Country, label: str, text: str) -> tuple[FactbookQuestion
         known = _spans.borders(text)
         name, _, span, _ = known[_number(country.code, "border") % len(known)] if known else ("", (0, 0), (0, 0), 0.0)
         if len(known) > 1 and len(name.split()) < 5:
-            asked = f"How long is the border between {country.spoken} and {with_article(name)}?"
-            questions.append(FactbookQuestion("border", asked, span))
+            question = f"How long is the border between {country.spoken} and {with_article(name)}?"
+            questions.append(FactbookQuestion("border", question, span))
     return tuple(questions)
 
 

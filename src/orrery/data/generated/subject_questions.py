@@ -45,9 +45,9 @@ class SubjectQuestions(GeneratedSet):
     def records(self, part: str) -> Iterator[dict[str, Any]]:
         """Yield the questions of a part, subject by subject."""
         for subject, make in SUBJECTS.items():
-            asked = sorted(_once(make()), key=lambda one: _number(subject, one.question))
+            questions = sorted(_once(make()), key=lambda one: _number(subject, one.question))
             start, count = {"dev": (0, DEV), "val": (DEV, VAL), "test": (DEV + VAL, TEST)}[part]
-            for place, one in enumerate(asked[start : start + count]):
+            for place, one in enumerate(questions[start : start + count]):
                 rng = random.Random(_number(subject, one.question, one.answer))
                 choices = rng.sample(sorted(set(one.others) - {one.answer}), 3)
                 choices.insert((place + rng.randrange(2) * 2) % 4, one.answer)
@@ -129,10 +129,10 @@ SUBJECTS: dict[str, Callable[[], Iterator[SubjectQuestion]]] = {
 }
 
 
-def _once(asked: Iterator[SubjectQuestion]) -> Sequence[SubjectQuestion]:
+def _once(questions: Iterator[SubjectQuestion]) -> Sequence[SubjectQuestion]:
     """Return the questions, each once, of which no other has another answer."""
     by_question: dict[str, SubjectQuestion] = {}
-    for one in asked:
+    for one in questions:
         by_question.setdefault(one.question, one)
     return list(by_question.values())
 

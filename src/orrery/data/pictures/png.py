@@ -66,8 +66,8 @@ def _chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     while at < len(content):
         length, kind = struct.unpack(">I4s", content[at : at + 8])
         part = content[at + 8 : at + 8 + length]
-        (told,) = struct.unpack(">I", content[at + 8 + length : at + 12 + length])
-        if told != zlib.crc32(kind + part):
+        (checksum,) = struct.unpack(">I", content[at + 8 + length : at + 12 + length])
+        if checksum != zlib.crc32(kind + part):
             raise zlib.error(f"the sum of {kind!r} is wrong")
         yield kind, part
         at += 12 + length

@@ -48,8 +48,8 @@ class _Page(HTMLParser):
 
     def text(self) -> str:
         """Return what was collected, with a line end."""
-        whole = "".join(self._parts).rstrip(" ")
-        return whole + "\n" if whole else ""
+        text = "".join(self._parts).rstrip(" ")
+        return text + "\n" if text else ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what the tag hides or keeps, and the break before it."""

@@ -127,12 +127,12 @@ class _Text:
         self._place = 0
 
 
-def _refuse_document(file: Path, text: str, whole: bool) -> None:
+def _refuse_document(file: Path, text: str, is_document: bool) -> None:
     """Raise `DataError` for JSON that is neither empty nor begins as lines of objects do."""
     first, _, more = text.partition("\n")
     row: Any = None
     with suppress(ValueError, RecursionError):
-        row = json.loads(text) if whole else None
+        row = json.loads(text) if is_document else None
     if isinstance(row, dict):
         lists = [key for key, inner in row.items() if isinstance(inner, list) and inner and isinstance(inner[0], dict)]
         if lists:

@@ -305,8 +305,10 @@ def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[
 
 def _answered(row: Mapping[str, Any], column: str | None) -> ConversationLayout | None:
     """Return the columns with what is asked and answered, where there are such; ``column`` names the answer."""
-    asked = ANSWERED if column is None else [(first, column) for first, _ in ANSWERED if first != column]
-    columns = next((both for both in asked if set(both) <= set(row) and _one_text(row, both[1]) is None), None)
+    pairs_of_columns = ANSWERED if column is None else [(first, column) for first, _ in ANSWERED if first != column]
+    columns = next(
+        (both for both in pairs_of_columns if set(both) <= set(row) and _one_text(row, both[1]) is None), None
+    )
     return None if columns is None else ConversationLayout("alpaca", columns)
 
 
@@ -321,11 +323,11 @@ def _one_text(row: Mapping[str, Any], column: str | None) -> ConversationLayout 
 
 def _of_columns(row: Mapping[str, Any], columns: Sequence[str], where: str) -> list[Message]:
     """Return a question, with its input below it, and its answer as messages; what is a list of messages stays one."""
-    asked, answer = columns
+    question, answer = columns
     system = row.get("system")
     before = [{"role": "system", "content": system}] if isinstance(system, str) and system.strip() else []
-    below = with_input("", row) if asked == "instruction" else ""
-    return [*before, *_side(row, asked, "user", where, below), *_side(row, answer, "assistant", where)]
+    below = with_input("", row) if question == "instruction" else ""
+    return [*before, *_side(row, question, "user", where, below), *_side(row, answer, "assistant", where)]
 
 
 def with_input(instruction: str, row: Mapping[str, Any]) -> str:

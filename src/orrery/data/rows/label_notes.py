@@ -64,9 +64,9 @@ def near(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def listed(names: list[str], counts: Mapping[str, int]) -> str:
     """Return labels with their counts, and the verb that fits them."""
-    told = ", ".join(f"{name} {counts[name]:,}" for name in names[:SHOWN])
+    names_and_counts = ", ".join(f"{name} {counts[name]:,}" for name in names[:SHOWN])
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f"label{'s' * (len(names) > 1)} {told}{more} {'are' if len(names) > 1 else 'is'}"
+    return f"label{'s' * (len(names) > 1)} {names_and_counts}{more} {'are' if len(names) > 1 else 'is'}"
 
 
 def _it(names: list[str]) -> str:

@@ -82,19 +82,19 @@ class Labelled:
         return (self.target,) if isinstance(self.target, str) else self.target if isinstance(self.target, tuple) else ()
 
 
-def find_columns(source: str | Path, asked: Mapping[str, str | None], *, labelled: bool = True) -> Columns:
+def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *, labelled: bool = True) -> Columns:
     """Return the columns that hold texts and labels: those asked for, else by their names.
 
     Args:
         source: a table, JSON lines, Parquet, or a named set.
-        asked: ``text``, ``pair`` and one of ``label``, ``labels`` and ``number``, each with a column or nothing.
+        columns_given: for ``text``, ``pair`` and one of ``label``, ``labels`` and ``number`` a column or nothing.
         labelled: whether there has to be a label.
 
     Raises:
         DataError: a column is not there, or cannot be told from the names.
     """
-    kind: Kind = next((k for k in ("label", "labels", "number") if asked.get(k)), "label")
-    text, pair, label = asked.get("text"), asked.get("pair"), asked.get(kind)
+    kind: Kind = next((k for k in ("label", "labels", "number") if columns_given.get(k)), "label")
+    text, pair, label = columns_given.get("text"), columns_given.get("pair"), columns_given.get(kind)
     name = str(source).partition("/")[0]
     if name in sets.SETS and not Path(source).exists():
         text, label = text or sets.SETS[name].column, label or sets.SETS[name].label

@@ -190,9 +190,9 @@ def _asked(row: Mapping[str, Any], prompt: str, where: str) -> Sequence[Message]
     """Return the messages that come before both replies: those of a list, or one of the user."""
     if isinstance(row[prompt], list | tuple):
         return _listed(row[prompt], where)
-    asked = text_of(row, prompt, where)
+    text = text_of(row, prompt, where)
     more = row.get("input") if prompt == "instruction" else None
-    question = f"{asked}\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else asked
+    question = f"{text}\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else text
     if not question.strip():
         raise bad_record(where, f"column {prompt!r} is empty")
     return [{"role": "user", "content": question}]

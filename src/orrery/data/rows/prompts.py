@@ -73,16 +73,16 @@ class Answered:
     tokens: int
     finished: bool
 
-    def column(self, asked: str | None, known: Sequence[str]) -> str:
+    def column(self, named: str | None, known: Sequence[str]) -> str:
         """Return what the prompt's row has in a column: the one asked for, else the first of the known names.
 
         Raises:
             DataError: there is none, or it holds no text.
         """
         row, where = self.prompt.row, self.prompt.where
-        name = asked or next((name for name in known if name in row), None)
+        name = named or next((name for name in known if name in row), None)
         if name is None or name not in row:
-            message = f"{where}: no column {asked or ' or '.join(known)} among {', '.join(row)[:200]}"
+            message = f"{where}: no column {named or ' or '.join(known)} among {', '.join(row)[:200]}"
             raise DataError(message, "name the column with the right answer in the reward: column: NAME")
         value = row[name]
         if isinstance(value, bool) or not isinstance(value, str | int | float):

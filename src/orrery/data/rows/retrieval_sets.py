@@ -150,8 +150,8 @@ def _table(source: str | Path) -> RetrievalSet:
         grade = 1.0 if graded is None else _graded(where, query, document, row[graded])[2]
         if grade > 0:
             grades.setdefault(names[0], {})[names[1]] = grade
-    asked = {name: text for text, name in queries.items() if name in grades}
-    return RetrievalSet(asked, {name: text for text, name in corpus.items()}, grades)
+    queries_with_grades = {name: text for text, name in queries.items() if name in grades}
+    return RetrievalSet(queries_with_grades, {name: text for text, name in corpus.items()}, grades)
 
 
 def first_queries(given: RetrievalSet, first: int | None) -> RetrievalSet:

@@ -62,10 +62,10 @@ class LabelledSource(Source):
         Raises:
             DataError: a row has no text or no label, all have the same, or one held back has a label of its own.
         """
-        asked = {name: getattr(settings, name) for name in ("text", "pair", "label", "labels", "number")}
+        named = {name: getattr(settings, name) for name in ("text", "pair", "label", "labels", "number")}
 
         def read(source: str) -> Iterable[Labelled]:
-            columns = find_columns(source, asked)
+            columns = find_columns(source, named)
             how: dict[str, Any] = {
                 "separator": settings.separator,
                 "invalid": settings.invalid,

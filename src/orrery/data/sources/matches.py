@@ -49,8 +49,8 @@ class MatchSource(Source):
         """
 
         def read(source: str) -> Iterable[Pair]:
-            asked = {"text": settings.text, "pair": settings.pair}
-            columns = find_pair_columns(source, asked, (*PAIRS, *KNOWN), ("--data.text", "--data.pair"))
+            named = {"text": settings.text, "pair": settings.pair}
+            columns = find_pair_columns(source, named, (*PAIRS, *KNOWN), ("--data.text", "--data.pair"))
             how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
             return read_column_pairs(source, columns, **how)
 

@@ -139,16 +139,16 @@ class PreferenceSource(Source):
                     fitting_rows.append(PreferencePair(fitting[0], fitting[1], row.margin))
                 elif fitting is not None:
                     fitting_rows.append(SingleReply(fitting[0], group[0][1]))
-        whole = len(rows) if request.kind == PAIRS else sum(len(row.sides) for row in rows)
+        total = len(rows) if request.kind == PAIRS else sum(len(row.sides) for row in rows)
         if rows and not fitting_rows:
             message = f"every {what} row is longer than {request.length:,} tokens"
             raise DataError(message, "raise batches.length, or data.long: cut")
-        told = {
-            "left out: longer than": whole - len(fitting_rows),
+        counts = {
+            "left out: longer than": total - len(fitting_rows),
             "lost the beginning of their prompt: longer than": cut,
         }
         notes = [
-            f"{n:,} of {whole:,} {what} rows {how} batches.length, {request.length:,}" for how, n in told.items() if n
+            f"{n:,} of {total:,} {what} rows {how} batches.length, {request.length:,}" for how, n in counts.items() if n
         ]
         return fitting_rows, notes
 

@@ -79,10 +79,10 @@ class QuestionSource(Source):
         without = 0
         for question in questions:
             spans = tokenizer.spans(question.context)
-            asked, ids = tokenizer.encode(question.question), [id for id, _, _ in spans]
+            question_ids, ids = tokenizer.encode(question.question), [id for id, _, _ in spans]
             limits = (request.length, settings.stride, settings.question_length)
             answer = answer_tokens(question, [(start, end) for _, start, end in spans])
-            for window in windows_of(tokenizer, asked, ids, *limits):
+            for window in windows_of(tokenizer, question_ids, ids, *limits):
                 start, end = (0, 0) if answer is None else answer
                 inside = answer is not None and start in window.tokens and end in window.tokens
                 without += not inside

@@ -70,13 +70,13 @@ def score_choices(
     lm: LanguageModel, questions: Sequence[ChoiceQuestion], *, batch_size: int = 64, done: Done | None = None
 ) -> tuple[list[Choices], int]:
     """Return the likelihoods of all choices, and how many questions lost the beginning of their context."""
-    asked = [(one.context, one.delimiter + choice) for one in questions for choice in one.choices]
+    pairs = [(one.context, one.delimiter + choice) for one in questions for choice in one.choices]
 
     def tell(count: int) -> None:
         if done is not None:
-            done(f"{count:,} of {len(asked):,} choices scored")
+            done(f"{count:,} of {len(pairs):,} choices scored")
 
-    scored = iter(lm.likelihoods(asked, batch_size=batch_size, done=tell))
+    scored = iter(lm.likelihoods(pairs, batch_size=batch_size, done=tell))
     choices, cut = [], 0
     for one in questions:
         own = [next(scored) for _ in one.choices]
@@ -144,9 +144,9 @@ def place_of(answer: Any, choices: Sequence[str], where: str) -> int:
     for how, place in meanings:
         different.setdefault(choices[place], (how, place))
     if len(different) > 1:
-        told = " or ".join(f"{choice!r} ({how})" for choice, (how, _) in different.items())
+        readings = " or ".join(f"{choice!r} ({how})" for choice, (how, _) in different.items())
         numbers = ", ".join(f"{place} for {choice!r}" for choice, (_, place) in different.items())
-        message = f"{where}: the answer {answer!r} may mean {told}"
+        message = f"{where}: the answer {answer!r} may mean {readings}"
         raise DataError(message, f'give its place as a number without quotes: "answer": {numbers}')
     return meanings[0][1]
 

@@ -64,13 +64,19 @@ def evaluate_gsm8k(
     """
     before = "".join(f"{one.asked} {one.answer}\n\n" for one in examples)
     prompts = [before + one.asked for one in problems]
-    written = answers(
+    answers_written = answers(
         lm, prompts, seeds=[0] * len(prompts), stop=STOPS, max_new_tokens=max_new_tokens, batch_size=batch_size,
         done=done, temperature=0,
     )  # fmt: skip
     facts = {"task": "gsm8k", "template": "lm_eval-3.0", "shots": len(examples), "tokens": max_new_tokens}
-    scores, details = [], [{"where": one.where, "answer": said} for one, said in zip(problems, written, strict=True)]
+    scores, details = (
+        [],
+        [{"where": one.where, "answer": said} for one, said in zip(problems, answers_written, strict=True)],
+    )
     for name, find in (("strict", final_number.strict), ("flexible", final_number.flexible)):
-        right = [float(final_number.equal(find(said), one.answer)) for one, said in zip(problems, written, strict=True)]
+        right = [
+            float(final_number.equal(find(said), one.answer))
+            for one, said in zip(problems, answers_written, strict=True)
+        ]
         scores.append(mean_of(f"exact match, {name}", signature(**facts, filter=name), right))
     return Evaluated(scores, [one.question for one in problems], details)

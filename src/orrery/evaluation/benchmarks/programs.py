@@ -123,20 +123,20 @@ def evaluate_programs(
     sampling = (
         {"temperature": drawing.temperature, "top_p": drawing.top_p} if drawing.temperature else {"temperature": 0}
     )
-    written = answers(
+    programs = answers(
         lm, prompts, seeds=seeds, stop=stops, max_new_tokens=drawing.max_new_tokens, batch_size=drawing.batch_size,
         done=done, **sampling,
     )  # fmt: skip
-    exams = [tasks[number // drawing.samples].exam(answer) for number, answer in enumerate(written)]
+    exams = [tasks[number // drawing.samples].exam(answer) for number, answer in enumerate(programs)]
     verdicts = check_all(exams, limits, done=_told(done, len(exams)))
     per_task = _parts(verdicts, drawing.samples)
     passed = [sum(verdict.passed for verdict in own) for own in per_task]
-    told = {
+    facts_of_run = {
         **facts, "temperature": drawing.temperature, "top_p": drawing.top_p, "tokens": drawing.max_new_tokens,
         "seed": drawing.seed, "seconds": limits.seconds, "MiB": limits.memory >> 20,
     }  # fmt: skip
-    scores = [pass_at(k, passed, drawing.samples, **told) for k in ks]
-    details = [_detail(*each) for each in zip(tasks, _parts(written, drawing.samples), per_task, strict=True)]
+    scores = [pass_at(k, passed, drawing.samples, **facts_of_run) for k in ks]
+    details = [_detail(*each) for each in zip(tasks, _parts(programs, drawing.samples), per_task, strict=True)]
     outcomes = [verdict.outcome for verdict in verdicts]
     counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in sorted(set(outcomes)))
     return Evaluated(scores, [one.item for one in tasks], details, notes=[f"programs: {counts}", f"sandbox: {layers}"])
@@ -147,9 +147,9 @@ def _parts(values: Sequence[T], size: int) -> list[Sequence[T]]:
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
-def _detail(task: ProgrammingTask, written: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _detail(task: ProgrammingTask, programs: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     outcomes = [[verdict.outcome, verdict.detail] for verdict in verdicts]
-    return {"where": task.where, "answers": list(written), "outcomes": outcomes}
+    return {"where": task.where, "answers": list(programs), "outcomes": outcomes}
 
 
 def _told(done: Done | None, count: int) -> Any:

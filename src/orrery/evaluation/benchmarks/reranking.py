@@ -95,12 +95,12 @@ def _scores(lm: LanguageModel, queries: Sequence[Candidates], batch_size: int, s
         lm.check_ranks()
         return lm.score_pairs(pairs, **how).double().numpy()
     kind, how = similarity(lm), {**how, "truncation": True}
-    asked = lm.embed([one.query for one in queries], prompt=prompt_for(lm, None, QUERY_PROMPTS), **how)
+    query_vectors = lm.embed([one.query for one in queries], prompt=prompt_for(lm, None, QUERY_PROMPTS), **how)
     texts = list(dict.fromkeys(document for _, document in pairs))
     places = {text: place for place, text in enumerate(texts)}
     vectors = lm.embed(texts, prompt=prompt_for(lm, None, DOCUMENT_PROMPTS), **how)
     rows = [
-        compared(kind, asked[[number]], vectors[[places[text] for text in one.documents]])[0]
+        compared(kind, query_vectors[[number]], vectors[[places[text] for text in one.documents]])[0]
         for number, one in enumerate(queries)
     ]
     return np.concatenate([row.double().numpy() for row in rows])

@@ -49,9 +49,9 @@ def compared(name: str, one_NE: Tensor, other_ME: Tensor) -> Tensor:
     return -torch.cdist(one_NE, other_ME, p=2 if name == "euclidean" else 1, compute_mode=exact)
 
 
-def prompt_for(lm: LanguageModel, asked: str | None, names: Sequence[str]) -> str | None:
+def prompt_for(lm: LanguageModel, prompt: str | None, names: Sequence[str]) -> str | None:
     """Return the prompt of one side: what is asked for, else the folder's of one of these names, else its usual one."""
-    return asked if asked is not None else next((name for name in names if name in lm.sentences.prompts), None)
+    return prompt if prompt is not None else next((name for name in names if name in lm.sentences.prompts), None)
 
 
 def evaluate_retrieval(

@@ -102,12 +102,12 @@ def _of_run(run: Path, last: int | None, steps: Sequence[int]) -> list[Path]:
     if not kept:
         raise UsageError(f"{run} has no checkpoints", "give a run, or name several models with --others")
     count = LAST if last is None else last
-    told = f"{run} keeps the checkpoints {', '.join(map(str, reversed(kept)))}"
+    message = f"{run} keeps the checkpoints {', '.join(map(str, reversed(kept)))}"
     hint = "average those, or train with a higher checkpoints.keep"
     if missing := [step for step in steps if step not in kept]:
-        raise UsageError(f"{told}, and not {missing[0]}", hint)
+        raise UsageError(f"{message}, and not {missing[0]}", hint)
     if not steps and len(kept) < count:
-        raise UsageError(f"{told}, and {count} were to be averaged", f"--last {len(kept)}: {hint}")
+        raise UsageError(f"{message}, and {count} were to be averaged", f"--last {len(kept)}: {hint}")
     return [store.path(step) for step in (steps or kept[:count])]
 
 

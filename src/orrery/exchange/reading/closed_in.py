@@ -44,8 +44,8 @@ def _lock(target: Path) -> bool:
     version = _call(_CREATE, None, 0, _VERSION)
     handled = _FIRST | sum(bits for since, bits in _LATER.items() if version >= since)
     words = [handled, *([_NETWORK] if version >= 4 else []), *([_SCOPES] if version >= 6 else [])]
-    asked = struct.pack(f"={len(words)}Q", *words)
-    rules = _call(_CREATE, asked, len(asked), 0)
+    program = struct.pack(f"={len(words)}Q", *words)
+    rules = _call(_CREATE, program, len(program), 0)
     file = os.open(target, os.O_RDONLY | os.O_CREAT)
     try:
         _call(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", handled & (_WRITE | _TRUNCATE), file), 0)

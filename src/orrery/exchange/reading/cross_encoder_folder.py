@@ -79,18 +79,18 @@ def read_pair_scores(folder: Path, stored: Stored) -> PairScores | None:
     prompts, chosen = prompts_of(folder, said)
     of_texts = read_json(model / TOKENIZER) if (model / TOKENIZER).is_file() else {}
     inputs = of_texts.get("model_input_names")
-    asked = _mapping(own, "processing_kwargs", model)
+    processor_settings = _mapping(own, "processing_kwargs", model)
     activation = said[ACTIVATION] if isinstance(said.get(ACTIVATION), str) else _activation(model, stored, scorer)
     return PairScores(
         scorer,
         activation,
-        length_of(model, {**own, **_of_texts(asked, model)}),
+        length_of(model, {**own, **_of_texts(processor_settings, model)}),
         from_left=of_texts.get("truncation_side") == "left",
         prompts=prompts,
         prompt=chosen,
         lowercase=bool(own.get("do_lower_case", False)),
         reads_token_types=not isinstance(inputs, list) or "token_type_ids" in inputs,
-        template=_template(stored, own, asked, model) if listed else _usual_template(stored, scorer),
+        template=_template(stored, own, processor_settings, model) if listed else _usual_template(stored, scorer),
         given=listed,
     )
 
@@ -184,9 +184,9 @@ def _mapping(content: Mapping[str, Any], key: str, model: Path) -> Mapping[str, 
     return mapping
 
 
-def _of_texts(asked: Mapping[str, Any], model: Path) -> dict[str, Any]:
+def _of_texts(processor_settings: Mapping[str, Any], model: Path) -> dict[str, Any]:
     """Return the length that the settings of the processor give rows, where they do."""
-    settings = {**_mapping(asked, "common", model), **_mapping(asked, "text", model)}
+    settings = {**_mapping(processor_settings, "common", model), **_mapping(processor_settings, "text", model)}
     length = settings.pop("max_length", None)
     cut = settings.pop("truncation", "longest_first")
     others = sorted(key for key in settings if key not in ("padding", "return_tensors", "logits_to_keep"))
@@ -195,12 +195,14 @@ def _of_texts(asked: Mapping[str, Any], model: Path) -> dict[str, Any]:
     return {} if length is None else {"max_seq_length": length}
 
 
-def _template(stored: Stored, own: Mapping[str, Any], asked: Mapping[str, Any], model: Path) -> PairTemplate | None:
+def _template(
+    stored: Stored, own: Mapping[str, Any], processor_settings: Mapping[str, Any], model: Path
+) -> PairTemplate | None:
     """Return the template that the transformer's settings ask for; texts alone are told by the tokenizer."""
     how = _mapping(own, "modality_config", model)
     if "message" not in how:
         return None
-    given = dict(_mapping(asked, "chat_template", model))
+    given = dict(_mapping(processor_settings, "chat_template", model))
     named = given.pop("chat_template", DEFAULT)
     source = stored.chat.get(named, named if named != DEFAULT else None)
     if not isinstance(source, str):

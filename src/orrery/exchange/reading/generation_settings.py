@@ -63,8 +63,8 @@ class Wishes:
         """Return the most tokens of an answer behind ``before`` tokens of its row."""
         if "max_new_tokens" in self.settings:
             return int(self.settings["max_new_tokens"])
-        whole = self.settings.get("max_length")
-        return usual if whole is None else max(1, int(whole) - before)
+        limit = self.settings.get("max_length")
+        return usual if limit is None else max(1, int(limit) - before)
 
     @property
     def stop(self) -> tuple[str, ...]:

@@ -98,9 +98,9 @@ class Facts(Mapping[str, Any]):
             ModelFileError: there are such; all are named.
         """
         left = {key: value for key, value in self._known.items() if key not in self._asked | _HARMLESS}
-        told = [f"{self._name}.{key} = {str(value)[:40]}" for key, value in left.items() if value not in _NEUTRAL]
-        if told:
-            raise ModelFileError(f"{self._path}: {', '.join(told)} may change numbers, and is not built", ELSEWHERE)
+        unread = [f"{self._name}.{key} = {str(value)[:40]}" for key, value in left.items() if value not in _NEUTRAL]
+        if unread:
+            raise ModelFileError(f"{self._path}: {', '.join(unread)} may change numbers, and is not built", ELSEWHERE)
 
 
 def is_gguf(path: str | Path) -> bool:
@@ -135,11 +135,11 @@ def read_gguf(path: Path) -> GgufModel:
     tensors = from_theirs(model, theirs, rules)
     check_fit(model, tensors)
     fill(model, tensors)
-    written = sorted(
+    unpacked_kinds = sorted(
         {kind.name for name in theirs if name not in staying and (kind := files.entry(name).kind).block > 1}
     )
     return GgufModel(
-        model, family, config, _generation(files.facts, tokenizer), tokenizer, _chat(files.facts), tuple(written)
+        model, family, config, _generation(files.facts, tokenizer), tokenizer, _chat(files.facts), tuple(unpacked_kinds)
     )
 
 

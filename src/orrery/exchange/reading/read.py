@@ -160,12 +160,12 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     Raises:
         ModelFileError: files are missing or damaged or do not fit each other.
     """
-    whole = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
-    check_numbers(whole, folder / CONFIG)
-    config, passed_over = settled(whole, folder / CONFIG, ignored)
+    read_config = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
+    check_numbers(read_config, folder / CONFIG)
+    config, passed_over = settled(read_config, folder / CONFIG, ignored)
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
-    kept = {key: value for key, value in whole.items() if key not in ignored}
+    kept = {key: value for key, value in read_config.items() if key not in ignored}
     files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)

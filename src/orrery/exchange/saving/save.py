@@ -110,7 +110,7 @@ def save_model(
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
     control = _control_tokens({**_read_control(rules, config), **config}, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
-    written = {
+    config_written = {
         "architectures": [rules.ARCHITECTURE],
         **config,
         **control,
@@ -122,7 +122,7 @@ def save_model(
     with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
         _write_beside(folder, tokenizer, chat or {}, model.spec.token_types, pictures)
         write_uses(folder, sentences, pairs, model.spec.width)
-        texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
+        texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(config_written)}
         writers: dict[str, Callable[[Path], object]] = {
             WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
             **{name: text_writer(text) for name, text in texts.items()},

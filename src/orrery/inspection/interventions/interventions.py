@@ -222,9 +222,9 @@ class Interventions(Generic[Seen]):
         edit = in_turn(call.edit, self.compiled())
         spelled = _spelled(call, call.tokens, call.inputs[-1], list(inputs.values())[-1])
         source = _spelled(call, call.source_tokens, call.inputs[0], next(iter(inputs.values())))
-        told: dict[str, Any] = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
+        spelling: dict[str, Any] = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
         looking |= {"keep": keep, "edit": edit, "interventions": self}
-        return call.look(call.model, *inputs.values(), **looking, **told, **call.how)
+        return call.look(call.model, *inputs.values(), **looking, **spelling, **call.how)
 
 
 def _spelled(call: ModelRun, words: Sequence[str], before_BL: Tensor, read_BL: Tensor) -> list[str]:

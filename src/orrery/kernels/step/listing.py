@@ -125,9 +125,9 @@ class Listing:
 
     def numbers(self, values: Tensor, groups: int = 1) -> int:
         """Return the address of float32 numbers; each of ``groups`` begins at a multiple of sixteen."""
-        whole = values.detach().to(torch.float32).reshape(groups, -1)
-        held = torch.zeros(groups, padded(whole.shape[1]))
-        held[:, : whole.shape[1]] = whole
+        rows = values.detach().to(torch.float32).reshape(groups, -1)
+        held = torch.zeros(groups, padded(rows.shape[1]))
+        held[:, : rows.shape[1]] = rows
         self.alive.append(held)
         return held.data_ptr()
 

@@ -40,9 +40,9 @@ class StepProgram:
     """
 
     def __init__(self, stack: Stack, embed: nn.Module, head: nn.Module) -> None:
-        written = ListingTranslation(stack, embed, head)
-        listing = self._listing = written.listing
-        self._stack, self._windows, self._logits = stack, written.windows, written.logits
+        translation = ListingTranslation(stack, embed, head)
+        listing = self._listing = translation.listing
+        self._stack, self._windows, self._logits = stack, translation.windows, translation.logits
         self._program = np.array(listing.instructions, dtype=np.int64)
         self._reals = np.array(listing.reals, dtype=np.float64)
         self._table = np.array(listing.matrices, dtype=np.int64)

@@ -116,12 +116,12 @@ def scored(
     product: int, k: int, step: int, count: int, kind: int, x: int, width: int, heads: int, scores: int, apart: int
 ) -> None:
     """Write the products of some heads' queries with ``count`` keys."""
-    whole = count - count % CHANNELS
+    in_groups = count - count % CHANNELS
     number = variant_of(kind, CHANNELS, heads)
-    for s in range(0, whole, CHANNELS):
+    for s in range(0, in_groups, CHANNELS):
         products(product, number, k + s * step, step, x, 4 * width, width, scores + 4 * s, apart)
     number = variant_of(kind, 1, heads)
-    for s in range(whole, count):
+    for s in range(in_groups, count):
         products(product, number, k + s * step, step, x, 4 * width, width, scores + 4 * s, apart)
 
 
@@ -131,12 +131,12 @@ def blended(
 ) -> None:
     """Write the sums of ``count`` values, weighed by the pattern of some heads."""
     size = step // width
-    whole = width - width % (PIECES * LANES)
+    in_pieces = width - width % (PIECES * LANES)
     number = variant_of(kind, PIECES, heads)
-    for c in range(0, whole, PIECES * LANES):
+    for c in range(0, in_pieces, PIECES * LANES):
         mixed(mixture, number, v + size * c, step, scores, apart, count, out + 4 * c, 4 * width, width)
     number = variant_of(kind, 1, heads)
-    for c in range(whole, width, LANES):
+    for c in range(in_pieces, width, LANES):
         many = min(LANES, width - c)
         mixed(mixture, number, v + size * c, step, scores, apart, count, out + 4 * c, 4 * width, many)
 

@@ -246,14 +246,14 @@ def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Functio
         pairs = [(r, b) for r in range(channels) for b in range(rows)]
         return [terms.added(builder, w[r], x[b], total) for (r, b), total in zip(pairs, sums, strict=True)]
 
-    whole = builder.and_(length, _INT(-terms.many))
-    sums = loop(builder, whole, zeros, lambda held, place: added(held, place, None), terms.many)
-    left = builder.sub(length, whole)
+    in_vectors = builder.and_(length, _INT(-terms.many))
+    sums = loop(builder, in_vectors, zeros, lambda held, place: added(held, place, None), terms.many)
+    left = builder.sub(length, in_vectors)
     before = builder.block
     tail, end = function.append_basic_block("tail"), function.append_basic_block("end")
     builder.cbranch(builder.icmp_signed(">", left, _INT(0)), tail, end)
     builder.position_at_end(tail)
-    more = added(sums, whole, left)
+    more = added(sums, in_vectors, left)
     builder.branch(end)
     builder.position_at_end(end)
     accumulators = []

@@ -63,8 +63,8 @@ def chunked(
         system_BHNTS = (share * k * a_T1) @ kept_BHNSC.mT * pattern_TS
         own, old = _solved(system_BHNTS, torch.cat([v, left_T1 * k], -1) * share).split([v.shape[-1], k.shape[-1]], -1)
         at_end_BHNTC = k * (last_11 - total_BHNT1).to(k.dtype).exp()
-        befores, written, after = _carry(own, old, at_end_BHNTC, last_11.to(k.dtype).exp(), state_BHCE)
-        inside_BHNTE = ((q * a_T1) @ kept_BHNSC.mT * pattern_TS) @ written
+        befores, corrections, after = _carry(own, old, at_end_BHNTC, last_11.to(k.dtype).exp(), state_BHCE)
+        inside_BHNTE = ((q * a_T1) @ kept_BHNSC.mT * pattern_TS) @ corrections
         y_BHNTE = inside_BHNTE + (left_T1 * q) @ befores
     return matrix_state.joined(y_BHNTE, tokens).to(v_BLHE.dtype), after
 
@@ -78,14 +78,14 @@ def _carry(
     own_BHNTE: Tensor, old_BHNTC: Tensor, keys_BHNTC: Tensor, left_BHN11: Tensor, state_BHCE: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the state before each piece, what is written in it, and the state after the last."""
-    befores, written = [], []
+    befores, corrections = [], []
     for own, old, keys, left in zip(
         *(x.unbind(2) for x in (own_BHNTE, old_BHNTC, keys_BHNTC, left_BHN11)), strict=True
     ):
         befores.append(state_BHCE)
-        written.append(own - old @ state_BHCE)
-        state_BHCE = left * state_BHCE + keys.mT @ written[-1]
-    return torch.stack(befores, 2), torch.stack(written, 2), state_BHCE
+        corrections.append(own - old @ state_BHCE)
+        state_BHCE = left * state_BHCE + keys.mT @ corrections[-1]
+    return torch.stack(befores, 2), torch.stack(corrections, 2), state_BHCE
 
 
 @dataclass(frozen=True)

@@ -182,9 +182,9 @@ def _inside_by_channel(q_TC: Tensor, k_TC: Tensor, v_TE: Tensor, total_TC: Tenso
     while size < tokens:
         q, k, v, total, y = (x.unflatten(-3, (-1, 2)) for x in (q, k, v, total, y))
         middle = total[..., 0, -1:, :]
-        asked = q[..., 1, :, :] * (total[..., 1, :, :] - middle).to(q.dtype).exp()
+        queries = q[..., 1, :, :] * (total[..., 1, :, :] - middle).to(q.dtype).exp()
         kept = k[..., 0, :, :] * (middle - total[..., 0, :, :]).to(k.dtype).exp()
-        second = y[..., 1, :, :] + (asked @ kept.mT) @ v[..., 0, :, :]
+        second = y[..., 1, :, :] + (queries @ kept.mT) @ v[..., 0, :, :]
         y = torch.stack([y[..., 0, :, :], second], -3)
         q, k, v, total, y = (x.flatten(-3, -2) for x in (q, k, v, total, y))
         size *= 2

@@ -230,5 +230,5 @@ def _child(node: SpecNode, name: str) -> SpecNode | None:
 def plain(node: SpecNode) -> dict[str, Any]:
     """Return a tree as JSON, without the parts that are as usual."""
     children: Sequence[SpecNode] = [child for child in node.children if not child.usual]
-    told = {"name": node.name, "what": node.what, "weight": node.weight}
-    return {**told, "children": [plain(child) for child in children]}
+    facts = {"name": node.name, "what": node.what, "weight": node.weight}
+    return {**facts, "children": [plain(child) for child in children]}

@@ -124,8 +124,8 @@ class Inside:
 
     def keeping(self, *patterns: str) -> Trace:
         """Return a trace that has kept all keys of these patterns: the first pass where it has, else another."""
-        whole, parts = set(patterns), [pattern for pattern in patterns if "*" in pattern]
-        wanted = [key for key in self.shapes if key in whole or any(fnmatchcase(key, part) for part in parts)]
+        exact, parts = set(patterns), [pattern for pattern in patterns if "*" in pattern]
+        wanted = [key for key in self.shapes if key in exact or any(fnmatchcase(key, part) for part in parts)]
         return self.first if all(key in self.first for key in wanted) else self.edits.run(wanted)
 
     def keeping_all_but_patterns(self) -> Trace:

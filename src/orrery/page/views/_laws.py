@@ -100,8 +100,8 @@ def _cell(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     worst = max(checks, key=share)
     failed = sum(not check["passed"] for check in checks)
     state = "fails" if failed else "near" if share(worst) > NEAR else "holds"
-    told = {name: worst[name] for name in ("name", "value", "bound")}
-    return {"state": state, "count": len(checks), "failed": failed, **told}
+    numbers = {name: worst[name] for name in ("name", "value", "bound")}
+    return {"state": state, "count": len(checks), "failed": failed, **numbers}
 
 
 def share(check: Mapping[str, Any]) -> float:

@@ -45,8 +45,8 @@ def checkpoints(run: Path) -> list[CheckpointPlace]:
     """Return the checkpoints that a run has at this moment, in the order of their steps."""
     store = CheckpointStore(run / CHECKPOINTS)
     best = store.best()
-    whole = [step for step in store.steps() if (store.path(step) / manifest.NAME).is_file()]
-    return [CheckpointPlace(step, step == best) for step in sorted(whole)]
+    complete = [step for step in store.steps() if (store.path(step) / manifest.NAME).is_file()]
+    return [CheckpointPlace(step, step == best) for step in sorted(complete)]
 
 
 def checkpoint(run: Path, step: int) -> Path:
@@ -100,10 +100,10 @@ class Tail:
             file.seek(self._place)
             rest = b""
             while chunk := file.read(_CHUNK):
-                whole, end, left = (rest + chunk).rpartition(b"\n")
-                self._place += len(whole) + len(end)
+                lines, end, left = (rest + chunk).rpartition(b"\n")
+                self._place += len(lines) + len(end)
                 rest = left
-                for line in whole.split(b"\n") if end else ():
+                for line in lines.split(b"\n") if end else ():
                     record = _record(line)
                     if record is not None:
                         yield record

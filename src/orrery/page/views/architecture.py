@@ -42,7 +42,7 @@ class ArchitectureView(View):
         """Return the whole graph."""
         return [ArchitectureSettings()]
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the graph, the tree of the parts, and the shapes by the keys of a trace."""
         model = subject.lm.model
         root = tree(model.spec, subject.lm.stored.name, model.transforms)

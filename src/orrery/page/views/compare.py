@@ -47,7 +47,7 @@ class Compare(View):
         family = subject.lm.family
         return [CompareSettings(), *([CompareSettings(other=family)] if family in names() else [])]
 
-    def payload(self, subject: ViewSubject, asked: CompareSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: CompareSettings) -> Payload:
         """Return the differences.
 
         Raises:
@@ -55,13 +55,13 @@ class Compare(View):
         """
         runs, model = _runs(subject), subject.lm.model
         facts: dict[str, Any] = {"families": names(), "runs": sorted(runs), "name": subject.lm.stored.name}
-        if asked.other is None:
+        if settings.other is None:
             return Payload(facts)
         own = tree(model.spec, subject.lm.stored.name, model.transforms)
-        other = _other(asked.other, runs)
+        other = _other(settings.other, runs)
         changes = [vars(difference) for difference in differences(own, other)]
         facts |= {
-            "other": asked.other,
+            "other": settings.other,
             "differences": changes,
             "parameters": [own.parameters or 0, other.parameters or 0],
         }

@@ -35,7 +35,7 @@ class LensView(View):
         """Say whether the model scores a vocabulary."""
         return subject.inside is not None and has_vocabulary(subject.inside)
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the likeliest tokens of each layer and position, and how likely the token that follows is."""
         inside = subject.seen
         lens = inside.keeping("embedded", "blocks.*.resid_post").lens(MOST)

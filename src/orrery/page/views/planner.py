@@ -64,10 +64,10 @@ class Planner(View):
         """Return the numbers of the formulas."""
         return [PlannerSettings()]
 
-    def payload(self, subject: ViewSubject, asked: PlannerSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: PlannerSettings) -> Payload:
         """Return what the formulas need, or the time of one pass and the speed of this machine."""
-        if asked.rows is not None and asked.length is not None:
-            return Payload(_measured(subject, asked.rows, asked.length))
+        if settings.rows is not None and settings.length is not None:
+            return Payload(_measured(subject, settings.rows, settings.length))
         model, spec = subject.lm.model, subject.lm.model.spec
         weights = list(model.parameters())
         facts: dict[str, Any] = {

@@ -47,7 +47,7 @@ class RecurrenceView(View):
         """Return each mixer."""
         yield from (RecurrenceSettings(mixer=number) for number in range(len(mixers_of(subject.seen))))
 
-    def payload(self, subject: ViewSubject, asked: RecurrenceSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: RecurrenceSettings) -> Payload:
         """Return the channels of every value that change most over the text, ``[channel, token]``.
 
         Raises:
@@ -55,15 +55,15 @@ class RecurrenceView(View):
         """
         inside = subject.seen
         mixers = mixers_of(inside)
-        if not 0 <= asked.mixer < len(mixers):
-            raise UsageError(f"there is no mixer {asked.mixer}", f"there are {len(mixers)}, counted from zero")
-        mixer = list(mixers)[asked.mixer]
+        if not 0 <= settings.mixer < len(mixers):
+            raise UsageError(f"there is no mixer {settings.mixer}", f"there are {len(mixers)}, counted from zero")
+        mixer = list(mixers)[settings.mixer]
         kept = inside.keeping(*(f"{mixer}.{name}" for name in mixers[mixer]))
         values = {name: kept[f"{mixer}.{name}"][0].float() for name in mixers[mixer]}
         drawn = {name: moving(value_LE) for name, value_LE in values.items()}
         facts = {
             "mixers": list(mixers),
-            "mixer": asked.mixer,
+            "mixer": settings.mixer,
             "channels": {name: channels.tolist() for name, channels in drawn.items()},
             "widths": {name: value_LE.shape[1] for name, value_LE in values.items()},
         }

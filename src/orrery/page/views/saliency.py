@@ -43,12 +43,12 @@ class SaliencyView(View):
         yield SaliencySettings()
         yield SaliencySettings(method="gradient_times_input")
 
-    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: SaliencySettings) -> SaliencySettings:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, settings: SaliencySettings) -> SaliencySettings:
         """Return settings that name the token: where nothing is said, the likeliest of the clean pass."""
-        token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
-        return asked.model_copy(update={"token": token})
+        token = likeliest(clean.seen, settings.position) if settings.token is None else settings.token
+        return settings.model_copy(update={"token": token})
 
-    def payload(self, subject: ViewSubject, asked: SaliencySettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: SaliencySettings) -> Payload:
         """Return one number for each token that was read."""
         inside = subject.seen
         ways = {
@@ -56,7 +56,7 @@ class SaliencyView(View):
             "gradient_times_input": inside.first.gradient_times_input,
             "integrated": inside.first.integrated_gradients,
         }
-        saliency = ways[asked.method](asked.token, position=asked.position)
+        saliency = ways[settings.method](settings.token, position=settings.position)
         token = int(saliency.token_B[0])
         facts: dict[str, Any] = {
             "token": token,

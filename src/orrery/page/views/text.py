@@ -45,15 +45,15 @@ class TextView(View):
             return False
         return bool(inside.tokens)
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the stages of every text that was read."""
         inside, tokenizer = subject.seen, subject.lm.tokenizer
-        told, checks = [], []
+        streams, checks = [], []
         for name, text, ids in texts_of(inside, tokenizer):
             facts, compared = stages_of(tokenizer, text, ids)
-            told.append({"stream": name, **facts})
+            streams.append({"stream": name, **facts})
             checks += compared
-        return Payload({"kind": tokenizer.definition["model"]["type"], "streams": told}, checks=checks)
+        return Payload({"kind": tokenizer.definition["model"]["type"], "streams": streams}, checks=checks)
 
 
 def texts_of(inside: Inside, tokenizer: Tokenizer) -> list[tuple[str, str, Sequence[int]]]:
@@ -65,12 +65,12 @@ def texts_of(inside: Inside, tokenizer: Tokenizer) -> list[tuple[str, str, Seque
     read = inside.first.source_ids
     if read is None:
         return [("tokens", text, ids) for text in _texts(tokenizer, given.get("text"), ids)]
-    written: list[tuple[str, str, Sequence[int]]]
-    written = [("tokens", text, ids) for text in _texts(tokenizer, given.get("target", ""), ids) if text]
+    targets: list[tuple[str, str, Sequence[int]]]
+    targets = [("tokens", text, ids) for text in _texts(tokenizer, given.get("target", ""), ids) if text]
     if read.is_floating_point():
-        return written
+        return targets
     source = given.get("source", given.get("text"))
-    return [("source", text, read[0].tolist()) for text in _texts(tokenizer, source, read[0].tolist())] + written
+    return [("source", text, read[0].tolist()) for text in _texts(tokenizer, source, read[0].tolist())] + targets
 
 
 def _texts(tokenizer: Tokenizer, given: object, ids: Sequence[int]) -> list[str]:
@@ -150,12 +150,12 @@ def _merges(definition: Mapping[str, Any]) -> Cutter:
         if word in ignored:
             return whole(word)
         rows = steps_of(word)
-        told: list[dict[str, Any]] = [{"symbols": rows[0]}]
+        merges: list[dict[str, Any]] = [{"symbols": rows[0]}]
         for before, after in pairwise(rows):
             place = next(i for i, symbol in enumerate(after) if symbol != before[i])
             pair = before[place : place + 2]
-            told.append({"symbols": after, "pair": pair, "rank": ranks[" ".join(pair)]})
-        return {"pieces": rows[-1], "rows": told}
+            merges.append({"symbols": after, "pair": pair, "rank": ranks[" ".join(pair)]})
+        return {"pieces": rows[-1], "rows": merges}
 
     return steps
 

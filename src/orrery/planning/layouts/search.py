@@ -122,11 +122,11 @@ def _starts(search: LayoutSearch) -> Iterator[ParallelLayout]:
         replicas = max(n for n in divisors(training.sequences // micro) if n <= room)
         if replicas % expert:
             continue
-        whole = ParallelLayout(replicas, 1, tensor, pipeline, context, expert, micro=micro)
+        layout = ParallelLayout(replicas, 1, tensor, pipeline, context, expert, micro=micro)
         for chunks in _allowed(search, "interleave", interleaves(work, pipeline)):
-            if chunks == 1 or whole.micro_batches(training) % pipeline == 0:
+            if chunks == 1 or layout.micro_batches(training) % pipeline == 0:
                 for again in _allowed(search, "recompute", list(RECOMPUTATIONS.values())):
-                    yield replace(whole, interleave=chunks, recompute=again, sequence=_sequence(search))
+                    yield replace(layout, interleave=chunks, recompute=again, sequence=_sequence(search))
 
 
 def _sharded(search: LayoutSearch, start: ParallelLayout) -> Iterator[ParallelLayout]:
@@ -155,13 +155,13 @@ def _cuts(work: DecoderWork, tensor: int) -> bool:
 
 def _none_fits(search: LayoutSearch) -> UsageError:
     """Return the error of a search that found nothing."""
-    asked = f"{search.devices:,} devices of {search.room / 1e9:,.1f} GB"
+    what = f"{search.devices:,} devices of {search.room / 1e9:,.1f} GB"
     if next(layouts(search), None) is None:
         hint = "allow more degrees, or give a batch with more divisors"
-        return UsageError(f"no layout of {search.work.name} has the degrees that are allowed for {asked}", hint)
+        return UsageError(f"no layout of {search.work.name} has the degrees that are allowed for {what}", hint)
     least, smallest = _smallest(search)
     message = (
-        f"no layout of {search.work.name} fits {asked}: the smallest, {smallest.text()}, needs {least / 1e9:,.1f} GB"
+        f"no layout of {search.work.name} fits {what}: the smallest, {smallest.text()}, needs {least / 1e9:,.1f} GB"
     )
     devices = search.devices
     while devices < MOST:

@@ -34,8 +34,10 @@ def scaled(search: LayoutSearch, devices: Sequence[int]) -> list[ScaledPlan]:
     plans = []
     for count in devices:
         try:
-            asked = LayoutSearch(search.work, search.training, search.machine, count, search.limit, search.only)
-            plans.append(ScaledPlan(count, best(asked)))
+            search_of_count = LayoutSearch(
+                search.work, search.training, search.machine, count, search.limit, search.only
+            )
+            plans.append(ScaledPlan(count, best(search_of_count)))
         except UsageError as error:
             plans.append(ScaledPlan(count, None, f"{error.message}; {error.hint}"))
     return plans

@@ -103,8 +103,8 @@ class DecoderWork:
         ``w`` is the window, or the length where a layer has none or it is shorter: then this is ``counted length``.
         """
         seen = [min(window, length) for window in self.windows]
-        whole = (self.layers - len(seen)) * length * counted
-        return (whole + sum(w - (1 - counted) * w * w / length for w in seen)) / self.layers
+        outside = (self.layers - len(seen)) * length * counted
+        return (outside + sum(w - (1 - counted) * w * w / length for w in seen)) / self.layers
 
 
 def work_of(spec: ModelSpec, name: str) -> DecoderWork:

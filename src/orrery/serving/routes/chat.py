@@ -29,13 +29,13 @@ router = APIRouter(route_class=StrictRoute, tags=["chat"])
 
 
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
-async def chat_completions(asked: ChatRequest, served: Serving, http: HttpRequest) -> Response:
+async def chat_completions(request: ChatRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a conversation; with ``stream`` as server-sent events."""
-    prepared, answers = await begun(served, asked, prepare, stream=bool(asked.stream or asked.used_tools))
+    prepared, answers = await begun(served, request, prepare, stream=bool(request.stream or request.used_tools))
     chat = ChatAnswers(served, prepared)
-    if asked.stream:
+    if request.stream:
         return EventStream(
-            answers, _Stream(chat, head("chatcmpl", "chat.completion.chunk", served, asked.model, answers))
+            answers, _Stream(chat, head("chatcmpl", "chat.completion.chunk", served, request.model, answers))
         )
     try:
         async for pieces in answers.pieces(http.receive):
@@ -43,9 +43,9 @@ async def chat_completions(asked: ChatRequest, served: Serving, http: HttpReques
                 chat.take(piece)
     except GoneError:
         return Response(status_code=499)
-    shared = head("chatcmpl", "chat.completion", served, asked.model, answers)
-    choices = [_Told(chat).choice(index) for index in range(asked.choices)]
-    return AsciiJson({**shared, "choices": choices, "usage": usage_of(chat.ended, asked.choices)})
+    shared = head("chatcmpl", "chat.completion", served, request.model, answers)
+    choices = [_Told(chat).choice(index) for index in range(request.choices)]
+    return AsciiJson({**shared, "choices": choices, "usage": usage_of(chat.ended, request.choices)})
 
 
 class _Told:

@@ -20,10 +20,10 @@ SHORTER = 'shorten it, or leave "truncate" out, so that its end is cut'
 
 
 @router.post("/api/embed", responses=FAILURES)
-async def embed(asked: EmbedRequest, served: Serving, http: HttpRequest) -> Response:
+async def embed(request: EmbedRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of each text; ends that do not fit are cut unless ``truncate`` is false."""
-    served.check_model(called(served, asked.model))
-    began, texts = time.perf_counter(), [asked.input] if isinstance(asked.input, str) else asked.input
+    served.check_model(called(served, request.model))
+    began, texts = time.perf_counter(), [request.input] if isinstance(request.input, str) else request.input
     texts = [text for text in texts if text]
     vectors = []
     if texts:
@@ -31,12 +31,12 @@ async def embed(asked: EmbedRequest, served: Serving, http: HttpRequest) -> Resp
             served,
             http.receive,
             texts,
-            truncation=asked.truncate is not False,
-            dimensions=asked.dimensions or None,
+            truncation=request.truncate is not False,
+            dimensions=request.dimensions or None,
             shorter=SHORTER,
         )
     answer = {
-        "model": asked.model or served.name,
+        "model": request.model or served.name,
         "embeddings": [one.vector.tolist() for one in vectors],
         "total_duration": int((time.perf_counter() - began) * 1e9),
         "load_duration": 0,
@@ -46,10 +46,10 @@ async def embed(asked: EmbedRequest, served: Serving, http: HttpRequest) -> Resp
 
 
 @router.post("/api/embeddings", responses=FAILURES)
-async def embeddings(asked: OllamaEmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
+async def embeddings(request: OllamaEmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of one text."""
-    served.check_model(called(served, asked.model))
-    if not asked.prompt:
+    served.check_model(called(served, request.model))
+    if not request.prompt:
         return AsciiJson({"embedding": []})
-    vectors = await vectors_of(served, http.receive, [asked.prompt], truncation=True, param="prompt", shorter=SHORTER)
+    vectors = await vectors_of(served, http.receive, [request.prompt], truncation=True, param="prompt", shorter=SHORTER)
     return AsciiJson({"embedding": vectors[0].vector.tolist()})

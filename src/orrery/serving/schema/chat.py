@@ -210,17 +210,17 @@ class ChatRequest(SamplingFields):
         return self
 
 
-def _check_tools(asked: ChatRequest) -> None:
+def _check_tools(request: ChatRequest) -> None:
     """Refuse tools that share a name, a choice that is none of them, and the old and the new form at once."""
-    if asked.functions and (asked.tools or asked.tool_choice is not None):
+    if request.functions and (request.tools or request.tool_choice is not None):
         reason = "functions are the old form of tools, with function_call for tool_choice: send one form"
         raise ApiError(400, reason, param="functions")
-    functions = [tool.function for tool in asked.tools or ()] or list(asked.functions or ())
+    functions = [tool.function for tool in request.tools or ()] or list(request.functions or ())
     if len({function.name for function in functions}) < len(functions):
-        raise ApiError(400, f"two {asked.tools_field} have one name", param=asked.tools_field)
-    if asked.tool_choice not in (None, "none", "auto") and not asked.forced:
+        raise ApiError(400, f"two {request.tools_field} have one name", param=request.tools_field)
+    if request.tool_choice not in (None, "none", "auto") and not request.forced:
         raise ApiError(400, "tool_choice names none of the tools", param="tool_choice")
-    if isinstance(asked.function_call, ChosenName) and (asked.tools or not asked.forced):
+    if isinstance(request.function_call, ChosenName) and (request.tools or not request.forced):
         raise ApiError(400, "function_call names none of the functions", param="function_call")
 
 

@@ -177,8 +177,8 @@ def _told(one: Series) -> str:
 
 def kernel_of(model: Model) -> str:
     """Return how the model will write: as ``ORRERY_KERNEL`` says, else compiled where that can be."""
-    asked = step_kernel()
-    return asked if asked != "auto" else "eager" if why_not(model) else "compiled"
+    kernel = step_kernel()
+    return kernel if kernel != "auto" else "eager" if why_not(model) else "compiled"
 
 
 def check_cases(cases: Sequence[Case], model: Model) -> None:

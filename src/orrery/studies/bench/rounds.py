@@ -21,8 +21,8 @@ class Case:
     @property
     def name(self) -> str:
         """Return it in words."""
-        asked = f"reading {self.prompt}" if self.new == 1 else f"{self.prompt} + {self.new} tokens"
-        return asked if self.rows == 1 else f"{asked}, {self.rows} rows"
+        words = f"reading {self.prompt}" if self.new == 1 else f"{self.prompt} + {self.new} tokens"
+        return words if self.rows == 1 else f"{words}, {self.rows} rows"
 
     def prompts(self, vocabulary: int) -> list[list[int]]:
         """Return random prompts, the same whenever they are asked for."""

@@ -13,9 +13,9 @@ LABELS = {"parameters": "parameters of the blocks", "operations": "floating-poin
 LAW, FITTED, TOLD, MEASURED = "fitted law", "trained, the law is of these", "predicted", "trained afterwards"
 
 
-def figures(ladder: LadderFindings, told: Mapping[str, Forecast]) -> dict[str, str]:
+def figures(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> dict[str, str]:
     """Return an SVG by the name of its file, for each law."""
-    return {f"loss-by-{axis}": drawn(ladder, one) for axis, one in told.items()}
+    return {f"loss-by-{axis}": drawn(ladder, one) for axis, one in predictions.items()}
 
 
 def drawn(ladder: LadderFindings, one: Forecast) -> str:

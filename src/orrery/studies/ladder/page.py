@@ -21,13 +21,15 @@ SIZE_NOTE = (
 )
 
 
-def page(ladder: LadderFindings, told: Mapping[str, Forecast]) -> str:
+def page(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> str:
     """Return the whole page; the same findings give the same bytes."""
     note = f"Each dot is a training. The band holds {LEVEL:.0%} of trainings, by the law and its resampled residuals."
     parts = (
-        head("Orrery", f"{outcome(ladder, told)}."),
-        section("The law", "\n".join(figure(svg, note) for svg in figures(ladder, told).values())),
-        section("What it tells", rows_table(LAWS, law_rows(told)) + f"<p>{LAW_NOTE.format(level=f'{LEVEL:.0%}')}</p>"),
+        head("Orrery", f"{outcome(ladder, predictions)}."),
+        section("The law", "\n".join(figure(svg, note) for svg in figures(ladder, predictions).values())),
+        section(
+            "What it tells", rows_table(LAWS, law_rows(predictions)) + f"<p>{LAW_NOTE.format(level=f'{LEVEL:.0%}')}</p>"
+        ),
         section("The sizes", rows_table(SIZES, size_rows(ladder)) + f"<p>{SIZE_NOTE}</p>"),
         section("Facts", rows_table(("", ""), facts(ladder))),
     )

@@ -72,10 +72,10 @@ def refuse_other_sizes(before: LadderFindings, sizes: Sequence[LadderSize]) -> N
 
 def leave(place: Kept, findings: LadderFindings) -> None:
     """Write what is known so far: JSON, and with a law the figures and the page."""
-    told = forecasts(findings)
-    values = findings.as_json() | {"forecasts": {axis: one.as_json() for axis, one in told.items()}}
-    if told:
-        place.leave(values, page(findings, told), figures(findings, told))
+    predictions = forecasts(findings)
+    values = findings.as_json() | {"forecasts": {axis: one.as_json() for axis, one in predictions.items()}}
+    if predictions:
+        place.leave(values, page(findings, predictions), figures(findings, predictions))
     else:
         place.note(values)
 
@@ -138,10 +138,10 @@ def held_back(texts: Texts, tokens: int) -> LadderHeldBack:
     Where those are short ones, of less than half so many, they lie closer together.
     """
     documents = zip(texts.source.held_back, texts.held_back_ids, strict=True)
-    whole = [(document, ids) for document, ids in documents if document.text]
+    documents_with_text = [(document, ids) for document, ids in documents if document.text]
     widest = max(1, round(texts.held_back_tokens / tokens))
-    parts = (whole[::stride] for stride in range(widest, 0, -1))
-    chosen = next((part for part in parts if 2 * sum(len(ids) for _, ids in part) >= tokens), whole)
+    parts = (documents_with_text[::stride] for stride in range(widest, 0, -1))
+    chosen = next((part for part in parts if 2 * sum(len(ids) for _, ids in part) >= tokens), documents_with_text)
     return LadderHeldBack([ids for _, ids in chosen], sum(len(document.text.encode()) for document, _ in chosen))
 
 

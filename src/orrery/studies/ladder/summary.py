@@ -11,9 +11,9 @@ SIZES = ("parameters", "tokens", "operations", "rate", "planned", "measured", "n
 LAWS = ("loss by", "irreducible", "exponent", "predicted", "measured", "miss")
 
 
-def foretold(ladder: LadderFindings, told: Mapping[str, Forecast]) -> str:
+def foretold(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> str:
     """Return what is said before the largest size is trained."""
-    one = told[AXES[0]]
+    one = predictions[AXES[0]]
     low, high = one.interval(one.place)
     return (
         f"{ladder.largest['parameters']:,} parameters: the law of {len(ladder.fitted)} smaller trainings predicts "
@@ -21,11 +21,11 @@ def foretold(ladder: LadderFindings, told: Mapping[str, Forecast]) -> str:
     )
 
 
-def outcome(ladder: LadderFindings, told: Mapping[str, Forecast]) -> str:
+def outcome(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> str:
     """Return the prediction beside what was measured, and what is off by how much; before that the prediction alone."""
-    one = told[AXES[0]]
+    one = predictions[AXES[0]]
     if one.measured is None:
-        return foretold(ladder, told)
+        return foretold(ladder, predictions)
     assert one.miss is not None  # it is known with what was measured
     low, high = one.interval(one.place)
     inside = "inside" if low <= one.measured <= high else "outside"
@@ -76,8 +76,8 @@ def planned_minutes(ladder: LadderFindings) -> float:
 
 def planned(ladder: LadderFindings) -> str:
     """Return how long all trainings take, and whether they repeat the text, in words."""
-    whole = f"{minutes_in_words(planned_minutes(ladder))} of training in all, evaluations not counted"
-    return "\n".join(line for line in (whole, repeats(ladder)) if line)
+    minutes = f"{minutes_in_words(planned_minutes(ladder))} of training in all, evaluations not counted"
+    return "\n".join(line for line in (minutes, repeats(ladder)) if line)
 
 
 def passes(ladder: LadderFindings) -> float:
@@ -95,10 +95,10 @@ def repeats(ladder: LadderFindings) -> str:
     )
 
 
-def law_rows(told: Mapping[str, Forecast]) -> list[tuple[str, ...]]:
+def law_rows(predictions: Mapping[str, Forecast]) -> list[tuple[str, ...]]:
     """Return a row for each law, as `LAWS` names its cells."""
     rows: list[tuple[str, ...]] = []
-    for axis, one in told.items():
+    for axis, one in predictions.items():
         level, exponent = (
             one.fit.interval(of, LEVEL) for of in (lambda law: law.irreducible, lambda law: law.exponent)
         )

@@ -36,13 +36,13 @@ def write_report(staged: Staged, path: Path, say: Say) -> dict[str, Any]:
     state = StagesFolder(path, staged).state()
     with waiting() as line:
         shared, results = measure_all(staged, path, line.now)
-    told = as_values(staged, shared, results, state)
-    for name, stage in told["stages"].items():
+    values = as_values(staged, shared, results, state)
+    for name, stage in values["stages"].items():
         say(f"{name}: " + ", ".join(f"{key} {one['score']:.4g}" for key, one in stage["scores"].items()))
     kept = Kept(path, "report", "report of stages")
-    kept.leave(told, page(told, picture(staged, path, state)))
+    kept.leave(values, page(values, picture(staged, path, state)))
     say(f"compared in {perf_counter() - began:.1f} s; {kept.page} shows the stages side by side")
-    return told
+    return values
 
 
 def as_values(

@@ -77,8 +77,8 @@ def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Prefe
 def counted(rows: Iterable[Preference]) -> str:
     """Say how many pairs are held back, and how many replies that stand alone."""
     sides = [len(row.sides) for row in rows]
-    told = {"pairs": sides.count(2), "replies that stand alone": sides.count(1)}
-    return f"{' and '.join(f'{count:,} {what}' for what, count in told.items() if count)} held back"
+    counts = {"pairs": sides.count(2), "replies that stand alone": sides.count(1)}
+    return f"{' and '.join(f'{count:,} {what}' for what, count in counts.items() if count)} held back"
 
 
 def judge_of(rows: Iterable[Preference]) -> NaiveBayes:
@@ -118,9 +118,9 @@ def reply_nats(lm: "LanguageModel", sides: "Sequence[RenderedReply]", done: "Don
     return in_batches([len(side.ids) for side in sides], BATCH, measure, of_whole(done, len(sides)))
 
 
-def of_whole(done: "Done | None", whole: int) -> Callable[[int], None] | None:
+def of_whole(done: "Done | None", total: int) -> Callable[[int], None] | None:
     """Return what tells how many are done beside how many there are."""
-    return None if done is None else lambda count: done(count, whole)
+    return None if done is None else lambda count: done(count, total)
 
 
 def answered(
@@ -128,11 +128,11 @@ def answered(
 ) -> list[list[int]]:
     """Return the ids that a model answers prompts with, greedily unless the settings say otherwise."""
     limit = max(1, min(most, lm.context - max(map(len, prompts))))
-    asked = greedy(limit, **settings)
+    settings_of_answers = greedy(limit, **settings)
 
     def write(numbers: list[int]) -> list[list[int]]:
-        seeds = [1337 + number for number in numbers] if asked["do_sample"] else None
-        return [each[0] for each in lm.write([prompts[number] for number in numbers], asked, seeds=seeds)]
+        seeds = [1337 + number for number in numbers] if settings_of_answers["do_sample"] else None
+        return [each[0] for each in lm.write([prompts[number] for number in numbers], settings_of_answers, seeds=seeds)]
 
     return in_batches([len(prompt) for prompt in prompts], BATCH, write, of_whole(done, len(prompts)))
 

@@ -115,8 +115,8 @@ def answers(
 ) -> list[Answered]:
     """Return the greedy answer to the last question of each, of at most half as many tokens again as its reply."""
     template = template_of(lm)
-    asked = [before_last_reply(each) for each, _ in conversations]
-    prompts = [render_prompt(template, each) for each in asked]
+    questions = [before_last_reply(each) for each, _ in conversations]
+    prompts = [render_prompt(template, each) for each in questions]
     longest = [len(rendered.ids) - len(prompt) for (_, rendered), prompt in zip(conversations, prompts, strict=True)]
     limit = max(1, min(3 * max(longest) // 2, lm.context - max(map(len, prompts))))
 
@@ -136,7 +136,7 @@ def answers(
             bool(ids) and ids[-1] in template.end | lm.end,
             not any(id in control for id in ids[:-1]),
         )
-        for (each, _), before, ids in zip(conversations, asked, written_ids, strict=True)
+        for (each, _), before, ids in zip(conversations, questions, written_ids, strict=True)
     ]
 
 

@@ -62,9 +62,9 @@ def answering_recipe(
         raise UsageError(f"{base.stored.folder} has no tokenizer", "put its tokenizer.json into the folder")
     chosen = flatten(overridden({}, overrides, environment))
     context = base.stored.model.spec.context
-    asked = {"max_new_tokens": chosen.get("data.max_new_tokens", min(LONGEST, max(1, context // 2)))}
-    asked |= {key: chosen[f"data.{key}"] for key in ("prompt", "template") if f"data.{key}" in chosen}
-    data = {**task.data(train, val, {}), **asked}
+    writing = {"max_new_tokens": chosen.get("data.max_new_tokens", min(LONGEST, max(1, context // 2)))}
+    writing |= {key: chosen[f"data.{key}"] for key in ("prompt", "template") if f"data.{key}" in chosen}
+    data = {**task.data(train, val, {}), **writing}
     source_class = SOURCES.find(task.source)
     settings: Any = settings_of(source_class).model_validate(data)
     source = source_class.read(settings)

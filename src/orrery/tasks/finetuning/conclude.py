@@ -68,7 +68,7 @@ def conclude(
 def counted(shown: Waiting, what: str) -> Done:
     """Say what is done now, and return what is told how much of it is."""
     shown.now(what)
-    return lambda done, whole: shown.now(f"{what}: {done:,} of {whole:,}")
+    return lambda done, total: shown.now(f"{what}: {done:,} of {total:,}")
 
 
 def apart(source: Source) -> str:

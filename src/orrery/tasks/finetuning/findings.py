@@ -101,8 +101,8 @@ class Findings:
 def _told(score: Resampled) -> dict[str, Any]:
     """Return a score with its interval as plain values."""
     bounds = interval(score) if score.examples >= MANY else None
-    told: dict[str, Any] = {"name": score.name, "score": score.score, "signature": score.signature}
-    return told if bounds is None else {**told, "low": bounds.low, "high": bounds.high, "level": bounds.level}
+    plain: dict[str, Any] = {"name": score.name, "score": score.score, "signature": score.signature}
+    return plain if bounds is None else {**plain, "low": bounds.low, "high": bounds.high, "level": bounds.level}
 
 
 @dataclass(frozen=True)

@@ -129,8 +129,8 @@ def mistakes(findings: Findings) -> str:
     heads: tuple[str, ...] = ("right", "said", "picture" if some[0].picture is not None else "text")
     rows = [[visible(each.right), visible(each.said), _shown(each)] for each in some]
     if any(each.confidence is not None for each in some):
-        told = ["" if each.confidence is None else f"{each.confidence:.3f}" for each in some]
-        heads, rows = ("sure", *heads), [[one, *row] for one, row in zip(told, rows, strict=True)]
+        confidences = ["" if each.confidence is None else f"{each.confidence:.3f}" for each in some]
+        heads, rows = ("sure", *heads), [[one, *row] for one, row in zip(confidences, rows, strict=True)]
     return section("The worst mistakes", markup_table(heads, rows))
 
 

@@ -42,12 +42,12 @@ def written(
     ``usual`` is what holds where nobody says anything.
     """
     said = {**lm.writing, **{key: value for key, value in of_task.items() if key in KEYS}}
-    asked = writing.said(settings, "pipeline")
-    said |= asked
+    given = writing.said(settings, "pipeline")
+    said |= given
     left = {key: value for key, value in usual.items() if key not in said}
     if "max_length" in said:
         left.pop("max_new_tokens", None)
-    seeds = [settings.seed + row.number * asked.get("num_return_sequences", 1) for row in rows]
+    seeds = [settings.seed + row.number * given.get("num_return_sequences", 1) for row in rows]
     return lm.write([row.ids for row in rows], {**left, **said}, seeds=seeds, stop=stop)
 
 

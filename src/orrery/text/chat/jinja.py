@@ -76,7 +76,7 @@ class JinjaTemplate:
         filled = [{"content": "", **message} for message in messages]
         rest = {"generation_open": "", "generation_close": ""}
         asis, other = sandbox.attempt(
-            self.source, [{"messages": list(told), **call, **rest} for told in (messages, filled)]
+            self.source, [{"messages": list(spoken), **call, **rest} for spoken in (messages, filled)]
         )
         return filled if asis is None and other is not None else messages
 

@@ -89,9 +89,9 @@ class ChatTemplate:
             rendered = self.render(probe, replies=True)
         except OrreryError:  # a template that cannot say what was replied; the model's own end token remains
             return frozenset()
-        written = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
+        reply_ids = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
         # One inside the answer, such as the mark after its reasoning, ends nothing.
-        return self.tokenizer.control & set(written[-1:])
+        return self.tokenizer.control & set(reply_ids[-1:])
 
 
 def chat_format(name: str, tokenizer: Tokenizer) -> ChatTemplate:

@@ -75,8 +75,10 @@ def _in_words(message: Mapping[str, Any]) -> dict[str, Any]:
     if not calls:
         return dict(message)
     plain = {name: value for name, value in message.items() if name != "tool_calls"}
-    written = [f"<tool_call>\n{json.dumps(_call(one['function']), ensure_ascii=False)}\n</tool_call>" for one in calls]
-    return _joined(plain, message.get("content"), *written)
+    calls_in_words = [
+        f"<tool_call>\n{json.dumps(_call(one['function']), ensure_ascii=False)}\n</tool_call>" for one in calls
+    ]
+    return _joined(plain, message.get("content"), *calls_in_words)
 
 
 def _call(function: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,11 +73,12 @@ def _unlike(definition: Mapping[str, Any]) -> str | None:
 def _rule(definition: Mapping[str, Any]) -> str | None:
     """Return llama.cpp's name of the pre-tokenizer, where there is one."""
     splitting = plain(definition.get("pre_tokenizer"))
-    whole = bool(definition["model"].get("ignore_merges"))
-    if splitting == definition_of(bpe.pre_tokenizer()) and not whole:
+    ignores_merges = bool(definition["model"].get("ignore_merges"))
+    if splitting == definition_of(bpe.pre_tokenizer()) and not ignores_merges:
         return "gpt-2"
     return next(
-        (name for name, rule in RULES.items() if (plain(rule.definition), rule.whole) == (splitting, whole)), None
+        (name for name, rule in RULES.items() if (plain(rule.definition), rule.whole) == (splitting, ignores_merges)),
+        None,
     )
 
 

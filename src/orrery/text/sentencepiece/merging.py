@@ -107,9 +107,9 @@ class Merging(Cutter):
 
     def next(self, text: str, place: int) -> tuple[int, Sequence[tuple[int, int]]]:
         """Return where the word or the user-defined piece at ``place`` ends, with id and length of each part of it."""
-        whole = self._whole.at(text, place)
-        if whole:
-            return place + len(whole), [(self._ids[whole], len(whole))]
+        piece = self._whole.at(text, place)
+        if piece:
+            return place + len(piece), [(self._ids[piece], len(piece))]
         end = self._word(text, place)
         word = text[place:end]
         return end, (self._remembered if len(word) <= LONGEST_REMEMBERED else self._cut)(word)
@@ -159,10 +159,10 @@ class _Merged:
 
     def push(self, text: str, offset: int, final: bool) -> Iterator[PlacedPiece]:
         """Yield the pieces of each user-defined piece and of each word between."""
-        whole = len(text) if final else len(text) - self._rules.reach
-        while (place := self.settled - offset) < whole:
+        end_of_text = len(text) if final else len(text) - self._rules.reach
+        while (place := self.settled - offset) < end_of_text:
             end, parts = self._rules.next(text, place)
-            if end > whole:
+            if end > end_of_text:
                 break
             for id, length in parts:
                 yield id, self.settled, self.settled + length

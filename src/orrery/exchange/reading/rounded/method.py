@@ -156,9 +156,9 @@ def spread(scale: Float[Tensor, "*stack r c"], shape: tuple[int, ...], block: tu
     return spread_scale
 
 
-def scaled(whole: Tensor, zero: Tensor, scale: Tensor) -> Tensor:
+def scaled(steps: Tensor, zero: Tensor, scale: Tensor) -> Tensor:
     """Return ``(whole - zero) scale`` in the dtype of the scale, rounded once."""
-    return ((whole.float() - zero.float()) * scale.float()).to(scale.dtype)
+    return ((steps.float() - zero.float()) * scale.float()).to(scale.dtype)
 
 
 def two(shape: tuple[int, ...]) -> tuple[int, int]:

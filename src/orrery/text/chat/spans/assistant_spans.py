@@ -105,12 +105,16 @@ class _Level:
             return None
         prompt = shorter.asked or shorter.bare
         anchor = whole.anchor(first, place)
-        asked = "" if prompt is None else prompt.after(anchor)
-        if asked is None:
+        prompt_end = "" if prompt is None else prompt.after(anchor)
+        if prompt_end is None:
             return None
         asks = self._asks(place, shorter)
-        start = first if prompt is None else self._start(whole.text[anchor.place : first], asked, anchor, shorter, asks)
-        end = self._end(whole.text[last : whole.following(last)], place, shorter, asked.removesuffix(asks))
+        start = (
+            first
+            if prompt is None
+            else self._start(whole.text[anchor.place : first], prompt_end, anchor, shorter, asks)
+        )
+        end = self._end(whole.text[last : whole.following(last)], place, shorter, prompt_end.removesuffix(asks))
         return None if start is None or end is None else (start, last + end)
 
     def _is_repeated(self, whole: Seen, place: int, shorter: _Shorter) -> bool:
@@ -125,14 +129,14 @@ class _Level:
         if shorter.asked is None:
             return None
         anchor = shorter.asked.anchor()
-        begin, asked = whole.find(anchor), shorter.asked.after(anchor) or ""
+        begin, prompt_end = whole.find(anchor), shorter.asked.after(anchor) or ""
         after = whole.after(anchor) or ""
-        if begin is None or not after.startswith(asked):
+        if begin is None or not after.startswith(prompt_end):
             return None
         turn = shorter.turn and (shorter.turn.after(anchor) or "").removesuffix(self._asks(place, shorter))
         for tail in (turn, shorter.last and shorter.last.after(anchor)):
-            if tail and tail.startswith(asked) and after.startswith(tail):
-                return begin + len(asked), begin + len(asked) + self._closed(tail[len(asked) :])
+            if tail and tail.startswith(prompt_end) and after.startswith(tail):
+                return begin + len(prompt_end), begin + len(prompt_end) + self._closed(tail[len(prompt_end) :])
         return None
 
     def _asks(self, place: int, shorter: _Shorter) -> str:
@@ -140,14 +144,14 @@ class _Level:
         before = self.marked[place - 1]["role"] if place else ""
         if before not in self._prompts:
             known = shorter.asked is not None and shorter.bare is not None
-            asked, bare = (shorter.asked.text, shorter.bare.text) if shorter.asked and shorter.bare else ("", "")
-            self._prompts[before] = asked[self._common(asked, bare) :] if known else ""
+            prompted, bare = (shorter.asked.text, shorter.bare.text) if shorter.asked and shorter.bare else ("", "")
+            self._prompts[before] = prompted[self._common(prompted, bare) :] if known else ""
         return self._prompts[before]
 
-    def _start(self, between: str, asked: str, anchor: Anchor, shorter: _Shorter, asks: str) -> int | None:
+    def _start(self, between: str, prompt_end: str, anchor: Anchor, shorter: _Shorter, asks: str) -> int | None:
         """Return where a reply begins: after as much as its prompt writes, too."""
-        same = self._common(between, asked)
-        if same < min(len(between), len(asked)):
+        same = self._common(between, prompt_end)
+        if same < min(len(between), len(prompt_end)):
             same = self._boundary(between[:same])
             if not same:
                 return None
@@ -182,10 +186,10 @@ class _Level:
             written = after[:common] + (other if after[common:].startswith(other) else "")
         return self._closed(written)
 
-    def _closed(self, written: str) -> int:
+    def _closed(self, tail: str) -> int:
         """Return the length of a text through its last control token; without one, without white space at its end."""
-        ends = [match.end() for match in self._control.finditer(written)]
-        return ends[-1] if ends else len(written.rstrip())
+        ends = [match.end() for match in self._control.finditer(tail)]
+        return ends[-1] if ends else len(tail.rstrip())
 
     def _common(self, left: str, right: str) -> int:
         """Return the length of the common beginning, without half a control token."""
