@@ -45,16 +45,16 @@ function normalised(values, columns, from) {
  * @returns {Array<[number, number, number]>} row, column, share
  */
 export function edges({ values, rows, columns }, mass, most) {
-  const heaviest = [];
+  const best = [];
   for (let row = 0; row < rows; row++) {
     const cells = Array.from({ length: columns }, (_, column) => [row, column, values[row * columns + column]]).filter(([, , value]) => value > 0);
     cells.sort((a, b) => b[2] - a[2]);
     let sum = 0;
     for (const cell of cells) {
       if (sum >= mass - 1e-6) break;
-      heaviest.push(cell);
+      best.push(cell);
       sum += cell[2];
     }
   }
-  return heaviest.sort((a, b) => b[2] - a[2]).slice(0, most);
+  return best.sort((a, b) => b[2] - a[2]).slice(0, most);
 }
