@@ -26,6 +26,10 @@ def images(rows=3, channels=3, dtype=torch.float64):
     return torch.randn(rows, channels, 12, 12, generator=torch.Generator().manual_seed(1)).to(dtype)
 
 
+def pictures(rows, columns):
+    return torch.randn(2, 3, rows, columns, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
 def vit(architecture, dtype=torch.float64, wide=True, **config):
     kind = getattr(transformers, architecture)
     make = lambda: kind._from_config(transformers.ViTConfig(**{**VIT, **config}), attn_implementation="eager")  # noqa: E731
@@ -141,9 +145,24 @@ def test_beams_are_rows_like_any_other():
     assert error(logits, both.ours.logits(seen, target)[order, 3:]) < 1e-9
 
 
-def test_images_of_another_size_and_padding_are_refused():
+@pytest.mark.parametrize("size", [(8, 21), (20, 20), (13, 12), (16, 9), (5, 4), (36, 4)], ids=str)
+@torch.no_grad()
+def test_positions_are_interpolated_for_other_sizes(size):
+    both, seen = vit("ViTForImageClassification"), pictures(*size)
+    expected = both.reference(seen, interpolate_pos_encoding=True).logits
+    assert_close("logits", both, seen, both.ours.logits(seen), expected, 1e-9)
+
+
+def test_the_gradient_reaches_the_table_through_the_interpolation():
+    both, seen = vit("ViTForImageClassification"), pictures(20, 8)
+    expected = both.reference(seen, interpolate_pos_encoding=True).logits
+    check_gradients(both, both.rules, both.ours.logits(seen), expected)
+
+
+def test_images_without_a_patch_of_other_channels_and_padding_are_refused():
     both = captioner()
-    with pytest.raises(UsageError, match=r"reads \[3, 12, 12\]"):
-        both.ours.logits(torch.zeros(1, 3, 16, 12, dtype=torch.float64), random_ids(1, 3))
+    for shape in ((1, 3, 3, 12), (1, 1, 12, 12)):
+        with pytest.raises(UsageError, match=r"reads \[3, 12, 12\]"):
+            both.ours.logits(torch.zeros(shape, dtype=torch.float64), random_ids(1, 3))
     with pytest.raises(UsageError, match="no padding"):
         both.ours.read(images(), real=torch.ones(3, 10, dtype=torch.bool))

@@ -4,7 +4,8 @@ Peculiar to it: patches in place of tokens, behind a learned class token; learne
 patches and one more; pre-LN as in GPT-2, with exact gelu, and a norm at the end; the class comes from the final vector
 of the class token, which a bare model pools by a tanh layer as BERT does.
 
-Differs from the reference: positions are not interpolated, so images of another size are refused.
+Differs from the reference: a picture of another size is read with positions interpolated to it, where the reference
+asks for a flag (``interpolate_pos_encoding``).
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from orrery.nn.heads import Pooler, SequenceHead
 from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
 from orrery.nn.patches import PatchEmbedding
-from orrery.nn.positions.learned import LearnedPositions
+from orrery.nn.positions.grid import GridPositions
 from orrery.nn.residual import Dropout, Residual
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
@@ -81,7 +82,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
         stack=Stack.Spec(
             blocks=repeat(Block.Spec(residuals=residuals), c["num_hidden_layers"]),
             final=norm,
-            positions={"learned": LearnedPositions.Spec(length=embed.tokens)},
+            positions={"learned": GridPositions.Spec(grid=embed.grid)},
             masks={"all": Full()},
             start=Dropout.Spec(rate=dropout),
         ),

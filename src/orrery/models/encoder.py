@@ -109,6 +109,8 @@ class Encoder(Model):
             segments: of each token, where the model has segments; by default the first.
             execution: how the call is computed.
         """
+        spec: Any = self.spec
+        grid = spec.embed.input.grid_of(inputs)
         x_BLD = self.embed(inputs, segments)
         at = placed(self.stack, x_BLD, real=real, positions=positions, documents=documents, prefix=prefix)
         return self.stack.prepare(
@@ -118,6 +120,7 @@ class Encoder(Model):
             whole=at.whole,
             cache=UNCACHED,
             execution=execution.by_default(self.kernel, self.scan),
+            grid=grid,
         )
 
     def stream(self, batch: Batch, execution: Execution) -> Float[Tensor, "B L D"]:

@@ -14,7 +14,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache.contract import Cache, Layer
 from orrery.nn.feedforward.routing import Routing
 from orrery.nn.masks import BoundMask
-from orrery.nn.positions.scheme import BoundPosition
+from orrery.nn.positions.scheme import BoundPosition, Grid
 from orrery.nn.segments import PackedSegments
 
 
@@ -80,6 +80,7 @@ class Context:
         layer: the depth of the running block and its share of the cache, set by the stack alone.
         memory: the encoder's output ``[B, S, D]`` that cross-attention reads.
         memory_mask: which places of the memory are real.
+        grid: rows and columns of the patches where pictures are read; ``None`` is the one the model was made for.
         routings: where each mixture of experts appends what its router decided; ``None`` drops it.
         taps: a recorder, or ``None``, which leaves nothing in a compiled graph.
     """
@@ -93,6 +94,7 @@ class Context:
     layer: Layer | None = None
     memory: Tensor | None = None
     memory_mask: BoundMask | None = None
+    grid: Grid | None = None
     routings: list[Routing] | None = None
     taps: Taps | None = None
 
@@ -108,6 +110,7 @@ class Context:
             layer=layer,
             memory=self.memory,
             memory_mask=self.memory_mask,
+            grid=self.grid,
             routings=self.routings,
             taps=self.taps,
         )

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.nn.positions.scheme import Grid
 
 
 @dataclass(frozen=True)
@@ -17,14 +18,18 @@ class Tokens:
     def check_padding(self, real: Tensor | None) -> None:
         """Accept padding."""
 
+    def grid_of(self, given: Tensor) -> None:
+        """Return nothing: tokens stand in a row."""
+
 
 @dataclass(frozen=True)
 class Images:
-    """Images, ``[B, channels, rows, columns]``."""
+    """Images, ``[B, channels, rows, columns]``, of this size where nothing else says it; ``patch`` is what is cut."""
 
     channels: int
     rows: int
     columns: int
+    patch: Grid = (1, 1)
 
     def check_padding(self, real: Tensor | None) -> None:
         """Refuse padding, which images do not have.
@@ -34,6 +39,20 @@ class Images:
         """
         if real is not None:
             raise UsageError("images have no padding", "leave lengths and masks of the source away")
+
+    def grid_of(self, given: Tensor) -> Grid:
+        """Return how many patches images hold; what a last, narrower patch would hold is left out.
+
+        Raises:
+            UsageError: they have other channels, or not a single patch fits into them.
+        """
+        channels, rows, columns = given.shape[1:]
+        if channels != self.channels or rows < self.patch[0] or columns < self.patch[1]:
+            raise UsageError(
+                f"images of {list(given.shape[1:])}, and this model reads {list(self.shape)} (channels, rows, columns)",
+                f"give {self.channels} channels and a patch of {self.patch[0]} by {self.patch[1]} points at least",
+            )
+        return rows // self.patch[0], columns // self.patch[1]
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -60,6 +60,21 @@ def _read_from_images(old: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**fields, "kind": "models.encoder_decoder.EncoderDecoder"}
 
 
+def _on_a_grid(old: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put the positions of an encoder's patches on their grid."""
+    embed, stack = old.get("embed", {}), old.get("stack", {})
+    learned = stack.get("positions", {}).get("learned", {})
+    if (
+        embed.get("kind") != "nn.patches.PatchEmbedding"
+        or learned.get("kind") != "nn.positions.learned.LearnedPositions"
+    ):
+        return old
+    rows, columns = (whole // side for whole, side in zip(embed["image"], embed["patch"], strict=True))
+    grid = {"kind": "nn.positions.grid.PatchGrid", "rows": rows, "columns": columns}
+    positions = {"learned": {"kind": "nn.positions.grid.GridPositions", "grid": grid}}
+    return {**old, "stack": {**stack, "positions": positions}}
+
+
 def _with_projections(old: Mapping[str, Any]) -> Mapping[str, Any]:
     """Put the biases of Mamba-2's matrices and the number in its norm's root where they stand now."""
     if not old.keys() & {"bias", "eps"}:
@@ -75,6 +90,7 @@ def _without(old: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 LEGACY_FORMS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    "models.encoder.Encoder": _on_a_grid,
     "models.encoder_decoder.EncoderDecoder": _read_by_an_encoder,
     "models.sequence_to_sequence.SequenceToSequence": _read_by_a_recurrence,
     "models.vision.Captioner": _read_from_images,

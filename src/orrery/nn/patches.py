@@ -6,7 +6,34 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.inputs import Images
+from orrery.nn.positions.grid import PatchGrid
+from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
+
+
+class AppendedTokens(nn.Module):
+    """``[x; t_1; ...; t_N]``: learned tokens at the end of every row (DeiT's distillation token, YOLOS' detections).
+
+    Touvron et al. 2021, section 4; Fang et al. 2021, 3.1. Shapes: ``[B, L, D]`` to ``[B, L + tokens, D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """How many there are."""
+
+        tokens: int
+
+        def build(self, width: int) -> "AppendedTokens":
+            """Return the tokens."""
+            return AppendedTokens(self.tokens, width)
+
+    def __init__(self, tokens: int, width: int) -> None:
+        super().__init__()
+        self.learned = nn.Embedding(tokens, width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L2 D"]:
+        """Put the tokens behind every row."""
+        return torch.cat([x_BLD, self.learned.weight.expand(len(x_BLD), -1, -1)], dim=1)
 
 
 class PatchEmbedding(nn.Module):
@@ -18,27 +45,41 @@ class PatchEmbedding(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Rows and columns of an image and of a patch; what a last, narrower patch would hold is left out."""
+        """Rows and columns of an image and of a patch; what a last, narrower patch would hold is left out.
+
+        ``image`` is the size that the model is made for: it reads others too. ``first`` appends tokens to the class
+        token, ``last`` to the patches.
+        """
 
         image: tuple[int, int]
         patch: tuple[int, int]
         channels: int = 3
+        bias: bool = True
+        first: ModuleSpec = Identity.Spec()
+        last: ModuleSpec = Identity.Spec()
 
         @property
-        def tokens(self) -> int:
-            """The length of a row: every patch, and the class token.
+        def grid(self) -> PatchGrid:
+            """The patches of an image of this size, and the tokens around them.
 
             Raises:
                 UsageError: not a single patch fits into the image.
             """
             if any(side < 1 or whole < side for whole, side in zip(self.image, self.patch, strict=True)):
                 raise UsageError(f"an image of {self.image} holds no patch of {self.patch}", "choose smaller patches")
-            return 1 + (self.image[0] // self.patch[0]) * (self.image[1] // self.patch[1])
+            rows, columns = (whole // side for whole, side in zip(self.image, self.patch, strict=True))
+            before, after = (getattr(slot, "tokens", 0) for slot in (self.first, self.last))
+            return PatchGrid(rows=rows, columns=columns, before=1 + before, after=after)
+
+        @property
+        def tokens(self) -> int:
+            """The length of a row: every patch, the class token and those that are appended."""
+            return self.grid.places
 
         @property
         def input(self) -> Images:
             """What it reads."""
-            return Images(self.channels, *self.image)
+            return Images(self.channels, *self.image, patch=self.patch)
 
         def build(self, width: int) -> "PatchEmbedding":
             """Return the embedding.
@@ -52,22 +93,15 @@ class PatchEmbedding(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.size = (spec.channels, *spec.image)
+        self.input = spec.input
         self.class_token = nn.Parameter(torch.zeros(width))
-        self.project = nn.Conv2d(spec.channels, width, kernel_size=spec.patch, stride=spec.patch)
+        self.project = nn.Conv2d(spec.channels, width, kernel_size=spec.patch, stride=spec.patch, bias=spec.bias)
+        self.first, self.last = spec.first.build(width), spec.last.build(width)
 
     def forward(
         self, images: Float[Tensor, "B channels rows columns"], segments: None = None
     ) -> Float[Tensor, "B L D"]:
-        """Cut, project, and put the class token first.
-
-        Raises:
-            UsageError: images of another size, for which there are no positions.
-        """
-        if tuple(images.shape[1:]) != self.size:
-            raise UsageError(
-                f"images of {list(images.shape[1:])}, and this model reads {list(self.size)} (channels, rows, columns)",
-                "resize the images first",
-            )
+        """Cut, project, and put the class token first."""
         patches_BND = self.project(images).flatten(2).mT
-        return torch.cat([self.class_token.expand(len(images), 1, -1), patches_BND], dim=1)
+        first_B1D = self.class_token.expand(len(images), 1, -1)
+        return self.last(torch.cat([self.first(first_B1D), patches_BND], dim=1))

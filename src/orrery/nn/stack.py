@@ -22,7 +22,7 @@ from orrery.nn.masks import (
     bind,
     bind_past,
 )
-from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, PositionCall, PositionScheme, PositionSpec
+from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Grid, PositionCall, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec, traverse
 
@@ -101,18 +101,20 @@ class Stack(nn.Module):
         execution: Execution,
         memory: Tensor | None = None,
         memory_mask: BoundMask | None = None,
+        grid: Grid | None = None,
     ) -> tuple[Float[Tensor, "B L D2"], Context]:
         """Reserve the cache's slots, bind positions and masks, and bring embeddings to the first block; always eager.
 
         ``whole`` says that the rows are unpadded, unpacked and complete: a plain mask then needs no matrix.
         ``counts`` are the real tokens of each row, padded on the right, in numbers that the host knows.
         ``execution`` names a kernel.
-        ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
+        ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real; ``grid`` is that of a
+        picture's patches.
         """
         assert execution.kernel is not None
         keys = cache.reserve(places, real_BL, self.masks, counts)
         length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
-        call = PositionCall(places, keys, length, x_BLD.dtype).behind(self.learned_places)
+        call = PositionCall(places, keys, length, x_BLD.dtype, grid).behind(self.learned_places)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}
         for name, scheme in self.positions.items():
             assert isinstance(scheme, PositionScheme)
@@ -126,6 +128,7 @@ class Stack(nn.Module):
             scan=execution.scan,
             memory=memory,
             memory_mask=memory_mask,
+            grid=grid,
             routings=execution.routings,
             taps=execution.taps,
         )

@@ -8,6 +8,7 @@ from orrery.exchange.parity.compare import compare
 from orrery.exchange.saving.save import save_model
 from orrery.families import current_names, load_family
 from orrery.language_model.load import load
+from orrery.nn.spec import from_json, to_json
 
 OLD_SIDE = {"torchscript": False, "pruned_heads": {}, "tf_legacy_loss": False, "max_length": 20, "num_beam_groups": 1}
 
@@ -56,3 +57,12 @@ def test_a_language_model_of_images_says_so(tmp_path, family):
     with pytest.raises(UsageError, match="reads images"):
         load(tmp_path, say=lambda line: None).logits([[1, 2]])
     assert compare(tmp_path, tmp_path).first is None
+
+
+def test_positions_that_were_saved_in_a_row_stand_on_their_grid():
+    now = load_family("vit").spec(load_family("vit").TINY)
+    old = to_json(now)
+    old["stack"]["positions"]["learned"] = {"kind": "nn.positions.learned.LearnedPositions", "length": 10, "offset": 0}
+    for added in ("bias", "first", "last"):
+        del old["embed"][added]
+    assert from_json(old) == now

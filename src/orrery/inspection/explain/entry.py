@@ -11,6 +11,7 @@ from orrery.inspection.explain.node import Numbers, TensorNode
 from orrery.inspection.explain.slots import Nodes, chain
 from orrery.inspection.explain.sums import Added
 from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
+from orrery.nn.positions.grid import GridPositions
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.scheme import Added as AddedPosition
 from orrery.nn.positions.scheme import BoundPosition, PositionScheme
@@ -59,6 +60,9 @@ class Position(TensorNode):
             row = place + self.scheme.offset
             weight = numbers.one_weight(self.scheme.table, "weight", (row, channel), value)
             return function_of(f"row {row} of the table of positions, channel {channel}", "", value, [weight])
+        if isinstance(self.scheme, GridPositions) and len(self.scheme.table.weight) == self.table_BLD.shape[1]:
+            weight = numbers.one_weight(self.scheme.table, "weight", (place, channel), value)
+            return function_of(f"row {place} of the table of positions, channel {channel}", "", value, [weight])
         if isinstance(self.scheme, SinusoidalTable):
             weight = numbers.one_weight(self.scheme, "table", (place, channel), value)
             return function_of(f"row {place} of the table of positions, channel {channel}", "", value, [weight])

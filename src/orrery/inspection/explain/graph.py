@@ -35,6 +35,7 @@ from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.heads import LanguageModelHead, TokenHead
+from orrery.nn.patches import PatchEmbedding
 from orrery.nn.positions.scheme import BoundPosition
 from orrery.nn.recurrent.attention_decoder import AttentionDecoder
 from orrery.nn.recurrent.bahdanau import BahdanauDecoder
@@ -119,7 +120,10 @@ def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, me
     assert embed is not None
     x_BLD = embed(ids_L[None])
     at = placed(stack, x_BLD)
-    _, ctx = stack.prepare(x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager))
+    grid = embed.input.grid_of(ids_L[None]) if isinstance(embed, PatchEmbedding) else None
+    _, ctx = stack.prepare(
+        x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager), grid=grid
+    )
     return StackSide(prefix, stack, ctx.positions, memory)
 
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -11,18 +12,23 @@ from torch import Tensor, nn
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 from orrery.nn.spec import ModuleSpec, spec
 
+Grid: TypeAlias = tuple[int, int]
+"""Rows and columns of the patches of a picture."""
+
 
 @dataclass(frozen=True)
 class PositionCall:
     """What a scheme is bound to: the places of queries and keys, and the length that the call may reach.
 
-    No query stands at ``length`` or beyond, so that a scheme need not ask a device how far they go.
+    No query stands at ``length`` or beyond, so that a scheme need not ask a device how far they go. ``grid`` is that of
+    the patches where pictures are read; ``None`` is the one that the model was made for.
     """
 
     query: TokenPositions
     keys: Mapping[str, TokenPositions]
     length: int
     dtype: torch.dtype
+    grid: Grid | None = None
 
     def behind(self, places: int) -> "PositionCall":
         """Return the call of the same tokens behind learned keys, which take the first places of every row."""
@@ -30,7 +36,7 @@ class PositionCall:
             return self
         query = TokenPositions(self.query.positions + places)
         keys = {mask: TokenPositions(_behind(key.positions, places)) for mask, key in self.keys.items()}
-        return PositionCall(query, keys, self.length + places, self.dtype)
+        return PositionCall(query, keys, self.length + places, self.dtype, self.grid)
 
 
 def _behind(positions_BS: Int[Tensor, "B S"], places: int) -> Int[Tensor, "B S2"]:

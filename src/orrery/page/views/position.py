@@ -15,6 +15,7 @@ from orrery.inspection.explain.node import Numbers
 from orrery.models.model import Model
 from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.alibi import Alibi, Biased, RoundedAlibi
+from orrery.nn.positions.grid import GridPositions
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.onehot import OneHotPositions
 from orrery.nn.positions.relative import RelativeBias
@@ -65,6 +66,7 @@ class Scheme:
         kinds: dict[type[PositionScheme], str] = {
             SinusoidalPositions: "sinusoidal",
             LearnedPositions: "learned",
+            GridPositions: "learned",
             SinusoidalTable: "learned",
             OneHotPositions: "onehot",
             Rotary: "rotary",
