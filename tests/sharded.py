@@ -62,6 +62,8 @@ FRAMES = {"span_corruption": "t5", "denoising": "roberta", "prefix": None}
 """The special tokens of the objectives that corrupt text; of those on encoders they are BERT's."""
 PRETRAINED = {"next_sentence": "Bert", "sentence_order": "Albert", "replaced_token": "Electra"}
 """The families whose class for pre-training has the head that an objective trains."""
+DRAWN = {"width": 16}
+"""Of the decoder of the objectives that draw pictures."""
 LABELS = {"a": 5, "b": 3}
 COUPLED = ("contrastive", "kto")
 """Objectives whose terms couple the rows of a batch: two processes refuse them by name."""
@@ -89,6 +91,9 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
     """Yield every objective with models that it trains, and a batch."""
     for name in OBJECTIVES.names():
         kind = OBJECTIVES.find(name)
+        if "images" in kind.needs:
+            yield looking(name)
+            continue
         if kind.makes:
             yield from corrupting(name)
             continue
@@ -119,6 +124,20 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
                 objective.bind(spec, None)
                 objective.take({"teacher": spec.build()})
             yield name, family, objective, model, {k: batch[k] for k in (*spec.inputs, *kind.needs)}
+
+
+def looking(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor]]:
+    """Return an objective on pictures with a model that it trains, and a finished batch."""
+    objective, rules = OBJECTIVES.find(name)(**DRAWN), load_family("vit")
+    needed = needed_head(objective, LABELS)
+    config = rules.TINY if needed is None else answering("vit", rules.TINY, needed.kind, needed.labels)
+    spec = spec_of(rules, config)
+    objective.bind(spec, None)
+    torch.manual_seed(0)
+    model = spec.build()
+    fields = {"images": torch.randn(ROWS, *spec.inputs["images"].shape)}
+    batch = {field: fields[field] for field in objective.needs}
+    return name, "vit", objective, model, finished_batch(objective, batch, generator(), spec.inputs)
 
 
 def answers(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orrery.checkpoints.places import is_name, place_of
+from orrery.data.rows.ranges import in_range
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text.kinds import CHATS, no_chat
 
@@ -72,13 +73,14 @@ def _data(word: str) -> str:
     Raises:
         DataError: it is none; the named sets are told.
     """
-    if not Path(word).exists():
+    name, *_ = in_range(word)
+    if not Path(name).exists():
         from orrery.data import generated, sets
         from orrery.data.corpora import PYTHON_DOCS, locate
 
-        first = word.partition("/")[0]
+        first = name.partition("/")[0]
         if first not in (PYTHON_DOCS, *sets.SETS, *generated.names()):
-            locate(word)
+            locate(name)
     return word
 
 

@@ -30,13 +30,25 @@ Given: TypeAlias = Int[Tensor, "B L"] | Float[Tensor, "B channels rows columns"]
 """What an encoder reads: token numbers, or images where its embedding cuts patches."""
 
 
+def rows_at(x_BLD: Float[Tensor, "B L D"], kept: Int[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+    """Return the vectors at some places of each row.
+
+    Raises:
+        UsageError: a place is not in the row.
+    """
+    length = x_BLD.shape[1]
+    if kept.dim() != 2 or bool(((kept < 0) | (kept >= length)).any()):
+        raise UsageError(f"kept of shape {list(kept.shape)} in rows of {length}", "give places of each row, [B, N]")
+    return x_BLD.gather(1, kept[..., None].expand(-1, -1, x_BLD.shape[-1]))
+
+
 class Encoder(Model):
     """``head(stack(embed(inputs, token_types)))``.
 
     Shapes: ids ``[B, L]`` or images ``[B, channels, rows, columns]`` to what the head gives, often ``[B, L, V]``.
     """
 
-    how = frozenset({"real", "positions", "documents", "prefix", "token_types"})
+    how = frozenset({"real", "positions", "documents", "prefix", "token_types", "kept"})
 
     @spec
     class Spec(ModelSpec):
@@ -96,6 +108,7 @@ class Encoder(Model):
         documents: Int[Tensor, "B L"] | None = None,
         prefix: Int[Tensor, "B *L"] | None = None,
         token_types: Int[Tensor, "B L"] | None = None,
+        kept: Int[Tensor, "B N"] | None = None,
         execution: Execution = DEFAULT_EXECUTION,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the inputs and bind everything that varies per call; always eager.
@@ -106,12 +119,15 @@ class Encoder(Model):
             positions: of each token; by default counted from the real ones, by document.
             documents: of each token in a packed row; -1 for padding.
             prefix: as in a decoder, where a mask has one.
-            token_types: of each token, where the model has token types; by default the first.
+            token_types: of each token, where the model has token_types; by default the first.
+            kept: the places of those that are read, each at its position; the others of the row are left out.
             execution: how the call is computed.
         """
         spec: Any = self.spec
         grid = spec.embed.input.grid_of(inputs)
         x_BLD = self.embed(inputs, token_types)
+        if kept is not None:
+            x_BLD, positions = rows_at(x_BLD, kept), kept if positions is None else positions
         at = placed(self.stack, x_BLD, real=real, positions=positions, documents=documents, prefix=prefix)
         return self.stack.prepare(
             x_BLD,

@@ -39,7 +39,9 @@ NAMES = [
     "python-functions",
     "python-sources",
     "python-tokens",
+    "scenes",
     "subject-questions",
+    "things",
     "unicode-characters",
     "unicode-names",
 ]

@@ -1,18 +1,22 @@
 """Batches of pictures: cut to the model's size once, augmented and scaled batch by batch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from orrery.data.batches.order import Shuffled
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.batches.token_windows import PureSource
-from orrery.data.pictures.augmenting import Augmentation
+from orrery.data.pictures.augmenting import Augmentation, moved
 from orrery.data.pictures.preparing import Preparation, fitted
 from orrery.errors import UsageError
+
+Fields = Mapping[str, Tensor]
+Follow = Callable[[Fields, Float[Tensor, "B 2 3"]], Fields]
+"""Returns what else a batch has as the pictures' maps move it: boxes, labels of pixels."""
 
 
 class PictureBatches(PureSource):
@@ -25,18 +29,20 @@ class PictureBatches(PureSource):
         size: pictures of a batch.
         seed: of the run.
         augmentation: what is changed at random.
+        follow: moves the fields with their pictures; by default they stay as they are.
     """
 
     def __init__(
         self,
         pixels: UInt8[Tensor, "N channels rows columns"],
-        fields: Mapping[str, Tensor],
+        fields: Fields,
         preparation: Preparation,
         size: int,
         seed: int,
         augmentation: Augmentation,
+        follow: Follow = lambda fields, maps: fields,
     ) -> None:
-        self.pixels, self.fields, self.preparation = pixels, fields, preparation
+        self.pixels, self.fields, self.preparation, self.follow = pixels, fields, preparation, follow
         self.size, self.seed, self.augmentation = size, seed, augmentation
         self.order = Shuffled(len(pixels), seed)
         self.tokens_per_step, self.rows_per_epoch = size, len(pixels)
@@ -44,9 +50,12 @@ class PictureBatches(PureSource):
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``."""
         numbers = torch.from_numpy(self.order.items(step * self.size, (step + 1) * self.size))
-        rng = np.random.default_rng(derive_seed(self.seed, "augmentation", step))
-        changed = self.augmentation.apply(self.pixels[numbers], rng)
-        return {"images": self.preparation.scaled(changed), **{name: x[numbers] for name, x in self.fields.items()}}
+        pixels, fields = self.pixels[numbers], {name: x[numbers] for name, x in self.fields.items()}
+        if self.augmentation.changes:
+            rng = np.random.default_rng(derive_seed(self.seed, "augmentation", step))
+            maps = self.augmentation.maps(len(pixels), pixels.shape[-2], pixels.shape[-1], rng)
+            pixels, fields = moved(pixels, maps), dict(self.follow(fields, maps))
+        return {"images": self.preparation.scaled(pixels), **fields}
 
 
 class PicturesInTurn(PureSource):
@@ -55,7 +64,7 @@ class PicturesInTurn(PureSource):
     def __init__(
         self,
         pixels: UInt8[Tensor, "N channels rows columns"],
-        fields: Mapping[str, Tensor],
+        fields: Fields,
         preparation: Preparation,
         size: int,
     ) -> None:
