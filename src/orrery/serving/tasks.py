@@ -1,4 +1,4 @@
-"""How a task answers over HTTP, and the routes of tasks that a program has registered."""
+"""How a task answers over HTTP, and the routes of tasks that need none of their own."""
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -15,7 +15,8 @@ from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.fields import Body, Text
 from orrery.serving.schema.reading import MOST_INPUTS, Given, Texts
 from orrery.serving.served import Served, Serving
-from orrery.tasks import TASKS, Pipeline
+from orrery.tasks import TASKS, Pipeline, Task
+from orrery.tasks.next_item import NextItem
 
 
 class AnswerList(BaseModel):
@@ -27,9 +28,10 @@ class AnswerList(BaseModel):
 
 
 def router() -> APIRouter:
-    """Return the routes of the tasks that this program has registered."""
+    """Return the routes of the recommendation of items and of the tasks that this program has registered."""
     found = APIRouter(route_class=StrictRoute, tags=["tasks"])
-    for task in TASKS.own():
+    tasks: list[type[Task]] = [NextItem, *TASKS.own()]
+    for task in tasks:
         if issubclass(task, Pipeline):
             how: dict[str, Any] = {"name": task.kind, "description": task.__doc__, "responses": FAILURES}
             found.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)

@@ -16,7 +16,7 @@ from orrery.recipes.config import ModelSettings, Recipe
 from orrery.recipes.read import check_as, check_recipe, flatten, load_recipe, overridden
 from orrery.runs.begin import Base, base_of
 from orrery.schema.registry import settings_of
-from orrery.tasks._task import Learned, to_learn
+from orrery.tasks._task import BeginsNew, Learned, to_learn
 from orrery.text.published import vocabularies as published
 
 Mode = Literal["full", "frozen", "partial"]
@@ -74,6 +74,8 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
     if asked.file is not None:
         return _read(asked, asked.file, overrides, environment)
     task = to_learn(asked.task)
+    if asked.model is None and asked.train is not None and isinstance(task, BeginsNew):
+        return _begun_new(asked, asked.train, task, overrides, environment)
     if asked.model is None or asked.train is None:
         raise UsageError(f"{asked.task}: from which model, with which data?", "give --from MODEL --train FILE")
     base = base_of(ModelSettings.model_validate({"from": asked.model}))
@@ -95,6 +97,30 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
         **_training(asked, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),
     }
     return check_recipe(overridden(values, overrides, environment), asked.train)
+
+
+def _begun_new(
+    asked: Request, train: str, task: Any, overrides: Sequence[str], environment: Mapping[str, str] | None
+) -> Recipe:
+    """Return the recipe of a task that makes its own model for the data.
+
+    Raises:
+        UsageError: a flag says how a model that exists learns.
+        DataError: the data cannot be read.
+    """
+    if asked.scratch or asked.mode != "full" or asked.blocks is not None:
+        raise UsageError("--scratch, --mode and --blocks say how a model that exists learns", "give --from MODEL too")
+    data = task.data(train, asked.val, dict(asked.columns))
+    source = _read_as_asked(task, data, train, overrides, environment)
+    steps = _number(flatten(overridden({}, overrides, environment)).get("training.steps"))
+    values = {
+        "name": asked.name or f"{asked.task}-{named_after(train)}",
+        "task": task.kind,
+        "data": data,
+        "objective": {"kind": asked.objective or task.objective},
+        **task.begins(source, steps),
+    }
+    return check_recipe(overridden(values, overrides, environment), train)
 
 
 def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Mapping[str, str] | None = None) -> Recipe:
