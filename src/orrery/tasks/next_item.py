@@ -69,7 +69,7 @@ class NextItem(Learned, Pipeline):
         """
         if val is not None:
             message = "next-item holds back the last two items of each user, and reads no file to validate on"
-            raise UsageError(message, "leave --val out")
+            raise UsageError(message, "leave the file to validate on out")
         return {"kind": cls.source, "train": train, **columns}
 
     @classmethod

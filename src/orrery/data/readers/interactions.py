@@ -117,7 +117,7 @@ def find_interaction_columns(
     known = {"user": USERS, "item": ITEMS, "time": TIMES}
     found = {part: asked.get(part) or next((n for n in usual if n in names), None) for part, usual in known.items()}
     if lacking := [part for part in ("user", "item") if found[part] is None]:
-        hint = f"name it: --data.{lacking[0]} COLUMN"
+        hint = "name it: --data.user COLUMN" if lacking[0] == "user" else "name it: --data.item COLUMN"
         listed = ", ".join(names)[:200]
         raise DataError(f"{source}: no column is known to hold the {lacking[0]} among {listed}", hint)
     return found

@@ -7,7 +7,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.tasks.next_items.cold import Projection, WordVectors, encoder_vectors, split_known
-from orrery.tasks.next_items.ranking import NewItems, main_head, names_of
+from orrery.tasks.next_items.ranking import WHOLE, NewItems, main_head, names_of
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -61,4 +61,4 @@ def is_recommender(lm: "LanguageModel") -> bool:
     if lm.stored.tokenizer is None or spec.reads_source or spec.vocabulary is None:
         return False
     kind = (lm.tokenizer.definition.get("model") or {}).get("type")
-    return kind == "WordLevel" and hasattr(lm.model.named_heads.get(main_head(lm)), "vocabulary")
+    return kind == WHOLE and hasattr(lm.model.named_heads.get(main_head(lm)), "vocabulary")

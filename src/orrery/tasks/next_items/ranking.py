@@ -20,6 +20,8 @@ from orrery.tasks.next_items.baselines import candidates
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
 
+WHOLE = "WordLevel"
+"""What the library calls a tokenizer whose tokens are whole words."""
 Ids = Sequence[int]
 Floats = NDArray[np.float64]
 
@@ -64,7 +66,15 @@ def main_head(lm: "LanguageModel") -> str:
 
 
 def names_of(lm: "LanguageModel") -> dict[str, int]:
-    """Return the token of each item by its name."""
+    """Return the token of each item by its name.
+
+    Raises:
+        UsageError: its tokens are no whole items.
+    """
+    kind = (lm.tokenizer.definition.get("model") or {}).get("type")
+    if kind != WHOLE:
+        message = f"the tokens of this model are pieces of text ({kind}), and no items"
+        raise UsageError(message, "load a model that orrery finetune next-item has trained")
     return {shown(lm.tokenizer.token(int(id))): int(id) for id in np.flatnonzero(items_of(lm)[: lm.tokenizer.size])}
 
 
