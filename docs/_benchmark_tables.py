@@ -472,6 +472,24 @@ def lora(content: dict[str, Any]) -> str:
     return f"{content['model']}, {content['rows']} rows, {content['steps']} steps.\n\n" + table(heads, rows)
 
 
+def next_item(found: dict[str, Any]) -> str:
+    """Return the mean scores of each recipe over its seeds, and what simple methods have on the same users."""
+    runs = {
+        recipe: [run for run in found["runs"] if run["recipe"] == recipe]
+        for recipe in dict.fromkeys(run["recipe"] for run in found["runs"])
+    }
+    names = ("NDCG@10", "HR@10", "MRR", "HR@10 unseen")
+    rows = []
+    for recipe, own in runs.items():
+        scores = [[run["scores"][name] for run in own if name in run["scores"]] for name in names]
+        told = [f"{mean(each):.4f} ({min(each):.4f} to {max(each):.4f})" if each else "" for each in scores]
+        rows.append((recipe, str(len(own)), *told, f"{mean(run['seconds'] for run in own):,.0f}"))
+        for method, simple in own[0]["simple"].items():
+            rows.append(("", "", *(f"{simple[name]:.4f}" if name in simple else "" for name in names), method))
+    heads = ("recipe", "seeds", *names, "seconds, or the method in its place")
+    return "Means over the seeds, the lowest and the highest beside them.\n\n" + table(heads, rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -494,6 +512,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         lm_eval_server,
         lm_eval_three_ways,
         preferences,
+        next_item,
         overload,
         decoding,
         plan_measured,

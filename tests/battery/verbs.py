@@ -44,6 +44,7 @@ BASES: dict[str, list[str]] = {
     "embed": ["llama", "the cat"],
     "rank": ["ranks", "the cat", "a cat sat", "the mat"],
     "cloze": ["llama", "the __ sat", "--candidates=cat,dog"],
+    "recommend": ["items", "--history=cat"],
     "evaluate translation": ["rnnsearch", "--source=source.txt", "--target=target.txt", "--max-new-tokens=2"],
     "evaluate alignment": ["rnnsearch", "--source=source.txt", "--target=target.txt"],
     "evaluate perplexity": ["llama", "--file=text.txt"],
@@ -105,7 +106,7 @@ MAY_BE_NEGATIVE = {"position", "top-k", "presence-penalty", "frequency-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
               "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
               "candidates", "bad-word", "regex", "clean", "corrupted", "answer", "wrong", "query",
-              "documents"}  # fmt: skip
+              "documents", "history"}  # fmt: skip
 """Where any words may be right, or where a wrong one is only not found."""
 
 

@@ -7,10 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 
 import tiny_models
 from orrery.cli import program
+from orrery.exchange.saving.save import save_model
+from orrery.text.train import train_tokenizer
 
 RECIPE: dict[str, Any] = {
     "name": "small",
@@ -81,6 +84,7 @@ def build(folder: Path) -> Path:
     for name, architecture in HEADS.items():
         tiny_models.saved(folder / name, "bert", architectures=[f"BertFor{architecture}"])
     tiny_models.saved(folder / "ranks", "bert", architectures=["BertForSequenceClassification"], id2label={"0": "fits"})
+    save_items(folder / "items")
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
@@ -93,6 +97,13 @@ def build(folder: Path) -> Path:
         ):
             quietly(words)
     return folder
+
+
+def save_items(folder: Path) -> None:
+    """Save a model over items, which are whole words."""
+    tokenizer = train_tokenizer("word", ["cat dog mat log the"])
+    config = {**tiny_models.CONFIGS["gpt2"], "vocab_size": tokenizer.size}
+    save_model(folder, tiny_models.tiny("gpt2", torch.float32, **config), "gpt2", config, tokenizer)
 
 
 def write_texts(folder: Path) -> None:

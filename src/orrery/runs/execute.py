@@ -79,6 +79,8 @@ def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
     for name, verb in verbs.items():
         if name == task or name in spec.heads:
             return f"orrery {verb} {folder} TEXT uses the model"
+    if task == "next_item":
+        return f"orrery recommend {folder} --history ITEM ... uses the model"
     if "span" in spec.heads:
         return f"orrery answer {folder} QUESTION uses the model; --help says where the text comes from"
     if (folder / FINAL / TEMPLATE).is_file() and spec.writes:

@@ -9,6 +9,7 @@ from orrery.tasks import TASKS, Pipeline
 from orrery.tasks.classification import Classification
 from orrery.tasks.embedding import Embedding
 from orrery.tasks.image_classification import ImageClassification
+from orrery.tasks.next_item import NextItem
 from orrery.tasks.tagging import Tagging
 from orrery.tasks.translation import Translation
 
@@ -33,6 +34,7 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         RERANK: lm.ranks,
         CLASSIFY: Classification.fits(lm),
         TAG: Tagging.fits(lm),
+        NextItem.route: NextItem.fits(lm),
     }
     own = (task.route for task in TASKS.own() if issubclass(task, Pipeline) and task.fits(lm))
     return (*(path for path, able in can.items() if able), *own)

@@ -1,4 +1,4 @@
-"""How a task answers over HTTP, and the routes of tasks that a program has registered."""
+"""How a task answers over HTTP, and the routes of tasks that need none of their own."""
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -15,7 +15,8 @@ from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.fields import Body, Text
 from orrery.serving.schema.reading import MOST_INPUTS, Given, Texts
 from orrery.serving.served import Served, Serving
-from orrery.tasks import TASKS, Pipeline
+from orrery.tasks import TASKS, Pipeline, Task
+from orrery.tasks.next_item import NextItem
 
 GENERIC = "/v1/tasks/"
 """How the routes of tasks without one of their own begin."""
@@ -31,9 +32,10 @@ class AnswerList(BaseModel):
 
 def router() -> APIRouter:
     """Return the routes of the tasks that a program has registered, and of those that no other module answers."""
-    routes, own = APIRouter(route_class=StrictRoute, tags=["tasks"]), TASKS.own()
+    routes = APIRouter(route_class=StrictRoute, tags=["tasks"])
+    answered_here: list[type[Task]] = [NextItem, *TASKS.own()]
     for task in TASKS.all():
-        if issubclass(task, Pipeline) and (task in own or task.route.startswith(GENERIC)):
+        if issubclass(task, Pipeline) and (task in answered_here or task.route.startswith(GENERIC)):
             how: dict[str, Any] = {"name": task.kind, "description": task.__doc__, "responses": FAILURES}
             routes.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
     return routes

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from orrery.errors import UsageError
 from orrery.runs.going_on import FOUND
@@ -141,6 +141,20 @@ class Learned(Task, ABC):
             length: tokens of a row in training.
             done: told how far it is.
         """
+
+
+@runtime_checkable
+class BeginsNew(Protocol):
+    """A task that makes a model for its data where none is named to begin from."""
+
+    def begins(self, source: Any, steps: int | None = None) -> dict[str, Any]:
+        """Return the sections of a recipe beside ``data`` and ``objective``: model, tokenizer, batches, training.
+
+        Args:
+            source: the data, read.
+            steps: how many are asked for, from which other settings follow.
+        """
+        ...
 
 
 TASKS: Registry[Task] = Registry("task", "orrery.tasks")

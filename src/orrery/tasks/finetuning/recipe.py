@@ -16,7 +16,7 @@ from orrery.recipes.config import ModelSettings, Recipe
 from orrery.recipes.read import check_as, check_recipe, flatten, load_recipe, overridden
 from orrery.runs.begin import Base, base_of
 from orrery.schema.registry import settings_of
-from orrery.tasks._task import Learned, to_learn
+from orrery.tasks._task import BeginsNew, Learned, to_learn
 from orrery.text.published import vocabularies as published
 
 Mode = Literal["full", "frozen", "partial"]
@@ -74,6 +74,8 @@ def recipe_for(request: Request, overrides: Sequence[str] = (), environment: Map
     if request.file is not None:
         return _read(request, request.file, overrides, environment)
     task = to_learn(request.task)
+    if request.model is None and request.train is not None and isinstance(task, BeginsNew):
+        return _begun_new(request, request.train, task, overrides, environment)
     if request.model is None or request.train is None:
         raise UsageError(f"{request.task}: from which model, with which data?", "give --from MODEL --train FILE")
     base = base_of(ModelSettings.model_validate({"from": request.model}))
@@ -95,6 +97,30 @@ def recipe_for(request: Request, overrides: Sequence[str] = (), environment: Map
         **_training(request, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),
     }
     return check_recipe(overridden(values, overrides, environment), request.train)
+
+
+def _begun_new(
+    request: Request, train: str, task: Any, overrides: Sequence[str], environment: Mapping[str, str] | None
+) -> Recipe:
+    """Return the recipe of a task that makes its own model for the data.
+
+    Raises:
+        UsageError: a flag says how a model that exists learns.
+        DataError: the data cannot be read.
+    """
+    if request.scratch or request.mode != "full" or request.blocks is not None:
+        raise UsageError("--scratch, --mode and --blocks say how a model that exists learns", "give --from MODEL too")
+    data = task.data(train, request.val, dict(request.columns))
+    source = _read_as_asked(task, data, train, overrides, environment)
+    steps = _number(flatten(overridden({}, overrides, environment)).get("training.steps"))
+    values = {
+        "name": request.name or f"{request.task}-{named_after(train)}",
+        "task": task.kind,
+        "data": data,
+        "objective": {"kind": request.objective or task.objective},
+        **task.begins(source, steps),
+    }
+    return check_recipe(overridden(values, overrides, environment), train)
 
 
 def _read(
