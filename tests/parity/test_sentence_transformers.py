@@ -83,6 +83,7 @@ def test_every_pooling_is_theirs(mode: str, tmp_path: Path) -> None:
     lm = loaded(tmp_path / "folder")
     assert lm.sentences.vectors.pooling.modes == (mode,)
     assert distance(lm, model) < BOUND
+    assert torch.equal(torch.tensor(orrery.pipeline("embedding", lm, batch_size=32)(TEXTS)), lm.embed(TEXTS))
     assert distance(loaded(tmp_path / "bare"), model, truncation=True) > (-1 if mode == "mean" else 100 * BOUND)
 
 

@@ -1,4 +1,8 @@
-"""``orrery cloze``: which of several words or phrases fits a gap."""
+"""``orrery cloze``: which of several words or phrases fits a gap.
+
+It asks no task: a task answers several texts in common batches, and tells all answers at its end; here the candidates
+of one text are the batch, and each table is printed as soon as it is known.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated

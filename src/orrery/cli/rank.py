@@ -1,4 +1,7 @@
-"""``orrery rank``: documents in the order in which they fit a query."""
+"""``orrery rank``: documents in the order in which they fit a query.
+
+It asks no task: a task answers each input by itself, and the place of a document follows from all of its query.
+"""
 
 import sys
 from collections.abc import Sequence

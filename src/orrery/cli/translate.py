@@ -1,4 +1,9 @@
-"""``orrery translate``: sentences in, their translations out, line by line."""
+"""``orrery translate``: sentences in, their translations out, line by line.
+
+It does not ask the task ``translation``, which follows the keys of generation_config.json as transformers does: its
+search is that of the papers, whose penalty of lengths, tokens beyond the source and coverage those keys lack; and a
+blank line has a blank translation.
+"""
 
 import sys
 from collections.abc import Callable

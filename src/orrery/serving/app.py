@@ -19,7 +19,7 @@ def create_app(served: Served, settings: ServerSettings) -> FastAPI:
     """Return the application that serves a model.
 
     Raises:
-        UsageError: settings that would let strangers in.
+        UsageError: settings that would let strangers in, or a task whose route is another's.
     """
     settings.check()
     # No pages of FastAPI's: they load their scripts from a network.
@@ -34,10 +34,15 @@ def create_app(served: Served, settings: ServerSettings) -> FastAPI:
 
 
 def routers() -> Iterator[APIRouter]:
-    """Yield the router of each module of ``routes``, in the order of their names, and that of a program's own tasks."""
-    for module in sorted(module_info.name for module_info in pkgutil.iter_modules(routes.__path__)):
-        yield importlib.import_module(f"{routes.__name__}.{module}").router
-    yield tasks.router()
+    """Yield the router of each module of ``routes``, in the order of their names, and that of a program's own tasks.
+
+    Raises:
+        UsageError: a program's task has a route that another answers.
+    """
+    names = sorted(module.name for module in pkgutil.iter_modules(routes.__path__))
+    own = [importlib.import_module(f"{routes.__name__}.{name}").router for name in names]
+    yield from own
+    yield tasks.router(route for router in own for route in router.routes)
 
 
 def _schema(app: FastAPI) -> dict[str, Any]:

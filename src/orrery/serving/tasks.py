@@ -1,13 +1,16 @@
 """How a task answers over HTTP, and the routes of tasks that need none of their own."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, create_model
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
+from orrery.errors import UsageError
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.reading import BATCH, SHORTER, Done, over_rows
@@ -30,15 +33,39 @@ class AnswerList(BaseModel):
     model: str
 
 
-def router() -> APIRouter:
-    """Return the routes of the tasks that a program has registered, and of those that no other module answers."""
-    routes = APIRouter(route_class=StrictRoute, tags=["tasks"])
+def router(others: Iterable[BaseRoute] = ()) -> APIRouter:
+    """Return the routes of the tasks that a program has registered, and of those that no other module answers.
+
+    Args:
+        others: the server's own routes, none of which a task may take.
+
+    Raises:
+        UsageError: the route of a task is no path, or another answers it; both are named.
+    """
+    routes, others = APIRouter(route_class=StrictRoute, tags=["tasks"]), list(others)
     answered_here: list[type[Task]] = [NextItem, *TASKS.own()]
     for task in TASKS.all():
         if issubclass(task, Pipeline) and (task in answered_here or task.route.startswith(GENERIC)):
+            check_route(task, others)
             how: dict[str, Any] = {"name": task.kind, "description": task.__doc__, "responses": FAILURES}
             routes.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
+            others.append(routes.routes[-1])
     return routes
+
+
+def check_route(task: type[Pipeline], others: Iterable[BaseRoute]) -> None:
+    """Refuse the route of a task that is no path, or that another route answers.
+
+    Raises:
+        UsageError: it is so; the task, its route and what answers it are named.
+    """
+    said, hint = f"the route {task.route} of the task {task.kind}", f"give the task another, such as {GENERIC}NAME"
+    if not task.route.startswith("/"):
+        raise UsageError(f"{said} does not begin with /", hint)
+    for other in others:
+        if isinstance(other, APIRoute) and other.path_regex.match(task.route):
+            answers = f"the task {other.name}" if "tasks" in other.tags else "one of the server's own"
+            raise UsageError(f"{said} is answered by {answers}: {other.path}", hint)
 
 
 def endpoint(task: type[Pipeline]) -> Callable[..., Coroutine[Any, Any, Response]]:

@@ -1,4 +1,7 @@
-"""``/v1/rerank``: documents in the order in which they fit a query."""
+"""``/v1/rerank``: documents in the order in which they fit a query.
+
+It asks no task: a task answers each input by itself, and the place of a document follows from all of its query.
+"""
 
 from typing import Any
 from uuid import uuid4

@@ -1,4 +1,7 @@
-"""``/v1/translate``: the translation of each sentence, by an encoder-decoder."""
+"""``/v1/translate``: the translation of each sentence, by an encoder-decoder.
+
+It searches as ``orrery translate`` does, and so does not ask the task ``translation``.
+"""
 
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest

@@ -46,7 +46,7 @@ class Pipeline(Task, ABC):
         titled: whether the command line shows each of several inputs before its answer.
     """
 
-    Settings: ClassVar[type[PipelineSettings]] = PipelineSettings
+    Settings: ClassVar[type[Section]] = PipelineSettings
     fields: ClassVar[tuple[str, ...]] = ("text",)
     said: ClassVar[str] = "answer"
     titled: ClassVar[bool] = False

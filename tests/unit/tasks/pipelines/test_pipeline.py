@@ -25,7 +25,7 @@ from orrery.tasks.pipelines._spans import best_spans, ends_of
 from tiny_models import TOKENIZER, randomised, saved, tiny
 
 NAMES = (
-    "feature-extraction", "fill-mask", "ner", "question-answering", "sentiment-analysis", "summarization",
+    "embedding", "feature-extraction", "fill-mask", "ner", "question-answering", "sentiment-analysis", "summarization",
     "text2text-generation", "text-classification", "text-generation", "token-classification", "translation",
     "zero-shot-classification",
 )  # fmt: skip
@@ -74,6 +74,53 @@ def test_every_name_is_of_one_task_and_none_of_a_program_may_take_it():
     for own in ({"kind": "ner"}, {"kind": "made_up", "names": ("text_classification",)}):
         with pytest.raises(UsageError, match="is taken: it is a name of the task"):
             register(type("Own", (Pipeline,), own))
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_an_embedding_is_one_vector_a_text_the_mean_of_those_of_its_tokens(tmp_path, name):
+    lm = orrery.load(saved(tmp_path / name, name), "cpu", say=str)
+    texts = ["the cat", "the dog sat on the log", "a"]
+    tokens = orrery.pipeline("feature-extraction", lm, return_tensors=True)(texts)
+    ask = orrery.pipeline("embedding", lm, batch_size=2)
+    found = ask(texts)
+    torch.testing.assert_close(torch.tensor(found), torch.stack([x_1LD[0].mean(0) for x_1LD in tokens]))
+    torch.testing.assert_close(torch.tensor(found), lm.embed(texts))
+    assert ask(texts[0]) == pytest.approx(found[0], abs=1e-6)
+    assert list(ask(iter(texts))) == [pytest.approx(one, abs=1e-6) for one in found]
+    unit = ask(texts, normalise=True)
+    torch.testing.assert_close(torch.tensor(unit), torch.nn.functional.normalize(torch.tensor(found)))
+    long = "the cat sat " * 100
+    assert len(ask(long, truncation=True)) == len(found[0])
+    for wrong, said in (({"prompt": "x"}, "no prompt is called 'x'"), ({"head": "x"}, "embedding: head")):
+        with pytest.raises(UsageError, match=said):
+            orrery.pipeline("embedding", lm, **wrong)
+    for texts, said in (([long], "input 1: a text of"), (["a", 3], "input 2: embedding reads texts")):
+        with pytest.raises(UsageError, match=said):
+            ask(texts)
+
+
+@pytest.mark.parametrize(
+    ("route", "said"),
+    [
+        ("/v1/embeddings", "is answered by one of the server's own: /v1/embeddings"),
+        ("/v1/models/mine", "is answered by one of the server's own: /v1/models/"),
+        ("/v1/tasks/earlier", "is answered by the task earlier: /v1/tasks/earlier"),
+        ("mine", "does not begin with /"),
+    ],
+)
+def test_a_task_whose_route_another_answers_is_refused_by_name(route, said):
+    own = {"rows": None, "ask": None, "answer": None}
+    for kind, more in {"earlier": {}, "later": {"route": route}}.items():
+        register(type(kind.title(), (Pipeline,), {"kind": kind, **own, **more}))
+    try:
+        with pytest.raises(UsageError, match=f"the route {route} of the task later {said}") as found:
+            list(routers())
+        assert "such as /v1/tasks/NAME" in found.value.hint
+        TASKS.find("later").route = "/v1/tasks/later"
+        assert "/v1/tasks/later" in {route.path for router in routers() for route in router.routes}
+    finally:
+        for kind in ("earlier", "later"):
+            TASKS._parts.pop(kind)
 
 
 def test_a_decoder_with_a_head_for_classes_pools_its_last_token(classifier):
