@@ -19,6 +19,8 @@ Row = Mapping[str, Any]
 
 FILLS = {"targets": IGNORE}
 """What stands beyond the end of a list, where it is not 0."""
+TYPES: Mapping[str, Any] = {"weights": np.float64}
+"""What a list holds where it holds no whole numbers."""
 
 
 def padded(rows: Sequence[Row]) -> dict[str, Tensor]:
@@ -32,7 +34,7 @@ def _column(name: str, values: Sequence[Any]) -> Tensor:
     if not isinstance(values[0], list):
         column = torch.tensor(values)
         return column.float() if column.is_floating_point() else column
-    filled = np.full((len(values), max(map(len, values))), FILLS.get(name, 0), np.int64)
+    filled = np.full((len(values), max(map(len, values))), FILLS.get(name, 0), TYPES.get(name, np.int64))
     for place, value in enumerate(values):
         filled[place, : len(value)] = value
     return torch.from_numpy(filled)
@@ -124,13 +126,13 @@ class PackedRows(PureSource):
         """The share of positions that hold nothing."""
         return 1 - sum(len(row["ids"]) for row in self.rows) / (len(self.packed) * self.length)
 
-    def _columns(self, numbers: Numbers) -> dict[str, list[Numbers]]:
+    def _columns(self, numbers: Numbers) -> dict[str, list[Any]]:
         rows = [self._row([piece.document for piece in self.packed[number]]) for number in numbers]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def _row(self, together: Sequence[int]) -> dict[str, Numbers]:
+    def _row(self, together: Sequence[int]) -> dict[str, Any]:
         fills = {**{name: FILLS.get(name, 0) for name in self.rows[0]}, "documents": -1, "positions": 0}
-        filled = {name: np.full(self.length, fill, np.int64) for name, fill in fills.items()}
+        filled = {name: np.full(self.length, fill, TYPES.get(name, np.int64)) for name, fill in fills.items()}
         place = 0
         for number, document in enumerate(together):
             row = self.rows[document]

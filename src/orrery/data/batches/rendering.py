@@ -7,7 +7,7 @@ from typing import Literal
 
 from orrery.data.batches.token_windows import IGNORE
 from orrery.data.files import bad_record
-from orrery.data.rows.conversations import Conversation, at, is_learnt
+from orrery.data.rows.conversations import Conversation, at, weight_of
 from orrery.errors import DataError
 from orrery.text.chat.render import ChatTemplate
 from orrery.text.chat.spans.encoding import Rendered
@@ -36,19 +36,19 @@ def render(template: ChatTemplate, conversation: Conversation, replies: Replies 
 
 
 def weighted(rendered: Rendered, conversation: Conversation, replies: Replies) -> Rendered:
-    """Return a conversation without the replies whose weight is 0; all of it where none has one.
+    """Return a conversation without the replies whose weight is 0, and with the weights of those that count in part.
 
     Raises:
         DataError: nothing is left to learn, or the template does not part one reply from the next.
     """
     where = conversation.where
     learnt = [
-        is_learnt(message, where, number)
+        weight_of(message, where, number)
         for number, message in enumerate(conversation.messages)
         if message["role"] == "assistant"
     ]
     learnt = learnt if replies == "all" else learnt[-1:]
-    if all(learnt):
+    if all(weight == 1 for weight in learnt):
         return rendered
     if not any(learnt):
         raise bad_record(where, "every reply that would be learnt has the weight 0")
@@ -59,7 +59,9 @@ def weighted(rendered: Rendered, conversation: Conversation, replies: Replies) -
         )
         raise DataError(message, "name a template that parts them: data.template chatml")
     places = [begun - 1 for begun in accumulate(n in starts for n in range(len(rendered.ids)))]
-    return replace(rendered, reply=[own and learnt[place] for own, place in zip(rendered.reply, places, strict=True)])
+    weights = [own * learnt[place] for own, place in zip(rendered.reply, places, strict=True)]
+    in_part = any(0 < weight < 1 for weight in learnt)
+    return replace(rendered, reply=[weight > 0 for weight in weights], weights=weights if in_part else [])
 
 
 def render_prompt(template: ChatTemplate, conversation: Conversation) -> list[int]:
@@ -80,13 +82,19 @@ def last_reply(reply: Sequence[bool]) -> list[bool]:
 
 def cut_to(rendered: Rendered, length: int) -> Rendered:
     """Return the beginning of a conversation, of at most ``length`` ids."""
-    return Rendered(rendered.ids[:length], rendered.reply[:length])
+    return Rendered(rendered.ids[:length], rendered.reply[:length], rendered.weights[:length])
 
 
 def targets_of(rendered: Rendered) -> list[int]:
     """Return for each id the one after it, where the assistant wrote that, and IGNORE elsewhere."""
     following = zip(rendered.ids[1:], rendered.reply[1:], strict=True)
     return [*(id if of_reply else IGNORE for id, of_reply in following), *([IGNORE] if rendered.ids else [])]
+
+
+def weights_of(rendered: Rendered) -> list[float]:
+    """Return for each id how much the one after it counts in the loss: 0 where `targets_of` has IGNORE."""
+    weights = rendered.weights or [float(of_reply) for of_reply in rendered.reply]
+    return [*weights[1:], *([0.0] if weights else [])]
 
 
 def ends_with_end(template: ChatTemplate, rendered: Rendered) -> bool:

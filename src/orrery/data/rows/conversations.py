@@ -49,11 +49,11 @@ BESIDE = ("tools", "documents")
 """Columns that a chat template reads beside the messages."""
 
 WEIGHTS = ("weight", "train")
-"""Fields of a message that say whether it is learnt: OpenAI's 0 or 1, axolotl's true or false."""
+"""Fields of a message that say how much it is learnt: OpenAI's 0 or 1, or a share; axolotl's true or false."""
 
 _WHOLE = (
-    "a reply is learnt (1, true) or only read (0, false); write one of them, or allow a number of bad records with "
-    "`skip_bad=N`"
+    "a reply is learnt (weight 1, train true), only read (0, false), or learnt in part (a weight between 0 and 1); "
+    "write one of them, or allow a number of bad records with `skip_bad=N`"
 )
 _SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 
@@ -220,7 +220,7 @@ def refuse_untaught(conversation: Conversation, *, last: bool = False) -> None:
     ``last`` says that the last reply alone is learnt.
     """
     where, messages = conversation.where, conversation.messages
-    learnt = [is_learnt(message, where, number) for number, message in enumerate(messages)]
+    learnt = [weight_of(message, where, number) for number, message in enumerate(messages)]
     if not any(message["role"] == "assistant" for message in messages):
         raise DataError(
             f"{where}: the assistant says nothing", "leave it out, or allow a number of bad ones with `skip_bad=N`"
@@ -238,18 +238,18 @@ def refuse_untaught(conversation: Conversation, *, last: bool = False) -> None:
         raise bad_record(where, f"{which} has the weight 0: there is nothing to learn")
 
 
-def is_learnt(message: Message, where: str, number: int) -> bool:
-    """Say whether a message is to be learnt: a reply of the assistant, unless its ``weight`` or ``train`` says no.
+def weight_of(message: Message, where: str, number: int) -> float:
+    """Return how much a message counts in the loss: 0 unless the assistant's, and of these its ``weight``, else 1.
 
     Raises:
-        DataError: a weight is neither 0 nor 1, both are there and differ, or another's message is to be learnt.
+        DataError: a weight is no number from 0 to 1, both are there and disagree, or another's message is to be learnt.
     """
     given = {name: message[name] for name in WEIGHTS if message.get(name) is not None}
     for name, value in given.items():
-        if not isinstance(value, int | float) or value not in (0, 1):
-            raise DataError(
-                f"{where}: message {number} has {name} {json.dumps(value)[:40]}, {_no_share(value)}", _WHOLE
-            )
+        # A share is written as a weight alone: axolotl's ``train`` is a yes or a no.
+        if not isinstance(value, int | float) or not 0 <= value <= 1 or (name == "train" and value not in (0, 1)):
+            says = "which says neither that it is learnt nor that it is not"
+            raise DataError(f"{where}: message {number} has {name} {json.dumps(value)[:40]}, {says}", _WHOLE)
     wanted = {bool(value) for value in given.values()}
     if len(wanted) > 1:
         raise bad_record(where, f"message {number} has weight {given['weight']} and train {given['train']}")
@@ -258,13 +258,7 @@ def is_learnt(message: Message, where: str, number: int) -> bool:
         raise bad_record(
             where, f"{who} is to be learnt ({', '.join(given)}), and replies of the assistant alone can be"
         )
-    return message["role"] == "assistant" and wanted != {False}
-
-
-def _no_share(value: Any) -> str:
-    """Return why a weight is none: every learnt token counts alike, so that there is no share of one."""
-    part = isinstance(value, int | float) and 0 < value < 1
-    return "and no reply is learnt in part" if part else "which says neither that it is learnt nor that it is not"
+    return float(given.get("weight", wanted != {False})) if message["role"] == "assistant" else 0.0
 
 
 def at(where: str, act: Callable[[], Any]) -> Any:

@@ -1,7 +1,7 @@
 """Spans to ids: control tokens by their id, all other text without any."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
 from orrery.errors import DataError, ModelFileError
@@ -29,10 +29,14 @@ ChatSpan = TextSpan | Control
 
 @dataclass(frozen=True)
 class Rendered:
-    """The ids of a conversation, and for each whether the assistant wrote it (its end token included)."""
+    """The ids of a conversation, and for each whether the assistant wrote it (its end token included).
+
+    ``weights`` says for each how much it counts where some replies count less than others, and is empty elsewhere.
+    """
 
     ids: list[int]
     reply: list[bool]
+    weights: list[float] = field(default_factory=list)
 
 
 def encode_spans(tokenizer: Tokenizer, spans: Sequence[ChatSpan]) -> Rendered:
