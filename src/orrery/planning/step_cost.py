@@ -18,7 +18,6 @@ from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Images
 from orrery.planning.rehearsal import RehearsedCost, rehearsed
 
-
 MOST_TOKENS, MOST_SCORES = 2**32, 2**52
 """Tokens of a step, and its pairs of tokens for a head: beyond these torch cannot count the bytes of a tensor."""
 
