@@ -139,3 +139,29 @@ def test_recomputed_gradients_are_the_same():
         out["language_model"].sum().backward()
     for own, recomputed in zip(usual.parameters(), again.parameters(), strict=True):
         torch.testing.assert_close(recomputed.grad, own.grad, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["llama", "bert"])
+def test_the_pieces_of_the_head_change_nothing_of_a_cost(family, monkeypatch):
+    spec = load_family(family).spec(load_family(family).TINY)
+    whole = step_cost(spec, 3, 5)
+    monkeypatch.setattr("orrery.nn.cross_entropy.LOGITS_AT_ONCE", 500)
+    assert step_cost(spec, 3, 5, answer=cross_entropy).kept == whole.kept
+    assert step_cost(spec, 3, 5) == whole
+
+
+@pytest.mark.parametrize("rows", [1, 2**15])
+def test_a_step_of_a_billion_tokens_is_rehearsed_in_a_few_operations(rows, monkeypatch):
+    calls = []
+    monkeypatch.setattr("orrery.planning.rehearsal.operations_of", lambda *given: calls.append(1) or 0)
+    step_cost(load_family("llama").spec({**load_family("llama").TINY, "max_position_embeddings": 2**17}), rows, 2**17)
+    assert len(calls) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("family", "rows", "length"),
+    [("llama", 2**31 - 1, 2048), ("mamba", 2**31 - 1, 2**31 - 1), ("t5", 1, 2**31 - 1), ("t5", 2**31 - 1, 10**8)],
+)
+def test_more_than_torch_can_count_is_refused(family, rows, length):
+    with pytest.raises(UsageError, match="more than can be planned"):
+        step_cost(load_family(family).spec(load_family(family).TINY), rows, length)
