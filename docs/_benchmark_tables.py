@@ -490,6 +490,18 @@ def next_item(found: dict[str, Any]) -> str:
     return "Means over the seeds, the lowest and the highest beside them.\n\n" + table(heads, rows)
 
 
+def next_item_step(found: dict[str, Any]) -> str:
+    """Return milliseconds of the processor a step, and how many times as fast ours is."""
+    rows = [
+        (name, f"{spent:,.0f}", *(f"{found['ratios'][name][key]:.2f}" for key in ("ratio", "lowest", "highest")))
+        if name in found["ratios"]
+        else (name, f"{spent:,.0f}", "", "", "")
+        for name, spent in found["milliseconds"].items()
+    ]
+    said = f"{found['rows']} rows of {found['length']}, {found['items']:,} items, {found['rounds']} rounds.\n\n"
+    return said + table(("", "ms a step", "times as fast as RecBole", "lowest", "highest"), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -513,6 +525,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         lm_eval_three_ways,
         preferences,
         next_item,
+        next_item_step,
         overload,
         decoding,
         plan_measured,
