@@ -119,7 +119,8 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
         return [model(questions.sources(61)[b][None], decoder_input_ids=target, use_cache=False).logits[0]]
     if model.config.model_type.replace("-", "_") in IMAGES:
         size = (config.get("num_channels", 3), *sides(model.config))
-        return [answer_of(model(questions.images(size)[b][None]))[0]]
+        seen = model(questions.images(size)[b][None])
+        return [answer_of(seen)[0], *(seen[name][0] for name in ("pred_boxes",) if name in seen)]
     call = {"token_type_ids": questions.segments()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
     output = model(questions.texts(61)[b][None], **call)
     others = [output[name][0] for name in ("seq_relationship_logits", "sop_logits") if name in output]

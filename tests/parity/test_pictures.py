@@ -8,17 +8,25 @@ from orrery.checkpoints.rules import to_ours
 from orrery.families import load_family, rules_of, spec_of
 from tests.parity import oracle
 from tests.parity.helper import Pair, answer_of, check_round_trip, error, load, shapes_of
+from tests.parity.keys import sides
 
 SMALL = {
     "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 12,
     "patch_size": 4,
 }  # fmt: skip
+YOLOS = {**SMALL, "image_size": [12, 16], "num_detection_tokens": 5}
+BY_ITSELF = {"yolos"}
+"""Families whose reference interpolates without being told."""
 CASES = [
     ("deit", "DeiTForImageClassification", {**SMALL, "num_labels": 3}),
     ("deit", "DeiTForImageClassification", {**SMALL, "qkv_bias": False, "hidden_act": "relu", "num_channels": 1}),
     ("deit", "DeiTForImageClassificationWithTeacher", {**SMALL, "num_labels": 3, "layer_norm_eps": 0.1}),
     ("deit", "DeiTModel", SMALL),
     ("deit", "DeiTModel", {**SMALL, "pooler_output_size": 10, "patch_size": 5}),
+    ("yolos", "YolosForObjectDetection", YOLOS),
+    ("yolos", "YolosForObjectDetection", {**YOLOS, "use_mid_position_embeddings": False, "num_labels": 4}),
+    ("yolos", "YolosForObjectDetection", {**YOLOS, "num_hidden_layers": 3, "qkv_bias": False, "num_channels": 1}),
+    ("yolos", "YolosModel", YOLOS),
 ]
 cases = pytest.mark.parametrize(("family", "architecture", "config"), CASES, ids=str)
 
@@ -59,7 +67,7 @@ def assert_gradients(both, ours, theirs):
 @cases
 def test_a_class_equals_the_reference(family, architecture, config):
     both = pair(family, architecture, config)
-    seen = pictures(channels=config.get("num_channels", 3))
+    seen = pictures(*sides(both.theirs.config), config.get("num_channels", 3))
     for kernel in both.kernels.values():
         assert error(both.ours.logits(seen, kernel=kernel).detach(), answer_of(both.reference(seen)).detach()) < 1e-9
     check_round_trip(both)
@@ -72,4 +80,15 @@ def test_other_sizes_equal_the_reference(family, architecture, config):
     both = pair(family, architecture, config)
     for size in ((8, 21), (20, 20), (13, 12)):
         seen = pictures(*size, config.get("num_channels", 3))
-        assert error(*said(both, seen, interpolate_pos_encoding=True)) < 1e-9, size
+        flag = {} if family in BY_ITSELF else {"interpolate_pos_encoding": True}
+        assert error(*said(both, seen, **flag)) < 1e-9, size
+
+
+@torch.no_grad()
+def test_boxes_equal_the_reference():
+    both = pair("yolos", "YolosForObjectDetection", YOLOS)
+    for seen in (pictures(12, 16), pictures(20, 9)):
+        found, expected = both.ours({"images": seen}, ("classes", "boxes")), both.reference(seen)
+        assert error(found["classes"], expected.logits) < 1e-9
+        assert error(found["boxes"], expected.pred_boxes) < 1e-9
+        assert found["boxes"].shape == (3, 5, 4)

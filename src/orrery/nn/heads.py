@@ -102,6 +102,40 @@ class TokenHead(nn.Module):
         return self.labels(self.transform(x_BLD))
 
 
+class LastTokensHead(nn.Module):
+    """``after(head(x))`` of the last tokens of every row: the class and the box of a thing (Fang et al. 2021, 3.1).
+
+    Shapes: ``[B, L, D]`` to ``[B, tokens, labels]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """How many tokens at the end answer, and what becomes of the scores."""
+
+        tokens: int
+        head: TokenHead.Spec
+        after: ModuleSpec = Identity.Spec()
+
+        def build(self, width: int) -> "LastTokensHead":
+            """Return the head."""
+            return LastTokensHead(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.tokens = spec.tokens
+        self.head, self.after = spec.head.build(width), spec.after.build(spec.head.labels)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B N E"]:
+        """Score the labels of the last tokens.
+
+        Raises:
+            UsageError: padding, which would stand among them.
+        """
+        if real_BL is not None:
+            raise UsageError("the last tokens of padded rows", "read rows without padding")
+        return self.after(self.head(x_BLD[:, -self.tokens :]))
+
+
 @spec
 class Pool(Value):
     """A rule from the vectors of a row to one."""
