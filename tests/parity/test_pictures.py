@@ -15,7 +15,8 @@ SMALL = {
     "patch_size": 4,
 }  # fmt: skip
 YOLOS = {**SMALL, "image_size": [12, 16], "num_detection_tokens": 5}
-BY_ITSELF = {"yolos"}
+SEGFORMER = dict(load_family("segformer").TINY)
+BY_ITSELF = {"yolos", "segformer"}
 """Families whose reference interpolates without being told."""
 CASES = [
     ("deit", "DeiTForImageClassification", {**SMALL, "num_labels": 3}),
@@ -27,6 +28,11 @@ CASES = [
     ("yolos", "YolosForObjectDetection", {**YOLOS, "use_mid_position_embeddings": False, "num_labels": 4}),
     ("yolos", "YolosForObjectDetection", {**YOLOS, "num_hidden_layers": 3, "qkv_bias": False, "num_channels": 1}),
     ("yolos", "YolosModel", YOLOS),
+    ("segformer", "SegformerForSemanticSegmentation", {**SEGFORMER, "num_labels": 4}),
+    ("segformer", "SegformerForSemanticSegmentation", {**SEGFORMER, "hidden_act": "relu", "mlp_ratios": [1, 3]}),
+    ("segformer", "SegformerForImageClassification", {**SEGFORMER, "num_channels": 1, "strides": [2, 3]}),
+    ("segformer", "SegformerForImageClassification", {**SEGFORMER, "reshape_last_stage": False}),
+    ("segformer", "SegformerModel", {**SEGFORMER, "num_attention_heads": [1, 2], "patch_sizes": [4, 5]}),
 ]
 cases = pytest.mark.parametrize(("family", "architecture", "config"), CASES, ids=str)
 
@@ -48,10 +54,15 @@ def pictures(rows=12, columns=12, channels=3):
     return torch.randn(3, channels, rows, columns, generator=rng, dtype=torch.float64)
 
 
-def said(both, seen, **call):
-    """Return what ours and the reference say: the main head."""
-    ours = both.ours.logits(seen)
-    return ours, answer_of(both.reference(seen, **call))
+def places_last(answer):
+    """Return an answer for every place of a picture with the channels behind, as ours are, in a row."""
+    return answer.movedim(1, -1).flatten(1, 2) if answer.dim() == 4 else answer
+
+
+def answers(both, seen, **call):
+    """Return what ours and the reference say: the main head, or the stream of a model without one."""
+    ours = both.ours.logits(seen, **call.pop("how", {})) if both.ours.spec.head_names else both.ours.hidden(seen)
+    return (ours.flatten(1, 2) if ours.dim() == 4 else ours), places_last(answer_of(both.reference(seen, **call)))
 
 
 def assert_gradients(both, ours, theirs):
@@ -60,6 +71,8 @@ def assert_gradients(both, ours, theirs):
     (theirs * weight).sum().backward()
     expected = to_ours(oracle.gradients_of(both.theirs), both.rules, shapes_of(both.ours))
     for name, parameter in both.ours.named_parameters():
+        if not parameter.requires_grad:
+            continue
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         assert error(gradient, expected[name]) < 1e-9, name
 
@@ -69,9 +82,10 @@ def test_a_class_equals_the_reference(family, architecture, config):
     both = pair(family, architecture, config)
     seen = pictures(*sides(both.theirs.config), config.get("num_channels", 3))
     for kernel in both.kernels.values():
-        assert error(both.ours.logits(seen, kernel=kernel).detach(), answer_of(both.reference(seen)).detach()) < 1e-9
+        ours, theirs = answers(both, seen, how={"kernel": kernel})
+        assert error(ours.detach(), theirs.detach()) < 1e-9
     check_round_trip(both)
-    assert_gradients(both, *said(both, seen))
+    assert_gradients(both, *answers(both, seen))
 
 
 @cases
@@ -81,7 +95,7 @@ def test_other_sizes_equal_the_reference(family, architecture, config):
     for size in ((8, 21), (20, 20), (13, 12)):
         seen = pictures(*size, config.get("num_channels", 3))
         flag = {} if family in BY_ITSELF else {"interpolate_pos_encoding": True}
-        assert error(*said(both, seen, **flag)) < 1e-9, size
+        assert error(*answers(both, seen, **flag)) < 1e-9, size
 
 
 @torch.no_grad()
