@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.inputs import Images
+from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.grid import PatchGrid
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
@@ -105,3 +106,50 @@ class PatchEmbedding(nn.Module):
         patches_BND = self.project(images).flatten(2).mT
         first_B1D = self.class_token.expand(len(images), 1, -1)
         return self.last(torch.cat([self.first(first_B1D), patches_BND], dim=1))
+
+
+class OverlappingPatches(nn.Module):
+    """``norm(W * x)``: patches that share points with their neighbours, without a class token (Xie et al. 2021, 3.1).
+
+    Shapes: images ``[B, channels, rows, columns]`` to ``[B, L, D]``, one patch every ``stride`` points.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Sides of a patch, and how far apart two patches begin; ``image`` is the size that the model is made for."""
+
+        image: tuple[int, int]
+        patch: int
+        stride: int
+        channels: int = 3
+
+        @property
+        def input(self) -> Images:
+            """What it reads."""
+            side, half = self.patch, self.patch // 2
+            return Images(
+                self.channels, *self.image, patch=(side, side), stride=(self.stride,) * 2, padding=(half, half)
+            )
+
+        @property
+        def tokens(self) -> int:
+            """The length of the row of an image of this size."""
+            rows, columns = self.input.grid(*self.image)
+            return rows * columns
+
+        def build(self, width: int) -> "OverlappingPatches":
+            """Return the embedding."""
+            return OverlappingPatches(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.input = spec.input
+        half = spec.patch // 2
+        self.project = nn.Conv2d(spec.channels, width, kernel_size=spec.patch, stride=spec.stride, padding=half)
+        self.norm = LayerNorm.Spec().build(width)
+
+    def forward(
+        self, images: Float[Tensor, "B channels rows columns"], segments: None = None
+    ) -> Float[Tensor, "B L D"]:
+        """Cut, project and normalise."""
+        return self.norm(self.project(images).flatten(2).mT)
