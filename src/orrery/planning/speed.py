@@ -17,6 +17,7 @@ from orrery.planning.rehearsal import MAPPED, operations_of
 from orrery.planning.roofline import RooflineOperation, call_of
 from orrery.planning.samples import NARROW, PRODUCTS, USUAL, WRITES, Sample, filled
 from orrery.planning.whole_step import WholeStep, rehearse
+from orrery.training.machine_rates import timings
 from orrery.training.precision import Precision
 
 REPEATS = 5
@@ -126,16 +127,8 @@ def _in_turn(runs: Sequence[Sample]) -> Sample:
 
 def _seconds(run: Sample, clock: Callable[[], float]) -> float:
     run()
-    began = clock()
-    run()
-    times = max(1, round(SHORTEST / max(clock() - began, 1e-7)))
-    seconds = []
-    for _ in range(REPEATS):
-        began = clock()
-        for _ in range(times):
-            run()
-        seconds.append((clock() - began) / times)
-    return median(seconds)
+    (once,) = timings(run, clock=clock)
+    return median(timings(run, least=REPEATS, calls=max(1, round(SHORTEST / max(once, 1e-7))), clock=clock))
 
 
 def _call(precision: Precision, clock: Callable[[], float]) -> float:

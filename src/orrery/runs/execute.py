@@ -25,7 +25,8 @@ from orrery.training.denormals import denormals_as_zero
 from orrery.training.distributed import find_ranks
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, train
-from orrery.training.operations import matmul_parameters, matmul_rate, training_operations_per_token
+from orrery.training.machine_rates import matmul_rate
+from orrery.training.operations import matmul_parameters, training_operations_per_token
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
 from orrery.training.speed import Speed
