@@ -69,10 +69,12 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
     config = with_room(base, config, tokenizer) if base is not None and tokenizer is not None and more else config
     family = recipe.model.family if base is None else base.stored.family
-    settled_family = settle(recipe.model, base, config, needed_head(objective, source.labels))
+    head = needed_head(objective, source.labels)
+    settled_family = settle(recipe.model, base, config, head)
     settled, tokenizer = padded(settled_family, family, tokenizer)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
-    spec = with_unit(spec, settled.head, source.targets)
+    # A logit has no unit: only numbers that are learnt as they are do.
+    spec = with_unit(spec, settled.head, source.targets if head is not None and head.problem == "regression" else ())
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat, base))
     renewed = without_labels(spec, settled.renewed)

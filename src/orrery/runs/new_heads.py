@@ -47,15 +47,18 @@ def _settled(model: ModelSettings, base: Base | None, config: dict[str, Any], ne
         head = _filled(model.heads[needed.name], needed)
         return Settled(config, {**model.heads, needed.name: head}, names=needed.names)
     there = None if base is None else _own(base.stored.model.spec, needed)
-    if there is not None and same_labels(there, needed):
+    same = there is not None and same_labels(there, needed)
+    if there is not None and same and not _meant_otherwise(there, needed):
         return Settled(config, model.heads, names=tuple(there.names) or needed.names)
-    renewed = () if there is None else (needed.name,)
+    renewed = () if there is None or same else (needed.name,)
     family = model.family if base is None else base.stored.family
     if family is not None and model.spec is None and (base is None or _as_published(base, family)):
         labels = (needed.labels, needed.names, needed.problem)
         published = answering(family, config, needed.kind, *labels)
         if published is not None:
             return Settled(published, model.heads, True, renewed, needed.names)
+    if there is not None and same:
+        return Settled(config, model.heads, names=tuple(there.names) or needed.names)
     heads = {**model.heads, needed.name: _usual(needed, base, family)}
     return Settled(config, heads, False, renewed, needed.names)
 
@@ -63,6 +66,11 @@ def _settled(model: ModelSettings, base: Base | None, config: dict[str, Any], ne
 def same_labels(there: SequenceHead.Spec | TokenHead.Spec, needed: NeededHead) -> bool:
     """Say whether a head that exists gives what is needed: as many numbers, and the same names in any order."""
     return there.labels == needed.labels and set(there.names) == set(needed.names)
+
+
+def _meant_otherwise(there: SequenceHead.Spec | TokenHead.Spec, needed: NeededHead) -> bool:
+    """Say whether the one number of a head is a logit and should be a number, or the other way: its folder says so."""
+    return isinstance(there, SequenceHead.Spec) and there.labels == 1 and there.problem != needed.problem
 
 
 def _own(spec: ModelSpec, needed: NeededHead) -> SequenceHead.Spec | TokenHead.Spec | None:
