@@ -19,7 +19,7 @@ def answering(
     Args:
         family: its name.
         config: a configuration of the family, whatever its class.
-        kind: ``sequence``, ``token`` or ``span``.
+        kind: ``sequence``, ``token`` or ``span``; of others no family publishes a class beside its own.
         labels: how many there are.
         names: what they are called.
         problem: the ``problem_type``.
@@ -45,7 +45,7 @@ def answering(
 
 def _class_of(architecture: str, kind: str) -> str | None:
     """Return the class of a kind of answers; decoders have one for whole rows alone."""
-    if architecture.endswith(_LANGUAGE_MODEL):
+    if architecture.endswith(_LANGUAGE_MODEL) and kind in _ENDS:
         return architecture.removesuffix(_LANGUAGE_MODEL) + _ENDS[kind]
     if architecture.endswith(_PICTURES):
         return architecture if kind == "sequence" else None

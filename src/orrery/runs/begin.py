@@ -60,7 +60,8 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
         if name in (*spec.head_names, HIDDEN):
             raise UsageError(f"model.heads.{name}: the model has one of this name", "choose another name")
     own: Any = spec
-    return replace(own, heads={**own.heads, **{name: HEADS.class_of(head).spec(head) for name, head in heads.items()}})
+    new = {name: HEADS.class_of(head).over(head, spec) for name, head in heads.items()}
+    return replace(own, heads={**own.heads, **new})
 
 
 @torch.no_grad()

@@ -9,9 +9,20 @@ from orrery.families import answering, load_family, spec_of
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import SequenceHead, TokenHead
+from orrery.nn.picture_heads import BoxHead, PixelHead
 from orrery.objectives import NeededHead
 from orrery.recipes.config import ModelSettings
 from orrery.runs.begin import Base
+
+AnyHead = SequenceHead.Spec | TokenHead.Spec | PixelHead.Spec | BoxHead.Spec
+KINDS: Mapping[str, type[AnyHead]] = {
+    "sequence": SequenceHead.Spec,
+    "token": TokenHead.Spec,
+    "span": TokenHead.Spec,
+    "pixel": PixelHead.Spec,
+    "boxes": BoxHead.Spec,
+}
+"""The head that gives answers of a kind."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +71,15 @@ def _settled(model: ModelSettings, base: Base | None, config: dict[str, Any], ne
     return Settled(config, heads, False, renewed, needed.names)
 
 
-def same_labels(there: SequenceHead.Spec | TokenHead.Spec, needed: NeededHead) -> bool:
+def same_labels(there: AnyHead, needed: NeededHead) -> bool:
     """Say whether a head that exists gives what is needed: as many numbers, and the same names in any order."""
     return there.labels == needed.labels and set(there.names) == set(needed.names)
 
 
-def _own(spec: ModelSpec, needed: NeededHead) -> SequenceHead.Spec | TokenHead.Spec | None:
+def _own(spec: ModelSpec, needed: NeededHead) -> AnyHead | None:
     """Return the head of this name that a model has, where it is one of its kind."""
     found = spec.heads.get(needed.name)
-    kind = SequenceHead.Spec if needed.kind == "sequence" else TokenHead.Spec
-    return found if isinstance(found, kind) else None
+    return found if isinstance(found, KINDS[needed.kind]) else None
 
 
 def _as_published(base: Base, family: str) -> bool:

@@ -9,6 +9,8 @@ from orrery.tasks import TASKS, Pipeline
 from orrery.tasks.classification import Classification
 from orrery.tasks.embedding import Embedding
 from orrery.tasks.image_classification import ImageClassification
+from orrery.tasks.image_segmentation import ImageSegmentation
+from orrery.tasks.object_detection import ObjectDetection
 from orrery.tasks.tagging import Tagging
 from orrery.tasks.translation import Translation
 
@@ -17,13 +19,15 @@ WRITING = (COMPLETIONS, CHAT, RESPONSES)
 """The routes that an adapter answers."""
 TRANSLATE, EMBEDDINGS, CLASSIFY, TAG = (task.route for task in (Translation, Embedding, Classification, Tagging))
 RERANK = "/v1/rerank"
+SEEING: tuple[type[Pipeline], ...] = (ImageClassification, ImageSegmentation, ObjectDetection)
+"""The tasks of models that read pictures and write nothing."""
 
 
 def abilities(lm: LanguageModel) -> tuple[str, ...]:
     """Return the paths of the routes that a model can answer."""
     spec = lm.model.spec
     if spec.vocabulary is None:
-        return (ImageClassification.route,) if ImageClassification.fits(lm) else ()
+        return tuple(task.route for task in SEEING if task.fits(lm))
     can = {
         COMPLETIONS: spec.writes,
         CHAT: (chats := spec.writes and _chats(lm)),
