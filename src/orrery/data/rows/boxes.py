@@ -7,11 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from orrery.checkpoints.json_file import read_json
 from orrery.data import generated
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
-from orrery.data.rows.pictures import FILES, LabelledPicture, found_at, of_cell, of_file
+from orrery.data.rows.pictures import FILES, LabelledPicture, bytes_of, found_at, of_cell, of_file
 from orrery.data.rows.ranges import in_range
 from orrery.errors import DataError
 
@@ -57,7 +56,12 @@ def coco(file: Path) -> dict[str, Any]:
     Raises:
         DataError: it has no pictures or no annotations.
     """
-    content = read_json(file)
+    try:
+        content = json.loads(bytes_of(file))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file} is no JSON: {error}", "get the file again from its source") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{file} holds no annotations", "a file of COCO's has the lists images and annotations")
     for key in ("images", "annotations"):
         if not isinstance(content.get(key), list) or not content[key]:
             raise DataError(f"{file} has no {key}", "a file of COCO's has the lists images and annotations")
