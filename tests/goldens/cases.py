@@ -74,6 +74,10 @@ MODERN = {**SMALL, "num_hidden_layers": 4, "local_attention": 6}
 VIT = {**SMALL, "image_size": 12, "patch_size": 4}
 del VIT["max_position_embeddings"]
 
+YOLOS = {**VIT, "image_size": [12, 16], "num_detection_tokens": 5}
+IMAGES = ("vit", "deit", "yolos")
+"""Families that read images and write nothing: of the usual settings none is theirs."""
+
 Cases = dict[str, list[tuple[str, dict[str, Any]]]]
 PLAIN: Cases = {
     "bloom": [
@@ -604,6 +608,16 @@ HEADS: Cases = {
     "vit": [
         ("ViTForImageClassification", {**VIT, **LABELS}),
         ("ViTModel", {**VIT, "qkv_bias": False, "hidden_act": "relu", "layer_norm_eps": 0.1, "num_channels": 1}),
+    ],
+    "yolos": [
+        ("YolosForObjectDetection", {**YOLOS, **LABELS}),
+        ("YolosForObjectDetection", {**YOLOS, "use_mid_position_embeddings": False, "qkv_bias": False}),
+        ("YolosModel", {**YOLOS, "hidden_act": "relu", "layer_norm_eps": 0.1, "num_channels": 1}),
+    ],
+    "deit": [
+        ("DeiTForImageClassification", {**VIT, **LABELS}),
+        ("DeiTForImageClassificationWithTeacher", {**VIT, **LABELS, "qkv_bias": False, "num_channels": 1}),
+        ("DeiTModel", {**VIT, "hidden_act": "relu", "layer_norm_eps": 0.1}),
     ],
 }
 """Families of several heads: by the architecture."""

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from orrery.families import load_family, model_type
 from orrery.laws import questions
 from orrery.laws.formula import numbers
-from tests.goldens.cases import HEADS, PLAIN, USUAL, VIT
+from tests.goldens.cases import HEADS, IMAGES, PLAIN, USUAL, VIT
 from tests.parity import oracle
 from tests.parity.helper import answer_of
+from tests.parity.keys import sides
 
 NAME = f"transformers {transformers.__version__} widened to float64"
 """Its casts to float32 are replaced: as it is installed, it is float32's rounding away from its own numbers."""
@@ -32,7 +33,7 @@ def cases(family: str) -> list[dict[str, Any]]:
         for name, config in PLAIN.get(family, () if family in HEADS else [("tiny", load_family(family).TINY)])
     ]
     for architecture, config in HEADS.get(family, ()):
-        own = config if family == "vit" else {**USUAL, **config}
+        own = config if family in IMAGES else {**USUAL, **config}
         found.append(case(family, f"{architecture} {len(found) + 1}", architecture, own))
     return found
 
@@ -116,9 +117,10 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
             seen = questions.images((3, 12, 12))[b][None]
             return [model(pixel_values=seen, decoder_input_ids=target).logits[0]]
         return [model(questions.sources(61)[b][None], decoder_input_ids=target, use_cache=False).logits[0]]
-    if "ViT" in type(model).__name__:
-        size = (config.get("num_channels", 3), 12, 12)
-        return [answer_of(model(questions.images(size)[b][None]))[0]]
+    if model.config.model_type.replace("-", "_") in IMAGES:
+        size = (config.get("num_channels", 3), *sides(model.config))
+        seen = model(questions.images(size)[b][None])
+        return [answer_of(seen)[0], *(seen[name][0] for name in ("pred_boxes",) if name in seen)]
     call = {"token_type_ids": questions.segments()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
     output = model(questions.texts(61)[b][None], **call)
     others = [output[name][0] for name in ("seq_relationship_logits", "sop_logits") if name in output]

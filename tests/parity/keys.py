@@ -113,13 +113,19 @@ def inputs(settings: Any) -> dict[str, Tensor]:
     """Return what a reference model is called with."""
     # No id of a token that pads in any configuration: RoBERTa's reference takes it for padding without a mask.
     ids, targets = (random_ids(2, length, vocabulary=30, seed=length) + 17 for length in (11, 7))
-    if settings.model_type in ("vit", "vision-encoder-decoder"):
-        eyes = getattr(settings, "encoder", settings)
-        shape = (2, eyes.num_channels, eyes.image_size, eyes.image_size)
+    eyes = getattr(settings, "encoder", settings)
+    if hasattr(eyes, "num_channels"):
+        shape = (2, eyes.num_channels, *sides(eyes))
         pixels = torch.randn(shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
         return {"pixel_values": pixels, **({"decoder_input_ids": targets} if settings is not eyes else {})}
     pairs = type(settings)().is_encoder_decoder
     return {"input_ids": ids, **({"decoder_input_ids": targets} if pairs else {})}
+
+
+def sides(eyes: Any) -> tuple[int, int]:
+    """Return the rows and columns of the pictures that a model is called with."""
+    size = getattr(eyes, "image_size", 32)
+    return tuple(size) if isinstance(size, list | tuple) else (size, size)
 
 
 def read_ours(config: Mapping[str, Any], reading: Reading) -> Tensor:

@@ -19,13 +19,14 @@ from orrery.nn.attention.alignment_score import Additive, General
 from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.kernels import eager
 from orrery.nn.mixer import StatefulMixer
+from tests.goldens.cases import IMAGES
 from tests.parity.shown import only_shown
 from tiny_models import inputs_for, smallest
 
 FLOAT64, KERNEL, COMPONENTS = 1e-12, 1e-5, 1e-4
 SINKS = {"gpt_oss"}
 """Families whose rows leave some weight to a sink, which is no key."""
-NO_VOCABULARY = {"vit"}
+NO_VOCABULARY = set(IMAGES)
 NOT_LINEAR = {
     "albert",
     "bert",
@@ -39,7 +40,7 @@ NOT_LINEAR = {
     "roberta",
     "xlm_roberta",
     "xlm_roberta_xl",
-    "vit",
+    *IMAGES,
 }
 """Families without logits that are a sum of parts: an activation stands before their vocabulary, or they have none."""
 IN_THE_WEIGHTS = set(names()) - {
