@@ -28,6 +28,11 @@ class PictureRow:
     ids: range
     number: int = 0
 
+    @property
+    def read(self) -> Float[Tensor, "1 channels rows columns"]:
+        """What a model that writes reads."""
+        return self.images
+
 
 def picture_row(lm: LanguageModel, item: Any) -> PictureRow:
     """Return the row of a picture: a path, a ``data:`` address, an array or a picture of Pillow's.
@@ -36,7 +41,10 @@ def picture_row(lm: LanguageModel, item: Any) -> PictureRow:
         UsageError: the model reads no pictures, or what is given is none.
         DataError: the file is damaged.
     """
-    return PictureRow(images_of(lm.stored, item), range(lm.context))
+    images = images_of(lm.stored, item)
+    if len(images) != 1:
+        raise UsageError(f"{len(images)} pictures in one array, where one is read", "give a list of them")
+    return PictureRow(images, range(lm.context))
 
 
 def ask_pictures(lm: LanguageModel, rows: Sequence[PictureRow], head: str) -> Tensor:

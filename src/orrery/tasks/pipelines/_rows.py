@@ -32,6 +32,11 @@ class InputRow:
     start: int = 0
     number: int = 0
 
+    @property
+    def read(self) -> list[int]:
+        """What a model that writes reads."""
+        return self.ids
+
 
 def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = None, start: int = 0) -> InputRow:
     """Return ids with the special tokens of the family around them.
