@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from orrery.text.tokenizer import Tokenizer
 
 LABEL, PLACE, OVERLAP = "label", "place", "overlap"
+CLASSES = "classes"
+"""The head of YOLOS that scores the labels of its detection tokens, whose boxes another head gives."""
 UNITS = 1000
 """Parts of a query in which those that say nothing are counted: counts are whole numbers."""
 
@@ -44,6 +46,7 @@ class Detection(Objective):
 
     def __init__(self, head: str = "boxes", nothing: float = 0.1, place: float = 5.0, overlap: float = 2.0) -> None:
         self.head, self.nothing, self.weights = head, nothing, (place, overlap)
+        self.parts: tuple[str, ...] = (head,)
         self.queries = 0
 
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
@@ -51,21 +54,21 @@ class Detection(Objective):
         return NeededHead(self.head, "boxes", len(labels), tuple(labels))
 
     def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
-        """Return the head."""
-        return (self.head,)
+        """Return the head, and the one for the labels alone that YOLOS has beside it."""
+        return (*((CLASSES,) if CLASSES in spec.heads else ()), self.head)
 
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
-        """Take how many queries the head has.
+        """Take how many queries the head has, and whether another one scores the labels.
 
         Raises:
             UsageError: there is no such head.
         """
-        own: Any = spec
-        queries = getattr(own.heads.get(self.head), "queries", None)
+        found = spec.heads.get(self.head)
+        queries = getattr(found, "queries", getattr(found, "tokens", None))
         if queries is None:
             known = ", ".join(spec.head_names) or "none"
             raise UsageError(f"the model has no head {self.head} for boxes", f"it has: {known}")
-        self.queries = int(queries)
+        self.queries, self.parts = int(queries), self.heads(spec)
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the queries by their weights, in parts of one, and the things."""
@@ -91,7 +94,8 @@ class Detection(Objective):
             found: Tensor = head(x_BLD, real)
             return found.to(torch.promote_types(found.dtype, torch.float32))
 
-        said: Tensor = model(batch, {self.head: wide})[self.head]
+        found = model(batch, dict.fromkeys(self.parts, wide))
+        said: Tensor = torch.cat([found[name] for name in self.parts], -1)
         logits, boxes = said[..., :-4], said[..., -4:]
         classes, wanted = batch["classes"], batch["boxes"].to(said.dtype)
         rows, queries, things = self.matched(logits.detach(), boxes.detach(), classes, wanted)

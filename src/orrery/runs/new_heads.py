@@ -8,7 +8,7 @@ from orrery.errors import UsageError
 from orrery.families import answering, load_family, spec_of
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.models.model import ModelSpec
-from orrery.nn.heads import SequenceHead, TokenHead
+from orrery.nn.heads import LastTokensHead, SequenceHead, TokenHead
 from orrery.nn.picture_heads import BoxHead, PixelHead
 from orrery.objectives import NeededHead
 from orrery.recipes.config import ModelSettings
@@ -23,6 +23,8 @@ KINDS: Mapping[str, type[AnyHead]] = {
     "boxes": BoxHead.Spec,
 }
 """The head that gives answers of a kind."""
+CLASSES = "classes"
+"""The head of YOLOS with the labels, the last of which is nothing; its boxes come from another."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ def _settled(model: ModelSettings, base: Base | None, config: dict[str, Any], ne
     if there is not None and same_labels(there, needed):
         return Settled(config, model.heads, names=tuple(there.names) or needed.names)
     renewed = () if there is None else (needed.name,)
+    if there is not None and needed.kind == "boxes" and base is not None and CLASSES in base.stored.model.spec.heads:
+        renewed = (CLASSES,)  # what labels there are changes no box
     family = model.family if base is None else base.stored.family
     if family is not None and model.spec is None and (base is None or _as_published(base, family)):
         labels = (needed.labels, needed.names, needed.problem)
@@ -77,8 +81,10 @@ def same_labels(there: AnyHead, needed: NeededHead) -> bool:
 
 
 def _own(spec: ModelSpec, needed: NeededHead) -> AnyHead | None:
-    """Return the head of this name that a model has, where it is one of its kind."""
-    found = spec.heads.get(needed.name)
+    """Return the head of this name that a model has, where it is one of its kind; of YOLOS the one with the labels."""
+    found, classes = spec.heads.get(needed.name), spec.heads.get(CLASSES)
+    if needed.kind == "boxes" and isinstance(classes, LastTokensHead.Spec):
+        return replace(classes.head, labels=classes.head.labels - 1, names=classes.head.names[:-1])
     return found if isinstance(found, KINDS[needed.kind]) else None
 
 
@@ -114,4 +120,5 @@ def _filled(settings: HeadSettings, needed: NeededHead) -> HeadSettings:
 
 def without_labels(spec: ModelSpec, renewed: tuple[str, ...]) -> tuple[str, ...]:
     """Return how the names of tensors begin that are drawn again: the last maps of the heads with other labels."""
-    return tuple(f"heads.{name}.labels." for name in renewed if name in spec.heads)
+    ends = ("labels.", "head.labels.")
+    return tuple(f"heads.{name}.{end}" for name in renewed if name in spec.heads for end in ends)

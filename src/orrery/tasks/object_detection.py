@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from orrery.nn.picture_heads import BoxHead
 from orrery.schema.numbers import Share
 from orrery.scores.detection import THRESHOLDS, Found, Right, average_precision, overlaps
 from orrery.tasks._task import Learned, register
 from orrery.tasks.finetuning._painting import beside, colours, with_boxes
-from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
-from orrery.tasks.pipelines._heads import head_of, names_of
+from orrery.tasks.finetuning.findings import Findings, Mistake
+from orrery.tasks.pipelines._boxes import ask_boxes, finds_things, names_of_things
 from orrery.tasks.pipelines._make import pipeline
-from orrery.tasks.pipelines._picture_rows import PictureRow, ask_pictures, picture_row, sent_picture, sized_picture
+from orrery.tasks.pipelines._picture_rows import PictureRow, picture_row, sent_picture, sized_picture
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
 
 if TYPE_CHECKING:
@@ -41,9 +40,10 @@ class ObjectDetectionSettings(PipelineSettings):
 class ObjectDetection(Learned, Pipeline):
     """The things in a picture, each with its box.
 
-    It learns a head over every patch. A picture is a path, a ``data:`` address in base64, an array or a picture of
-    Pillow's. Each query names its likeliest label but for that of nothing; those below ``threshold`` are left out. As
-    in transformers a box has whole pixels of the picture's own size; here the surest thing is the first.
+    It learns a head over every patch, or YOLOS' own over its detection tokens. A picture is a path, a ``data:`` address
+    in base64, an array or a picture of Pillow's. Each query names its likeliest label but for that of nothing; those
+    below ``threshold`` are left out. As in transformers a box has whole pixels of the picture's own size; here the
+    surest thing is the first.
     """
 
     kind = "object_detection"
@@ -73,7 +73,7 @@ class ObjectDetection(Learned, Pipeline):
                 average_precision(said, right, THRESHOLDS, "AP"),
             ),
             examples=f"{len(rows):,} pictures held back, {sum(map(len, right)):,} things",
-            mistakes=mistakes(rows, said, right, label_names(lm, "boxes")),
+            mistakes=mistakes(rows, said, right, names_of_things(lm, None, "object-detection")),
             by_label=by_label(said, right),
         )
 
@@ -92,21 +92,20 @@ class ObjectDetection(Learned, Pipeline):
 
     def ask(self, rows: Sequence[PictureRow], settings: ObjectDetectionSettings) -> Sequence[Any]:  # type: ignore[override]
         """Return the scores of the labels and the box of each query."""
-        name, _ = head_of(self.lm, BoxHead.Spec, "boxes", settings.head, self.task)
-        return list(ask_pictures(self.lm, rows, name))
+        return list(ask_boxes(self.lm, rows, settings.head, self.task))
 
     def answer(
         self, item: Any, rows: Sequence[Any], found: Sequence[Any], settings: ObjectDetectionSettings
     ) -> list[dict[str, Any]]:
         """Return the things, the surest first."""
-        _, spec = head_of(self.lm, BoxHead.Spec, "boxes", settings.head, self.task)
-        things = things_of(found[0], names_of(spec), sized_picture(item), settings.threshold)
+        names = names_of_things(self.lm, settings.head, self.task)
+        things = things_of(found[0], names, sized_picture(item), settings.threshold)
         return [{"score": each.score, "label": each.label, "box": _ends(each.box)} for each in things]
 
     @classmethod
     def fits(cls, lm: "LanguageModel") -> bool:
         """Say whether the model has a head for boxes."""
-        return any(isinstance(head, BoxHead.Spec) for head in lm.model.spec.heads.values())
+        return finds_things(lm)
 
     def told(self, answer: Any) -> list[dict[str, Any]]:
         """Return the things."""
@@ -144,7 +143,7 @@ def detected(lm: "LanguageModel", rows: "Sequence[LabelledPicture]", done: Any =
 
     ask: Any = pipeline("object-detection", lm, batch_size=BATCH)
     kept: list[list[Found]] = []
-    names = label_names(lm, "boxes")
+    names = names_of_things(lm, None, "object-detection")
     for first in range(0, len(rows), BATCH):
         some = rows[first : first + BATCH]
         asked = [picture_row(lm, row.pixels().permute(1, 2, 0)) for row in some]
