@@ -100,6 +100,34 @@ def take_weights(
     return [*base.notes, said, *listed]
 
 
+@torch.no_grad()
+def take_encoder(model: nn.Module, path: str) -> list[str]:
+    """Copy the encoder of a model that exists into that of a new one, and return what to say.
+
+    Raises:
+        ModelFileError: there is no model.
+        UsageError: neither has an encoder of the other's, or a tensor of it has another shape.
+    """
+    notes: list[str] = []
+    there, own = weights_of(read(path, notes.append).model), weights_of(model)
+    before = "reader." if any(name.startswith("reader.") for name in own) else ""
+    theirs = "reader." if any(name.startswith("reader.") for name in there) else ""
+    found = {
+        name: f"{before}{name.removeprefix(theirs)}"
+        for name in there
+        if name.startswith((f"{theirs}embed.", f"{theirs}stack."))
+    }
+    if not found or not set(found.values()) <= own.keys():
+        lacks = next((name for name in found.values() if name not in own), "no encoder")
+        raise UsageError(f"model.encoder: {path} does not fit: {lacks}", "begin from an encoder of the same family")
+    for name, ours in found.items():
+        if own[ours].shape != there[name].shape:
+            shapes = f"{list(there[name].shape)}, here {list(own[ours].shape)}"
+            raise UsageError(f"model.encoder: {path}: {name} has the shape {shapes}", "give both the same sizes")
+        own[ours].copy_(there[name])
+    return [*notes, f"the encoder is that of {path}: {len(found):,} tensors"]
+
+
 def freeze(model: nn.Module, patterns: Sequence[str]) -> list[str]:
     """Let no gradient change the parameters that a pattern names, and return what to say.
 
