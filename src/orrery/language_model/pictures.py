@@ -56,6 +56,17 @@ def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows c
     return images.to(device_of(stored), stored.model.dtype)
 
 
+def pixels_given(given: object) -> UInt8[Tensor, "channels rows columns"]:
+    """Return the pixels of a picture that is given, in its own size.
+
+    Raises:
+        UsageError: it is none, or what a model reads already.
+        DataError: the file cannot be read.
+    """
+    value = _value(given)
+    return _decoded(value) if isinstance(value, str | Path) else _pixels(value)
+
+
 def reads_pictures(stored: Stored) -> Images | None:
     """Return the pictures that a model reads, or nothing where it reads tokens."""
     read = next(iter(stored.model.spec.inputs.values()))

@@ -86,6 +86,8 @@ def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
         return f"orrery answer {folder} QUESTION uses the model; --help says where the text comes from"
     if (folder / FINAL / TEMPLATE).is_file() and spec.writes:
         return f"orrery chat {folder} talks with the model"
+    if spec.reads_source and "images" in spec.inputs:
+        return f"orrery caption {folder} PICTURE uses the model"
     if spec.reads_source:
         return f"orrery translate {folder} SENTENCE ... uses the model"
     return f"orrery generate {folder} PROMPT uses the model" if spec.writes else f"orrery show {folder} lists its parts"

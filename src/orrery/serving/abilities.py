@@ -10,8 +10,10 @@ from orrery.tasks.classification import Classification
 from orrery.tasks.embedding import Embedding
 from orrery.tasks.image_classification import ImageClassification
 from orrery.tasks.image_feature_extraction import ImageFeatureExtraction
+from orrery.tasks.image_segmentation import ImageSegmentation
 from orrery.tasks.image_to_text import ImageToText
 from orrery.tasks.next_item import NextItem
+from orrery.tasks.object_detection import ObjectDetection
 from orrery.tasks.tagging import Tagging
 from orrery.tasks.translation import Translation
 
@@ -20,7 +22,13 @@ WRITING = (COMPLETIONS, CHAT, RESPONSES)
 """The routes that an adapter answers."""
 TRANSLATE, EMBEDDINGS, CLASSIFY, TAG = (task.route for task in (Translation, Embedding, Classification, Tagging))
 RERANK = "/v1/rerank"
-SEEING = (ImageClassification, ImageToText, ImageFeatureExtraction)
+SEEING: tuple[type[Pipeline], ...] = (
+    ImageClassification,
+    ImageSegmentation,
+    ObjectDetection,
+    ImageToText,
+    ImageFeatureExtraction,
+)
 """What a model that reads pictures can be asked, where it has the head or writes."""
 
 

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.pictures import images_of
+from orrery.language_model.pictures import images_of, pixels_given
 
 
 @dataclass(frozen=True)
@@ -64,3 +65,11 @@ def sent_picture(item: Any) -> str:
         "a picture is sent as its content; the server opens no file and fetches no address for a client",
         "send data:image/png;base64,...",
     )
+
+
+def sized_picture(item: Any) -> tuple[int, int]:
+    """Return the rows and columns of a picture that is given, those of the model's own where it is an array for it."""
+    if isinstance(item, np.ndarray | torch.Tensor):
+        array = torch.as_tensor(item)
+        return (array.shape[-2], array.shape[-1]) if array.is_floating_point() else (array.shape[0], array.shape[1])
+    return tuple(pixels_given(item).shape[1:])  # type: ignore[return-value]
