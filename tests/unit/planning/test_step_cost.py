@@ -14,7 +14,7 @@ from orrery.models.model import apply
 from orrery.nn.rehearsal import rehearsing
 from orrery.planning.presets import preset
 from orrery.planning.recomputation import recompute_blocks
-from orrery.planning.rehearsal import Rehearsal, RehearsedCost, rehearsed
+from orrery.planning.rehearsal import RehearsedCost, rehearsed, watched
 from orrery.planning.step_cost import cross_entropy, example_batch, step_cost
 
 
@@ -69,7 +69,7 @@ def test_blocks_that_stand_for_several_cost_what_all_of_them_do(family):
 def test_what_lies_in_memory_is_what_a_real_step_keeps(dtype):
     rules = load_family("llama")
     spec = rules.spec({**rules.TINY, "hidden_size": 96, "intermediate_size": 160})
-    with Rehearsal() as noted:  # the same bookkeeping beside tensors that have numbers
+    with watched() as noted:  # the same bookkeeping beside tensors that have numbers
         model, batch = spec.build().train(), example_batch(spec, 4, 32)
         before = noted.live
         with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
@@ -111,7 +111,7 @@ def test_blocks_that_are_recomputed_keep_what_they_keep_in_a_real_step(family):
     rules = load_family(family)
     layers = {key: 4 for key in ("num_hidden_layers", "num_layers", "num_decoder_layers") if key in rules.TINY}
     spec = rules.spec({**rules.TINY, **layers})
-    with Rehearsal() as noted:
+    with watched() as noted:
         model, batch = spec.build().train(), example_batch(spec, 2, 16)
         recompute_blocks(model)
         before = noted.live

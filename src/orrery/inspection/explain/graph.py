@@ -14,7 +14,8 @@ from orrery.inspection.explain.attention_decoder import bahdanau, input_feeding,
 from orrery.inspection.explain.differential import HeadDifference, SharedValues
 from orrery.inspection.explain.entry import embedding, entered
 from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
-from orrery.inspection.explain.node import GivenTensor, Same
+from orrery.inspection.explain.node import GivenTensor, Same, TensorNode
+from orrery.inspection.explain.recorded_layer import RecordedLayer
 from orrery.inspection.explain.recurrent import Affine, Before, engine_parts, gru_nodes, lstm_nodes
 from orrery.inspection.explain.slots import Nodes, Pointwise, chain
 from orrery.inspection.explain.sums import Added, JoinedHeads, Linear, Product, Switched
@@ -28,13 +29,14 @@ from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.output_gate import OutputGate
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
-from orrery.nn.cache.contract import UNCACHED
-from orrery.nn.context import Execution
+from orrery.nn.cache.contract import UNCACHED, Layer
+from orrery.nn.context import Context, Execution
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.heads import LanguageModelHead, TokenHead
+from orrery.nn.mixer import StatefulMixer
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.positions.scheme import BoundPosition
 from orrery.nn.recurrent.attention_decoder import AttentionDecoder
@@ -55,12 +57,14 @@ class StackSide:
         prefix: of its keys, ``encoder.`` for a reader.
         stack: its blocks.
         positions: bound to this pass, by name.
+        ctx: the state of this pass.
         encoder_states: the key of the encoder's output, which cross-attention reads.
     """
 
     prefix: str
     stack: Stack
     positions: Mapping[str, BoundPosition]
+    ctx: Context
     encoder_states: str | None = None
 
 
@@ -124,7 +128,7 @@ def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, en
     _, ctx = stack.prepare(
         x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager), grid=grid
     )
-    return StackSide(prefix, stack, ctx.positions, encoder_states)
+    return StackSide(prefix, stack, ctx.positions, ctx, encoder_states)
 
 
 def _stack(nodes: Nodes, side: StackSide, embed: nn.Module | None, ids_L: Tensor) -> str:
@@ -165,7 +169,7 @@ def _residual(nodes: Nodes, side: StackSide, path: str, residual: Residual, stre
     branch = _branch(nodes, side, path, residual.branch, read)
     added = f"{path}.added"
     if branch is None:
-        nodes[added] = GivenTensor(added, f"what {type(residual.branch).__name__} makes of its input")
+        nodes[added] = _undescribed(side, path, residual, read)
     else:
         added = chain(nodes, residual.post, branch, added)
     if added != f"{path}.added":
@@ -175,6 +179,18 @@ def _residual(nodes: Nodes, side: StackSide, path: str, residual: Residual, stre
     total = f"{path}.total" if filled else f"{path}.resid"
     nodes[total] = Added(tuple(parts))
     return chain(nodes, residual.out, total, f"{path}.resid")
+
+
+def _undescribed(side: StackSide, path: str, residual: Residual, read: str) -> TensorNode:
+    """Return the node of what a layer adds that no function is registered for."""
+    name, (block, depth) = type(residual.branch).__name__, path.removeprefix(side.prefix).split(".")[:2]
+    # What steps from token to token has too many operations, or kernels that torch does not see.
+    steps = any(isinstance(part, StatefulMixer) for part in residual.branch.modules())
+    if side.memory is not None or steps:
+        return GivenTensor(f"{path}.added", f"what {name} makes of its input")
+    ctx = side.ctx.at(Layer(int(depth), f"{side.prefix}{block}.{depth}", side.ctx.cache))
+    modules = (residual.branch, residual.post)
+    return RecordedLayer(f"{path}.added", read, lambda x: residual.post(residual.branch(x, ctx)), modules, name)
 
 
 def _skipped(skip: nn.Module, stream: str) -> list[tuple[str, float]]:
