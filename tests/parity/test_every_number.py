@@ -212,8 +212,11 @@ def test_nothing_added_is_nothing_changed(family):
 def test_the_stream_of_another_run_gives_its_logits(family):
     traced = inside(family)
     other = trace(traced.model, *inputs_for(traced.model, seed=9))
-    key = f"{traced.model.stack.path}blocks.{len(traced.model.stack.order) - 1}.resid_post"
-    patched = traced.edit(sources={"other": other}).patch(key, "other").run([key])
+    edits, stages = traced.edit(sources={"other": other}), getattr(traced.model, "stages", None)
+    for stack in [traced.model.stack] if stages is None else [stage.stack for stage in stages]:
+        key = f"{stack.path}blocks.{len(stack.order) - 1}.resid_post"
+        edits = edits.patch(key, "other")
+    patched = edits.run([key])
     assert torch.equal(patched.logits, other.logits)
     assert not torch.equal(traced.logits, other.logits)
 

@@ -54,15 +54,10 @@ def pictures(rows=12, columns=12, channels=3):
     return torch.randn(3, channels, rows, columns, generator=rng, dtype=torch.float64)
 
 
-def places_last(answer):
-    """Return an answer for every place of a picture with the channels behind, as ours are, in a row."""
-    return answer.movedim(1, -1).flatten(1, 2) if answer.dim() == 4 else answer
-
-
 def answers(both, seen, **call):
     """Return what ours and the reference say: the main head, or the stream of a model without one."""
     ours = both.ours.logits(seen, **call.pop("how", {})) if both.ours.spec.head_names else both.ours.hidden(seen)
-    return (ours.flatten(1, 2) if ours.dim() == 4 else ours), places_last(answer_of(both.reference(seen, **call)))
+    return ours, answer_of(both.reference(seen, **call))
 
 
 def assert_gradients(both, ours, theirs):
@@ -96,6 +91,35 @@ def test_other_sizes_equal_the_reference(family, architecture, config):
         seen = pictures(*size, config.get("num_channels", 3))
         flag = {} if family in BY_ITSELF else {"interpolate_pos_encoding": True}
         assert error(*answers(both, seen, **flag)) < 1e-9, size
+
+
+MAE = {
+    **SMALL, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 2, "decoder_num_attention_heads": 2,
+    "decoder_intermediate_size": 20, "mask_ratio": 0.6,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("config", [{}, {"norm_pix_loss": True, "qkv_bias": False, "num_channels": 1}], ids=str)
+@pytest.mark.parametrize("size", [(12, 12), (16, 8)], ids=str)
+def test_a_masked_autoencoder_paints_the_same_pixels_with_the_same_loss(config, size):
+    both = pair("vit_mae", "ViTMAEForPreTraining", {**MAE, **config})
+    seen = pictures(*size, config.get("num_channels", 3))
+    noise = torch.rand(3, size[0] * size[1] // 16, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    theirs = both.reference(seen, noise=noise, interpolate_pos_encoding=True)
+    found = both.ours({"images": seen, "noise": noise})["pixels"]
+    hidden = both.ours.hidden_places(noise)
+    assert torch.equal(hidden, theirs.mask.bool())
+    loss = (found - both.ours.targets(seen)).square().mean(-1)[hidden].mean()
+    assert error(found.detach(), theirs.logits.detach()) < 1e-9
+    assert error(loss.detach(), theirs.loss.detach()) < 1e-9
+    assert_gradients(both, found, theirs.logits)
+    check_round_trip(both)
+
+
+@torch.no_grad()
+def test_without_noise_nothing_is_hidden():
+    both = pair("vit_mae", "ViTMAEForPreTraining", {**MAE, "mask_ratio": 0.0})
+    assert error(both.ours.logits(pictures()), both.reference(pictures()).logits) < 1e-9
 
 
 @torch.no_grad()
