@@ -23,7 +23,7 @@ from orrery.families import is_row_decoder, load_family
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
-from orrery.objectives._contracts import decided_config, give_models, needed_head, own_modules
+from orrery.objectives._contracts import begin_vectors, decided_config, give_models, needed_head, own_modules
 from orrery.recipes.config import Recipe
 from orrery.reports.observers import OBSERVERS, Event, Observer, RunBegan
 from orrery.rewards import REWARDS, RewardSettings
@@ -81,6 +81,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, renewed, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
+    begin_vectors(objective, None if base is None or base.stored.sentences is None else base.stored.sentences.vectors)
     modules, judged = owned(objective, model, recipe.seed), judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or (tokenizer is None and spec.vocabulary) else family
     parts = Parts(
