@@ -18,8 +18,9 @@ from orrery.laws.formula import numbers
 from tests.goldens.cases import HEADS, IMAGES, PLAIN, USUAL, VIT
 from tests.parity import oracle
 from tests.parity.helper import answer_of
-from tests.parity.keys import sides
+from tests.parity.keys import inputs, sides
 
+FORMAT = {"format": "pt"}
 NAME = f"transformers {transformers.__version__} widened to float64"
 """Its casts to float32 are replaced: as it is installed, it is float32's rounding away from its own numbers."""
 
@@ -81,12 +82,19 @@ def filled(kind: Any, settings: Any, kernel: str, untied: bool = False) -> Any:
             empty.config.tie_word_embeddings = False
         empty.save_pretrained(folder)
         file = Path(folder) / "model.safetensors"
-        save_file({n: numbers(n, t.shape) for n, t in load_file(file).items()}, file, metadata={"format": "pt"})
+        save_file({n: formula(n, t) for n, t in load_file(file).items()}, file, FORMAT)
         model, report = kind.from_pretrained(
             folder, dtype=torch.float64, experts_implementation="eager", output_loading_info=True, **how
         )
     assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
     return model.to(torch.float64).eval()
+
+
+def formula(name: str, tensor: Tensor) -> Tensor:
+    """Return the numbers of a tensor: whole where it counts something, and no variance below zero."""
+    made = numbers(name, tensor.shape)
+    made = made.abs() if name.endswith("running_var") else made
+    return made if tensor.is_floating_point() else made.to(tensor.dtype)
 
 
 def answered(model: Any, modelling: Any, config: Mapping[str, Any], *more: Any) -> dict[str, Any]:
@@ -119,7 +127,9 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
         return [model(questions.sources(61)[b][None], decoder_input_ids=target, use_cache=False).logits[0]]
     if model.config.model_type.replace("-", "_") in IMAGES:
         size = (config.get("num_channels", 3), *sides(model.config))
-        seen = model(questions.images(size)[b][None])
+        given = inputs(model.config)
+        noise = {"noise": given["noise"][:1]} if "noise" in given else {}
+        seen = model(questions.images(size)[b][None], **noise)
         return [answer_of(seen)[0], *(seen[name][0] for name in ("pred_boxes",) if name in seen)]
     call = {"token_type_ids": questions.segments()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
     output = model(questions.texts(61)[b][None], **call)

@@ -212,8 +212,11 @@ def test_nothing_added_is_nothing_changed(family):
 def test_the_stream_of_another_run_gives_its_logits(family):
     found = inside(family)
     other = trace(found.model, *inputs_for(found.model, seed=9))
-    key = f"{found.model.stack.path}blocks.{len(found.model.stack.order) - 1}.resid_post"
-    patched = found.edit(sources={"other": other}).patch(key, "other").run([key])
+    edits, stages = found.edit(sources={"other": other}), getattr(found.model, "stages", None)
+    for stack in [found.model.stack] if stages is None else [stage.stack for stage in stages]:
+        key = f"{stack.path}blocks.{len(stack.order) - 1}.resid_post"
+        edits = edits.patch(key, "other")
+    patched = edits.run([key])
     assert torch.equal(patched.logits, other.logits)
     assert not torch.equal(found.logits, other.logits)
 

@@ -15,7 +15,8 @@ SMALL = {
     "patch_size": 4,
 }  # fmt: skip
 YOLOS = {**SMALL, "image_size": [12, 16], "num_detection_tokens": 5}
-BY_ITSELF = {"yolos"}
+SEGFORMER = dict(load_family("segformer").TINY)
+BY_ITSELF = {"yolos", "segformer"}
 """Families whose reference interpolates without being told."""
 CASES = [
     ("deit", "DeiTForImageClassification", {**SMALL, "num_labels": 3}),
@@ -27,6 +28,11 @@ CASES = [
     ("yolos", "YolosForObjectDetection", {**YOLOS, "use_mid_position_embeddings": False, "num_labels": 4}),
     ("yolos", "YolosForObjectDetection", {**YOLOS, "num_hidden_layers": 3, "qkv_bias": False, "num_channels": 1}),
     ("yolos", "YolosModel", YOLOS),
+    ("segformer", "SegformerForSemanticSegmentation", {**SEGFORMER, "num_labels": 4}),
+    ("segformer", "SegformerForSemanticSegmentation", {**SEGFORMER, "hidden_act": "relu", "mlp_ratios": [1, 3]}),
+    ("segformer", "SegformerForImageClassification", {**SEGFORMER, "num_channels": 1, "strides": [2, 3]}),
+    ("segformer", "SegformerForImageClassification", {**SEGFORMER, "reshape_last_stage": False}),
+    ("segformer", "SegformerModel", {**SEGFORMER, "num_attention_heads": [1, 2], "patch_sizes": [4, 5]}),
 ]
 cases = pytest.mark.parametrize(("family", "architecture", "config"), CASES, ids=str)
 
@@ -48,9 +54,9 @@ def pictures(rows=12, columns=12, channels=3):
     return torch.randn(3, channels, rows, columns, generator=rng, dtype=torch.float64)
 
 
-def said(both, seen, **call):
-    """Return what ours and the reference say: the main head."""
-    ours = both.ours.logits(seen)
+def answers(both, seen, **call):
+    """Return what ours and the reference say: the main head, or the stream of a model without one."""
+    ours = both.ours.logits(seen, **call.pop("how", {})) if both.ours.spec.head_names else both.ours.hidden(seen)
     return ours, answer_of(both.reference(seen, **call))
 
 
@@ -60,6 +66,8 @@ def assert_gradients(both, ours, theirs):
     (theirs * weight).sum().backward()
     expected = to_ours(oracle.gradients_of(both.theirs), both.rules, shapes_of(both.ours))
     for name, parameter in both.ours.named_parameters():
+        if not parameter.requires_grad:
+            continue
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         assert error(gradient, expected[name]) < 1e-9, name
 
@@ -69,9 +77,10 @@ def test_a_class_equals_the_reference(family, architecture, config):
     both = pair(family, architecture, config)
     seen = pictures(*sides(both.theirs.config), config.get("num_channels", 3))
     for kernel in both.kernels.values():
-        assert error(both.ours.logits(seen, kernel=kernel).detach(), answer_of(both.reference(seen)).detach()) < 1e-9
+        ours, theirs = answers(both, seen, how={"kernel": kernel})
+        assert error(ours.detach(), theirs.detach()) < 1e-9
     check_round_trip(both)
-    assert_gradients(both, *said(both, seen))
+    assert_gradients(both, *answers(both, seen))
 
 
 @cases
@@ -81,7 +90,36 @@ def test_other_sizes_equal_the_reference(family, architecture, config):
     for size in ((8, 21), (20, 20), (13, 12)):
         seen = pictures(*size, config.get("num_channels", 3))
         flag = {} if family in BY_ITSELF else {"interpolate_pos_encoding": True}
-        assert error(*said(both, seen, **flag)) < 1e-9, size
+        assert error(*answers(both, seen, **flag)) < 1e-9, size
+
+
+MAE = {
+    **SMALL, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 2, "decoder_num_attention_heads": 2,
+    "decoder_intermediate_size": 20, "mask_ratio": 0.6,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("config", [{}, {"norm_pix_loss": True, "qkv_bias": False, "num_channels": 1}], ids=str)
+@pytest.mark.parametrize("size", [(12, 12), (16, 8)], ids=str)
+def test_a_masked_autoencoder_paints_the_same_pixels_with_the_same_loss(config, size):
+    both = pair("vit_mae", "ViTMAEForPreTraining", {**MAE, **config})
+    seen = pictures(*size, config.get("num_channels", 3))
+    noise = torch.rand(3, size[0] * size[1] // 16, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    theirs = both.reference(seen, noise=noise, interpolate_pos_encoding=True)
+    found = both.ours({"images": seen, "noise": noise})["pixels"]
+    hidden = both.ours.hidden_places(noise)
+    assert torch.equal(hidden, theirs.mask.bool())
+    loss = (found - both.ours.targets(seen)).square().mean(-1)[hidden].mean()
+    assert error(found.detach(), theirs.logits.detach()) < 1e-9
+    assert error(loss.detach(), theirs.loss.detach()) < 1e-9
+    assert_gradients(both, found, theirs.logits)
+    check_round_trip(both)
+
+
+@torch.no_grad()
+def test_without_noise_nothing_is_hidden():
+    both = pair("vit_mae", "ViTMAEForPreTraining", {**MAE, "mask_ratio": 0.0})
+    assert error(both.ours.logits(pictures()), both.reference(pictures()).logits) < 1e-9
 
 
 @torch.no_grad()

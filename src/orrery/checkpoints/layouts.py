@@ -95,6 +95,19 @@ class Layered(Layout):
 
 
 @dataclass(frozen=True)
+class OnePoint(Layout):
+    """A matrix as a convolution of one by one point: two axes of size one behind it."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Add the axes."""
+        return parts[0][..., None, None]
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return the tensor without them."""
+        return [tensor[..., 0, 0]]
+
+
+@dataclass(frozen=True)
 class RotaryInterleaved(Layout):
     """Within each head, channel i beside channel i + C/2: the pairs of a rotation as neighbours (GGUF's Llama)."""
 

@@ -136,16 +136,11 @@ def layers(theirs: str, ours: str) -> tuple[Rule, ...]:
     return tuple(rename(f"{theirs}.{{i}}.{a}.{end}", f"{ours}.{{i}}.{b}.{end}") for a, b in LAYER for end in ENDS)
 
 
-def rules(theirs: str, ours: str) -> tuple[Rule, ...]:
-    """Return the rules of a bare model whose names begin with these."""
+def rules(theirs: str, ours: str, table: str = "learned.table.weight") -> tuple[Rule, ...]:
+    """Return the rules of a bare model whose names begin with these; ``table`` is that of the positions."""
     return (
         Rule(f"{theirs}embeddings.cls_token", (f"{ours}embed.class_token",), Reshaped(2)),
-        positions(theirs, f"{ours}stack.positions.learned.table.weight"),
+        Rule(f"{theirs}embeddings.position_embeddings", (f"{ours}stack.positions.{table}",), Reshaped(1)),
         *(rename(f"{theirs}{a}.{end}", f"{ours}{b}.{end}") for a, b in _AROUND for end in ENDS),
         *layers(f"{theirs}encoder.layer", f"{ours}stack.blocks"),
     )
-
-
-def positions(theirs: str, ours: str) -> Rule:
-    """Return the rule of the table of positions."""
-    return Rule(f"{theirs}embeddings.position_embeddings", (ours,), Reshaped(1))

@@ -18,7 +18,7 @@ from orrery.families import _heads, _vit
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
 from orrery.nn.heads import At, Pooler, SequenceHead
-from orrery.nn.patches import AppendedTokens
+from orrery.nn.patches import PrependedTokens
 from orrery.nn.spec import ModuleSpec
 
 ARCHITECTURE = "DeiTForImageClassification"
@@ -31,7 +31,7 @@ _IGNORED = ("encoder_stride",)
 def spec(config: Mapping[str, Any]) -> Encoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("deit", config, DEFAULTS, ignored=_IGNORED)
-    embed = replace(_vit.embed(c), first=AppendedTokens.Spec(tokens=1))
+    embed = replace(_vit.embed(c), first=PrependedTokens.Spec(tokens=1))
     labels = _heads.of_row(c)
     distilled = SequenceHead.Spec(pooler=Pooler.Spec(pool=At(place=1)), **labels)
     heads: Mapping[str, Mapping[str, ModuleSpec]] = {

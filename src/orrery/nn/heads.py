@@ -136,6 +136,37 @@ class LastTokensHead(nn.Module):
         return self.after(self.head(x_BLD[:, -self.tokens :]))
 
 
+class BehindFirstHead(nn.Module):
+    """``head(x)`` of every token but the first, such as the points of each patch behind a class token.
+
+    Shapes: ``[B, L, D]`` to ``[B, L - 1, labels]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """What answers."""
+
+        head: TokenHead.Spec
+
+        def build(self, width: int) -> "BehindFirstHead":
+            """Return the head."""
+            return BehindFirstHead(self.head, width)
+
+    def __init__(self, head: TokenHead.Spec, width: int) -> None:
+        super().__init__()
+        self.head = head.build(width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B N E"]:
+        """Score the labels of all tokens but the first.
+
+        Raises:
+            UsageError: padding, before which the first token would not stand first.
+        """
+        if real_BL is not None:
+            raise UsageError("the tokens behind the first of padded rows", "read rows without padding")
+        return self.head(x_BLD[:, 1:])
+
+
 @spec
 class Pool(Value):
     """A rule from the vectors of a row to one."""

@@ -16,8 +16,11 @@ from orrery.inspection.explain.entry import embedding, entered
 from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
 from orrery.inspection.explain.node import GivenTensor, Same
 from orrery.inspection.explain.recurrent import Affine, Before, engine_parts, gru_nodes, lstm_nodes
+from orrery.inspection.explain.shortened import Shortened
 from orrery.inspection.explain.slots import Nodes, Pointwise, chain
 from orrery.inspection.explain.sums import Added, JoinedHeads, Linear, Product, Switched
+from orrery.models.hierarchical_encoder import HierarchicalEncoder
+from orrery.models.masked_autoencoder import MaskedAutoencoder
 from orrery.models.model import Model
 from orrery.models.places import placed
 from orrery.nn.attention.differential import DifferentialAttention
@@ -26,6 +29,7 @@ from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.output_gate import OutputGate
+from orrery.nn.attention.shortened import ShortenedSource
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
 from orrery.nn.cache.contract import UNCACHED
@@ -36,7 +40,7 @@ from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.heads import LanguageModelHead, TokenHead
 from orrery.nn.patches import PatchEmbedding
-from orrery.nn.positions.scheme import BoundPosition
+from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Grid
 from orrery.nn.recurrent.attention_decoder import AttentionDecoder
 from orrery.nn.recurrent.bahdanau import BahdanauDecoder
 from orrery.nn.recurrent.gru import GRU
@@ -56,12 +60,14 @@ class StackSide:
         stack: its blocks.
         positions: bound to this pass, by name.
         memory: the key of the encoder's output, which cross-attention reads.
+        grid: rows and columns of the patches, where a picture is read.
     """
 
     prefix: str
     stack: Stack
     positions: Mapping[str, BoundPosition]
     memory: str | None = None
+    grid: Grid | None = None
 
 
 @dataclass
@@ -95,12 +101,29 @@ def graph_of(model: Model, ids_L: Shaped[Tensor, "..."], source_ids_S: Shaped[Te
     """
     nodes: Nodes = {}
     parts: dict[str, Any] = dict(model.named_children())
+    if isinstance(model, HierarchicalEncoder):
+        _last_stage(nodes, model, ids_L)
+        return nodes
+    if isinstance(model, MaskedAutoencoder):
+        reader = _bound("encoder.", model.reader.stack, model.reader.embed, ids_L, None)
+        _stack(nodes, reader, model.reader.embed, ids_L)
+        _stack(nodes, StackSide("", model.stack, {"none": NO_POSITION}), model.reader.embed, ids_L)
+        return nodes
     memory = _reader(nodes, parts, source_ids_S) if "reader" in parts else None
     embed = parts.get("target", parts.get("embed", parts["reader"].embed if "reader" in parts else None))
     side = _bound("", model.stack, embed, ids_L, memory)
     final = _stack(nodes, side, embed, ids_L)
     _head(nodes, model.named_heads, final)
     return nodes
+
+
+@torch.no_grad()
+def _last_stage(nodes: Nodes, model: HierarchicalEncoder, image: Tensor) -> None:
+    """Add the nodes of the stage that answers; what the stages before it leave is given."""
+    before = model.maps(image[None], Execution(eager))[-2:][0]
+    stage: Any = model.stages[-1]
+    grid = stage.embed.input.grid_of(before if len(model.stages) > 1 else image[None])
+    _stack(nodes, StackSide("", model.stack, {"none": NO_POSITION}, grid=grid), stage.embed, image)
 
 
 def _reader(nodes: Nodes, parts: Mapping[str, Any], source_ids_S: Tensor | None) -> str:
@@ -124,7 +147,7 @@ def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, me
     _, ctx = stack.prepare(
         x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager), grid=grid
     )
-    return StackSide(prefix, stack, ctx.positions, memory)
+    return StackSide(prefix, stack, ctx.positions, memory, grid)
 
 
 def _stack(nodes: Nodes, side: StackSide, embed: nn.Module | None, ids_L: Tensor) -> str:
@@ -223,6 +246,9 @@ def _multihead(module: MultiHeadAttention, leaf: Leaf) -> str:
     turns = 0 if type(position).rotate is not BoundPosition.rotate else None
     cross = isinstance(module.source, CrossSource)
     read = leaf.side.memory if cross and leaf.side.memory is not None else leaf.source
+    if isinstance(module.source, ShortenedSource) and leaf.side.grid is not None:
+        read = f"{path}.shortened"
+        nodes[read] = Shortened(leaf.source, module.source, leaf.side.grid)
     slots = {"q": (leaf.source, module.q_norm), "k": (read, module.k_norm), "v": (read, module.source.values)}
     for name, (source, slot) in slots.items():
         nodes[f"{path}.{name}_in"] = Linear(source, getattr(module, name))
