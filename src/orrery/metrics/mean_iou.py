@@ -41,17 +41,22 @@ class MeanIoU(Metric):
         Raises:
             UsageError: the model has no such head, or the head no labels.
         """
+        from orrery.models.pixel_scores import pixel_head
+
+        self.head = pixel_head(spec, self.head)
         self.labels = labels_of("mean_iou", spec, self.head)
 
     def measure(self, model: Any, batch: "Batch", terms: "Mapping[str, Term]") -> "Tensor":
         """Return the counts ``[3 * labels]``: said and right, said, right."""
         import torch
 
+        from orrery.models.pixel_scores import labels_second
         from orrery.nn.cross_entropy import IGNORED
         from orrery.objectives.segmentation import enlarged
 
         right = field_of("mean_iou", batch, self.field).long()
-        said = enlarged(said_by(model, batch, self.head), right.shape[1:]).argmax(1)
+        scores = labels_second(said_by(model, batch, self.head), self.head)
+        said = enlarged(scores, right.shape[1:]).argmax(1)
         asked = right != IGNORED
         check_labels("mean_iou", right[asked], self.labels)
         ours, theirs = said[asked], right[asked]

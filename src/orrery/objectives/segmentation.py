@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from orrery.models.inputs import Batch
+    from orrery.models.model import ModelSpec
+    from orrery.text.tokenizer import Tokenizer
 
 TERM = "pixel"
 
@@ -45,6 +47,23 @@ class Segmentation(OnLabels):
         """Return the mean IoU, which decides, and the loss."""
         return ({"kind": "mean_iou", "head": settings.head}, {"kind": "loss"})
 
+    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
+        """Take the head: the one that is named, or SegFormer's own.
+
+        Raises:
+            UsageError: the model has neither.
+        """
+        from orrery.models.pixel_scores import pixel_head
+
+        self.head = pixel_head(spec, self.head)
+        super().bind(spec, tokenizer)
+
+    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
+        """Return the head."""
+        from orrery.models.pixel_scores import pixel_head
+
+        return (pixel_head(spec, self.head),)
+
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with one label for each that occurs."""
         self.label_counts = labels
@@ -62,12 +81,13 @@ class Segmentation(OnLabels):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the summed cross entropy of the pixels."""
+        from orrery.models.pixel_scores import labels_second
         from orrery.nn.cross_entropy import IGNORED
 
         targets = batch["targets"].long()
 
         def summed(head: "nn.Module", x_BLD: "Tensor", real: "Tensor | None") -> "Tensor":
-            logits = enlarged(head(x_BLD, real), targets.shape[1:])
+            logits = enlarged(labels_second(head(x_BLD, real), self.head), targets.shape[1:])
             return self.summed(logits.permute(0, 2, 3, 1).flatten(0, 2), targets.flatten())
 
         found: Tensor = model(batch, {self.head: summed})[self.head]

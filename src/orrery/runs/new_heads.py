@@ -23,8 +23,8 @@ KINDS: Mapping[str, type[AnyHead]] = {
     "boxes": BoxHead.Spec,
 }
 """The head that gives answers of a kind."""
-CLASSES = "classes"
-"""The head of YOLOS with the labels, the last of which is nothing; its boxes come from another."""
+OTHERS = {"boxes": "classes", "pixel": "points"}
+"""The head with the labels of a family that has one of its own: YOLOS, whose boxes come from another, and SegFormer."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def _settled(model: ModelSettings, base: Base | None, config: dict[str, Any], ne
     if there is not None and same and not _meant_otherwise(there, needed):
         return Settled(config, model.heads, names=tuple(there.names) or needed.names)
     renewed = () if there is None or same else (needed.name,)
-    if there is not None and needed.kind == "boxes" and base is not None and CLASSES in base.stored.model.spec.heads:
-        renewed = (CLASSES,)  # what labels there are changes no box
+    if there is not None and base is not None and OTHERS.get(needed.kind) in base.stored.model.spec.heads:
+        renewed = (OTHERS[needed.kind],)
     family = model.family if base is None else base.stored.family
     if family is not None and model.spec is None and (base is None or _as_published(base, family)):
         labels = (needed.labels, needed.names, needed.problem)
@@ -89,10 +89,12 @@ def _meant_otherwise(there: AnyHead, needed: NeededHead) -> bool:
 
 
 def _own(spec: ModelSpec, needed: NeededHead) -> AnyHead | None:
-    """Return the head of this name that a model has, where it is one of its kind; of YOLOS the one with the labels."""
-    head, classes = spec.heads.get(needed.name), spec.heads.get(CLASSES)
-    if needed.kind == "boxes" and isinstance(classes, LastTokensHead.Spec):
-        return replace(classes.head, labels=classes.head.labels - 1, names=classes.head.names[:-1])
+    """Return the head of this name that a model has, where it is one of its kind, or the one of ``OTHERS``."""
+    head, other = spec.heads.get(needed.name), spec.heads.get(OTHERS.get(needed.kind, ""))
+    if isinstance(other, LastTokensHead.Spec):  # its last label is nothing
+        return replace(other.head, labels=other.head.labels - 1, names=other.head.names[:-1])
+    if isinstance(other, TokenHead.Spec):
+        return other
     return head if isinstance(head, KINDS[needed.kind]) else None
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.models.pixel_scores import POINTS, labels_second, pixel_head
 from orrery.nn.picture_heads import PixelHead
 from orrery.scores import segmentation
 from orrery.tasks._task import Learned, register
@@ -35,7 +36,7 @@ class ImageSegmentationSettings(PipelineSettings):
 class ImageSegmentation(Learned, Pipeline):
     """One label of several for each pixel.
 
-    It learns a head over every patch. A picture is a path, a ``data:`` address in base64, an array or a picture of
+    It learns a head over every patch, or SegFormer's own. A picture is a path, a ``data:`` address in base64, an array or a picture of
     Pillow's. The answer is that of transformers' semantic segmentation: for each label that the picture shows its mask,
     255 where it is, in the picture's own size; the scores are enlarged to it bilinearly before the likeliest is taken.
     """
@@ -57,7 +58,7 @@ class ImageSegmentation(Learned, Pipeline):
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return the mean IoU and the share of right pixels, the labels one by one, and pictures with their masks."""
-        rows, names = source.held_back, label_names(lm, "pixel")
+        rows, names = source.held_back, label_names(lm, pixel_head(lm.model.spec, "pixel"))
         said = predicted(lm, rows, done)
         order = [list(source.labels).index(name) for name in names]
         right = [_numbers(source.target(row), order) for row in rows]
@@ -88,14 +89,14 @@ class ImageSegmentation(Learned, Pipeline):
 
     def ask(self, rows: Sequence[PictureRow], settings: ImageSegmentationSettings) -> Sequence[Any]:  # type: ignore[override]
         """Return the scores of the labels of each pixel."""
-        name, _ = head_of(self.lm, PixelHead.Spec, "pixel", settings.head, self.task)
-        return list(ask_pictures(self.lm, rows, name))
+        name, _ = scored(self.lm, settings.head, self.task)
+        return list(labels_second(ask_pictures(self.lm, rows, name), name))
 
     def answer(
         self, item: Any, rows: Sequence[Any], found: Sequence[Any], settings: ImageSegmentationSettings
     ) -> list[dict[str, Any]]:
         """Return the labels that the picture shows, the largest first, with their masks."""
-        _, spec = head_of(self.lm, PixelHead.Spec, "pixel", settings.head, self.task)
+        _, spec = scored(self.lm, settings.head, self.task)
         labels, names = likeliest(found[0], sized_picture(item)), names_of(spec)
         shown = np.bincount(labels.ravel(), minlength=len(names))
         order = sorted((number for number in range(len(names)) if shown[number]), key=lambda number: -shown[number])
@@ -104,7 +105,8 @@ class ImageSegmentation(Learned, Pipeline):
     @classmethod
     def fits(cls, lm: "LanguageModel") -> bool:
         """Say whether the model has a head for pixels."""
-        return any(isinstance(head, PixelHead.Spec) for head in lm.model.spec.heads.values())
+        heads = lm.model.spec.heads
+        return POINTS in heads or any(isinstance(head, PixelHead.Spec) for head in heads.values())
 
     def told(self, answer: Any) -> list[dict[str, Any]]:
         """Return the labels with their masks as PNG files in base64."""
@@ -117,6 +119,17 @@ class ImageSegmentation(Learned, Pipeline):
         shares = ((each["label"], (np.asarray(each["mask"]) > 0).mean()) for each in answer or ())
         shown = "  ".join(f"{label} {share:.4f}" for label, share in shares)
         yield f"{shown}  {item if isinstance(item, str) else ''}".rstrip()
+
+
+def scored(lm: "LanguageModel", named: str | None, task: str) -> tuple[str, Any]:
+    """Return the name and the spec of the head that scores pixels.
+
+    Raises:
+        UsageError: the model has none.
+    """
+    if named is None and POINTS in lm.model.spec.heads:
+        return POINTS, lm.model.spec.heads[POINTS]
+    return head_of(lm, PixelHead.Spec, "pixel", named, task)
 
 
 def likeliest(scores: Any, size: tuple[int, int]) -> NDArray[np.int64]:
@@ -137,7 +150,10 @@ def as_mask(shown: NDArray[np.bool_]) -> Any:
 
 def predicted(lm: "LanguageModel", rows: "Sequence[LabelledPicture]", done: Any = None) -> list[NDArray[np.int64]]:
     """Return the likeliest label of each pixel of each picture, by its number in the head."""
-    ask, names = pipeline("image-segmentation", lm, batch_size=BATCH), label_names(lm, "pixel")
+    ask, names = (
+        pipeline("image-segmentation", lm, batch_size=BATCH),
+        label_names(lm, pixel_head(lm.model.spec, "pixel")),
+    )
     found = []
     for answer in ask([row.pixels().permute(1, 2, 0) for row in rows], done=done):
         masks = [(names.index(each["label"]), np.asarray(each["mask"]) > 0) for each in answer]
