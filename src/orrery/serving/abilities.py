@@ -9,6 +9,7 @@ from orrery.tasks import TASKS, Pipeline
 from orrery.tasks.classification import Classification
 from orrery.tasks.embedding import Embedding
 from orrery.tasks.image_classification import ImageClassification
+from orrery.tasks.many_labels import ManyLabels
 from orrery.tasks.next_item import NextItem
 from orrery.tasks.tagging import Tagging
 from orrery.tasks.translation import Translation
@@ -35,6 +36,7 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         CLASSIFY: Classification.fits(lm),
         TAG: Tagging.fits(lm),
         NextItem.route: NextItem.fits(lm),
+        ManyLabels.route: ManyLabels.fits(lm),
     }
     own = (task.route for task in TASKS.own() if issubclass(task, Pipeline) and task.fits(lm))
     return (*(path for path, able in can.items() if able), *own)
