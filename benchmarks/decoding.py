@@ -29,10 +29,10 @@ from _record import Record, parsed, parser
 
 from orrery.exchange.reading.read import Stored, read
 from orrery.studies.bench.generating import closing, step_bytes
-from orrery.studies.bench.machine import BandwidthProbe
 from orrery.studies.bench.rounds import Case
 from orrery.studies.bench.shapes import make_model
 from orrery.studies.bench.subjects import Orrery, PeerProgram, Transformers, open_peer
+from orrery.training.machine_rates import BandwidthProbe
 from orrery.tuning.quantise import Quantise
 
 PROMPT, NEW = 32, 48

@@ -5,9 +5,11 @@
 Each recipe is trained with each seed and scored on the last item of every user among all items: NDCG@10, hits, MRR, and
 the hits of items that no history has that was learned from, by their texts. The simple methods are scored on the same
 users in the same run; they have no seed. Of items never seen a method without their texts gives all the same score, so
-that the share of ten among all items is what drawing by lot would reach. The record is written after every run.
+that the share of ten among all items is what drawing by lot would reach. The record is written after every run;
+``--beside`` keeps the runs of an earlier one.
 """
 
+import json
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -74,9 +76,12 @@ def main() -> None:
     """Measure, print, and keep."""
     made = parser(__doc__)
     made.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
+    made.add_argument("--beside", type=Path, help="a record whose runs are kept")
     made.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     options = parsed(made, {"seeds": [1], "recipes": ["next-item-calls"]})
     record, runs = Record(options), list[dict[str, Any]]()
+    if options.beside is not None:
+        runs += json.loads(options.beside.read_text(encoding="utf-8"))["found"]["runs"]
     for run in measured(options.recipes, options.seeds, small=options.small):
         runs.append(run)
         record.write({"runs": runs})

@@ -229,6 +229,26 @@ def finetuning(content: dict[str, Any]) -> str:
     return table(("", "program", "steps/s", "orrery / it", "padding"), rows)
 
 
+def pictures(content: dict[str, Any]) -> str:
+    """Return the scores of every way to learn from pictures, means over the seeds, and what stands beside them."""
+    rows = []
+    for part, one in content.items():
+        ways = dict.fromkeys(run["run"] for run in one["runs"])
+        for way in ways:
+            runs = [run for run in one["runs"] if run["run"] == way]
+            main, *others = runs[0]["scores"]
+            scores = [run["scores"][main]["score"] for run in runs]
+            spread = f"{stdev(scores):.4f}" if len(scores) > 1 else ""
+            more = ", ".join(f"{name} {mean(run['scores'][name]['score'] for run in runs):.4f}" for name in others[:2])
+            if "attention" in runs[0]:
+                looked = [mean(blocks) for blocks in zip(*(run["attention"] for run in runs), strict=True)]
+                more += ", attention in the box " + ", ".join(f"{share:.2f}" for share in looked)
+            seconds = f"{mean(run['processor_seconds'] for run in runs):.0f}"
+            rows.append((part, way, str(len(runs)), f"{main} {mean(scores):.4f}", spread, more, seconds))
+        rows += [(part, name, "", f"accuracy {score:.4f}", "", "", "") for name, score in one.get("beside", {}).items()]
+    return table(("part", "way", "seeds", "score", "spread", "also", "processor seconds"), rows)
+
+
 def pretraining_gain(content: dict[str, Any]) -> str:
     """Return a row for each number of labels: mean and spread over the seeds of both ways, and the gain."""
     rows = []
@@ -490,6 +510,18 @@ def next_item(found: dict[str, Any]) -> str:
     return "Means over the seeds, the lowest and the highest beside them.\n\n" + table(heads, rows)
 
 
+def next_item_step(found: dict[str, Any]) -> str:
+    """Return milliseconds of the processor a step, and how many times as fast ours is."""
+    rows = [
+        (name, f"{spent:,.0f}", *(f"{found['ratios'][name][key]:.2f}" for key in ("ratio", "lowest", "highest")))
+        if name in found["ratios"]
+        else (name, f"{spent:,.0f}", "", "", "")
+        for name, spent in found["milliseconds"].items()
+    ]
+    said = f"{found['rows']} rows of {found['length']}, {found['items']:,} items, {found['rounds']} rounds.\n\n"
+    return said + table(("", "ms a step", "times as fast as RecBole", "lowest", "highest"), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -506,6 +538,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         mixer_lengths,
         engine,
         finetuning,
+        pictures,
         pretraining_gain,
         quantisation,
         bad_requests,
@@ -513,6 +546,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         lm_eval_three_ways,
         preferences,
         next_item,
+        next_item_step,
         overload,
         decoding,
         plan_measured,

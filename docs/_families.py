@@ -18,6 +18,8 @@ ASSEMBLIES = {
     "Decoder": "decoder",
     "Encoder": "encoder",
     "EncoderDecoder": "encoder-decoder",
+    "HierarchicalEncoder": "hierarchical encoder",
+    "MaskedAutoencoder": "masked autoencoder",
 }
 _CODE = re.compile(r"``(.+?)``")
 

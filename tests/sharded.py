@@ -39,6 +39,7 @@ MODELS = {
     "classification": ("bert", "electra"),
     "multi_label": ("roberta",),
     "regression": ("distilbert",),
+    "binary": ("bert",),
     "tagging": ("modernbert",),
     "question_answering": ("bert",),
     "masked": ("bert", "albert"),

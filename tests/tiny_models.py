@@ -40,7 +40,17 @@ ENCODERS = {
     }
 }
 OWN = {"rnnsearch": {"hidden_size": 12, "max_position_embeddings": 48, "vocab_size": TOKENIZER.size}}
-ALL = CONFIGS | ENCODERS | OWN
+SEEING = {
+    "vision-encoder-decoder": {
+        "encoder": {
+            "model_type": "vit", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+            "num_attention_heads": 3, "image_size": 12, "patch_size": 4,
+        },
+        "decoder": {"model_type": "gpt2", "is_decoder": True, "add_cross_attention": True, **CONFIGS["gpt2"]},
+        "decoder_start_token_id": 1,
+    }
+}  # fmt: skip
+ALL = CONFIGS | ENCODERS | OWN | SEEING
 
 
 def tiny(family: str, dtype: torch.dtype = torch.float64, **config) -> Decoder:

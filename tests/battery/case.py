@@ -50,9 +50,9 @@ class Answer:
 
 FIXED = {"ORRERY_RUNS": "runs", "TOKENIZERS_PARALLELISM": "false", "COLUMNS": "120"}
 PROGRAM = """
-from orrery.training import operations
+from orrery.training import machine_rates
 from orrery.cli import start
-operations.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
+machine_rates.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
 start.main()
 """
 SPARE = 8 << 30

@@ -38,6 +38,7 @@ BASES: dict[str, list[str]] = {
     "score": ["llama", "the cat"],
     "translate": ["rnnsearch", "the cat", "--max-new-tokens=2"],
     "classify": ["classes", "the cat"],
+    "caption": ["captions", "picture.png", "--max-new-tokens=2"],
     "tag": ["tags", "the cat"],
     "answer": ["spans", "the cat", "--context=the cat sat on the mat"],
     "summarise": ["rnnsearch", "the cat", "--max-new-tokens=2"],

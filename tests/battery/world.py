@@ -12,6 +12,7 @@ import yaml
 
 import tiny_models
 from orrery.cli import program
+from orrery.data.pictures.png import write_png
 from orrery.exchange.saving.save import save_model
 from orrery.text.train import train_tokenizer
 
@@ -85,6 +86,7 @@ def build(folder: Path) -> Path:
         tiny_models.saved(folder / name, "bert", architectures=[f"BertFor{architecture}"])
     tiny_models.saved(folder / "ranks", "bert", architectures=["BertForSequenceClassification"], id2label={"0": "fits"})
     save_items(folder / "items")
+    tiny_models.saved(folder / "captions", "vision-encoder-decoder")
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
@@ -128,6 +130,7 @@ def write_texts(folder: Path) -> None:
     (folder / "plain.jinja").write_text("{% for message in messages %}{{ message['content'] }}\n{% endfor %}")
     (folder / "parts.py").write_text('"""Parts of one\'s own: none."""\n')
     (folder / "stdin").write_text("hello\nthe cat\n")
+    (folder / "picture.png").write_bytes(write_png(torch.full((3, 12, 12), 77, dtype=torch.uint8)))
     (folder / "binary").write_bytes(bytes(range(256)) * 40)
     (folder / "empty").write_bytes(b"")
     (folder / "folder").mkdir()

@@ -74,6 +74,18 @@ MODERN = {**SMALL, "num_hidden_layers": 4, "local_attention": 6}
 VIT = {**SMALL, "image_size": 12, "patch_size": 4}
 del VIT["max_position_embeddings"]
 
+YOLOS = {**VIT, "image_size": [12, 16], "num_detection_tokens": 5}
+SEGFORMER = {
+    "num_encoder_blocks": 2, "depths": [2, 1], "sr_ratios": [2, 1], "hidden_sizes": [8, 16], "patch_sizes": [7, 3],
+    "strides": [4, 2], "num_attention_heads": [2, 4], "mlp_ratios": [2, 2], "decoder_hidden_size": 12, "image_size": 32,
+}  # fmt: skip
+MAE = {
+    **VIT, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 2, "decoder_num_attention_heads": 2,
+    "decoder_intermediate_size": 20, "mask_ratio": 0.0,
+}  # fmt: skip
+IMAGES = ("vit", "deit", "yolos", "segformer", "vit_mae")
+"""Families that read images and write nothing: of the usual settings none is theirs."""
+
 Cases = dict[str, list[tuple[str, dict[str, Any]]]]
 PLAIN: Cases = {
     "bloom": [
@@ -604,6 +616,25 @@ HEADS: Cases = {
     "vit": [
         ("ViTForImageClassification", {**VIT, **LABELS}),
         ("ViTModel", {**VIT, "qkv_bias": False, "hidden_act": "relu", "layer_norm_eps": 0.1, "num_channels": 1}),
+    ],
+    "vit_mae": [
+        ("ViTMAEForPreTraining", MAE),
+        ("ViTMAEForPreTraining", {**MAE, "qkv_bias": False, "hidden_act": "relu", "num_channels": 1}),
+    ],
+    "segformer": [
+        ("SegformerForSemanticSegmentation", {**SEGFORMER, **LABELS}),
+        ("SegformerForImageClassification", {**SEGFORMER, **LABELS, "hidden_act": "relu", "num_channels": 1}),
+        ("SegformerModel", {**SEGFORMER, "patch_sizes": [4, 5], "strides": [3, 2]}),
+    ],
+    "yolos": [
+        ("YolosForObjectDetection", {**YOLOS, **LABELS}),
+        ("YolosForObjectDetection", {**YOLOS, "use_mid_position_embeddings": False, "qkv_bias": False}),
+        ("YolosModel", {**YOLOS, "hidden_act": "relu", "layer_norm_eps": 0.1, "num_channels": 1}),
+    ],
+    "deit": [
+        ("DeiTForImageClassification", {**VIT, **LABELS}),
+        ("DeiTForImageClassificationWithTeacher", {**VIT, **LABELS, "qkv_bias": False, "num_channels": 1}),
+        ("DeiTModel", {**VIT, "hidden_act": "relu", "layer_norm_eps": 0.1}),
     ],
 }
 """Families of several heads: by the architecture."""

@@ -15,10 +15,12 @@ from torch import Tensor, nn
 from orrery.families import load_family, model_type
 from orrery.laws import questions
 from orrery.laws.formula import numbers
-from tests.goldens.cases import HEADS, PLAIN, USUAL, VIT
+from tests.goldens.cases import HEADS, IMAGES, PLAIN, USUAL, VIT
 from tests.parity import oracle
 from tests.parity.helper import answer_of
+from tests.parity.keys import inputs, sides
 
+FORMAT = {"format": "pt"}
 NAME = f"transformers {transformers.__version__} widened to float64"
 """Its casts to float32 are replaced: as it is installed, it is float32's rounding away from its own numbers."""
 
@@ -32,7 +34,7 @@ def cases(family: str) -> list[dict[str, Any]]:
         for name, config in PLAIN.get(family, () if family in HEADS else [("tiny", load_family(family).TINY)])
     ]
     for architecture, config in HEADS.get(family, ()):
-        own = config if family == "vit" else {**USUAL, **config}
+        own = config if family in IMAGES else {**USUAL, **config}
         written.append(case(family, f"{architecture} {len(written) + 1}", architecture, own))
     return written
 
@@ -80,12 +82,19 @@ def filled(kind: Any, settings: Any, kernel: str, untied: bool = False) -> Any:
             empty.config.tie_word_embeddings = False
         empty.save_pretrained(folder)
         file = Path(folder) / "model.safetensors"
-        save_file({n: numbers(n, t.shape) for n, t in load_file(file).items()}, file, metadata={"format": "pt"})
+        save_file({n: formula(n, t) for n, t in load_file(file).items()}, file, FORMAT)
         model, report = kind.from_pretrained(
             folder, dtype=torch.float64, experts_implementation="eager", output_loading_info=True, **how
         )
     assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
     return model.to(torch.float64).eval()
+
+
+def formula(name: str, tensor: Tensor) -> Tensor:
+    """Return the numbers of a tensor: whole where it counts something, and no variance below zero."""
+    made = numbers(name, tensor.shape)
+    made = made.abs() if name.endswith("running_var") else made
+    return made if tensor.is_floating_point() else made.to(tensor.dtype)
 
 
 def answered(model: Any, modelling: Any, config: Mapping[str, Any], *more: Any) -> dict[str, Any]:
@@ -116,9 +125,12 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
             seen = questions.images((3, 12, 12))[b][None]
             return [model(pixel_values=seen, decoder_input_ids=target).logits[0]]
         return [model(questions.sources(61)[b][None], decoder_input_ids=target, use_cache=False).logits[0]]
-    if "ViT" in type(model).__name__:
-        size = (config.get("num_channels", 3), 12, 12)
-        return [answer_of(model(questions.images(size)[b][None]))[0]]
+    if model.config.model_type.replace("-", "_") in IMAGES:
+        size = (config.get("num_channels", 3), *sides(model.config))
+        given = inputs(model.config)
+        noise = {"noise": given["noise"][:1]} if "noise" in given else {}
+        seen = model(questions.images(size)[b][None], **noise)
+        return [answer_of(seen)[0], *(seen[name][0] for name in ("pred_boxes",) if name in seen)]
     call = {"token_type_ids": questions.token_types()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
     output = model(questions.texts(61)[b][None], **call)
     others = [output[name][0] for name in ("seq_relationship_logits", "sop_logits") if name in output]

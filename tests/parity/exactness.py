@@ -25,7 +25,7 @@ from orrery.laws import outputs
 from tests.goldens.cases import PLAIN, USUAL
 from tests.parity import oracle
 from tests.parity.helper import answer_of, error, load
-from tests.parity.keys import inputs, modules_of, written
+from tests.parity.keys import answered, inputs, modules_of, written
 
 WIDENED, INSTALLED, EAGER = "widened", "installed", "eager"
 WAYS = (WIDENED, INSTALLED, EAGER)
@@ -82,7 +82,7 @@ def compared(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return how far our model is from the reference on each way, with the same weights."""
     exact = reference(config, seed, WIDENED)
     ours = model_of(config, exact.file)
-    answer = answered(ours, inputs(exact.settings))
+    answer = answered(ours, exact.settings)
     weighted(answer).backward()
     by_way: dict[str, Any] = {WIDENED: apart(config, ours, answer, exact)}
     for way in (INSTALLED, EAGER):
@@ -138,12 +138,6 @@ def ours_of(config: Mapping[str, Any], model: nn.Module, file: Mapping[str, Tens
     """Return the reference's tensors under the names of ours."""
     family = load_family(config["model_type"])
     return from_theirs(model, current_names(family, config, file), rules_of(family, config))
-
-
-def answered(model: Any, given: Mapping[str, Tensor]) -> Tensor:
-    """Return the main answer of our model."""
-    answer: Tensor = (model.logits if model.spec.head_names else model.hidden)(*given.values())
-    return answer
 
 
 def weighted(answer: Tensor) -> Tensor:

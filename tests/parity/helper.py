@@ -305,8 +305,16 @@ def answer_of(output: Any) -> Tensor:
     if "start_logits" in output:
         return torch.stack([output.start_logits, output.end_logits], -1)
     names = ("logits", "prediction_logits", "pooler_output", "last_hidden_state")
-    answer: Tensor = output[next(name for name in names if name in output)]
+    answer = channels_last(output[next(name for name in names if name in output)], flat="logits" not in output)
     return answer[..., None] if type(output).__name__ == "ElectraForPreTrainingOutput" else answer
+
+
+def channels_last(answer: Tensor, flat: bool = False) -> Tensor:
+    """Return an answer for every place of a picture as ours has it: channels behind, and a stream in a row."""
+    if answer.dim() != 4:
+        return answer
+    moved = answer.movedim(1, -1)
+    return moved.flatten(1, 2) if flat else moved
 
 
 def _targets(more: tuple[Tensor, ...]) -> dict[str, Tensor]:

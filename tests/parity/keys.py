@@ -113,13 +113,37 @@ def inputs(settings: Any) -> dict[str, Tensor]:
     """Return what a reference model is called with."""
     # No id of a token that pads in any configuration: RoBERTa's reference takes it for padding without a mask.
     ids, targets = (random_ids(2, length, vocabulary=30, seed=length) + 17 for length in (11, 7))
-    if settings.model_type in ("vit", "vision-encoder-decoder"):
-        eyes = getattr(settings, "encoder", settings)
-        shape = (2, eyes.num_channels, eyes.image_size, eyes.image_size)
+    eyes = getattr(settings, "encoder", settings)
+    if hasattr(eyes, "num_channels"):
+        shape = (2, eyes.num_channels, *sides(eyes))
         pixels = torch.randn(shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-        return {"pixel_values": pixels, **({"decoder_input_ids": targets} if settings is not eyes else {})}
+        more = {"decoder_input_ids": targets} if settings is not eyes else noise(eyes)
+        return {"pixel_values": pixels, **more}
     pairs = type(settings)().is_encoder_decoder
     return {"input_ids": ids, **({"decoder_input_ids": targets} if pairs else {})}
+
+
+def sides(eyes: Any) -> tuple[int, int]:
+    """Return the rows and columns of the pictures that a model is called with."""
+    size = getattr(eyes, "image_size", 32)
+    return tuple(size) if isinstance(size, list | tuple) else (size, size)
+
+
+def noise(eyes: Any) -> dict[str, Tensor]:
+    """Return the noise that says which patches a masked autoencoder hides."""
+    if not hasattr(eyes, "mask_ratio"):
+        return {}
+    rows, columns = (side // eyes.patch_size for side in sides(eyes))
+    rng = torch.Generator().manual_seed(4)
+    return {"noise": torch.rand(2, rows * columns, generator=rng, dtype=torch.float64)}
+
+
+def answered(model: Any, settings: Any) -> Tensor:
+    """Return what a model of ours says to what the reference is called with."""
+    given = inputs(settings)
+    how = {name: given.pop(name) for name in ("noise",) if name in given}
+    answer: Tensor = model.logits(*given.values(), **how) if model.spec.head_names else model.hidden(*given.values())
+    return answer
 
 
 def read_ours(config: Mapping[str, Any], reading: Reading) -> Tensor:
@@ -130,9 +154,8 @@ def read_ours(config: Mapping[str, Any], reading: Reading) -> Tensor:
     theirs = current_names(family, config, reading.file)
     load(model, from_theirs(model, theirs, rules_of(family, config)))
     settings = getattr(transformers, config["architectures"][0]).config_class.from_dict(deepcopy(dict(config)))
-    rows = list(inputs(settings).values())
     with torch.no_grad():
-        return model.logits(*rows) if spec.head_names else model.hidden(*rows)
+        return answered(model, settings)
 
 
 def judge(config: Mapping[str, Any], key: Key, value: Any, base: Reading, plain: Any, findings: Findings) -> None:

@@ -78,6 +78,9 @@ def randomise(model: nn.Module, seed: int, std: float = 0.3) -> None:
     with torch.no_grad():
         for weight in weights:
             weight.copy_(torch.randn(weight.shape, generator=rng, dtype=torch.float64) * std)
+        for name, variance in model.named_buffers():
+            if name.endswith("running_var"):
+                variance.abs_()
         for module in model.modules():  # BERT's untied head has a second bias that no forward pass reads: ours is both
             if hasattr(module, "decoder") and isinstance(getattr(module, "bias", None), nn.Parameter):
                 module.bias.copy_(module.decoder.bias)

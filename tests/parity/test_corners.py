@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.families import load_family
+from tests.goldens.cases import IMAGES as PICTURES
 from tests.parity.helper import assert_close, pair, random_ids
 from tests.parity.oracle import REFERENCED
 
-IMAGES = {"vit", "vision_encoder_decoder"}
+IMAGES = {*PICTURES, "vision_encoder_decoder"}
 
 EPS = st.sampled_from([1e-6, 1e-3, 0.1])
 ACTIVATION = st.sampled_from(["gelu", "relu", "silu", "gelu_new"])

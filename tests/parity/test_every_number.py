@@ -19,13 +19,14 @@ from orrery.nn.attention.alignment_score import Additive, General
 from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.kernels import eager
 from orrery.nn.mixer import StatefulMixer
+from tests.goldens.cases import IMAGES
 from tests.parity.shown import only_shown
 from tiny_models import inputs_for, smallest
 
 FLOAT64, KERNEL, COMPONENTS = 1e-12, 1e-5, 1e-4
 SINKS = {"gpt_oss"}
 """Families whose rows leave some weight to a sink, which is no key."""
-NO_VOCABULARY = {"vit"}
+NO_VOCABULARY = set(IMAGES)
 NOT_LINEAR = {
     "albert",
     "bert",
@@ -39,7 +40,7 @@ NOT_LINEAR = {
     "roberta",
     "xlm_roberta",
     "xlm_roberta_xl",
-    "vit",
+    *IMAGES,
 }
 """Families without logits that are a sum of parts: an activation stands before their vocabulary, or they have none."""
 IN_THE_WEIGHTS = set(names()) - {
@@ -211,8 +212,11 @@ def test_nothing_added_is_nothing_changed(family):
 def test_the_stream_of_another_run_gives_its_logits(family):
     traced = inside(family)
     other = trace(traced.model, *inputs_for(traced.model, seed=9))
-    key = f"{traced.model.stack.path}blocks.{len(traced.model.stack.order) - 1}.resid_post"
-    patched = traced.edit(sources={"other": other}).patch(key, "other").run([key])
+    edits, stages = traced.edit(sources={"other": other}), getattr(traced.model, "stages", None)
+    for stack in [traced.model.stack] if stages is None else [stage.stack for stage in stages]:
+        key = f"{stack.path}blocks.{len(stack.order) - 1}.resid_post"
+        edits = edits.patch(key, "other")
+    patched = edits.run([key])
     assert torch.equal(patched.logits, other.logits)
     assert not torch.equal(traced.logits, other.logits)
 

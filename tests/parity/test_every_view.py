@@ -16,6 +16,7 @@ from orrery.page.views._inside import Inside
 from orrery.page.views._payload import to_json
 from orrery.page.views._view import ViewSubject, fitting, shown
 from serving_toy import chat_model
+from tests.goldens.cases import IMAGES
 from views_toy import TOKENIZER, language_model_of, subject_of
 
 ENCODERS = {
@@ -43,7 +44,7 @@ KINDS = [
     (ENCODERS, {"cache", "decode", "neurons"}),
     (MIXTURES, {"neurons"}),
     ({"jamba", "nemotron_h"}, {"position"}),
-    ({"vit"}, {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
+    (set(IMAGES), {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
 ]
 WITHOUT = {family: lacking for families, lacking in KINDS for family in families}

@@ -19,7 +19,7 @@ MISSING = [
     "generate GONE hi", "tree GONE hi", "see GONE hi", "patch GONE a b --answer c", "serve GONE", "chat GONE",
     "serve m --template GONE", "chat m --template GONE",
     "score GONE hi", "translate GONE hi", "classify GONE hi", "tag GONE hi", "answer GONE q --context c",
-    "summarise GONE hi", "embed GONE hi", "rank GONE hi a",
+    "summarise GONE hi", "caption GONE t.txt", "caption m GONE", "embed GONE hi", "rank GONE hi a",
     "cloze GONE a__b --candidates x,y", "recommend GONE --history a", "recommend m --history a --items GONE.csv",
     "recommend m --history a --items t.csv --encoder GONE", "evaluate GONE perplexity --file t.txt",
     "evaluate GONE translation --source t.txt --target t.txt", "evaluate GONE alignment --source t.txt --target t.txt",

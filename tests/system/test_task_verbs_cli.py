@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.parity.picture_folders import captioner, picture
 from tests.parity.pipelines import LABELS, folder, named
 
 import orrery
@@ -116,6 +117,24 @@ def test_summarise(models, capsys):
     words = ["summarise", models["writes"], *TEXTS, *flags]
     assert [one["summary"] for one in objects(capsys, *words)] == [one["summary_text"] for one in pipe(TEXTS, **how)]
     assert len(lines(capsys, *words)) == 3
+
+
+def test_caption(tmp_path, capsys):
+    captioner(tmp_path / "model")
+    model, files = str(tmp_path / "model"), [str(tmp_path / name) for name in ("a.png", "b.jpg")]
+    for number, file in enumerate(files):
+        picture("RGB", (20, 30), number).save(file)
+    how = {"max_new_tokens": 9, "num_beams": 2, "min_new_tokens": 7, "length_penalty": 2.0, "no_repeat_ngram_size": 2}
+    flags = [word for key, value in how.items() for word in ("--" + key.replace("_", "-"), str(value))]
+    expected = [one[0]["generated_text"] for one in orrery.pipeline("image-to-text", model, device="cpu")(files, **how)]
+    found = objects(capsys, "caption", model, *files, *flags, "--batch-size", "1")
+    assert found == [{"picture": file, "caption": text} for file, text in zip(files, expected, strict=True)]
+    assert len(lines(capsys, "caption", model, *files, *flags)) == 2
+    (tmp_path / "b.jpg").write_bytes(b"\xff\xd8\xff no more")
+    assert "picture 2: " in refused(capsys, DataError.exit_code, "caption", model, *files)
+    assert "there is no picture" in refused(capsys, 2, "caption", model)
+    assert "no such file" in refused(capsys, 3, "caption", model, str(tmp_path / "c.png"))
+    assert lines(capsys, "generate", model, files[0], "--temperature", "0", "--max-new-tokens", "3")
 
 
 VERBS = {

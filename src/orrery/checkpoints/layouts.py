@@ -82,6 +82,32 @@ class Reshaped(Layout):
 
 
 @dataclass(frozen=True)
+class Layered(Layout):
+    """A table a layer along a new first axis, behind it one of size one (YOLOS' positions between its blocks)."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Return the tables of all layers in one."""
+        return _stacked(parts).unsqueeze(1)
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return the table of every layer."""
+        return list(tensor.squeeze(1))
+
+
+@dataclass(frozen=True)
+class OnePoint(Layout):
+    """A matrix as a convolution of one by one point: two axes of size one behind it."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Add the axes."""
+        return parts[0][..., None, None]
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return the tensor without them."""
+        return [tensor[..., 0, 0]]
+
+
+@dataclass(frozen=True)
 class RotaryInterleaved(Layout):
     """Within each head, channel i beside channel i + C/2: the pairs of a rotation as neighbours (GGUF's Llama)."""
 

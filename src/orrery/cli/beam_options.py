@@ -76,6 +76,20 @@ SUMMARIES = Summaries()
 """What is used unless told otherwise."""
 
 
+@with_flags(
+    "max_new_tokens", "min_new_tokens", "num_beams", "length_penalty", "no_repeat_ngram_size",
+    max_new_tokens=f"{_AS_FILES} 256", min_new_tokens=f"{_AS_FILES} none", num_beams=f"{_AS_FILES} 1",
+    length_penalty=f"{_AS_FILES} 1", no_repeat_ngram_size="what the model's files say",
+)  # fmt: skip
+@dataclass(frozen=True)
+class Captions:
+    """How captions are searched for; the penalty of lengths is that of Hugging Face's files."""
+
+
+CAPTIONS = Captions()
+"""What is used unless told otherwise."""
+
+
 @with_flags("num_beams", "length_penalty", num_beams=3, length_penalty=0.6)
 @dataclass(frozen=True)
 class Ways:

@@ -102,6 +102,12 @@ def _evidence(word: str) -> str:
     return word
 
 
+def _picture(word: str) -> str:
+    if not Path(word).is_file():
+        raise DataError(f"{word}: no such file", "give the path of a picture file")
+    return word
+
+
 def _template(word: str) -> str:
     if word not in CHATS and not Path(word).is_file():
         raise no_chat(word)
@@ -111,6 +117,7 @@ def _template(word: str) -> str:
 MODEL, MODEL_OR_RECIPE, MODEL_IF_PATH = NamedPath(_model), NamedPath(_model_or_recipe), NamedPath(_model_if_path)
 TASK_OR_RECIPE, RUN_OR_PATH, DRAFT = NamedPath(_task_or_recipe), NamedPath(_run_or_path), NamedPath(_draft)
 DATA, EVIDENCE, TEMPLATE = NamedPath(_data), NamedPath(_evidence), NamedPath(_template)
+PICTURE = NamedPath(_picture)
 
 
 def check_adapters(folders: dict[str, str]) -> dict[str, str]:

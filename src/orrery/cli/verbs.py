@@ -48,6 +48,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "serve": ("serve:serve", "serving"),
         "score": ("score:score", "generating"),
         "classify": ("classify:classify", "pipelines"),
+        "caption": ("caption:caption", "pictures"),
         "tag": ("tag:tag", "pipelines"),
         "answer": ("answer:answer", "pipelines"),
         "summarise": ("summarise:summarise", "pipelines"),

@@ -9,6 +9,7 @@ from orrery.families._registry import load_family, spec_of
 
 _ENDS = {"sequence": "ForSequenceClassification", "token": "ForTokenClassification", "span": "ForQuestionAnswering"}
 _LANGUAGE_MODEL, _PICTURES = "ForMaskedLM", "ForImageClassification"
+_PUBLISHED = {"boxes": "ForObjectDetection", "pixel": "ForSemanticSegmentation"}
 
 
 def answering(
@@ -19,7 +20,7 @@ def answering(
     Args:
         family: its name.
         config: a configuration of the family, whatever its class.
-        kind: ``sequence``, ``token`` or ``span``.
+        kind: ``sequence``, ``token`` or ``span``, of pictures also ``boxes`` or ``pixel``.
         labels: how many there are.
         names: what they are called.
         problem: the ``problem_type``.
@@ -45,8 +46,10 @@ def answering(
 
 def _class_of(architecture: str, kind: str) -> str | None:
     """Return the class of a kind of answers; decoders have one for whole rows alone."""
-    if architecture.endswith(_LANGUAGE_MODEL):
+    if architecture.endswith(_LANGUAGE_MODEL) and kind in _ENDS:
         return architecture.removesuffix(_LANGUAGE_MODEL) + _ENDS[kind]
+    if kind in _PUBLISHED:
+        return architecture if architecture.endswith(_PUBLISHED[kind]) else None
     if architecture.endswith(_PICTURES):
         return architecture if kind == "sequence" else None
     return class_beside(architecture) if kind == "sequence" else None

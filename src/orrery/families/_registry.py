@@ -68,6 +68,11 @@ def is_row_decoder(family: Family, config: Mapping[str, Any]) -> bool:
     return _classifier.is_classifier(family.ARCHITECTURE, config)
 
 
+def writes_apart(family: Family) -> bool:
+    """Say whether a family's configuration holds that of its writer, under ``decoder``: its vocabulary stands there."""
+    return isinstance(defaults_of(family).get("decoder"), Mapping)
+
+
 def spec_of(family: Family, config: Mapping[str, Any]) -> ModelSpec:
     """Return the architecture of a ``config.json`` with the head that its class has, or none.
 

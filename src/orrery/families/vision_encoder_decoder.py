@@ -13,7 +13,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename
 from orrery.errors import ModelFileError
-from orrery.families import gpt2, vit
+from orrery.families import _vit, gpt2, vit
 from orrery.families._config import Config
 from orrery.families._keys import token
 from orrery.families._seq2seq import start_token
@@ -104,7 +104,7 @@ def _moved(rule: Rule) -> Rule:
 
 
 WEIGHTS: tuple[Rule, ...] = (
-    *vit.rules("encoder.", "reader."),
+    *_vit.rules("encoder.", "reader."),
     *(rename(f"enc_to_dec_proj.{end}", f"projection.linear.{end}") for end in ("weight", "bias")),
     *map(_moved, gpt2.WEIGHTS),
     *(

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.models.hierarchical_encoder import HierarchicalEncoder
 from orrery.models.model import Model, ModelSpec
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.norms import HeadNorm
@@ -161,6 +162,8 @@ def _cut(
 
 
 def _with_stack(spec: ModelSpec, stack: Stack.Spec) -> ModelSpec:
+    if isinstance(spec, HierarchicalEncoder.Spec):
+        return replace(spec, stages=(*spec.stages[:-1], replace(spec.stages[-1], stack=stack)))
     name = next(field.name for field in fields(spec) if getattr(spec, field.name) is spec.answering)
     changed: dict[str, Any] = {name: stack}
     return replace(spec, **changed)

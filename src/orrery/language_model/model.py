@@ -19,6 +19,7 @@ from orrery.inspection.alignment import Alignment, align, no_source
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
 from orrery.language_model import (
+    captions,
     chat,
     cloze,
     generate,
@@ -36,10 +37,12 @@ from orrery.language_model.arguments import Ids, strings_of
 from orrery.language_model.cloze import Filled
 from orrery.language_model.guides import Demands
 from orrery.language_model.likelihoods import Likelihood
+from orrery.language_model.pictures import Picture
 from orrery.language_model.ranking import PairScore, Ranked
 from orrery.language_model.search import Beams, Found
 from orrery.language_model.signatures import spelling_out
-from orrery.language_model.texts import Text, Truncate, limits_of, prompts
+from orrery.language_model.sources import Source, sources
+from orrery.language_model.texts import Text, Truncate, limits_of
 from orrery.language_model.trace import Given, Row
 from orrery.language_model.tree import DecodingTree
 from orrery.language_model.vectors import TextVector
@@ -114,7 +117,7 @@ class LanguageModel:
     @spelling_out(Writing)
     def generate(
         self,
-        text: Text,
+        text: Source,
         *,
         max_new_tokens: int | None = None,
         num_beams: int | None = None,
@@ -133,7 +136,8 @@ class LanguageModel:
         from the files.
 
         Args:
-            text: the prompt, or its ids; an empty one stands for the beginning of a text.
+            text: the prompt, or its ids; an empty one stands for the beginning of a text. Of a model that reads
+                pictures a picture: a path, an array of bytes ``[rows, columns, channels]``, a picture of Pillow's.
             max_new_tokens: the most tokens of the answer; 64 where nothing is said.
             num_beams: above 1 searches for the answer of the greatest score instead of drawing tokens.
             length_penalty: of beams: 0 favours short answers, see ``LengthPenalty``; in files ``HuggingFacePenalty``.
@@ -167,7 +171,7 @@ class LanguageModel:
     @spelling_out(Writing)
     def generations(
         self,
-        texts: Text | Sequence[Text],
+        texts: Source | Sequence[Source],
         *,
         max_new_tokens: int = 64,
         stop: str | Sequence[str] = (),
@@ -184,13 +188,13 @@ class LanguageModel:
         demands, drawing = Demands.taken_from(settings)
         limits = limits_of(self.stored, max_new_tokens, strings_of(stop), demands=demands)
         return generate.continued(
-            self.stored, lambda: prompts(self.stored, texts, truncate, max_new_tokens), limits, seed, stream, drawing
+            self.stored, lambda: sources(self.stored, texts, truncate, max_new_tokens), limits, seed, stream, drawing
         )
 
     @spelling_out(Writing)
     def speculate(
         self,
-        text: Text,
+        text: Source,
         draft: "LanguageModel | Literal['lookup']",
         *,
         guesses: int = 5,
@@ -235,7 +239,7 @@ class LanguageModel:
     @spelling_out(Form)
     def contrastive_search(
         self,
-        text: Text,
+        text: Source,
         *,
         top_k: int = 4,
         penalty_alpha: float | int = 0.6,
@@ -275,7 +279,7 @@ class LanguageModel:
 
     def search(
         self,
-        texts: Text | Sequence[Text],
+        texts: Source | Sequence[Source],
         *,
         num_beams: int = 4,
         length_penalty: float | int = 0.6,
@@ -315,7 +319,7 @@ class LanguageModel:
     @spelling_out(Drawing)
     def tree(
         self,
-        text: Text,
+        text: Source,
         *,
         max_new_tokens: int = 4,
         num_beams: int = 3,
@@ -353,7 +357,7 @@ class LanguageModel:
 
     def write(
         self,
-        rows: Sequence[Sequence[int]],
+        rows: Sequence[Sequence[int]] | Sequence[Picture],
         settings: Mapping[str, Any] | None = None,
         *,
         seeds: Sequence[int] | None = None,
@@ -364,7 +368,7 @@ class LanguageModel:
         What is meant by the keys is what transformers means by them, beams too; ``search`` ranks and ends its own way.
 
         Args:
-            rows: prompts, or sources of an encoder-decoder, special tokens among them.
+            rows: prompts, or sources of an encoder-decoder, special tokens among them; or pictures.
             settings: keys that stand before those of the model's files; ``num_return_sequences`` besides.
             seeds: of the draws, one for each row.
             stop: strings that end an answer that is drawn or greedy.
@@ -425,6 +429,26 @@ class LanguageModel:
             coverage_penalty=coverage_penalty,
             done=done,
         )
+
+    def caption(self, pictures: Picture | Sequence[Picture], **settings: Any) -> Any:
+        """Return what a model that reads pictures writes of one, or a list of what it writes of several.
+
+        Differs from ``generate`` in what holds where neither the caller nor the model's files say anything: at most 256
+        tokens, as in the image-to-text pipeline of transformers 4.
+
+        Args:
+            pictures: paths, arrays of bytes ``[rows, columns, channels]`` or of floats ``[channels, rows, columns]``
+                as the model reads them, pictures of Pillow's, ``data:image/png;base64,...``; one, or a list.
+            settings: ``num_beams``, hypotheses followed a picture, by default what the model's files say, else 1, which
+                is greedy; ``length_penalty`` of beams, in Hugging Face's form; ``max_new_tokens``; ``batch_size``,
+                pictures read at once; ``done``, told after each batch how many pictures are done.
+
+        Raises:
+            UsageError: the model reads no pictures or writes nothing, or what is given is no picture.
+            DataError: a file is damaged.
+        """
+        found = captions.captions(self.stored, pictures, **settings)
+        return found if isinstance(pictures, list | tuple) else found[0]
 
     def chat_template(self, choice: str | Path | None = None) -> ChatTemplate:
         """Return the template of the model's chats, or another: one of Orrery's formats by name, or a Jinja file.

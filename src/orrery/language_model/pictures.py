@@ -18,7 +18,7 @@ from orrery.exchange.reading.files import PICTURES
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import device_of
 from orrery.nn.inputs import Images
-from orrery.nn.patches import PatchEmbedding
+from orrery.nn.patches import OverlappingPatches, PatchEmbedding
 from orrery.nn.spec import traverse
 
 Picture: TypeAlias = Tensor | np.ndarray | Path | str
@@ -56,6 +56,17 @@ def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows c
     return images.to(device_of(stored), stored.model.dtype)
 
 
+def pixels_given(given: object) -> UInt8[Tensor, "channels rows columns"]:
+    """Return the pixels of a picture that is given, in its own size.
+
+    Raises:
+        UsageError: it is none, or what a model reads already.
+        DataError: the file cannot be read.
+    """
+    value = _value(given)
+    return _decoded(value) if isinstance(value, str | Path) else _pixels(value)
+
+
 def reads_pictures(stored: Stored) -> Images | None:
     """Return the pictures that a model reads, or nothing where it reads tokens."""
     read = next(iter(stored.model.spec.inputs.values()))
@@ -72,10 +83,9 @@ def preparation_of(stored: Stored, read: Images) -> Preparation:
 
 
 def patch_names(stored: Stored) -> list[str]:
-    """Return what the places of an image's row are called: ``class``, then each patch by its row and column."""
-    spec = next(part for _, part in traverse(stored.model.spec) if isinstance(part, PatchEmbedding.Spec))
-    rows, columns = (whole // side for whole, side in zip(spec.image, spec.patch, strict=True))
-    return ["class", *(f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))]
+    """Return what the places of an image's row are called, in the last of the stages that read it."""
+    kinds = (PatchEmbedding.Spec, OverlappingPatches.Spec)
+    return [part for _, part in traverse(stored.model.spec) if isinstance(part, kinds)][-1].names
 
 
 def _value(given: object) -> Any:

@@ -13,7 +13,8 @@ from orrery.generation.batched import in_batches
 from orrery.generation.diverse import diverse_beam_search
 from orrery.generation.row import Limits
 from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search
-from orrery.language_model.texts import Text, Truncate, limits_of, line, prompts, spell_answer
+from orrery.language_model.sources import Source, sources
+from orrery.language_model.texts import Truncate, limits_of, line, spell_answer
 from orrery.schema.writing import BEAMS, beams_of, refuse_with_beams
 
 
@@ -61,22 +62,23 @@ class Beams:
 
 
 def search(
-    stored: Stored, texts: Text | Sequence[Text], beams: Beams, longest: int, truncate: Truncate
+    stored: Stored, texts: Source | Sequence[Source], beams: Beams, longest: int, truncate: Truncate
 ) -> list[list[Found]]:
     """Return what ``LanguageModel.search`` does, ranked by any penalty."""
     refuse_wishes(wishes(stored))
-    rows, limits = prompts(stored, texts, truncate, longest), limits_of(stored, longest)
+    model = writer(stored)
+    read, limits = sources(stored, texts, truncate, longest), limits_of(stored, longest)
     settings: dict[str, Any] = {
         "penalty": beams.penalty, "vocabulary": tokenizer_of(stored).size, "device": device_of(stored)
     }  # fmt: skip
     if beams.groups > 1:
         if beams.coverage:
             raise UsageError("groups of beams have no coverage penalty", "give one of the two")
-        hypotheses = [_of_groups(stored, row, limits, beams, settings) for row in rows]
+        hypotheses = [_of_groups(read.before(model), row, limits, beams, settings) for row in read.rows]
     else:
         hypotheses = beam_search(
-            writer(stored),
-            rows,
+            read.before(model),
+            read.rows,
             limits,
             beams.width,
             answers=beams.answers,
@@ -87,14 +89,12 @@ def search(
 
 
 def _of_groups(
-    stored: Stored, row: list[int], limits: Limits, beams: Beams, settings: Mapping[str, Any]
+    model: Any, row: list[int], limits: Limits, beams: Beams, settings: Mapping[str, Any]
 ) -> list[Hypothesis]:
     """Return the best answer of each group, then the second ones, as many as are wanted."""
     if not 1 <= beams.answers <= beams.width:
         raise UsageError(f"{beams.answers} answers of {beams.width} beams", "ask for no more answers than beams")
-    groups = diverse_beam_search(
-        writer(stored), row, limits, beams.width, beams.groups, diversity=beams.diversity, **settings
-    )
+    groups = diverse_beam_search(model, row, limits, beams.width, beams.groups, diversity=beams.diversity, **settings)
     ranked = [one for rank in zip_longest(*groups) for one in rank if one is not None]
     return ranked[: beams.answers]
 

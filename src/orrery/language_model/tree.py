@@ -13,7 +13,8 @@ from orrery.generation.search import LengthPenalty
 from orrery.generation.tree import TreeNode, root, with_answer, with_beams
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.search import Beams
-from orrery.language_model.texts import Text, Truncate, limits_of, prompts, spell
+from orrery.language_model.sources import Source, one_source
+from orrery.language_model.texts import Truncate, limits_of, prompts, spell
 from orrery.reports.tree import tree_picture
 
 DEEPEST = 100
@@ -71,7 +72,7 @@ def one_beam(stored: Stored, ids: Sequence[int], *, max_new_tokens: int, length_
 
 def grown(
     stored: Stored,
-    text: Text,
+    text: Source,
     *,
     max_new_tokens: int,
     beams: Beams,
@@ -86,8 +87,9 @@ def grown(
         raise UsageError(f"a tree of {max_new_tokens:,} tokens cannot be looked at", f"ask for {DEEPEST} at most")
     drawn, plain = sampler_of(stored, sampling), sampler(vocabulary=tokenizer.size)
     limits = limits_of(stored, max_new_tokens)
-    prompt = prompts(stored, [text], truncate, max_new_tokens)[0]
-    text = text if isinstance(text, str) else tokenizer.decode(prompt, special=True)
+    read = one_source(stored, text, truncate, max_new_tokens)
+    model, prompt = read.before(model), read.rows[0]
+    shown = "a picture" if read.pictures else text if isinstance(text, str) else tokenizer.decode(prompt, special=True)
     tree = root()
     size = tokenizer.size
     with_beams(tree, model, prompt, limits, beams.width, penalty=beams.penalty, vocabulary=size, device=device)
@@ -96,4 +98,4 @@ def grown(
         answer = generate(model, [prompt], tokenizer, limits, sampler=chosen, seed=own, device=device)[0]
         with_answer(tree, model, prompt, answer.ids, way, capacity=limits.context, vocabulary=size, device=device)
     spelled = {node.token: spell(stored, node.token) for _, node in tree.walk()}
-    return DecodingTree(text, tree, spelled)
+    return DecodingTree(shown, tree, spelled)

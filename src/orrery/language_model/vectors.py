@@ -77,7 +77,8 @@ def vectors(
         items: texts, which get the special tokens of the family, or ids.
         prompt: the name of one of the folder's prompts, or a text that ends in a blank or a colon.
         normalise: whether vectors get the length 1; by default as the folder says.
-        truncation: whether what is longer than a row loses its end; by default where the folder says how long rows are.
+        truncation: whether what is longer than a row is cut, where the tokenizer's ``truncation_side`` says; by default
+            where the folder says how long rows are.
         batch_size: rows computed at once.
         names: what errors call each text; by default ``input 3``.
         done: told after each batch how many rows are done, and of how many.
@@ -185,7 +186,7 @@ def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bo
     room = limit - around
     if len(ids) > room and not truncation:
         raise too_long(len(ids) + around, context)
-    framed = tokenizer.around(ids[: max(0, room)])
+    framed = tokenizer.around(tokenizer.kept(ids, max(0, room)))
     if not framed.ids:
         raise DataError("the text is empty, and this tokenizer puts no special token around it", "give it a word")
     left = 0

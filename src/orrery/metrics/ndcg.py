@@ -23,7 +23,7 @@ ASKED = ("asked", "ends", "place", "next")
 
 @register
 class NextItemGain(Metric):
-    r"""The mean of :math:`[r \le k] / \log_2(r + 1)`, r the rank of the next item among all items: NDCG@k.
+    """NDCG@k: ``mean [r <= k] / log2(r + 1)``, with r the rank of the next item among all items.
 
     Equal scores count half (`orrery.scores.ranks`). Control tokens are no items; those of the history are ranked where
     ``seen`` says so. A batch has what is ``asked`` [B L], where that ``ends`` [B], the ``place`` of the answer [B] and

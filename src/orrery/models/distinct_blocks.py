@@ -89,6 +89,11 @@ def _with_distinct(
             changed[f.name] = replace(part, blocks=tuple(part.blocks[n] for n in numbers), order=None)
         elif isinstance(part, ModelSpec):
             changed[f.name] = _with_distinct(part, f"{place}.", groups, twice)
+        elif isinstance(part, tuple) and all(isinstance(one, ModelSpec) for one in part):
+            inside = (f"{place}.{number}." for number in range(len(part)))
+            changed[f.name] = tuple(
+                _with_distinct(one, path, groups, twice) for one, path in zip(part, inside, strict=True)
+            )
     return replace(spec, **changed)
 
 

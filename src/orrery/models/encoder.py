@@ -19,7 +19,7 @@ from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
 from orrery.nn.embeddings import TokenEmbedding, TokenTypeEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
-from orrery.nn.patches import PatchEmbedding
+from orrery.nn.patches import OverlappingPatches, PatchEmbedding
 from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
 
@@ -54,7 +54,7 @@ class Encoder(Model):
     class Spec(ModelSpec):
         """The whole architecture; the first of ``heads`` is the main one."""
 
-        embed: TokenEmbedding.Spec | TokenTypeEmbedding.Spec | PatchEmbedding.Spec
+        embed: TokenEmbedding.Spec | TokenTypeEmbedding.Spec | PatchEmbedding.Spec | OverlappingPatches.Spec
         stack: Stack.Spec
 
         @property

@@ -17,6 +17,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu_squared": lambda x: F.relu(x).square(),
     "silu": F.silu,
     "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
     "linear": lambda x: x,
 }
 """relu: Vaswani et al.; gelu: Hendrycks and Gimpel 2016, exact; gelu_tanh: its tanh form (GPT-2); silu: Llama.

@@ -102,6 +102,71 @@ class TokenHead(nn.Module):
         return self.labels(self.transform(x_BLD))
 
 
+class LastTokensHead(nn.Module):
+    """``after(head(x))`` of the last tokens of every row: the class and the box of a thing (Fang et al. 2021, 3.1).
+
+    Shapes: ``[B, L, D]`` to ``[B, tokens, labels]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """How many tokens at the end answer, and what becomes of the scores."""
+
+        tokens: int
+        head: TokenHead.Spec
+        after: ModuleSpec = Identity.Spec()
+
+        def build(self, width: int) -> "LastTokensHead":
+            """Return the head."""
+            return LastTokensHead(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.tokens = spec.tokens
+        self.head, self.after = spec.head.build(width), spec.after.build(spec.head.labels)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B N E"]:
+        """Score the labels of the last tokens.
+
+        Raises:
+            UsageError: padding, which would stand among them.
+        """
+        if real_BL is not None:
+            raise UsageError("the last tokens of padded rows", "read rows without padding")
+        return self.after(self.head(x_BLD[:, -self.tokens :]))
+
+
+class BehindFirstHead(nn.Module):
+    """``head(x)`` of every token but the first, such as the points of each patch behind a class token.
+
+    Shapes: ``[B, L, D]`` to ``[B, L - 1, labels]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """What answers."""
+
+        head: TokenHead.Spec
+
+        def build(self, width: int) -> "BehindFirstHead":
+            """Return the head."""
+            return BehindFirstHead(self.head, width)
+
+    def __init__(self, head: TokenHead.Spec, width: int) -> None:
+        super().__init__()
+        self.head = head.build(width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B N E"]:
+        """Score the labels of all tokens but the first.
+
+        Raises:
+            UsageError: padding, before which the first token would not stand first.
+        """
+        if real_BL is not None:
+            raise UsageError("the tokens behind the first of padded rows", "read rows without padding")
+        return self.head(x_BLD[:, 1:])
+
+
 @spec
 class Pool(Value):
     """A rule from the vectors of a row to one."""
@@ -127,6 +192,23 @@ class Last(Pool):
     def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
         """Return the vector of the last real token."""
         return x_BLD[:, -1] if real_BL is None else _at(x_BLD, (real_BL.long().cumsum(1) * real_BL).argmax(1))
+
+
+@spec
+class At(Pool):
+    """The token of a place behind the first: DeiT's distillation token is at 1."""
+
+    place: int
+
+    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
+        """Return the vector of that place.
+
+        Raises:
+            UsageError: padding, among which places are not counted.
+        """
+        if real_BL is not None:
+            raise UsageError(f"the token at place {self.place} of padded rows", "read rows without padding")
+        return x_BLD[:, self.place]
 
 
 @spec
@@ -201,6 +283,7 @@ class InUnits(nn.Module):
 class SequenceHead(nn.Module):
     """``unit(W pooler(x) + b)``: the class of a row, whether one sentence follows the other, a reward (one label).
 
+    With heads beside it, the mean of what all of them say (DeiT, Touvron et al. 2021, section 4).
     Shapes: ``[B, L, D]`` to ``[B, labels]``.
     """
 
@@ -210,7 +293,7 @@ class SequenceHead(nn.Module):
 
         ``names`` are theirs, where they have any; ``problem`` is what transformers calls the ``problem_type``: one
         label a row, several, or a number. Empty, it is as there: a number for one label, else one of the labels.
-        ``unit`` is that of a number while it is learned.
+        ``unit`` is that of a number while it is learned; ``beside`` are further heads that answer the same question.
         """
 
         labels: int
@@ -219,6 +302,7 @@ class SequenceHead(nn.Module):
         names: tuple[str, ...] = ()
         problem: Literal["", "single_label_classification", "multi_label_classification", "regression"] = ""
         unit: ModuleSpec = Identity.Spec()
+        beside: tuple["SequenceHead.Spec", ...] = ()
 
         def build(self, width: int) -> "SequenceHead":
             """Return the head."""
@@ -228,10 +312,14 @@ class SequenceHead(nn.Module):
         super().__init__()
         self.pooler, self.unit = spec.pooler.build(width), spec.unit.build(spec.labels)
         self.labels = nn.Linear(spec.pooler.out_width(width), spec.labels, bias=spec.bias)
+        self.beside = nn.ModuleList(head.build(width) for head in spec.beside)
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B N"]:
         """Score the labels of every row."""
-        return self.unit(self.labels(self.pooler(x_BLD, real_BL)))
+        said_BN = self.labels(self.pooler(x_BLD, real_BL))
+        for head in self.beside:
+            said_BN = said_BN + head(x_BLD, real_BL)
+        return self.unit(said_BN / (1 + len(self.beside)))
 
 
 def _at(x_BLD: Tensor, place_B: Tensor) -> Tensor:

@@ -6,15 +6,16 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.inputs import Images
+from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.grid import PatchGrid
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 
 
 class AppendedTokens(nn.Module):
-    """``[x; t_1; ...; t_N]``: learned tokens at the end of every row (DeiT's distillation token, YOLOS' detections).
+    """``[x; t_1; ...; t_N]``: learned tokens at the end of every row, such as those that name things (YOLOS).
 
-    Touvron et al. 2021, section 4; Fang et al. 2021, 3.1. Shapes: ``[B, L, D]`` to ``[B, L + tokens, D]``.
+    Fang et al. 2021, 3.1. Shapes: ``[B, L, D]`` to ``[B, L + tokens, D]``.
     """
 
     @spec
@@ -36,6 +37,31 @@ class AppendedTokens(nn.Module):
         return torch.cat([x_BLD, self.learned.weight.expand(len(x_BLD), -1, -1)], dim=1)
 
 
+class PrependedTokens(nn.Module):
+    """``[t_1; ...; t_N; x]``: learned tokens at the beginning of every row, such as DeiT's for its teacher.
+
+    Touvron et al. 2021, section 4. Shapes: ``[B, L, D]`` to ``[B, tokens + L, D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """How many there are."""
+
+        tokens: int
+
+        def build(self, width: int) -> "PrependedTokens":
+            """Return the tokens."""
+            return PrependedTokens(self.tokens, width)
+
+    def __init__(self, tokens: int, width: int) -> None:
+        super().__init__()
+        self.learned = nn.Embedding(tokens, width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L2 D"]:
+        """Put the tokens before every row."""
+        return torch.cat([self.learned.weight.expand(len(x_BLD), -1, -1), x_BLD], dim=1)
+
+
 class PatchEmbedding(nn.Module):
     """``[class; E patch_1; ...; E patch_N]``, patches in the order of reading (Dosovitskiy et al. 2021, 3.1).
 
@@ -47,16 +73,16 @@ class PatchEmbedding(nn.Module):
     class Spec(ModuleSpec):
         """Rows and columns of an image and of a patch; what a last, narrower patch would hold is left out.
 
-        ``image`` is the size that the model is made for: it reads others too. ``first`` appends tokens to the class
-        token, ``last`` to the patches.
+        ``image`` is the size that the model is made for: it reads others too. ``first`` puts tokens before the patches,
+        behind the class token, ``last`` behind them.
         """
 
         image: tuple[int, int]
         patch: tuple[int, int]
         channels: int = 3
         bias: bool = True
-        first: ModuleSpec = Identity.Spec()
-        last: ModuleSpec = Identity.Spec()
+        first: PrependedTokens.Spec | Identity.Spec = Identity.Spec()
+        last: AppendedTokens.Spec | Identity.Spec = Identity.Spec()
 
         @property
         def grid(self) -> PatchGrid:
@@ -73,8 +99,19 @@ class PatchEmbedding(nn.Module):
 
         @property
         def tokens(self) -> int:
-            """The length of a row: every patch, the class token and those that are appended."""
+            """The length of a row: every patch, the class token and the others."""
             return self.grid.places
+
+        @property
+        def names(self) -> list[str]:
+            """What the places of a row are called: ``class``, then each patch by its row and column."""
+            grid, before = self.grid, [f"token {n}" for n in range(1, self.grid.before)]
+            return [
+                "class",
+                *before,
+                *names_of(grid.rows, grid.columns),
+                *[f"token {n + 1}" for n in range(grid.after)],
+            ]
 
         @property
         def input(self) -> Images:
@@ -103,5 +140,70 @@ class PatchEmbedding(nn.Module):
     ) -> Float[Tensor, "B L D"]:
         """Cut, project, and put the class token first."""
         patches_BND = self.project(images).flatten(2).mT
-        first_B1D = self.class_token.expand(len(images), 1, -1)
-        return self.last(torch.cat([self.first(first_B1D), patches_BND], dim=1))
+        class_B1D = self.class_token.expand(len(images), 1, -1)
+        return self.last(torch.cat([class_B1D, self.first(patches_BND)], dim=1))
+
+
+class OverlappingPatches(nn.Module):
+    """``norm(W * x)``: patches that share points with their neighbours, without a class token (Xie et al. 2021, 3.1).
+
+    Shapes: images ``[B, channels, rows, columns]`` to ``[B, L, D]``, one patch every ``stride`` points.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Sides of a patch, and how far apart two patches begin; ``image`` is the size that the model is made for."""
+
+        image: tuple[int, int]
+        patch: int
+        stride: int
+        channels: int = 3
+
+        @property
+        def input(self) -> Images:
+            """What it reads."""
+            side, half = self.patch, self.patch // 2
+            return Images(
+                self.channels, *self.image, patch=(side, side), stride=(self.stride,) * 2, padding=(half, half)
+            )
+
+        @property
+        def tokens(self) -> int:
+            """The length of the row of an image of this size."""
+            rows, columns = self.input.grid(*self.image)
+            return rows * columns
+
+        @property
+        def names(self) -> list[str]:
+            """What the places of a row are called: each patch by its row and column."""
+            return names_of(*self.input.grid(*self.image))
+
+        def build(self, width: int) -> "OverlappingPatches":
+            """Return the embedding."""
+            return OverlappingPatches(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.input = spec.input
+        half = spec.patch // 2
+        self.project = nn.Conv2d(spec.channels, width, kernel_size=spec.patch, stride=spec.stride, padding=half)
+        self.norm = LayerNorm.Spec().build(width)
+
+    def forward(
+        self, images: Float[Tensor, "B channels rows columns"], segments: None = None
+    ) -> Float[Tensor, "B L D"]:
+        """Cut, project and normalise."""
+        return self.norm(self.project(images).flatten(2).mT)
+
+
+def names_of(rows: int, columns: int) -> list[str]:
+    """Return what patches are called: by row and column, from one."""
+    return [f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
+
+
+def patches_of(images: Float[Tensor, "B channels rows columns"], patch: tuple[int, int]) -> Float[Tensor, "B N E"]:
+    """Return the points of every patch: row by row, the channels of a point together; a last, narrower one is left."""
+    rows, columns = (side // size for side, size in zip(images.shape[2:], patch, strict=True))
+    whole = images[:, :, : rows * patch[0], : columns * patch[1]]
+    apart = whole.unflatten(3, (columns, patch[1])).unflatten(2, (rows, patch[0]))
+    return apart.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)

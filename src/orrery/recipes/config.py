@@ -70,7 +70,8 @@ class ModelSettings(Section):
     one rate on what the residuals add. ``mask: prefix`` lets a decoder read the beginning of a row in both directions;
     the model is then saved with its own spec, as no published layout says so. ``embeddings`` is a word2vec file or a
     run of word vectors, whose rows the tokens that are words begin with. ``adapter`` is a transform with its settings
-    (``kind: lora``), applied to a model that exists: it and the new heads learn alone.
+    (``kind: lora``), applied to a model that exists: it and the new heads learn alone. ``encoder`` is a model whose
+    weights the encoder of a new one begins with, whatever writes or finds things behind it.
     """
 
     family: str | None = None
@@ -83,13 +84,14 @@ class ModelSettings(Section):
     mask: Literal["prefix"] | None = None
     embeddings: Path | None = None
     adapter: dict[str, Any] | None = None
+    encoder: str | None = None
 
     @model_validator(mode="after")
     def _one_of_three(self) -> "ModelSettings":
         if [self.family, self.spec, self.begin].count(None) != 2:
             raise PydanticCustomError("one_of", "exactly one of family, spec and from is needed")
-        if self.begin is not None and (self.config or self.embeddings):
-            what = {"what": "config" if self.config else "embeddings"}
+        if self.begin is not None and (self.config or self.embeddings or self.encoder):
+            what = {"what": "config" if self.config else "embeddings" if self.embeddings else "encoder"}
             raise PydanticCustomError("from", "{what} belongs to a new model; this one begins from another", what)
         if self.adapter is not None and (self.begin is None or self.freeze):
             reason = (

@@ -23,7 +23,7 @@ from orrery.families import is_row_decoder, load_family
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
-from orrery.objectives._contracts import decided_config, give_models, needed_head, own_modules
+from orrery.objectives._contracts import begin_vectors, decided_config, give_models, needed_head, own_modules
 from orrery.recipes.config import Recipe
 from orrery.reports.observers import OBSERVERS, Event, Observer, RunBegan
 from orrery.rewards import REWARDS, RewardSettings
@@ -69,16 +69,19 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
     config = with_room(base, config, tokenizer) if base is not None and tokenizer is not None and more else config
     family = recipe.model.family if base is None else base.stored.family
-    settled_family = settle(recipe.model, base, config, needed_head(objective, source.labels))
+    head = needed_head(objective, source.labels)
+    settled_family = settle(recipe.model, base, config, head)
     settled, tokenizer = padded(settled_family, family, tokenizer)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
-    spec = with_unit(spec, settled.head, source.targets)
+    # A logit has no unit: only numbers that are learnt as they are do.
+    spec = with_unit(spec, settled.head, source.targets if head is not None and head.problem == "regression" else ())
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat, base))
     renewed = without_labels(spec, settled.renewed)
     learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, renewed, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
+    begin_vectors(objective, None if base is None or base.stored.sentences is None else base.stored.sentences.vectors)
     modules, judged = owned(objective, model, recipe.seed), judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or (tokenizer is None and spec.vocabulary) else family
     parts = Parts(

@@ -9,7 +9,7 @@ from orrery.data.batches.seeds import derive_seed
 from orrery.data.corpora import read_corpus
 from orrery.data.pictures.preparing import Preparation, for_size, preparation
 from orrery.errors import DataError, UsageError
-from orrery.families import initial_stds, load_family, spec_of
+from orrery.families import initial_stds, load_family, spec_of, writes_apart
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.heads import HeadSettings
 from orrery.models.initialise import STD, initialise
@@ -28,7 +28,7 @@ from orrery.objectives import Objective
 from orrery.objectives._contracts import trained_heads
 from orrery.recipes.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.runs.adapt import adapt, adapter_of
-from orrery.runs.begin import Base, freeze, take_weights, with_heads
+from orrery.runs.begin import Base, freeze, take_encoder, take_weights, with_heads
 from orrery.runs.growing import growth_note, new_rows, refuse_frozen
 from orrery.schema.registry import name_of
 from orrery.text.chat.of_run import control_tokens, control_tokens_of
@@ -145,7 +145,13 @@ def _texts(named: str) -> Iterator[str]:
 
 def family_config(settings: ModelSettings, base: Base | None = None, **known: Any) -> dict[str, Any]:
     """Return the family's configuration: the base's, or what the tokenizer decides unless the recipe says otherwise."""
-    return {**known, **settings.config} if base is None else dict(base.stored.config or {})
+    if base is not None:
+        return dict(base.stored.config or {})
+    if settings.family is None or not writes_apart(load_family(settings.family)):
+        return {**known, **settings.config}
+    # What the tokenizer decides of a writer's vocabulary stands on the writer's side.
+    writer = {"vocab_size": known.pop("vocab_size")} if "vocab_size" in known else {}
+    return {**known, **settings.config, "decoder": {**writer, **settings.config.get("decoder", {})}}
 
 
 def read_spec(
@@ -187,7 +193,7 @@ def read_spec(
 def fitting(architecture: Found, vocabulary: int, length: int, *, begun: bool = False) -> Found:
     """Return a spec; refuse one too small for the tokenizer or for the batches; ``begun``: of a model that exists."""
     tokens = [read.vocabulary for read in architecture.inputs.values() if isinstance(read, Tokens)]
-    if len(tokens) < len(architecture.inputs):
+    if not tokens:
         raise UsageError("the model reads images, the recipe's data are text", "name a family that reads tokens")
     smallest = min(tokens)
     if smallest < vocabulary:
@@ -223,7 +229,7 @@ def prepared(
             raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     rows = new_rows(base, tokenizer)
-    notes: list[str] = []
+    notes: list[str] = [] if recipe.model.encoder is None else take_encoder(model, recipe.model.encoder)
     if base is not None:
         notes += take_weights(model, base, renewed, config, *((rows.names, rows.take) if rows is not None else ()))
         keep_answers(model, base.stored.model.spec, renewed)

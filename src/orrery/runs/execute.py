@@ -25,7 +25,8 @@ from orrery.training.denormals import denormals_as_zero
 from orrery.training.distributed import find_ranks
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, train
-from orrery.training.operations import matmul_parameters, matmul_rate, training_operations_per_token
+from orrery.training.machine_rates import matmul_rate
+from orrery.training.operations import matmul_parameters, training_operations_per_token
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
 from orrery.training.speed import Speed
@@ -85,6 +86,8 @@ def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
         return f"orrery answer {folder} QUESTION uses the model; --help says where the text comes from"
     if (folder / FINAL / TEMPLATE).is_file() and spec.writes:
         return f"orrery chat {folder} talks with the model"
+    if spec.reads_source and "images" in spec.inputs:
+        return f"orrery caption {folder} PICTURE uses the model"
     if spec.reads_source:
         return f"orrery translate {folder} SENTENCE ... uses the model"
     return f"orrery generate {folder} PROMPT uses the model" if spec.writes else f"orrery show {folder} lists its parts"

@@ -55,10 +55,10 @@ class FillMask(Pipeline):
             )
         if len(ids) > room and not settings.truncation:
             raise too_long(len(ids) + self.lm.context - room, self.lm.context)
-        if mask not in ids[:room]:
+        if mask not in (kept := tokenizer.kept(ids, room)):
             hint = f"write {tokenizer.token(mask)} where a word is left out"
             raise UsageError(f"{self.task}: the text has no mask", hint)
-        return [row(self.lm, ids[:room])]
+        return [row(self.lm, kept)]
 
     def ask(self, rows: Sequence[InputRow], settings: FillMaskSettings) -> Sequence[Scores]:
         """Return the probabilities of the vocabulary at each mask of each row."""

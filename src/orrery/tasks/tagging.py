@@ -120,7 +120,8 @@ class Tagging(Learned, Pipeline):
         if settings.stride is None:
             if len(ids) > room and not settings.truncation:
                 raise too_long(len(ids) + self.lm.context - room, self.lm.context, "; stride=16 reads it in windows")
-            return [row(self.lm, ids[:room])]
+            kept = self.lm.tokenizer.kept(ids, room)
+            return [row(self.lm, kept, None, 0 if self.lm.tokenizer.cut == "right" else len(ids) - len(kept))]
         return [row(self.lm, ids[start:end], None, start) for start, end in windows(len(ids), room, settings.stride)]
 
     def ask(self, rows: Sequence[InputRow], settings: TokenClassificationSettings) -> Sequence[Scores]:

@@ -55,7 +55,7 @@ class ZeroShotClassification(Pipeline):
             total = len(premise) + len(hypothesis)
             if len(hypothesis) >= room or (total > room and not settings.truncation):
                 raise too_long(total + self.lm.context - room, self.lm.context)
-            rows.append(row(self.lm, premise[: room - len(hypothesis)], hypothesis))
+            rows.append(row(self.lm, tokenizer.kept(premise, room - len(hypothesis)), hypothesis))
         return rows
 
     def ask(self, rows: Sequence[InputRow], settings: ZeroShotClassificationSettings) -> Sequence[Scores]:

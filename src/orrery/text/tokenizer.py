@@ -16,6 +16,7 @@ from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.published import vocabularies as published
 from orrery.text.streams import EncodingStream
+from orrery.text.truncation import Side, side_of, side_said
 from orrery.text.validation import parse_tokenizer
 
 Special = bool | Literal["around"]
@@ -49,10 +50,10 @@ class Tokenizer:
         "separator": ("[SEP]",),
     }
 
-    def __init__(self, content: str, roles: Mapping[str, str | None] | None = None) -> None:
+    def __init__(self, content: str, roles: Mapping[str, str | None] | None = None, cut: Side | None = None) -> None:
         """Read the text of a tokenizer.json; ``roles`` names special tokens, as in {"end": "</s>"}, or says of none.
 
-        A role that is not named is known by its usual spelling.
+        A role that is not named is known by its usual spelling. ``cut`` is the end at which long texts lose tokens.
         """
         self._json, self._library = parse_tokenizer(content)
         self._content = content
@@ -64,6 +65,7 @@ class Tokenizer:
         self.size: int = 1 + max(self._library.get_vocab(with_added_tokens=True).values())
         named: dict[str, str | None] = {**self._known_roles(), **(roles or {})}
         self.roles: dict[str, str] = {role: token for role, token in named.items() if token is not None}
+        self.cut: Side = cut or side_of(self._json)
 
     def encode(self, text: str, special: Special = False, pair: str | None = None) -> list[int]:
         """Return the ids of ``text``; no special token is among them unless ``special`` asks for it.
@@ -101,6 +103,10 @@ class Tokenizer:
     def around(self, first: Sequence[int], second: Sequence[int] | None = None) -> Framed:
         """Return the ids of one text or of two with the special tokens of the family around them: `frame` of ids."""
         return self._frame.around(first, second)
+
+    def kept(self, ids: Sequence[int], size: int) -> Sequence[int]:
+        """Return what stays of ids where there is room for ``size``."""
+        return ids[:size] if self.cut == "right" else ids[max(0, len(ids) - size) :]
 
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
@@ -261,7 +267,7 @@ class Tokenizer:
         changed = self._content.replace('"prepend_scheme": "first"', '"prepend_scheme":"first"').replace(
             '"prepend_scheme":"first"', '"prepend_scheme":"never"'
         )
-        return self if changed == self._content else Tokenizer(changed, self.roles)
+        return self if changed == self._content else Tokenizer(changed, self.roles, self.cut)
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -291,6 +297,7 @@ class Tokenizer:
         # A role that the spelling suggests and the files deny stays denied.
         config: dict[str, Any] = {f"{_NAMES[role]}_token": self.roles.get(role) for role in self._known_roles()}
         config |= {f"{_NAMES[role]}_token": token for role, token in self.roles.items() if role in _NAMES}
+        config |= {"truncation_side": "left"} if self.cut == "left" else {}
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         _write(folder / FILES[0], self._content)
         _write(folder / FILES[1], json.dumps(config, indent=2, ensure_ascii=False) + "\n")
@@ -335,7 +342,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     make = published.reader(file)
     try:
         content = make(file) if make else file.read_text(encoding="utf-8")
-        return Tokenizer(content, _roles(file.parent))
+        return Tokenizer(content, _roles(file.parent), side_said(_named(file.parent / "tokenizer_config.json")))
     except UnicodeDecodeError as error:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
         raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None

@@ -63,12 +63,17 @@ def told(progress: Progress, recipe: Recipe, best: int | None) -> list[str]:
     ]
 
 
-def take_best(model: nn.Module, store: CheckpointStore) -> str:
-    """Give a model the weights of the best checkpoint, and say so; those it has stay where nothing chose a best one."""
+def take_best(model: nn.Module, owned: nn.Module, store: CheckpointStore) -> str:
+    """Give a model, and what its objective owns, the weights of the best checkpoint, and say so.
+
+    Those it has stay where nothing chose a best one.
+    """
     step = store.best()
     if step is None:
         return "final: the last model, for no evaluation gave a number to choose the best by"
-    load_model_tensors(model, currently_named(model, read_checkpoint(store.path(step)).model))
+    saved = read_checkpoint(store.path(step))
+    load_model_tensors(model, currently_named(model, saved.model))
+    load_model_tensors(owned, saved.objective)
     return f"final: the best model, that of step {step:,}"
 
 

@@ -372,7 +372,7 @@ class Trainer:
         for line in told(self.progress, self.recipe, self.store.best()):
             self._say(line)
         if self.settings.final == "best":
-            self._say(take_best(self.model, self.store))
+            self._say(take_best(self.model, self.owned, self.store))
         if self.parts.finish is not None:
             write_final(self.parts.finish, self.model, self.folder.final)
 

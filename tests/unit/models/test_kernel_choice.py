@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import pytest
 import torch
+from tests.goldens.cases import IMAGES
 
 from orrery.errors import UsageError
 from orrery.families import load_family, names
@@ -34,7 +35,7 @@ def test_a_new_kind_says_itself_that_it_learns_a_bias():
     assert not keeps_pattern(DisentangledAttention.Spec(heads=2, head_width=4, terms=terms))
 
 
-@pytest.mark.parametrize("family", sorted(set(names()) - {"vit"}))
+@pytest.mark.parametrize("family", sorted(set(names()) - set(IMAGES)))
 def test_the_kernel_that_keeps_the_pattern_refuses_exactly_the_families_it_is_kept_from(family):
     module = load_family(family)
     able = keeps_pattern(module.spec(module.TINY))

@@ -20,6 +20,7 @@ CASES = {
     "classification": ("BertForSequenceClassification", "single_label_classification", LABELS),
     "multi_label": ("BertForSequenceClassification", "multi_label_classification", LABELS),
     "regression": ("BertForSequenceClassification", "regression", 1),
+    "binary": ("BertForSequenceClassification", "", 1),
     "tagging": ("BertForTokenClassification", "", LABELS),
     "question_answering": ("BertForQuestionAnswering", "", 2),
 }
@@ -56,6 +57,7 @@ def batch_of(name, seed=1):
         "classification": {"labels": draw(LABELS)},
         "multi_label": {"labels": torch.randint(0, 2, (ROWS, LABELS), generator=rng).float()},
         "regression": {"labels": torch.randn(ROWS, generator=rng)},
+        "binary": {"labels": torch.rand(ROWS, generator=rng)},
         "tagging": {
             "targets": torch.randint(0, LABELS, (ROWS, LENGTH), generator=rng)
             .masked_fill(torch.rand(ROWS, LENGTH, generator=rng) < 0.3, -100)
@@ -89,6 +91,12 @@ def test_the_loss_is_that_of_transformers(name, tmp_path):
         told = {"start_positions": batch["starts"], "end_positions": batch["ends"]}
         # Theirs counts padding among the places where an answer may begin; rows without any agree.
         batch |= {"ids": batch["ids"] + (~batch["real"]).long(), "real": torch.ones_like(batch["real"])}
+    if name == "binary":  # transformers takes one label for a number: the loss is torch's, on their logits
+        with torch.no_grad():
+            z_B = theirs(input_ids=batch["ids"], attention_mask=batch["real"].long()).logits[:, 0]
+        expected = torch.nn.BCEWithLogitsLoss()(z_B, batch["labels"].double())
+        assert abs(float(total(objective, model, batch)) - float(expected)) < 1e-6
+        return
     if told.get("labels") is not None and told["labels"].is_floating_point():
         told["labels"] = told["labels"].double()
     with torch.no_grad():

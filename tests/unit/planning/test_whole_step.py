@@ -18,7 +18,7 @@ from orrery.planning.fitting import check_fits
 from orrery.planning.lstm_workspace import workspace_bytes
 from orrery.planning.measured_step import libraries_bytes, measure
 from orrery.planning.plan import Plan
-from orrery.planning.rehearsal import Rehearsal
+from orrery.planning.rehearsal import watched
 from orrery.planning.roofline import ACROSS, RooflineOperation, call_of
 from orrery.planning.samples import PRODUCTS, USUAL, WRITES
 from orrery.planning.speed import Curve, MachineSpeed
@@ -36,7 +36,7 @@ def tiny(family, precision=PLAIN, optimizer="adamw"):
 
 def real(step):
     """The most bytes that tensors with numbers hold in the second step."""
-    with Rehearsal() as noted:
+    with watched() as noted:
         running = step.begin()
         running.take()
         noted.begin_anew()

@@ -13,6 +13,7 @@ from orrery.errors import UsageError
 from orrery.exchange.exporting.export import export_hf
 from orrery.exchange.reading.read import Stored, read
 from orrery.exchange.saving.own import save_own
+from orrery.families import load_family
 from orrery.kernels.compiled import has_openmp
 from orrery.tuning import _stored
 from orrery.tuning._registry import from_json
@@ -218,3 +219,22 @@ def test_what_cannot_be_stored_is_refused_by_name(tmp_path):
     four = Quantise(bits=4).apply(tiny("llama"))
     with pytest.raises(UsageError, match="transforms"):
         export_hf(Stored(tmp_path, four, "llama", CONFIGS["llama"]), tmp_path / "out")
+
+
+@pytest.mark.parametrize("group", [1000, 1024, 2048, 2**31 - 1])
+def test_a_group_of_any_size_that_is_made_is_read_again(group, tmp_path):
+    torch.manual_seed(0)
+    spec = load_family("gpt2").spec(
+        {**load_family("gpt2").TINY, "n_embd": 2048, "n_head": 2, "n_layer": 1, "n_inner": 32}
+    )
+    model = Quantise(group=group).apply(spec.build().eval())
+    save_own(tmp_path, model)
+    again = read(tmp_path).model
+    assert again.transforms == model.transforms
+    assert all(torch.equal(one, other) for one, other in zip(model.buffers(), again.buffers(), strict=True))
+
+
+@pytest.mark.parametrize("group", [1, 2**31])
+def test_a_group_that_no_folder_may_have_is_refused_where_it_is_made(group):
+    with pytest.raises(UsageError, match="two inputs or more"):
+        Quantise(group=group)

@@ -27,6 +27,7 @@ class GeneratedSet(ABC):
         columns: of its rows; none where it holds sentences.
         text: the column that is read as text, where a reader wants one.
         label: the column that says what a text is.
+        classes: what the numbers in its masks are called, from 0.
     """
 
     kind: ClassVar[str]
@@ -37,6 +38,7 @@ class GeneratedSet(ABC):
     columns: ClassVar[tuple[str, ...]] = ()
     text: ClassVar[str] = "source"
     label: ClassVar[str | None] = None
+    classes: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def records(self, part: str) -> Iterator[Any]:

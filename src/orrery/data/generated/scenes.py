@@ -9,6 +9,11 @@ from orrery.data.generated import GeneratedSet, register
 if TYPE_CHECKING:
     from orrery.data.generated._drawing import Drawn, Draws
 
+NAMES = (
+    "ground", "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "circle", "square",
+    "triangle", "cross",
+)  # fmt: skip
+"""What the numbers of a mask are called."""
 COUNTS = {"train": 4000, "val": 500}
 SIDE = 48
 """Pixels of a scene."""
@@ -36,22 +41,22 @@ class Scenes(GeneratedSet):
     )
     columns = ("picture", "caption", "boxes", "mask")
     text = "caption"
+    classes = NAMES
 
     def records(self, part: str) -> Iterator[dict[str, Any]]:
         """Yield the scenes of a part."""
         import numpy as np
 
-        from orrery.data.generated._drawing import THINGS, painted
+        from orrery.data.generated._drawing import painted
         from orrery.data.pictures.addresses import as_address
 
         draws = np.random.default_rng([41, self.parts.index(part)])
-        names = list(THINGS)
         for _ in range(COUNTS[part]):
             things = _placed(int(draws.integers(2, 5)), draws)
             mask = np.zeros((SIDE, SIDE, 1), np.uint8)
             for thing in things:
                 rows, columns = thing.shown.nonzero()
-                mask[thing.top + rows, thing.left + columns] = 1 + names.index(thing.name)
+                mask[thing.top + rows, thing.left + columns] = NAMES.index(thing.name)
             boxes = [{"label": thing.name, "box": thing.box} for thing in things]
             yield {
                 "picture": as_address(painted(things, SIDE, draws)),

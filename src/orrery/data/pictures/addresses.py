@@ -17,7 +17,7 @@ LONGEST_HEAD = 64
 
 def as_address(pixels: NDArray[np.uint8]) -> str:
     """Return the address of pixels [rows, columns, channels]."""
-    content = write_png(torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1))))
+    content = write_png(torch.from_numpy(pixels.transpose(2, 0, 1).copy()))
     return BEGINNING + base64.b64encode(content).decode()
 
 

@@ -89,3 +89,29 @@ def _on_white(picture: Any) -> Any:
     white = image.new("RGBA", picture.size, (255, 255, 255, 255))
     white.alpha_composite(picture)
     return white.convert("RGB")
+
+
+def read_indices(content: bytes, name: str = "the mask") -> UInt8[Tensor, "rows columns"]:
+    """Return the numbers of a file with one number a pixel: grey levels, or the places of a palette.
+
+    Args:
+        content: the file's bytes.
+        name: what an error calls it.
+
+    Raises:
+        DataError: it is broken, has colours, or numbers above 255.
+    """
+    image = pillow()
+    if image is None or not content.startswith(SIGNATURE):
+        found = read_pixels(content, name)
+    else:
+        try:
+            with image.open(io.BytesIO(content), formats=("PNG",)) as opened:
+                indexed = opened.mode in ("P", "L") and opened.size[0] * opened.size[1] <= MOST_PIXELS
+                array = np.array(opened) if indexed else None
+        except Exception:  # what is wrong with the file is said where its pixels are read
+            array = None
+        found = read_pixels(content, name) if array is None else torch.from_numpy(array)[None]
+    if len(found) != 1:
+        raise DataError(f"{name} has colours, and a mask has one number a pixel", "save it as grey, or with a palette")
+    return found[0]

@@ -66,7 +66,7 @@ class LabelledPicture:
         """
         if isinstance(self.given, Tensor):
             return self.given
-        return read_pixels(self.given if isinstance(self.given, bytes) else _content(self.given), self.where)
+        return read_pixels(self.given if isinstance(self.given, bytes) else bytes_of(self.given), self.where)
 
 
 def read_pictures(source: str, skip_bad: int = 0, *, labelled: bool = True) -> Iterator[LabelledPicture]:
@@ -189,10 +189,15 @@ def of_file(file: Path, where: str, target: Any) -> LabelledPicture:
     Raises:
         DataError: it cannot be read.
     """
-    return LabelledPicture(where, target, file, hashlib.sha256(_content(file)).hexdigest())
+    return LabelledPicture(where, target, file, hashlib.sha256(bytes_of(file)).hexdigest())
 
 
-def _content(file: Path) -> bytes:
+def bytes_of(file: Path) -> bytes:
+    """Return what a file holds.
+
+    Raises:
+        DataError: it cannot be read.
+    """
     try:
         return file.read_bytes()
     except OSError as error:

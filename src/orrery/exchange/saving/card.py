@@ -18,7 +18,11 @@ _TASKS: Mapping[str, str] = {
 }
 """What the hub calls the task of an encoder's main head; with any other or none it gives vectors."""
 
-_SEEING: Mapping[str, str] = {"sequence": "image-classification"}
+_SEEING: Mapping[str, str] = {
+    "sequence": "image-classification",
+    "classes": "object-detection",
+    "points": "image-segmentation",
+}
 """The same of an encoder that reads images."""
 
 _UNKNOWN = "not recorded"

@@ -24,8 +24,9 @@ class TraceView:
             UsageError: there is no such position.
         """
         # A head on every row says nothing of positions; its stream has them.
-        per_position = trace.logits.dim() > 2
-        length = (trace.logits if per_position else needed(trace, f"{trace.model.stack.path}embedded")).shape[1]
+        embedded = f"{trace.model.stack.path}embedded"
+        per_position = trace.logits.dim() > 2 and embedded not in trace
+        length = (trace.logits if per_position else needed(trace, embedded)).shape[1]
         if position is not None and not -length <= position < length:
             raise UsageError(f"position {position} of {length}", f"give -{length} to {length - 1}, or None for all")
         first = 0 if position is None else position % length

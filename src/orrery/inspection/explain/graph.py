@@ -14,10 +14,14 @@ from orrery.inspection.explain.attention_decoder import bahdanau, input_feeding,
 from orrery.inspection.explain.differential import HeadDifference, SharedValues
 from orrery.inspection.explain.entry import embedding, entered
 from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
-from orrery.inspection.explain.node import GivenTensor, Same
+from orrery.inspection.explain.node import GivenTensor, Same, TensorNode
+from orrery.inspection.explain.recorded_layer import RecordedLayer
 from orrery.inspection.explain.recurrent import Affine, Before, engine_parts, gru_nodes, lstm_nodes
+from orrery.inspection.explain.shortened import Shortened
 from orrery.inspection.explain.slots import Nodes, Pointwise, chain
 from orrery.inspection.explain.sums import Added, JoinedHeads, Linear, Product, Switched
+from orrery.models.hierarchical_encoder import HierarchicalEncoder
+from orrery.models.masked_autoencoder import MaskedAutoencoder
 from orrery.models.model import Model
 from orrery.models.places import placed
 from orrery.nn.attention.differential import DifferentialAttention
@@ -26,17 +30,19 @@ from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.output_gate import OutputGate
+from orrery.nn.attention.shortened import ShortenedSource
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
-from orrery.nn.cache.contract import UNCACHED
-from orrery.nn.context import Execution
+from orrery.nn.cache.contract import UNCACHED, Layer
+from orrery.nn.context import Context, Execution
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.heads import LanguageModelHead, TokenHead
+from orrery.nn.mixer import StatefulMixer
 from orrery.nn.patches import PatchEmbedding
-from orrery.nn.positions.scheme import BoundPosition
+from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Grid
 from orrery.nn.recurrent.attention_decoder import AttentionDecoder
 from orrery.nn.recurrent.bahdanau import BahdanauDecoder
 from orrery.nn.recurrent.gru import GRU
@@ -55,13 +61,17 @@ class StackSide:
         prefix: of its keys, ``encoder.`` for a reader.
         stack: its blocks.
         positions: bound to this pass, by name.
+        ctx: the state of this pass, of a stack that can be called alone.
         encoder_states: the key of the encoder's output, which cross-attention reads.
+        grid: rows and columns of the patches, where a picture is read.
     """
 
     prefix: str
     stack: Stack
     positions: Mapping[str, BoundPosition]
+    ctx: Context | None = None
     encoder_states: str | None = None
+    grid: Grid | None = None
 
 
 @dataclass
@@ -95,12 +105,29 @@ def graph_of(model: Model, ids_L: Shaped[Tensor, "..."], source_ids_S: Shaped[Te
     """
     nodes: Nodes = {}
     parts: dict[str, Any] = dict(model.named_children())
+    if isinstance(model, HierarchicalEncoder):
+        _last_stage(nodes, model, ids_L)
+        return nodes
+    if isinstance(model, MaskedAutoencoder):
+        reader = _bound("encoder.", model.reader.stack, model.reader.embed, ids_L, None)
+        _stack(nodes, reader, model.reader.embed, ids_L)
+        _stack(nodes, StackSide("", model.stack, {"none": NO_POSITION}), model.reader.embed, ids_L)
+        return nodes
     encoder_states = _reader(nodes, parts, source_ids_S) if "reader" in parts else None
     embed = parts.get("target", parts.get("embed", parts["reader"].embed if "reader" in parts else None))
     side = _bound("", model.stack, embed, ids_L, encoder_states)
     final = _stack(nodes, side, embed, ids_L)
     _head(nodes, model.named_heads, final)
     return nodes
+
+
+@torch.no_grad()
+def _last_stage(nodes: Nodes, model: HierarchicalEncoder, image: Tensor) -> None:
+    """Add the nodes of the stage that answers; what the stages before it leave is given."""
+    before = model.maps(image[None], Execution(eager))[-2:][0]
+    stage: Any = model.stages[-1]
+    grid = stage.embed.input.grid_of(before if len(model.stages) > 1 else image[None])
+    _stack(nodes, StackSide("", model.stack, {"none": NO_POSITION}, grid=grid), stage.embed, image)
 
 
 def _reader(nodes: Nodes, parts: Mapping[str, Any], source_ids_S: Tensor | None) -> str:
@@ -124,7 +151,7 @@ def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, en
     _, ctx = stack.prepare(
         x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager), grid=grid
     )
-    return StackSide(prefix, stack, ctx.positions, encoder_states)
+    return StackSide(prefix, stack, ctx.positions, ctx, encoder_states, grid)
 
 
 def _stack(nodes: Nodes, side: StackSide, embed: nn.Module | None, ids_L: Tensor) -> str:
@@ -165,7 +192,7 @@ def _residual(nodes: Nodes, side: StackSide, path: str, residual: Residual, stre
     branch = _branch(nodes, side, path, residual.branch, read)
     added = f"{path}.added"
     if branch is None:
-        nodes[added] = GivenTensor(added, f"what {type(residual.branch).__name__} makes of its input")
+        nodes[added] = _undescribed(side, path, residual, read)
     else:
         added = chain(nodes, residual.post, branch, added)
     if added != f"{path}.added":
@@ -175,6 +202,18 @@ def _residual(nodes: Nodes, side: StackSide, path: str, residual: Residual, stre
     total = f"{path}.total" if filled else f"{path}.resid"
     nodes[total] = Added(tuple(parts))
     return chain(nodes, residual.out, total, f"{path}.resid")
+
+
+def _undescribed(side: StackSide, path: str, residual: Residual, read: str) -> TensorNode:
+    """Return the node of what a layer adds that no function is registered for."""
+    name, (block, depth) = type(residual.branch).__name__, path.removeprefix(side.prefix).split(".")[:2]
+    # What steps from token to token has too many operations, or kernels that torch does not see.
+    steps = any(isinstance(part, StatefulMixer) for part in residual.branch.modules())
+    if side.ctx is None or side.encoder_states is not None or steps:
+        return GivenTensor(f"{path}.added", f"what {name} makes of its input")
+    ctx = side.ctx.at(Layer(int(depth), f"{side.prefix}{block}.{depth}", side.ctx.cache))
+    modules = (residual.branch, residual.post)
+    return RecordedLayer(f"{path}.added", read, lambda x: residual.post(residual.branch(x, ctx)), modules, name)
 
 
 def _skipped(skip: nn.Module, stream: str) -> list[tuple[str, float]]:
@@ -223,6 +262,9 @@ def _multihead(module: MultiHeadAttention, leaf: Leaf) -> str:
     turns = 0 if type(position).rotate is not BoundPosition.rotate else None
     cross = isinstance(module.source, CrossSource)
     read = leaf.side.encoder_states if cross and leaf.side.encoder_states is not None else leaf.source
+    if isinstance(module.source, ShortenedSource) and leaf.side.grid is not None:
+        read = f"{path}.shortened"
+        nodes[read] = Shortened(leaf.source, module.source, leaf.side.grid)
     slots = {"q": (leaf.source, module.q_norm), "k": (read, module.k_norm), "v": (read, module.source.values)}
     for name, (source, slot) in slots.items():
         nodes[f"{path}.{name}_in"] = Linear(source, getattr(module, name))

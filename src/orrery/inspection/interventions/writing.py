@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, final
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -72,7 +73,7 @@ class EditedWriter:
             raise UsageError(f"edits are given with {len(source)} prompts", "continue one text at a time")
         inputs, more = [source], {}
         if self.first_token is not None:
-            inputs.append(source.new_tensor([[self.first_token]]))
+            inputs.append(torch.tensor([[self.first_token]], device=source.device))  # a source may be a picture
         read = list(self.edits.read(self.model, inputs).values())
         if self.first_token is not None:
             more = {"prompt": read[1]}

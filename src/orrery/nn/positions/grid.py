@@ -62,7 +62,7 @@ class GridPositions(PositionScheme):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.grid = spec.grid
+        self.grid, self.length = spec.grid, spec.grid.places
         self.table = nn.Embedding(spec.grid.places, width)
 
     def bind(self, call: PositionCall) -> BoundPosition:

@@ -21,7 +21,8 @@ from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
 from orrery.planning.windows import pair_channels, windowed
 from orrery.schema.section import Section
-from orrery.training.operations import matmul_rate, multiplied_parameters
+from orrery.training.machine_rates import matmul_rate
+from orrery.training.operations import multiplied_parameters
 from orrery.tuning import TransformedLinear, numbers_of
 
 SHORT = 8

@@ -20,11 +20,12 @@ from orrery.generation.compiled_step import described, why_not
 from orrery.models.decoding_memory import cache_bytes
 from orrery.models.model import Model
 from orrery.settings import step_kernel
-from orrery.studies.bench.machine import BandwidthProbe, MachineLimits
+from orrery.studies.bench.machine import MachineLimits
 from orrery.studies.bench.rounds import Case, Series, agreement, measure
 from orrery.studies.bench.shapes import make_model
 from orrery.studies.bench.subjects import FILE, Orrery, PeerProgram, open_peer
 from orrery.studies.kept import Say
+from orrery.training.machine_rates import BandwidthProbe
 from orrery.tuning import BlockEmbedding, TransformedLinear
 
 KINDS = {torch.float32: "f32", torch.bfloat16: "bf16"}

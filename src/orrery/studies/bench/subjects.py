@@ -11,6 +11,7 @@ from orrery.errors import MachineError, UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.generation.row import Limits
 from orrery.language_model.generate import continued
+from orrery.language_model.sources import of_ids
 
 Rows = Sequence[Sequence[int]]
 
@@ -46,8 +47,7 @@ class Orrery:
     def write(self, rows: Rows, new: int) -> list[list[int]]:
         """Return the tokens, their text made beside them as for every user."""
         limits = Limits(new, self._stored.model.spec.context)
-        prompts = [list(row) for row in rows]
-        answers = continued(self._stored, lambda: prompts, limits, 0, None, {"temperature": 0})
+        answers = continued(self._stored, lambda: of_ids(self._stored, rows), limits, 0, None, {"temperature": 0})
         return [answer.ids for answer in answers]
 
     def close(self) -> None:

@@ -49,6 +49,7 @@ class Findings:
         by_label: rows of a table: a label, precision, recall, F1, how many there are.
         apart: whether their texts were trained on, in a sentence; nothing where that cannot be said.
         examples: how many were held back, in words.
+        shown: captions of pictures, each with its words and the picture as bright as they looked at each of its places.
     """
 
     scores: Sequence[Resampled]
@@ -60,6 +61,7 @@ class Findings:
     mistakes: Sequence[Mistake] = ()
     by_label: Sequence[tuple[str, float, float, float, int]] = ()
     apart: str = ""
+    shown: "Sequence[tuple[str, Sequence[tuple[str, Tensor]]]]" = ()
 
     @property
     def main(self) -> Resampled:

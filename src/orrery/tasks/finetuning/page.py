@@ -30,6 +30,7 @@ def page(title: str, findings: Findings, records: Sequence[dict[str, Any]], fact
         labels(findings),
         calibration(findings),
         mistakes(findings),
+        looks(findings),
         section("The run", rows_table(("", ""), facts)),
     )
     return document(f"Orrery: {title}", "\n".join(part for part in parts if part))
@@ -142,3 +143,15 @@ def _shown(mistake: Mistake) -> str:
     scale = min(1.0, SIDE / max(pixels.shape[1:]))
     small = resized(pixels, (max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[2] * scale))), 2)
     return picture(write_png(small), mistake.text, max(SMALL, small.shape[2]))
+
+
+def looks(found: Findings) -> str:
+    """Return pictures with the words of their captions, each bright where the word looked."""
+    if not found.shown:
+        return ""
+    parts = []
+    for caption, words in found.shown:
+        cells = [[picture(write_png(pixels), word, max(SMALL, pixels.shape[2])) for word, pixels in words]]
+        parts.append(f"<p>{visible(caption)}</p>" + markup_table([visible(word) for word, _ in words], cells))
+    note = "<p>Bright is where the writer looked when it chose the word: the mean over its blocks and heads.</p>"
+    return section("Where each word looked", note + "".join(parts))

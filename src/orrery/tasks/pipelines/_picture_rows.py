@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.pictures import images_of
+from orrery.language_model.pictures import images_of, pixels_given
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class PictureRow:
     ids: range
     number: int = 0
 
+    @property
+    def read(self) -> Float[Tensor, "1 channels rows columns"]:
+        """What a model that writes reads."""
+        return self.images
+
 
 def picture_row(lm: LanguageModel, item: Any) -> PictureRow:
     """Return the row of a picture: a path, a ``data:`` address, an array or a picture of Pillow's.
@@ -35,7 +41,10 @@ def picture_row(lm: LanguageModel, item: Any) -> PictureRow:
         UsageError: the model reads no pictures, or what is given is none.
         DataError: the file is damaged.
     """
-    return PictureRow(images_of(lm.stored, item), range(lm.context))
+    images = images_of(lm.stored, item)
+    if len(images) != 1:
+        raise UsageError(f"{len(images)} pictures in one array, where one is read", "give a list of them")
+    return PictureRow(images, range(lm.context))
 
 
 def ask_pictures(lm: LanguageModel, rows: Sequence[PictureRow], head: str) -> Tensor:
@@ -56,3 +65,11 @@ def sent_picture(item: Any) -> str:
         "a picture is sent as its content; the server opens no file and fetches no address for a client",
         "send data:image/png;base64,...",
     )
+
+
+def sized_picture(item: Any) -> tuple[int, int]:
+    """Return the rows and columns of a picture that is given, those of the model's own where it is an array for it."""
+    if isinstance(item, np.ndarray | torch.Tensor):
+        array = torch.as_tensor(item)
+        return (array.shape[-2], array.shape[-1]) if array.is_floating_point() else (array.shape[0], array.shape[1])
+    return tuple(pixels_given(item).shape[1:])  # type: ignore[return-value]

@@ -32,6 +32,11 @@ class InputRow:
     start: int = 0
     number: int = 0
 
+    @property
+    def read(self) -> list[int]:
+        """What a model that writes reads."""
+        return self.ids
+
 
 def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = None, start: int = 0) -> InputRow:
     """Return ids with the special tokens of the family around them.
@@ -47,7 +52,7 @@ def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = 
 
 
 def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: bool) -> InputRow:
-    """Return a text, or two, as one row; with ``truncation`` the longer one is cut at its end until they fit.
+    """Return a text, or two, as one row; with ``truncation`` the longer one is cut until they fit.
 
     Raises:
         UsageError: they do not fit, and nothing may be cut.
@@ -58,9 +63,9 @@ def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: 
     if total > room and not truncation:
         raise too_long(total + lm.context - room, lm.context)
     if second is None:
-        return row(lm, first[:room])
+        return row(lm, lm.tokenizer.kept(first, room))
     keep, keep_second = longest_first(len(first), len(second), room)
-    return row(lm, first[:keep], second[:keep_second])
+    return row(lm, lm.tokenizer.kept(first, keep), lm.tokenizer.kept(second, keep_second))
 
 
 def room_of(lm: LanguageModel, *, paired: bool, length: int | None = None) -> int:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from tests.goldens.cases import IMAGES
 from tests.parity.oracle import randomise
 
 from orrery.checkpoints.rules import to_theirs
@@ -115,8 +116,8 @@ def test_two_different_copies_of_a_tied_tensor_are_refused(tmp_path, copy):
         read(folder)
 
 
-ONE_NAME = ("transformer", "vit")
-"""The first is our own and has one name for its three equal tables; the second has no table."""
+ONE_NAME = ("transformer", *IMAGES)
+"""The first is our own and has one name for its three equal tables; the others have no table."""
 
 
 @pytest.mark.parametrize("family", [name for name in names() if name not in ONE_NAME])

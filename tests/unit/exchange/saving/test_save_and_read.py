@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from tests.goldens.cases import IMAGES
 
 from orrery.checkpoints.store import Checkpoint, CheckpointStore
 from orrery.checkpoints.tensors import read_tensors, write_tensors
@@ -245,7 +246,13 @@ def test_the_card_names_the_task_of_the_model(family, architecture, tag):
 
 
 TAGS = {"Decoder": "text-generation", "EncoderDecoder": "text2text-generation"}
-OTHERS = {"vit": "image-classification", "vision_encoder_decoder": "image-to-text"}
+OTHERS = {
+    **dict.fromkeys(IMAGES, "image-classification"),
+    "vision_encoder_decoder": "image-to-text",
+    "yolos": "object-detection",
+    "segformer": "image-segmentation",
+    "vit_mae": "image-feature-extraction",
+}
 
 
 @pytest.mark.parametrize("family", names())

@@ -17,10 +17,11 @@ from orrery.families import load_family
 from orrery.planning.parameters import parameters
 from orrery.studies.bench import report
 from orrery.studies.bench.generating import CHECKED, GenerationSpeed, bench_generate, check_cases, closing, step_bytes
-from orrery.studies.bench.machine import BandwidthProbe, MachineLimits, measure_machine, product_rate, rows_of
+from orrery.studies.bench.machine import MachineLimits, measure_machine, rows_of
 from orrery.studies.bench.rounds import Case, Series, agreement, measure
 from orrery.studies.bench.shapes import SHAPES, check_model, make_model, placeholder_tokenizer
 from orrery.studies.bench.subjects import PEERS, PeerProgram, check_peers
+from orrery.training.machine_rates import BandwidthProbe, product_rate
 from page_tables import tables
 from stand_ins import stand_in
 from tiny_models import tiny
@@ -52,7 +53,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += steps.pop(0)
         return now[0]
 
-    monkeypatch.setattr("orrery.studies.bench.machine.perf_counter", read)
+    monkeypatch.setattr("orrery.training.machine_rates.perf_counter", read)
     return steps
 
 
@@ -157,7 +158,7 @@ def test_the_limits_are_numbers_with_notes() -> None:
 
 
 def test_memory_is_read_at_its_bytes_over_the_seconds(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 2000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 2000)
     clock[:] = [5.0, 2.0, 5.0, 4.0]
     assert BandwidthProbe()() == 2000 * 4 / 2.0 / 1e9
     assert BandwidthProbe(500)() == 500 * 4 / 4.0 / 1e9
@@ -184,7 +185,7 @@ def test_the_limits_of_a_machine_are_noted_where_they_are_to_be_doubted(monkeypa
 
 
 def test_the_machine_is_measured_and_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 1000)
     monkeypatch.setattr("orrery.studies.bench.machine.SHAPES", ((4, 8, 16),))
     flags = frozenset({"fpu", "amx_tile", "avx2", "sse"})
     monkeypatch.setattr(
@@ -225,7 +226,7 @@ def test_everybody_is_asked_for_the_same_on_the_same_vocabulary_and_closed(monke
             said.append(f"{self.name} is closed")
 
     monkeypatch.setenv("ORRERY_KERNEL", "eager")
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 1000)
     for name, instead in (("open_peer", opened), ("measure", measured)):
         monkeypatch.setattr(f"orrery.studies.bench.generating.{name}", instead)
     monkeypatch.setattr("orrery.studies.bench.generating.equal_tokens", lambda *words: {})
@@ -254,7 +255,7 @@ def test_a_subject_is_closed_whatever_happens() -> None:
 
 
 def test_peers_write_our_tokens_and_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 1000)
     cases = [Case(2, 6, 4), Case(1, 20, 1)]
     speed = bench_generate("gpt2-tiny", "float32", cases, tuple(PEERS), (), 2, lambda say: MACHINE, lambda line: None)
     assert speed.equal == {"transformers": (CHECKED, CHECKED), "llama.cpp": (CHECKED, CHECKED)}
@@ -329,7 +330,7 @@ def test_a_file_that_exists_is_refused_before_anything_is_measured(
 
 def test_a_gguf_file_is_measured_as_it_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In its blocks here and in llama.cpp, unpacked for a peer that reads no such file."""
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 1000)
     monkeypatch.setenv("ORRERY_KERNEL", "eager")
     whole, file = tmp_path / "f32.gguf", tmp_path / "q8.gguf"
     folder = make_model("gpt2-tiny", tmp_path / "model", torch.float32, lambda line: None)
