@@ -56,6 +56,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "embed": ("embed:embed", "sentence-vectors"),
         "rank": ("rank:rank", "sentence-vectors"),
         "cloze": ("cloze:cloze", "pipelines"),
+        "label": ("label:label", "many-labels"),
         "recommend": ("recommend:recommend", "recommendation"),
         "neighbours": ("neighbours:neighbours", "word-vectors"),
     },

@@ -76,7 +76,7 @@ def execute(
 
 def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
     """Say which command uses a trained model: that of its task, or of its first head whose answers have one."""
-    verbs = {"summarisation": "summarise", "sequence": "classify", "token": "tag"}
+    verbs = {"summarisation": "summarise", "many_labels": "label", "sequence": "classify", "token": "tag"}
     for name, verb in verbs.items():
         if name == task or name in spec.heads:
             return f"orrery {verb} {folder} TEXT uses the model"

@@ -12,6 +12,7 @@ from orrery.tasks.image_classification import ImageClassification
 from orrery.tasks.image_feature_extraction import ImageFeatureExtraction
 from orrery.tasks.image_segmentation import ImageSegmentation
 from orrery.tasks.image_to_text import ImageToText
+from orrery.tasks.many_labels import ManyLabels
 from orrery.tasks.next_item import NextItem
 from orrery.tasks.object_detection import ObjectDetection
 from orrery.tasks.tagging import Tagging
@@ -47,6 +48,7 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         CLASSIFY: Classification.fits(lm),
         TAG: Tagging.fits(lm),
         NextItem.route: NextItem.fits(lm),
+        ManyLabels.route: ManyLabels.fits(lm),
     }
     own = (task.route for task in TASKS.own() if issubclass(task, Pipeline) and task.fits(lm))
     return (*(path for path, able in can.items() if able), *own)

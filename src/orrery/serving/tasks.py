@@ -19,6 +19,7 @@ from orrery.serving.schema.fields import Body, Text
 from orrery.serving.schema.reading import MOST_INPUTS, Given, Texts
 from orrery.serving.served import Served, Serving
 from orrery.tasks import TASKS, Pipeline, Task
+from orrery.tasks.many_labels import ManyLabels
 from orrery.tasks.next_item import NextItem
 
 GENERIC = "/v1/tasks/"
@@ -43,7 +44,7 @@ def router(others: Iterable[BaseRoute] = ()) -> APIRouter:
         UsageError: the route of a task is no path, or another answers it; both are named.
     """
     routes, others = APIRouter(route_class=StrictRoute, tags=["tasks"]), list(others)
-    answered_here: list[type[Task]] = [NextItem, *TASKS.own()]
+    answered_here: list[type[Task]] = [NextItem, ManyLabels, *TASKS.own()]
     for task in TASKS.all():
         if issubclass(task, Pipeline) and (task in answered_here or task.route.startswith(GENERIC)):
             check_route(task, others)

@@ -106,6 +106,17 @@ class Learned(Task, ABC):
         return []
 
     @classmethod
+    def finish(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Done | None = None) -> None:
+        """Write beside the model of a finished run what answers need that no step of gradients learns: nothing.
+
+        Args:
+            lm: the fine-tuned model, loaded from the folder that this may write into.
+            source: the data, read.
+            recipe: of the run.
+            done: told how far it is.
+        """
+
+    @classmethod
     def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Done | None = None) -> "Findings":
         """Return what the model of a finished run makes of the examples held back; a task may look at its recipe."""
         return cls.findings(lm, source, recipe.batches.length, done)

@@ -33,7 +33,9 @@ from orrery.schema.registry import name_of, settings_of
 NAMES = [
     "addition",
     "addition-preferences",
+    "concept-orders",
     "docstring-modules",
+    "docstring-names",
     "docstring-summaries",
     "factbook-questions",
     "library-calls",

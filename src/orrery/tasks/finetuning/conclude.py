@@ -46,6 +46,7 @@ def conclude(
         source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
     with waiting() as shown:
+        task.finish(lm, source, recipe, counted(shown, "learning what stands beside the model"))
         done = counted(shown, "scoring the model on what was held back")
         findings = replace(task.found(lm, source, recipe, done), apart=apart(source))
         if recipe.model.begin is not None:

@@ -107,6 +107,16 @@ def ask(lm: LanguageModel, rows: Sequence[InputRow], head: str) -> tuple[Tensor,
     Raises:
         UsageError: the model reads a source and writes beside it.
     """
+    batch, real_BL = batch_of(lm, rows)
+    return lm.model(batch, (head,))[head].cpu(), real_BL
+
+
+def batch_of(lm: LanguageModel, rows: Sequence[InputRow]) -> tuple[dict[str, Any], Bool[Tensor, "B L"]]:
+    """Return rows as one batch, padded on the right, as the model reads it, and which of their tokens are real.
+
+    Raises:
+        UsageError: the model reads a source and writes beside it.
+    """
     if lm.model.spec.reads_source:
         raise UsageError("an encoder-decoder has no head over what it reads", "load an encoder or a decoder")
     longest = max(len(row.ids) for row in rows)
@@ -117,7 +127,7 @@ def ask(lm: LanguageModel, rows: Sequence[InputRow], head: str) -> tuple[Tensor,
         batch["real"] = real_BL.to(lm.device)
     if has_token_types(lm):
         batch["token_types"] = padded([row.token_types for row in rows], longest).to(lm.device)
-    return lm.model(batch, (head,))[head].cpu(), real_BL
+    return batch, real_BL
 
 
 def padded(rows: Sequence[Sequence[int]], longest: int) -> Int[Tensor, "B L"]:
