@@ -149,7 +149,9 @@ def test_the_tasks_are_all_that_can_be_named(base, tmp_path, capsys):
     no_texts = ("image_classification", "image_segmentation", "object_detection", "captioning", "next_item")
     assert learned() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN, *own_verbs, *no_texts))
     assert run(["finetune", "recipe", "--from", base, "--train", rows(tmp_path, "classification")]) == 2
-    assert "there is no task called 'recipe'; known: captioning, classification, dpo, embedding" in capsys.readouterr().err
+    assert (
+        "there is no task called 'recipe'; known: captioning, classification, dpo, embedding" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
