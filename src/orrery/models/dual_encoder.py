@@ -113,6 +113,8 @@ class DualEncoder(Model):
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
             return DualEncoder(self)
 
+    spec: Spec
+
     def __init__(self, spec: Spec) -> None:
         super().__init__()
         self.spec = spec

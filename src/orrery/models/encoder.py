@@ -61,7 +61,7 @@ class Encoder(Model):
 
         def counted(self, batch: Batch) -> Bool[Tensor, "B L"] | None:
             """Return which tokens heads count as real: with an ``end`` those up to it, whatever is padding."""
-            return super().counted(batch) if self.end is None else self.end.counted(batch["ids"])
+            return super().counted(batch) if self.end is None else self.end.counted(batch["ids"], batch.get("real"))
 
         @property
         def inputs(self) -> Inputs:
