@@ -45,6 +45,7 @@ BASES: dict[str, list[str]] = {
     "embed": ["llama", "the cat"],
     "rank": ["ranks", "the cat", "a cat sat", "the mat"],
     "cloze": ["llama", "the __ sat", "--candidates=cat,dog"],
+    "label": ["labels", "cat"],
     "recommend": ["items", "--history=cat"],
     "evaluate translation": ["rnnsearch", "--source=source.txt", "--target=target.txt", "--max-new-tokens=2"],
     "evaluate alignment": ["rnnsearch", "--source=source.txt", "--target=target.txt"],

@@ -7,13 +7,18 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import yaml
 
 import tiny_models
 from orrery.cli import program
 from orrery.data.pictures.png import write_png
+from orrery.data.many_labels.features import TfIdf
 from orrery.exchange.saving.save import save_model
+from orrery.tasks.xbert.linear import Block
+from orrery.tasks.xbert.ranker import Ranker
+from orrery.tasks.xbert.saved import SavedRanker, save
 from orrery.text.train import train_tokenizer
 
 RECIPE: dict[str, Any] = {
@@ -86,6 +91,7 @@ def build(folder: Path) -> Path:
         tiny_models.saved(folder / name, "bert", architectures=[f"BertFor{architecture}"])
     tiny_models.saved(folder / "ranks", "bert", architectures=["BertForSequenceClassification"], id2label={"0": "fits"})
     save_items(folder / "items")
+    save_labels(folder / "labels")
     tiny_models.saved(folder / "captions", "vision-encoder-decoder")
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
@@ -99,6 +105,17 @@ def build(folder: Path) -> Path:
         ):
             quietly(words)
     return folder
+
+
+def save_labels(folder: Path) -> None:
+    """Save a classifier of two clusters with a ranker of the four labels in them beside it."""
+    tiny_models.saved(folder, "bert", architectures=["BertForSequenceClassification"])
+    width = tiny_models.CONFIGS["bert"]["hidden_size"]
+    features = TfIdf.learned(["the cat sat", "a dog"])
+    columns = np.arange(len(features.numbers) + width + 1)
+    blocks = [Block(columns, np.ones((len(columns), 2), np.float32))] * 2
+    ranker = Ranker([np.array([0, 1]), np.array([2, 3])], blocks)
+    save(folder, SavedRanker(["cat", "dog", "mat", "log"], features, ranker, 16))
 
 
 def save_items(folder: Path) -> None:
