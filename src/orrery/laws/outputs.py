@@ -141,7 +141,8 @@ def read(model: Any, side: str) -> Answers:
 def paired(model: DualEncoder, side: str) -> Answers:
     """Return what a dual encoder says of the first picture with the first text, of the second with the second, ..."""
     ids, real = padded(questions.texts(model.spec.vocabulary or 0), side)
-    seen = placed(torch.stack(questions.images(model.spec.sees.embed.input.shape)))
+    reads: Any = model.spec.sees.embed.input
+    seen = placed(torch.stack(questions.images(reads.shape)))
     said = model({"images": seen, "ids": ids, "real": real}, model.spec.head_names)
     return [[a[b, b : b + 1] if name == "similarity" else a[b] for name, a in said.items()] for b in range(len(ids))]
 

@@ -37,14 +37,14 @@ def _call(model: Any, given: Sequence[Tensor], dtype: torch.dtype) -> dict[str, 
     """Return what a model is called with; a masked autoencoder hides nothing, as ours without noise."""
     dual = hasattr(model.config, "text_config") and hasattr(model.config, "vision_config")
     names = ("pixel_values", "input_ids") if dual else (model.main_input_name, "decoder_input_ids")
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         name: x.to(dtype) if x.is_floating_point() else x for name, x in zip(names, given, strict=False)
     }
     if hasattr(model.config, "mask_ratio"):
         model.config.mask_ratio = 0.0
         patches = (given[0].shape[2] // model.config.patch_size) * (given[0].shape[3] // model.config.patch_size)
-        found["noise"] = torch.arange(patches).expand(len(given[0]), -1)
-    return values
+        arguments["noise"] = torch.arange(patches).expand(len(given[0]), -1)
+    return arguments
 
 
 def _load(folder: Path, dtype: torch.dtype) -> Any:
