@@ -133,7 +133,8 @@ def read(model: Any, side: str) -> Answers:
         ids, real = padded(questions.texts(model.spec.vocabulary), side)
         shown = padded(questions.token_types(), side)[0] if getattr(model.embed, "segment", None) is not None else None
         x_BLD = model.hidden(ids, real=real, token_types=shown)
-    said = [head(x_BLD, real) for head in model.heads.values()] or [x_BLD]
+    ends = real if getattr(model.spec, "end", None) is None else model.spec.counted({"ids": ids, "real": real})
+    said = [head(x_BLD, ends) for head in model.heads.values()] or [x_BLD]
     keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device) if real is None else real
     length = x_BLD.shape[1]
     return [
