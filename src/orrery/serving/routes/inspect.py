@@ -127,12 +127,15 @@ async def show_model(view: str, served: Inspecting, http: Request) -> Response:
 
 
 def _opened(served: Served, asked: PassInput) -> Inside:
+    given: dict[str, Any]
     if asked.response is None:
         given = asked.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
         return served.passes.open(given, asked.edits, checkpoint=asked.checkpoint)
     answer = served.responses.find(asked.response, asked.choice)
     given = {"ids": [*answer.prompt, *answer.written]}
-    if served.lm.model.spec.reads_source:
+    if answer.picture:
+        given = {"image": answer.picture, "target": [*_begun(served), *answer.written]}
+    elif served.lm.model.spec.reads_source:
         given = {"source": list(answer.prompt), "target": [*_begun(served), *answer.written]}
     told = answer.log_probabilities
     check = None if asked.edits else lambda inside: replay_check(inside, answer.written, told)

@@ -15,7 +15,7 @@ from orrery.serving.errors import AsciiJson, naming
 from orrery.serving.events import LINES, EventStream
 from orrery.serving.ollama_answers import OllamaAnswer, as_message, as_response, now
 from orrery.serving.ollama_options import FIELDS
-from orrery.serving.ollama_requests import called, chat_of, messages_of, prepared_generate, terms_of
+from orrery.serving.ollama_requests import called, chat_of, messages_of, prepared_generate, terms_of, with_pictures
 from orrery.serving.schema import ollama
 from orrery.serving.schema.chat import ChatRequest
 from orrery.serving.schema.ollama_errors import FAILURES
@@ -31,7 +31,7 @@ async def chat(asked: ollama.OllamaChatRequest, served: Serving, http: HttpReque
         if not asked.messages:
             return _loaded(served, asked, {"message": {"role": "assistant", "content": ""}})
         tools = [{"type": "function", "function": tool.function} for tool in asked.tools or ()]
-        own = chat_of(served, asked, messages_of(asked.messages), tools)
+        own = chat_of(served, asked, messages_of(served, asked.messages), tools)
         prepared, answers = await begun(served, own, partial(prepare, terms=terms_of(asked)), stream=True)
     told = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, asked), as_message, False)
     return await _answer(asked, answers, told, http)
@@ -41,16 +41,18 @@ async def chat(asked: ollama.OllamaChatRequest, served: Serving, http: HttpReque
 async def generate(asked: ollama.GenerateRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a prompt, continue it, or fill in before a suffix; as lines of JSON unless ``stream`` is false."""
     with naming({**FIELDS, "messages": "prompt"}):
-        if not asked.prompt and not asked.suffix:
+        if not (asked.prompt or asked.suffix or asked.images):
             return _loaded(served, asked, {"response": ""})
         system = [{"role": "system", "content": asked.system}] if asked.system else []
-        own = chat_of(served, asked, [*system, {"role": "user", "content": asked.prompt or ""}], None)
+        said = with_pictures(served, asked.prompt or "", asked.images, "images")
+        own = chat_of(served, asked, [*system, {"role": "user", "content": said}], None)
 
         def prepared_of(served: Served, chat: ChatRequest) -> Any:
             return prepared_generate(served, chat, asked, terms_of(asked))
 
         prepared, answers = await begun(served, own, prepared_of, stream=True)
-    told = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, asked), as_response, not asked.raw)
+    tells_context = not asked.raw and served.pictures is None
+    told = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, asked), as_response, tells_context)
     return await _answer(asked, answers, told, http)
 
 
