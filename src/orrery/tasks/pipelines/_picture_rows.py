@@ -61,10 +61,10 @@ def sent_picture(item: Any) -> str:
 
     Raises:
         UsageError: it is something else, or has more than ``MOST_SENT`` pixels.
-        DataError: it is damaged.
+        DataError: it is no base64.
     """
     if isinstance(item, str) and item.startswith("data:"):
-        rows, columns = dimensions(content_of(item))
+        rows, columns = dimensions(content_of(item)) or (0, 0)
         if rows * columns > MOST_SENT:
             message = f"a picture of {rows:,} rows of {columns:,} pixels; a client may send {MOST_SENT:,} pixels"
             raise UsageError(message, "make it smaller: the model reads less")
