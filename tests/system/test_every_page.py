@@ -3,9 +3,12 @@
 import re
 
 import pytest
+import torch
 
 from browser import Seen
+from orrery.data.pictures.files import read_pixels
 from orrery.data.pictures.png import write_png
+from orrery.language_model.pictures import content_of
 from orrery.page.page import Page
 from orrery.page.views._view import ViewSubject, fitting
 from orrery.serving.background import serving
@@ -93,6 +96,32 @@ def test_the_alignment_of_a_translation(browser):
                 assert abs(value - float(pattern_LS[row, column])) <= 0.5 / 255 + 2**-11
         visit.quiet()
         visit.close()
+
+
+@pytest.mark.parametrize("family", ["vit", "vision_encoder_decoder"])
+def test_a_picture_is_given_and_its_patches_are_looked_at(browser, tmp_path, family):
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow, of the extra vision, is not installed")
+    lm, file = language_model_of(family), tmp_path / "image.webp"
+    pixels = PIXELS[:12, :12].contiguous()
+    pillow.fromarray(pixels.numpy()).save(file, lossless=True)
+    with serving(lm, "toy") as toy:
+        found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22", "inside")
+        found.page.set_input_files("input[name=image]", file)
+        found.page.click("form.ask button.go")
+        found.page.wait_for_selector(".strip")
+        found.ready().view("patches")
+        frames = found.page.locator(".view svg.patches rect")
+        assert frames.count() == 9
+        focus = "query" if family == "vit" else "key"
+        frames.nth(4).click()
+        assert found.page.evaluate(f"() => window.orrery.focus.get('{focus}')") == 5
+        found.page.wait_for_selector('.view svg.patches rect:nth-of-type(5)[stroke-width="4"]')
+        assert frames.nth(3).get_attribute("stroke-width") == "1"
+        address = found.page.get_attribute(".view svg.patches image", "href")
+        assert torch.equal(read_pixels(content_of(address)), pixels.permute(2, 0, 1))
+        whole(found)
+        found.quiet()
+        found.close()
 
 
 def test_the_search_sees_what_is_undefined(browser):

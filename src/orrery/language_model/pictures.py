@@ -102,12 +102,16 @@ def _value(given: object) -> Any:
 
 def _decoded(given: str | Path) -> UInt8[Tensor, "channels rows columns"]:
     if isinstance(given, str) and given.startswith("data:"):
-        return read_pixels(_content_of(given))
+        return read_pixels(content_of(given))
     return read_file(Path(given))
 
 
-def _content_of(address: str) -> bytes:
-    """Return what stands in a ``data:`` address."""
+def content_of(address: str) -> bytes:
+    """Return what stands in a ``data:`` address.
+
+    Raises:
+        DataError: it is none, or holds no base64.
+    """
     head, comma, content = address.partition(",")
     if not comma or not head.endswith(";base64") or len(head) > _LONGEST_HEAD:
         raise DataError(f"{address[:40]!r} is no picture in base64", f"it begins with {DATA}")

@@ -119,7 +119,7 @@ class Passes:
 
     def _with_content(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         image = given.get("image")
-        if image is None or image.startswith(DATA):
+        if image is None or image.startswith("data:"):
             return given
         if image not in self._images:
             known = ", ".join(self._images) or "none that this program was started with"

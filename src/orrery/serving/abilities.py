@@ -37,7 +37,8 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
     """Return the paths of the routes that a model can answer."""
     spec = lm.model.spec
     if spec.vocabulary is None:
-        return tuple(task.route for task in SEEING if task.fits(lm))
+        about = (CHAT, RESPONSES) if ImageToText.fits(lm) else ()
+        return (*about, *(task.route for task in SEEING if task.fits(lm)))
     can = {
         COMPLETIONS: spec.writes,
         CHAT: (chats := spec.writes and _chats(lm)),

@@ -18,6 +18,7 @@ from orrery.serving.held_scores import HeldScores
 from orrery.serving.responses import ResponseInputs
 from orrery.serving.schema.fields import SamplingFields
 from orrery.serving.served import Admission, Served
+from orrery.serving.usage import places_of
 
 
 class GoneError(Exception):
@@ -179,7 +180,7 @@ class Answers:
 
     def _ended(self, index: int, answering: Answering) -> None:
         first, now = self._first.get(index), time.perf_counter()
-        counts = (len(answering.request.prompt), answering.reused, len(answering.written))
+        counts = (places_of(answering.request.prompt), answering.reused, len(answering.written))
         self.seconds[index] = ((now if first is None else first) - self._began, now - self._began)
         self._served.metrics.answered(*counts, None if first is None else first - self._began, now - self._began)
         self._served.loop_calls.send(partial(self._end, index, answering))

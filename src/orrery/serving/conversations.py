@@ -12,6 +12,7 @@ from orrery.serving.call_schema import call_schema
 from orrery.serving.errors import api_error
 from orrery.serving.fitting import fitted
 from orrery.serving.old_functions import with_tool_calls
+from orrery.serving.pictures import picture_of, refuse_pictures
 from orrery.serving.schema.chat import ChatRequest, Message
 from orrery.serving.served import Served
 from orrery.serving.thinking import thinking
@@ -72,13 +73,24 @@ def prepare(served: Served, request: ChatRequest, terms: Terms = PLAIN) -> Prepa
         ApiError: a conversation that the template cannot say, that is too long, or that would forge a control token.
     """
     requests.check_cost(served, [1], request.choices, 0)
+    if served.pictures is not None:
+        return _about_a_picture(served, request, terms)
     ids = _read(served, request, terms)
     ids = requests.with_prefix(served, ids, request.prefix)
     return continuing(served, request, ids, served.template.end, terms, "messages")
 
 
+def _about_a_picture(served: Served, asked: ChatRequest, terms: Terms) -> PreparedConversation:
+    """Return the requests for the engine that describe the one picture of a conversation; errors as in ``prepare``."""
+    thinking("", asked.reasoning_effort if asked.reasoning_effort is not None else terms.think or None)
+    if asked.prefix:
+        requests.with_prefix(served, [], asked.prefix)
+    row = picture_of(served, asked)
+    return continuing(served, asked, row, frozenset(), Terms(terms.context, terms.usual), "messages")
+
+
 def continuing(
-    served: Served, request: ChatRequest, ids: list[int], end: frozenset[int], terms: Terms, param: str
+    served: Served, request: ChatRequest, ids: Sequence[int], end: frozenset[int], terms: Terms, param: str
 ) -> PreparedConversation:
     """Return the requests for the engine that continue a row of ids as a chat asks; errors as in ``prepare``.
 
@@ -142,6 +154,7 @@ def rendered(
     Raises:
         ApiError: it cannot be said in the model's template.
     """
+    refuse_pictures(messages)
     said = with_objects(with_tool_calls([_plain(message) for message in messages]))
     size = sum(len(text.encode()) for message in said for text in (message.get("content") or "", str(message)))
     requests.check_size(served, size // 2, "messages")

@@ -10,6 +10,7 @@ from orrery.serving.answers import AnswerPiece, Answers
 from orrery.serving.chat_answers import AnswerPart, ChatAnswers
 from orrery.serving.errors import ApiError
 from orrery.serving.logprobs import of_chat
+from orrery.serving.usage import places_of
 from orrery.text.chat.calls import ParsedToolCall
 
 Shape = Callable[[AnswerPart], dict[str, Any]]
@@ -109,7 +110,7 @@ class OllamaAnswer:
             **({"context": ids} if self._tells_context else {}),
             "total_duration": end,
             "load_duration": 0,
-            "prompt_eval_count": len(own.request.prompt),
+            "prompt_eval_count": places_of(own.request.prompt),
             "prompt_eval_duration": first,
             "eval_count": len(own.written),
             "eval_duration": end - first,

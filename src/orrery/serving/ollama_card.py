@@ -60,7 +60,7 @@ def described(served: Served, name: str) -> dict[str, Any]:
     return {
         "modelfile": f"# served by orrery\nFROM {name}\n",
         "parameters": _parameters(Wishes(served.stored.generation)),
-        "template": served.template.source if CHAT in served.routes else "",
+        "template": served.template.source if _chats(served) else "",
         "details": details(served, listed, name),
         "model_info": {
             "general.architecture": kind,
@@ -91,14 +91,20 @@ def capabilities(served: Served) -> list[str]:
     """Return what a model can do, in Ollama's words."""
     if served.worker is None:
         return ["embedding"]
-    chats = CHAT in served.routes
+    chats = _chats(served)
     able = {
         "completion": True,
         "tools": chats,
         "insert": not reads_apart(served.stored) and infill_of(served.lm.tokenizer) is not None,
         "thinking": chats and _thinks(served.template.source),
+        "vision": served.pictures is not None,
     }
     return [name for name, can in able.items() if can]
+
+
+def _chats(served: Served) -> bool:
+    """Say whether a model has conversations in a template; one that sees takes a picture alone."""
+    return CHAT in served.routes and served.pictures is None
 
 
 def _thinks(source: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from orrery.language_model.pictures import DATA
 from orrery.serving import ollama_options, requests
 from orrery.serving.abilities import CHAT
 from orrery.serving.conversations import PreparedConversation, Terms, continuing, prepare, rendered
@@ -75,21 +76,19 @@ def terms_of(request: ollama.Writing) -> Terms:
     return Terms(context, usual, cuts=request.truncate is not False, think=request.think, apart=True)
 
 
-def messages_of(messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]]:
+def messages_of(served: Served, messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]]:
     """Return messages as a chat has them: calls with ids, and results that name them.
 
     A result without an id answers the first call that none has answered, of its name where it has one.
 
     Raises:
-        ApiError: a message that holds an image.
+        ApiError: a message that holds an image that is no base64, or that the model does not see.
     """
     open: list[tuple[str, str]] = []
     converted = []
     for place, message in enumerate(messages):
-        if message.images:
-            where = f"messages[{place}].images"
-            raise ApiError(400, f"{where}: this server reads texts alone", param=where, code="unsupported_content")
-        own: dict[str, Any] = {"role": message.role, "content": message.content or ""}
+        said = with_pictures(served, message.content or "", message.images, f"messages[{place}].images")
+        own: dict[str, Any] = {"role": message.role, "content": said}
         if message.thinking:
             own["reasoning_content"] = message.thinking
         if message.tool_calls:
@@ -99,6 +98,24 @@ def messages_of(messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]
             own |= _answered(message, open, place)
         converted.append(own)
     return converted
+
+
+def with_pictures(served: Served, text: str, images: Sequence[Any] | None, where: str) -> Any:
+    """Return a content as a chat has it: a text, or parts where there are pictures, which Ollama sends as base64.
+
+    Raises:
+        ApiError: a picture is no text of base64, or the model sees none.
+    """
+    if not images:
+        return text
+    if served.pictures is None:
+        raise ApiError(400, f"{where}: this model sees no picture", param=where, code="unsupported_content")
+    if wrong := next((image for image in images if not isinstance(image, str) or "://" in image[:16]), None):
+        reason = f"{str(wrong)[:40]!r} is no picture; send its content in base64: the server fetches nothing"
+        raise ApiError(400, reason, param=where, code="unsupported_content")
+    addresses = [image if image.startswith("data:") else DATA + image for image in images]
+    parts = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
+    return [*([{"type": "text", "text": text}] if text else []), *parts]
 
 
 def _call(call: ollama.OllamaToolCall, place: int, number: int) -> dict[str, Any]:
@@ -125,6 +142,9 @@ def prepared_generate(
         ApiError: fields that do not go together, or a prompt that does not fit.
     """
     prompt = request.prompt or ""
+    if served.pictures is not None:
+        _refuse_beside(request, "images", ("suffix", "raw", "context"))
+        return prepare(served, chat, terms)
     if request.suffix:
         _refuse_beside(request, "suffix", ("system", "context"))
         infill = requests.infill_for(served)

@@ -11,6 +11,7 @@ from orrery.serving.answers import AnswerPiece
 from orrery.serving.chat_answers import AnswerPart, ChatAnswers
 from orrery.serving.errors import ApiError
 from orrery.serving.logprobs import of_chat
+from orrery.serving.usage import places_of
 from orrery.text.chat.calls import ParsedToolCall
 
 Event = dict[str, Any]
@@ -94,7 +95,7 @@ class OutputEvents:
         own = self._chat.ended[0]
         cut = self._chat.reason(0) == "length" and not any(item["type"] == "function_call" for item in self.items)
         response = self._shaped("incomplete" if cut else "completed", self.items)
-        read, output_tokens = len(own.request.prompt), len(own.written)
+        read, output_tokens = places_of(own.request.prompt), len(own.written)
         usage = {
             "input_tokens": read,
             "input_tokens_details": {"cached_tokens": own.reused, "cache_write_tokens": 0},

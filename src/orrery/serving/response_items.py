@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.chat import Message
+from orrery.serving.schema.chat import Message, check_address
 from orrery.serving.schema.responses import ItemPart, ResponseItem
 
 _TEXTS = ("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text")
 """The parts that are read."""
+PICTURE = "input_image"
 
 
 def messages_of(given: str | Sequence[ResponseItem], earlier: Sequence[Message]) -> list[Message]:
@@ -58,7 +59,7 @@ class _Told:
             raise ApiError(400, "a message has a role", param=f"{where}.role")
         if item.content is None:
             raise ApiError(400, f"a message of {item.role} needs a content", param=f"{where}.content")
-        self._add({"role": item.role, "content": _text(item.content, f"{where}.content")})
+        self._add({"role": item.role, "content": _content(item.content, f"{where}.content")})
 
     def _call(self, item: ResponseItem, where: str) -> None:
         for name in ("call_id", "name", "arguments"):
@@ -95,6 +96,27 @@ class _Told:
         self._messages.append(message)
 
 
+def _content(content: str | Sequence[ItemPart], where: str) -> Any:
+    """Return what a content says as a chat has it: a text, or parts where there are pictures; errors as in ``_text``.
+
+    Raises:
+        ApiError: a picture is neither its content nor an address, such as a file that was uploaded.
+    """
+    if isinstance(content, str) or not any(part.type == PICTURE for part in content):
+        return _text(content, where)
+    found: list[dict[str, Any]] = []
+    for place, part in enumerate(content):
+        if part.type != PICTURE:
+            found.append({"type": "text", "text": _text_of(part, f"{where}[{place}]")})
+        elif part.image_url is None:
+            reason = "a picture is sent as image_url, its content: data:image/png;base64,...; no files are kept"
+            raise ApiError(400, reason, param=f"{where}[{place}]", code="unsupported_content")
+        else:
+            check_address(part.image_url, f"{where}[{place}]")
+            found.append({"type": "image_url", "image_url": {"url": part.image_url}})
+    return found
+
+
 def _text(content: str | Sequence[ItemPart], where: str) -> str:
     """Return what the parts of a content say.
 
@@ -103,11 +125,12 @@ def _text(content: str | Sequence[ItemPart], where: str) -> str:
     """
     if isinstance(content, str):
         return content
-    said = []
-    for place, part in enumerate(content):
-        text = part.refusal if part.type == "refusal" else part.text
-        if part.type not in _TEXTS or text is None:
-            reason = f"a part of type {part.type[:40]!r}: this server reads parts of text alone"
-            raise ApiError(400, reason, param=f"{where}[{place}]", code="unsupported_content")
-        said.append(text)
-    return "".join(said)
+    return "".join(_text_of(part, f"{where}[{place}]") for place, part in enumerate(content))
+
+
+def _text_of(part: ItemPart, where: str) -> str:
+    text = part.refusal if part.type == "refusal" else part.text
+    if part.type not in _TEXTS or text is None:
+        reason = f"a part of type {part.type[:40]!r}: this server reads parts of text, and pictures of a user"
+        raise ApiError(400, reason, param=where, code="unsupported_content")
+    return text

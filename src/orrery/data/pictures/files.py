@@ -1,6 +1,7 @@
 """The pixels of a picture file: PNG by itself, and with Pillow also JPEG, WebP, GIF, BMP, palettes and 16 bits."""
 
 import io
+import struct
 import warnings
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,19 @@ def read_file(path: Path, name: str = "") -> UInt8[Tensor, "channels rows column
     if len(content) > MOST_BYTES:
         raise DataError(f"{named} has more than {MOST_BYTES:,} bytes", "make the picture smaller")
     return read_pixels(content, named)
+
+
+def dimensions(content: bytes) -> tuple[int, int] | None:
+    """Return the rows and columns of a file by its head; nothing where that is damaged, as ``read_pixels`` will say."""
+    image = pillow()
+    try:
+        if image is None:
+            columns, rows = struct.unpack(">II", content[16:24])
+            return rows, columns
+        with image.open(io.BytesIO(content), formats=FORMATS) as opened:
+            return opened.height, opened.width
+    except Exception:  # Pillow's readers raise nearly anything of broken files
+        return None
 
 
 def pixels_of(picture: Any) -> UInt8[Tensor, "channels rows columns"]:

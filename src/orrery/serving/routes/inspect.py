@@ -127,12 +127,15 @@ async def show_model(view: str, served: Inspecting, http: Request) -> Response:
 
 
 def _opened(served: Served, request: PassInput) -> Inside:
+    given: dict[str, Any]
     if request.response is None:
         given = request.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
         return served.passes.open(given, request.edits, checkpoint=request.checkpoint)
     answer = served.responses.find(request.response, request.choice)
     given = {"ids": [*answer.prompt, *answer.written]}
-    if served.lm.model.spec.reads_source:
+    if answer.picture:
+        given = {"image": answer.picture, "target": [*_begun(served), *answer.written]}
+    elif served.lm.model.spec.reads_source:
         given = {"source": list(answer.prompt), "target": [*_begun(served), *answer.written]}
     scores = answer.log_probabilities
     check = None if request.edits else lambda inside: replay_check(inside, answer.written, scores)

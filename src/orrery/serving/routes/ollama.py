@@ -15,7 +15,7 @@ from orrery.serving.errors import AsciiJson, naming
 from orrery.serving.events import LINES, EventStream
 from orrery.serving.ollama_answers import OllamaAnswer, as_message, as_response, now
 from orrery.serving.ollama_options import FIELDS
-from orrery.serving.ollama_requests import called, chat_of, messages_of, prepared_generate, terms_of
+from orrery.serving.ollama_requests import called, chat_of, messages_of, prepared_generate, terms_of, with_pictures
 from orrery.serving.schema import ollama
 from orrery.serving.schema.chat import ChatRequest
 from orrery.serving.schema.ollama_errors import FAILURES
@@ -31,7 +31,7 @@ async def chat(request: ollama.OllamaChatRequest, served: Serving, http: HttpReq
         if not request.messages:
             return _loaded(served, request, {"message": {"role": "assistant", "content": ""}})
         tools = [{"type": "function", "function": tool.function} for tool in request.tools or ()]
-        own = chat_of(served, request, messages_of(request.messages), tools)
+        own = chat_of(served, request, messages_of(served, request.messages), tools)
         prepared, answers = await begun(served, own, partial(prepare, terms=terms_of(request)), stream=True)
     output = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, request), as_message, False)
     return await _answer(request, answers, output, http)
@@ -41,16 +41,18 @@ async def chat(request: ollama.OllamaChatRequest, served: Serving, http: HttpReq
 async def generate(request: ollama.GenerateRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a prompt, continue it, or fill in before a suffix; as lines of JSON unless ``stream`` is false."""
     with naming({**FIELDS, "messages": "prompt"}):
-        if not request.prompt and not request.suffix:
+        if not (request.prompt or request.suffix or request.images):
             return _loaded(served, request, {"response": ""})
         system = [{"role": "system", "content": request.system}] if request.system else []
-        own = chat_of(served, request, [*system, {"role": "user", "content": request.prompt or ""}], None)
+        said = with_pictures(served, request.prompt or "", request.images, "images")
+        own = chat_of(served, request, [*system, {"role": "user", "content": said}], None)
 
         def prepared_of(served: Served, chat: ChatRequest) -> Any:
             return prepared_generate(served, chat, request, terms_of(request))
 
         prepared, answers = await begun(served, own, prepared_of, stream=True)
-    output = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, request), as_response, not request.raw)
+    tells_context = not request.raw and served.pictures is None
+    output = OllamaAnswer(ChatAnswers(served, prepared), answers, _name(served, request), as_response, tells_context)
     return await _answer(request, answers, output, http)
 
 

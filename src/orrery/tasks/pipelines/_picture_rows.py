@@ -9,9 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from orrery.data.pictures.files import dimensions
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.pictures import images_of, pixels_given
+from orrery.language_model.pictures import content_of, images_of, pixels_given
+
+MOST_SENT = 1 << 24
+"""Pixels of a picture that a client sends: several are read at once, and a few bytes may say that there are many."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,14 @@ def sent_picture(item: Any) -> str:
     """Return a picture that a client has sent: its content, no path of this machine and no address of another.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: it is something else, or has more than ``MOST_SENT`` pixels.
+        DataError: it is no base64.
     """
     if isinstance(item, str) and item.startswith("data:"):
+        rows, columns = dimensions(content_of(item)) or (0, 0)
+        if rows * columns > MOST_SENT:
+            message = f"a picture of {rows:,} rows of {columns:,} pixels; a client may send {MOST_SENT:,} pixels"
+            raise UsageError(message, "make it smaller: the model reads less")
         return item
     raise UsageError(
         "a picture is sent as its content; the server opens no file and fetches no address for a client",
