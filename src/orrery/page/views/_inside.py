@@ -166,10 +166,10 @@ class Inside:
 
     @cached_property
     def sites(self) -> list[AttentionSite]:
-        """The attentions, grouped by their place in a block."""
+        """The attentions, grouped by their place in a block; of stages, those of the last, whose places have names."""
         found: dict[str, dict[int, int]] = {}
         for key, shape in self.shapes.items():
-            if key.endswith(".pattern"):
+            if key.endswith(".pattern") and not key.startswith("stage"):
                 path, layer = _starred(key.removesuffix(".pattern"))
                 found.setdefault(path, {})[layer] = shape[1]
         return [
