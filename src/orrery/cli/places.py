@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orrery.checkpoints.places import is_name, place_of
-from orrery.data.rows.ranges import in_range
+from orrery.data.rows.ranges import images_of_part, in_range
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text.kinds import CHATS, no_chat
 
@@ -74,7 +74,7 @@ def _data(word: str) -> str:
         DataError: it is none; the named sets are told.
     """
     name, *_ = in_range(word)
-    if not Path(name).exists():
+    if not Path(name).exists() and images_of_part(name) is None:
         from orrery.data import generated, sets
         from orrery.data.corpora import PYTHON_DOCS, locate
 
@@ -133,13 +133,14 @@ def check_adapters(folders: dict[str, str]) -> dict[str, str]:
 
 
 def check_places(recipe: "Recipe") -> None:
-    """Look for the data that a recipe names, and for the model that it begins from.
+    """Look for the data that a recipe names, and for the models that it begins from.
 
     Raises:
         DataError, ModelFileError: one is not there.
     """
-    if recipe.model.begin is not None:
-        place_of(recipe.model.begin)
+    for model in (recipe.model.begin, recipe.model.encoder):
+        if model is not None:
+            place_of(model)
     for word in sources(recipe.data.model_dump(mode="json")):
         _data(word)
 

@@ -80,13 +80,13 @@ def prepare(served: Served, request: ChatRequest, terms: Terms = PLAIN) -> Prepa
     return continuing(served, request, ids, served.template.end, terms, "messages")
 
 
-def _about_a_picture(served: Served, asked: ChatRequest, terms: Terms) -> PreparedConversation:
+def _about_a_picture(served: Served, request: ChatRequest, terms: Terms) -> PreparedConversation:
     """Return the requests for the engine that describe the one picture of a conversation; errors as in ``prepare``."""
-    thinking("", asked.reasoning_effort if asked.reasoning_effort is not None else terms.think or None)
-    if asked.prefix:
-        requests.with_prefix(served, [], asked.prefix)
-    row = picture_of(served, asked)
-    return continuing(served, asked, row, frozenset(), Terms(terms.context, terms.usual), "messages")
+    thinking("", request.reasoning_effort if request.reasoning_effort is not None else terms.think or None)
+    if request.prefix:
+        requests.with_prefix(served, [], request.prefix)
+    row = picture_of(served, request)
+    return continuing(served, request, row, frozenset(), Terms(terms.context, terms.usual), "messages")
 
 
 def continuing(

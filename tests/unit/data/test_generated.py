@@ -349,6 +349,8 @@ READERS = {
     "python-tokens": "tagged",
     "unicode-characters": "pairs",
     "unicode-names": "pairs",
+    "scenes": "boxes",
+    "things": "pictures",
 }
 """The kind of data that each set is read as to train on it."""
 

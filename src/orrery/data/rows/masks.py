@@ -16,7 +16,7 @@ from orrery.data.pictures.addresses import content_of
 from orrery.data.pictures.endings import ENDINGS
 from orrery.data.pictures.files import read_indices
 from orrery.data.rows.pictures import FILES, TABLES, LabelledPicture, bytes_of, found_at, of_cell, of_file
-from orrery.data.rows.ranges import in_range
+from orrery.data.rows.ranges import images_of_part, in_range
 from orrery.errors import DataError
 
 MASKS = ("mask", "annotation", "segmentation_map", "label", "segmentation")
@@ -75,9 +75,8 @@ def _read(source: str, skip_bad: int) -> Iterator[LabelledPicture]:
     if generated.find(source) is not None:
         yield from _of_table(Path(source), skip_bad)
         return
-    path = Path(source)
-    if not path.exists() and (path.parent / IMAGES / path.name).is_dir():
-        yield from _of_folders(path.parent / IMAGES / path.name, path.parent / ANNOTATIONS / path.name)
+    if (images := images_of_part(source)) is not None:
+        yield from _of_folders(images, images.parent.parent / ANNOTATIONS / images.name)
         return
     path = found_at(source)
     if path.suffix.lower() in TABLES:

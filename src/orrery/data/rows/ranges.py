@@ -13,3 +13,10 @@ def in_range(source: str) -> tuple[str, int | None, int | None]:
         return source, None, None
     start, stop = (int(found[end]) if found[end] else None for end in ("start", "stop"))
     return found["source"], start, stop
+
+
+def images_of_part(source: str) -> Path | None:
+    """Return the folder ``ROOT/images/PART`` that ``ROOT/PART`` means where there is no such path, or nothing."""
+    path = Path(source)
+    images = path.parent / "images" / path.name
+    return images if not path.exists() and images.is_dir() else None

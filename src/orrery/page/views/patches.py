@@ -60,7 +60,8 @@ def _embedding(subject: ViewSubject) -> PatchEmbedding | None:
 
 
 def _grid(embed: PatchEmbedding) -> tuple[int, int]:
-    rows, columns = (whole // side for whole, side in zip(embed.size[1:], embed.project.kernel_size, strict=True))
+    kernel: Any = embed.project.kernel_size
+    rows, columns = (whole // side for whole, side in zip(embed.size[1:], kernel, strict=True))
     return rows, columns
 
 
