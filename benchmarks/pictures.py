@@ -62,7 +62,7 @@ class Runs:
     def made(self, name: str, recipe: str, seed: int, *, verb: str = "finetune", **keys: Any) -> dict[str, Any]:
         """Return the scores and the seconds of a run, which is trained where it is not there yet."""
         folder = self.folder / f"{name}-{seed}"
-        cost = folder / "cost.json"
+        cost = self._cost_of(folder)
         if not cost.is_file():
             self._train(folder, recipe, seed, verb, {**keys, **(self._few(recipe) if self.small else {})})
         found = json.loads(cost.read_text())
@@ -80,7 +80,11 @@ class Runs:
         if done.returncode:
             sys.exit(f"{' '.join([*command, *words])}\n{done.stdout}\n{done.stderr}")
         cost = {"seconds": time.perf_counter() - began, "processor_seconds": processor_seconds() - before}
-        (folder / "cost.json").write_text(json.dumps(cost))
+        self._cost_of(folder).write_text(json.dumps(cost))
+
+    def _cost_of(self, folder: Path) -> Path:
+        """Return the file of a run's seconds, which is written where it has ended."""
+        return folder / "cost.json"
 
     def _few(self, recipe: str) -> dict[str, Any]:
         """Return what cuts a recipe to a few steps on a few pictures."""

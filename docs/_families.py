@@ -18,6 +18,7 @@ ASSEMBLIES = {
     "Decoder": "decoder",
     "Encoder": "encoder",
     "EncoderDecoder": "encoder-decoder",
+    "DualEncoder": "dual encoder",
     "HierarchicalEncoder": "hierarchical encoder",
     "MaskedAutoencoder": "masked autoencoder",
 }

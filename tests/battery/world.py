@@ -13,8 +13,8 @@ import yaml
 
 import tiny_models
 from orrery.cli import program
-from orrery.data.pictures.png import write_png
 from orrery.data.many_labels.features import TfIdf
+from orrery.data.pictures.png import write_png
 from orrery.exchange.saving.save import save_model
 from orrery.tasks.xbert.linear import Block
 from orrery.tasks.xbert.ranker import Ranker

@@ -83,7 +83,18 @@ MAE = {
     **VIT, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 2, "decoder_num_attention_heads": 2,
     "decoder_intermediate_size": 20, "mask_ratio": 0.0,
 }  # fmt: skip
-IMAGES = ("vit", "deit", "yolos", "segformer", "vit_mae")
+CLIP = {
+    "text_config": {
+        "vocab_size": VOCABULARY, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "intermediate_size": 20, "max_position_embeddings": 48, "eos_token_id": 60, "projection_dim": 10,
+    },
+    "vision_config": {
+        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20, "image_size": 12,
+        "patch_size": 4, "projection_dim": 10,
+    },
+    "projection_dim": 10,
+}  # fmt: skip
+IMAGES = ("vit", "deit", "yolos", "segformer", "vit_mae", "clip_vision_model")
 """Families that read images and write nothing: of the usual settings none is theirs."""
 
 Cases = dict[str, list[tuple[str, dict[str, Any]]]]
@@ -616,6 +627,15 @@ HEADS: Cases = {
     "vit": [
         ("ViTForImageClassification", {**VIT, **LABELS}),
         ("ViTModel", {**VIT, "qkv_bias": False, "hidden_act": "relu", "layer_norm_eps": 0.1, "num_channels": 1}),
+    ],
+    "clip": [("CLIPModel", CLIP), ("CLIPForImageClassification", {**CLIP, **LABELS})],
+    "clip_text_model": [
+        ("CLIPTextModelWithProjection", CLIP["text_config"]),
+        ("CLIPTextModel", {**CLIP["text_config"], "eos_token_id": 2}),
+    ],
+    "clip_vision_model": [
+        ("CLIPVisionModelWithProjection", CLIP["vision_config"]),
+        ("CLIPVisionModel", {**CLIP["vision_config"], "hidden_act": "gelu", "num_channels": 1}),
     ],
     "vit_mae": [
         ("ViTMAEForPreTraining", MAE),

@@ -300,11 +300,15 @@ def check_gradients(both: Pair, ids: Tensor, bound: float, *more: Tensor) -> Non
             assert_close(f"gradient of {name}", both, ids, gradient, expected[name], bound)
 
 
+OF_PAIRS = ("logits_per_image", "image_embeds", "text_embeds")
+"""What the reference calls the answers of a dual encoder and of its sides alone."""
+
+
 def answer_of(output: Any) -> Tensor:
     """Return the reference's main answer, whatever its class calls it, with an axis for the labels as ours has."""
     if "start_logits" in output:
         return torch.stack([output.start_logits, output.end_logits], -1)
-    names = ("logits", "prediction_logits", "pooler_output", "last_hidden_state")
+    names = ("logits", "prediction_logits", *OF_PAIRS, "pooler_output", "last_hidden_state")
     answer = channels_last(output[next(name for name in names if name in output)], flat="logits" not in output)
     return answer[..., None] if type(output).__name__ == "ElectraForPreTrainingOutput" else answer
 

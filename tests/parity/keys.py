@@ -114,9 +114,12 @@ def inputs(settings: Any) -> dict[str, Tensor]:
     # No id of a token that pads in any configuration: RoBERTa's reference takes it for padding without a mask.
     ids, targets = (random_ids(2, length, vocabulary=30, seed=length) + 17 for length in (11, 7))
     eyes = getattr(settings, "encoder", settings)
+    eyes = getattr(eyes, "vision_config", eyes)
     if hasattr(eyes, "num_channels"):
         shape = (2, eyes.num_channels, *sides(eyes))
         pixels = torch.randn(shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+        if hasattr(settings, "text_config"):
+            return {"pixel_values": pixels, "input_ids": ids}
         more = {"decoder_input_ids": targets} if settings is not eyes else noise(eyes)
         return {"pixel_values": pixels, **more}
     pairs = type(settings)().is_encoder_decoder

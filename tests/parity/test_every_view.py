@@ -45,6 +45,10 @@ KINDS = [
     (MIXTURES, {"neurons"}),
     ({"jamba", "nemotron_h"}, {"position"}),
     (set(IMAGES), {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
+    (
+        {"segformer"},
+        {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text", "position"},
+    ),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
 ]
 WITHOUT = {family: lacking for families, lacking in KINDS for family in families}

@@ -50,6 +50,7 @@ HARMLESS = {
     "encoder_stride": "a head that restores images, which Orrery has not",
     "init_device": "where weights are made before training",
     "norm_topk_prob": "DeepSeek-V2's reference reads past it; where another family has it, it is followed",
+    "drop_path_rate": "training: no branch is left out when a model is used",
     "alibi_bias_max": "MPT's reference reads past it",
 }
 """Patterns of keys that move no number, each with its reason; that they move none is measured too."""
@@ -164,6 +165,23 @@ IDLE = defaultdict(
         "num_hidden_layers": "layer_types names every layer; another number alone is illegal",
         "_sliding_window_pattern": "layer_types, which is written beside it, says which layers have a window",
     },
+    segformer={
+        "layer_norm_eps": "the reference reads past it: its norms have torch's own",
+        "semantic_loss_ignore_index": "which points a loss leaves out",
+    },
+    vit_mae={"norm_pix_loss": "what the loss compares the pixels with: followed there"},
+    yolos=dict.fromkeys(
+        (
+            "auxiliary_loss",
+            "class_cost",
+            "bbox_cost",
+            "giou_cost",
+            "bbox_loss_coefficient",
+            "giou_loss_coefficient",
+            "eos_coefficient",
+        ),
+        "the matching and the weights of a loss",
+    ),
     vision_encoder_decoder={"architectures": "the parts are configurations of their own, without a class"},
     gpt_neo=dict.fromkeys(
         ("num_layers", "num_hidden_layers"), "attention_types names every layer; another number alone is illegal"

@@ -167,5 +167,5 @@ def test_names_are_given_once() -> None:
         OBJECTIVES.register(Named)
     with pytest.raises(UsageError, match="no kind with a name as its default"):
         OBJECTIVES.register(Unnamed)
-    with pytest.raises(UsageError, match="no objective called 'casual'; known: causal, "):
+    with pytest.raises(UsageError, match="no objective called 'casual'; known: autoencoder, "):
         OBJECTIVES.find("casual")

@@ -59,7 +59,7 @@ DEFAULTS: Mapping[str, Any] = {
     **_heads.DEFAULTS,
 }
 TINY: Mapping[str, Any] = {
-    "num_encoder_blocks": 2, "depths": [2, 1], "sr_ratios": [2, 1], "hidden_sizes": [8, 16], "patch_sizes": [7, 3],
+    "num_encoder_blocks": 2, "depths": [1, 2], "sr_ratios": [2, 1], "hidden_sizes": [8, 16], "patch_sizes": [7, 3],
     "strides": [4, 2], "num_attention_heads": [2, 4], "mlp_ratios": [2, 2], "decoder_hidden_size": 12, "image_size": 32,
 }  # fmt: skip
 _STAGES = ("depths", "sr_ratios", "hidden_sizes", "patch_sizes", "strides", "num_attention_heads", "mlp_ratios")

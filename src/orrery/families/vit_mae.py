@@ -18,7 +18,7 @@ from orrery.checkpoints.rules import Rule, rename
 from orrery.errors import ModelFileError
 from orrery.families import _heads, _vit
 from orrery.families._config import Config
-from orrery.families._keys import number, size
+from orrery.families._keys import number, positive, size
 from orrery.models.encoder import Encoder
 from orrery.models.masked_autoencoder import MaskedAutoencoder
 from orrery.nn.block import Block
@@ -33,6 +33,7 @@ from orrery.nn.stack import Stack, repeat
 ARCHITECTURE = "ViTMAEForPreTraining"
 DEFAULTS: Mapping[str, Any] = {
     **_vit.BODY,
+    "layer_norm_eps": positive(1e-12),
     "decoder_num_attention_heads": size(16),
     "decoder_hidden_size": size(512),
     "decoder_num_hidden_layers": size(8),
@@ -106,6 +107,6 @@ WEIGHTS: tuple[Rule, ...] = (
     *_vit.rules("vit.", "reader.", table="sinusoids.table"),
     *_vit.layers("decoder.decoder_encoder.layer", "decoder.blocks"),
     *(rename(f"decoder.{a}.{end}", f"{b}.{end}") for a, b in _AROUND for end in _vit.ENDS),
-    Rule("decoder.mask_token", ("hidden_patch.weight",), Reshaped(1)),
+    Rule("decoder.mask_token", ("restore.hidden.weight",), Reshaped(1)),
     Rule("decoder.decoder_pos_embed", ("decoder.positions.sinusoids.table",), Reshaped(1)),
 )

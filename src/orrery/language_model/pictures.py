@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from orrery.data.pictures.files import pixels_of, read_pixels
+from orrery.data.pictures.files import pixels_of, read_file, read_pixels
 from orrery.data.pictures.pillow import pillow
 from orrery.data.pictures.preparing import Preparation, fitted, for_size, preparation
 from orrery.errors import DataError, UsageError
@@ -103,10 +103,7 @@ def _value(given: object) -> Any:
 def _decoded(given: str | Path) -> UInt8[Tensor, "channels rows columns"]:
     if isinstance(given, str) and given.startswith("data:"):
         return read_pixels(_content_of(given))
-    try:
-        return read_pixels(Path(given).read_bytes(), str(given))
-    except OSError as error:
-        raise DataError(f"{given} cannot be read: {error.strerror}", "check the path") from error
+    return read_file(Path(given))
 
 
 def _content_of(address: str) -> bytes:

@@ -152,6 +152,13 @@ def image_size(family: str) -> tuple[int, ...] | None:
     return read.shape if isinstance(read, Images) and not spec.writes else None
 
 
+def of_images(model: Any, images: Tensor) -> Float[Tensor, "B N"]:
+    """Return what a model says to each image: the mean over its places, where it answers for each."""
+    texts = [random_ids(len(images), 7)] if "ids" in model.spec.inputs else []
+    logits: Tensor = model.logits(images, *texts)
+    return logits if logits.dim() == 2 else logits.flatten(1, -2).mean(1)
+
+
 def translates(family: str) -> bool:
     """Say whether a family writes while it looks at tokens that it has read."""
     return "source" in spec_of(family).inputs

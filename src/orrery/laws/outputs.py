@@ -24,6 +24,7 @@ from orrery.laws.accumulation import OneOf
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, within
 from orrery.laws.formula import numbers
 from orrery.laws.place import device, placed
+from orrery.models.dual_encoder import DualEncoder
 from orrery.models.inputs import Batch
 from orrery.nn.cross_entropy import IGNORED
 from orrery.objectives import Objective
@@ -121,6 +122,8 @@ def written(model: Any, side: str) -> Answers:
 
 def read(model: Any, side: str) -> Answers:
     """Return what every head of an encoder says; of one without heads, its stream."""
+    if isinstance(model, DualEncoder):
+        return paired(model, side)
     if (images := model.spec.inputs.get("images")) is not None:
         x_BLD, real = model.hidden(placed(torch.stack(questions.images(images.shape)))), None
     else:
@@ -133,6 +136,15 @@ def read(model: Any, side: str) -> Answers:
     return [
         [a[b][keep] if a.dim() == 3 and a.shape[1] == length else a[b] for a in said] for b, keep in enumerate(keep_BL)
     ]
+
+
+def paired(model: DualEncoder, side: str) -> Answers:
+    """Return what a dual encoder says of the first picture with the first text, of the second with the second, ..."""
+    ids, real = padded(questions.texts(model.spec.vocabulary or 0), side)
+    reads: Any = model.spec.sees.embed.input
+    seen = placed(torch.stack(questions.images(reads.shape)))
+    said = model({"images": seen, "ids": ids, "real": real}, model.spec.head_names)
+    return [[a[b, b : b + 1] if name == "similarity" else a[b] for name, a in said.items()] for b in range(len(ids))]
 
 
 def learned(model: Any) -> float:

@@ -7,7 +7,7 @@ from typing import get_args
 import torch
 
 from orrery.laws.evidence import FLOAT32, Evidence, deviation, within
-from orrery.laws.models import image_size, random_ids, tiny
+from orrery.laws.models import image_size, of_images, random_ids, tiny
 from orrery.laws.place import placed
 from orrery.laws.runs import losses, scratch, train
 
@@ -58,7 +58,7 @@ def written(family: str, dtype: torch.dtype) -> float:
     model, single = tiny(family, dtype), tiny(family, torch.float32)
     if (size := image_size(family)) is not None:
         images = placed(torch.rand(2, *size, generator=torch.Generator().manual_seed(1)))
-        return deviation(model.logits(images.to(dtype)).float(), single.logits(images))
+        return deviation(of_images(model, images.to(dtype)).float(), of_images(single, images))
     ids = random_ids(2, 9)
     real = placed(torch.arange(9) >= torch.tensor([[0], [4]]))
     worst = deviation(model.logits(ids, real=real)[real].float(), single.logits(ids, real=real)[real])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from orrery.errors import RunError
 from orrery.laws.evidence import CannotRunError
-from orrery.laws.models import TargetModel, image_size, random_ids, spec_of, translates
+from orrery.laws.models import TargetModel, image_size, of_images, random_ids, spec_of, translates
 from orrery.laws.place import device, placed
 from orrery.models.dropout import with_dropout
 from orrery.models.inputs import Batch
@@ -55,7 +55,7 @@ class Labels(Objective):
 
     def loss(self, model: Any, batch: Batch) -> dict[str, Term]:
         """Return the summed cross entropy."""
-        loss = F.cross_entropy(model.logits(batch["images"]), batch["targets"], reduction="sum")
+        loss = F.cross_entropy(of_images(model, batch["images"]), batch["targets"], reduction="sum")
         return {"label": Term(loss, len(batch["targets"]))}
 
 

@@ -20,6 +20,7 @@ from orrery.nn.embeddings import TokenEmbedding, TokenTypeEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
 from orrery.nn.patches import OverlappingPatches, PatchEmbedding
+from orrery.nn.row_ends import RowEnd
 from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
 
@@ -52,10 +53,15 @@ class Encoder(Model):
 
     @spec
     class Spec(ModelSpec):
-        """The whole architecture; the first of ``heads`` is the main one."""
+        """The whole architecture; the first of ``heads`` is the main one; ``end`` says where rows end for them."""
 
         embed: TokenEmbedding.Spec | TokenTypeEmbedding.Spec | PatchEmbedding.Spec | OverlappingPatches.Spec
         stack: Stack.Spec
+        end: RowEnd | None = None
+
+        def counted(self, batch: Batch) -> Bool[Tensor, "B L"] | None:
+            """Return which tokens heads count as real: with an ``end`` those up to it, whatever is padding."""
+            return super().counted(batch) if self.end is None else self.end.counted(batch["ids"], batch.get("real"))
 
         @property
         def inputs(self) -> Inputs:

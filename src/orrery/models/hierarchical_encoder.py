@@ -56,8 +56,8 @@ class HierarchicalEncoder(Model):
         width = spec.join.out_width(spec.width)
         self.heads = nn.ModuleDict({name: head.build(width) for name, head in spec.heads.items()})
         for number, stage in enumerate(built[:-1]):
-            stage.stack.path = f"stages.{number}."
-            stage.stack.role = f"stages.{number}"
+            stage.stack.path = f"stage{number}."
+            stage.stack.role = f"stage{number}"
 
     @property
     def stack(self) -> Stack:  # type: ignore[override]

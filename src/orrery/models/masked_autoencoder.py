@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.models.encoder import Encoder
@@ -16,6 +16,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.context import Execution
 from orrery.nn.patches import patches_of
+from orrery.nn.restored import RestoredPatches
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
@@ -42,6 +43,7 @@ class MaskedAutoencoder(Model):
         reader: Encoder.Spec
         decoder: Stack.Spec
         projection: ModuleSpec
+        restore: RestoredPatches.Spec = RestoredPatches.Spec()
         masked: float = 0.75
         normed: bool = False
 
@@ -65,7 +67,7 @@ class MaskedAutoencoder(Model):
         self.kernel: Kernel = default_kernel(spec)
         self.reader = spec.reader.build()
         self.projection = spec.projection.build(spec.reader.width)
-        self.hidden_patch = nn.Embedding(1, spec.width)
+        self.restore = spec.restore.build(spec.width)
         self.decoder = spec.decoder.build(spec.width)
         self.heads = build_heads(spec)
         self.reader.stand_before(self.decoder)
@@ -105,9 +107,7 @@ class MaskedAutoencoder(Model):
         kept_BN = self._kept(batch, patches, x_BLM.device)
         seen_BLM = torch.cat([x_BLM[:, :1], _rows(x_BLM[:, 1:], kept_BN)], dim=1)
         read_BLD = self.projection(self.reader.stack(seen_BLM, ctx))
-        empty_BND = self.hidden_patch.weight.to(read_BLD.dtype).expand(len(read_BLD), patches, -1)
-        places_BND = kept_BN[..., None].expand(-1, -1, read_BLD.shape[2])
-        restored_BLD = torch.cat([read_BLD[:, :1], empty_BND.scatter(1, places_BND, read_BLD[:, 1:])], dim=1)
+        restored_BLD = torch.cat([read_BLD[:, :1], self.restore(read_BLD[:, 1:], kept_BN, patches)], dim=1)
         at = placed(self.decoder, restored_BLD)
         return self.decoder(
             *self.decoder.prepare(

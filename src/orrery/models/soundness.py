@@ -17,7 +17,7 @@ from orrery.nn.stack import Stack
 
 _UNBUILDABLE = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError, AssertionError)
 """What Python and torch raise for numbers and words that no code expected."""
-_FROM_ZERO = {"start", "offset", "order", "entry", "padding", "before", "after"}
+_FROM_ZERO = {"start", "offset", "order", "entry", "padding", "before", "after", "token"}
 """Whole numbers that count from zero; all others are sizes, of which there is at least one."""
 _RATES = {"dropout", "rate"}
 _SCALARS = (bool, int, float, str)

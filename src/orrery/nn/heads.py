@@ -212,6 +212,21 @@ class At(Pool):
 
 
 @spec
+class MeanBehindFirst(Pool):
+    """The mean of all tokens but the first: the patches behind a class token."""
+
+    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
+        """Return the mean over the tokens behind the first.
+
+        Raises:
+            UsageError: padding, before which the first token would not stand first.
+        """
+        if real_BL is not None:
+            raise UsageError("the mean behind the first token of padded rows", "read rows without padding")
+        return x_BLD[:, 1:].mean(1)
+
+
+@spec
 class Mean(Pool):
     """The mean of the real tokens."""
 

@@ -69,11 +69,9 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
     config = with_room(base, config, tokenizer) if base is not None and tokenizer is not None and more else config
     family = recipe.model.family if base is None else base.stored.family
-    head = needed_head(objective, source.labels)
-    settled_family = settle(recipe.model, base, config, head)
+    settled_family = settle(recipe.model, base, config, head := needed_head(objective, source.labels))
     settled, tokenizer = padded(settled_family, family, tokenizer)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
-    # A logit has no unit: only numbers that are learnt as they are do.
     spec = with_unit(spec, settled.head, source.targets if head is not None and head.problem == "regression" else ())
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat, base))
@@ -81,8 +79,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, renewed, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
-    begin_vectors(objective, None if base is None or base.stored.sentences is None else base.stored.sentences.vectors)
-    modules, judged = owned(objective, model, recipe.seed), judge(recipe.rewards)
+    modules, judged = owned(objective, model, recipe.seed, base), judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or (tokenizer is None and spec.vocabulary) else family
     parts = Parts(
         model=model,
@@ -195,12 +192,16 @@ def describer(family: str | None, config: Mapping[str, Any]) -> Callable[[Any], 
     return lambda model: {**describe(model), **published}
 
 
-def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.Module]:
+def owned(objective: Objective, model: nn.Module, seed: int, base: Base | None = None) -> Mapping[str, nn.Module]:
     """Return the modules that an objective owns; what is random in them depends on the seed alone.
+
+    Those that stand behind the model to begin from are copied from there.
 
     Raises:
         UsageError: one is no module.
     """
+    sentences = None if base is None else base.stored.sentences
+    begin_vectors(objective, None if sentences is None else sentences.vectors)
     give_models(objective, lambda path: read(path).model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "objective"))

@@ -39,7 +39,8 @@ class ImageSegmentation(Learned, Pipeline):
     It learns a head over every patch, or SegFormer's own. A picture is a path, a ``data:`` address in base64, an array
     or a picture of Pillow's. The answer is that of transformers' semantic segmentation: for each label that the picture
     shows its mask, 255 where it is, in the picture's own size; the scores are enlarged to it bilinearly before the
-    likeliest is taken."""
+    likeliest is taken.
+    """
 
     kind = "image_segmentation"
     route = "/v1/tasks/image-segmentation"

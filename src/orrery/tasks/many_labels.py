@@ -14,15 +14,13 @@ from orrery.tasks.finetuning.findings import Findings
 from orrery.tasks.pipelines._heads import head_of
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings, text_of
 from orrery.tasks.pipelines._rows import InputRow
+from orrery.tasks.xbert import CLUSTERS
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
     from orrery.recipes.config import Recipe
     from orrery.tasks.xbert.reading import Matched
     from orrery.tasks.xbert.saved import SavedRanker
-
-CLUSTERS = 10
-"""That are searched unless told otherwise, as PECOS does."""
 
 
 class ManyLabelsSettings(PipelineSettings):

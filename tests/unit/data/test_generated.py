@@ -354,13 +354,14 @@ READERS = {
 
 
 HISTORIES = ["library-calls", "shop-visits"]
+PICTURES = ["scenes", "things"]
 """Read as interactions, of which the last of each user is held back: there is no part to validate on."""
 TEXTS = ["python-functions", "python-sources"]
 """Read as text; subject-questions is there to measure on alone."""
 
 
 def test_every_set_has_a_use():
-    assert sorted([*READERS, *TEXTS, *HISTORIES, "subject-questions"]) == generated.names()
+    assert sorted([*READERS, *TEXTS, *HISTORIES, *PICTURES, "subject-questions"]) == generated.names()
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -370,6 +371,15 @@ def test_every_text_is_read_to_train_on(name):
     source = kind.read(settings_of(kind).model_validate(values))
     (portion,) = source.portions
     assert len(portion.documents) > len(source.held_back) > 15
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_set_of_pictures_is_read_to_train_on(name):
+    kind = SOURCES.find({"things": "pictures", "scenes": "masks"}[name])
+    values = {"kind": kind.Settings.model_fields["kind"].default, "train": name, "val": f"{name}/val"}
+    source = kind.read(settings_of(kind).model_validate(values))
+    assert len(source.train) == 4000
+    assert len(source.held_back) >= 500
 
 
 @pytest.mark.parametrize("name", HISTORIES)

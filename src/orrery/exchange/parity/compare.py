@@ -120,6 +120,8 @@ def inputs(specs: Sequence[ModelSpec], seed: int) -> list[Tensor]:
         given = [torch.randint(known, (ROWS, length), generator=rng)]
     else:
         given = [torch.randn(ROWS, *image, generator=rng)]
+        if not writes and (known := min(spec.vocabulary or 0 for spec in specs)):
+            given.append(torch.randint(known, (ROWS, length), generator=rng))
     if writes:
         known = min(spec.target_vocabulary for spec in specs if spec.target_vocabulary)
         given.append(torch.randint(known, (ROWS, length), generator=rng))

@@ -25,13 +25,26 @@ def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> Values:
     """
     model = _load(folder, dtype)
     values: dict[str, Tensor] = {}
-    for side, layers in _stacks(model, two=len(given) == 2):
+    for side, layers in _stacks(model):
         _watch(side, layers, values)
-    names = (model.main_input_name, "decoder_input_ids")
-    out = model(**{name: x.to(dtype) if x.is_floating_point() else x for name, x in zip(names, given, strict=False)})
+    out = model(**_call(model, given, dtype))
     if getattr(out, "logits", None) is not None:
-        values["logits"] = out.logits
+        values["logits"] = out.logits.movedim(1, -1) if out.logits.dim() == 4 else out.logits  # labels of every point
     return values
+
+
+def _call(model: Any, given: Sequence[Tensor], dtype: torch.dtype) -> dict[str, Any]:
+    """Return what a model is called with; a masked autoencoder hides nothing, as ours without noise."""
+    dual = hasattr(model.config, "text_config") and hasattr(model.config, "vision_config")
+    names = ("pixel_values", "input_ids") if dual else (model.main_input_name, "decoder_input_ids")
+    arguments: dict[str, Any] = {
+        name: x.to(dtype) if x.is_floating_point() else x for name, x in zip(names, given, strict=False)
+    }
+    if hasattr(model.config, "mask_ratio"):
+        model.config.mask_ratio = 0.0
+        patches = (given[0].shape[2] // model.config.patch_size) * (given[0].shape[3] // model.config.patch_size)
+        arguments["noise"] = torch.arange(patches).expand(len(given[0]), -1)
+    return arguments
 
 
 def _load(folder: Path, dtype: torch.dtype) -> Any:
@@ -54,15 +67,26 @@ def _load(folder: Path, dtype: torch.dtype) -> Any:
     raise UsageError(f"transformers has no {family.ARCHITECTURE}", "compare with a folder that orrery reads")
 
 
-def _stacks(model: nn.Module, *, two: bool) -> Iterator[tuple[str, nn.ModuleList]]:
-    """Yield the outermost lists of layers: one, or that of the encoder and that of the decoder."""
+def _stacks(model: Any) -> Iterator[tuple[str, nn.ModuleList]]:
+    """Yield the outermost lists of layers: one, that of each stage, or that of the encoder and that of the decoder."""
     lists = {name: module for name, module in model.named_modules() if isinstance(module, nn.ModuleList)}
     outer = {name: part for name, part in lists.items() if not any(name.startswith(f"{other}.") for other in lists)}
-    if not two:
-        yield "", next(iter(outer.values()))
+    first = next(iter(outer.values()))
+    stages = [part for stage in first if isinstance(part := getattr(stage, "blocks", None), nn.ModuleList)]
+    if stages:
+        yield from (("" if part is stages[-1] else f"stage{n}.", part) for n, part in enumerate(stages))
         return
-    yield "encoder.", next(part for name, part in outer.items() if "encoder" in name.split("."))
-    yield "", next(part for name, part in outer.items() if "decoder" in name.split("."))
+    for reads, answers in _SIDES:
+        sides = [[part for name, part in outer.items() if side in name.split(".")] for side in (reads, answers)]
+        if all(sides):
+            yield "encoder.", sides[0][0]
+            yield "", sides[1][0]
+            return
+    yield "", first
+
+
+_SIDES = (("encoder", "decoder"), ("vit", "decoder"), ("vision_model", "text_model"))
+"""What the two sides of a model are called there: the one that is read first, and the one that answers."""
 
 
 def _watch(side: str, layers: nn.ModuleList, values: dict[str, Tensor]) -> None:

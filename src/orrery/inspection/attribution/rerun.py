@@ -33,8 +33,9 @@ class ExplainedScore:
         if measure not in MEASURES:
             raise UsageError(f"no measure {measure!r}", f"it is {' or '.join(MEASURES)}")
         logits = trace.logits
-        if logits.dim() > 2 and not -logits.shape[1] <= position < logits.shape[1]:
-            raise UsageError(f"position {position} of {logits.shape[1]}", "give one that the row has")
+        places = logits.shape[1:-1].numel()
+        if logits.dim() > 2 and not -places <= position < places:
+            raise UsageError(f"position {position} of {places}", "give one that the row has")
         self.position, self.measure, self.against = position, measure, against
         row_BV = self._row(logits)
         ids = [None if id is None else checked(id, row_BV.shape[-1]) for id in (token, against)]
@@ -50,7 +51,7 @@ class ExplainedScore:
         return score_N if self.against is None else score_N - row_NV[:, self.against]
 
     def _row(self, logits: Tensor) -> Tensor:
-        return logits if logits.dim() == 2 else logits[:, self.position]
+        return logits if logits.dim() == 2 else logits.flatten(1, -2)[:, self.position]
 
 
 class Rerun:
@@ -126,7 +127,7 @@ def _start(model: Any, key: str, x_BLD: Tensor, token: int | None) -> Tensor:
     if key.startswith("encoder."):
         embed, enter = model.reader.embed, getattr(model.reader, "stack", model.reader).enter
     else:
-        embed, enter = getattr(model, "target", None) or model.embed, model.stack.enter
+        embed, enter = getattr(model, "target", None) or getattr(model, "embed", None), model.stack.enter
     table = getattr(embed, "token", None)
     if not isinstance(table, torch.nn.Embedding | BlockEmbedding):
         return torch.zeros_like(x_BLD)

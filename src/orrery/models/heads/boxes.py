@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from orrery.nn.spec import ModuleSpec
 
 
-class BoxesSettings(HeadSettings):
+class BoxHeadSettings(HeadSettings):
     """``labels`` things that a patch may show; an objective that learns them fills in how many, and their names."""
 
     kind: Literal["boxes"] = "boxes"
@@ -24,15 +24,15 @@ class BoxesSettings(HeadSettings):
 class Boxes(Head):
     """The thing that a patch shows, or none, and the box around it."""
 
-    Settings = BoxesSettings
+    Settings = BoxHeadSettings
 
     @staticmethod
-    def spec(settings: BoxesSettings) -> "ModuleSpec":
+    def spec(settings: BoxHeadSettings) -> "ModuleSpec":
         """Refuse: it depends on how the model cuts pictures."""
         raise no_patches(settings.kind)
 
     @classmethod
-    def over(cls, settings: BoxesSettings, model: "ModelSpec") -> "ModuleSpec":
+    def over(cls, settings: BoxHeadSettings, model: "ModelSpec") -> "ModuleSpec":
         """Return the head for the patches of a model.
 
         Raises:

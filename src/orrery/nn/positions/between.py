@@ -44,4 +44,5 @@ class PositionsBetween(nn.Module):
                 f"{x_BLD.shape[1]} tokens, and there are {len(table_LD)} positions between the blocks",
                 "give whole pictures, without a tuned prefix before them",
             )
-        return table_LD.expand_as(x_BLD)
+        # A copy: what torch counts operations with takes no view of a parameter.
+        return table_LD.expand_as(x_BLD).clone()

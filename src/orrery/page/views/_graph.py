@@ -98,16 +98,36 @@ class Graph:
 def graph_of(root: SpecNode) -> Graph:
     """Return the graph of an assembly."""
     graph = Graph()
+    if any(child.name.startswith("stages.") for child in root.children):
+        _stages(graph, root)
+        return graph
     reader = _child(root, "reader")
     end = None if reader is None else _column(graph, reader, READER, "encoder.")
     projection = _child(root, "projection")
     if end is not None and projection is not None and projection.kind not in EMPTY:
         end = graph.link(end, graph.add(projection, READER, "other", role="projection"))
+    if (restore := _child(root, "restore")) is not None:
+        end = graph.link(end, graph.add(restore, READER, "other", role="restore"))
     _column(graph, root, MAIN, "", end)
     for node in root.children:
         if node.name.startswith("transform "):
             graph.add(node, MAIN, "other", role=node.name)
     return graph
+
+
+def _stages(graph: Graph, root: SpecNode) -> None:
+    """Add the stages of a hierarchical encoder, each of which reads what the one before left, and its heads."""
+    stages = [child for child in root.children if child.name.startswith("stages.")]
+    last: GraphNode | None = None
+    for number, stage in enumerate(stages):
+        first = len(graph.parts)
+        end = _column(graph, stage, MAIN, "" if stage is stages[-1] else f"stage{number}.")
+        graph.link(last, graph.parts[first])
+        last = end
+    last = graph.link(last, graph.add(_child(root, "join"), MAIN, "other", role="join"))
+    for child in root.children:
+        if child.name.startswith("heads."):
+            graph.link(last, graph.add(child, MAIN, "head", role=child.name.partition(".")[2]))
 
 
 def attentions(root: SpecNode) -> Iterator[SpecNode]:

@@ -166,10 +166,10 @@ class Inside:
 
     @cached_property
     def sites(self) -> list[AttentionSite]:
-        """The attentions, grouped by their place in a block."""
+        """The attentions, grouped by their place in a block; of stages, those of the last, whose places have names."""
         heads_by_path: dict[str, dict[int, int]] = {}
         for key, shape in self.shapes.items():
-            if key.endswith(".pattern"):
+            if key.endswith(".pattern") and not key.startswith("stage"):
                 path, layer = _starred(key.removesuffix(".pattern"))
                 heads_by_path.setdefault(path, {})[layer] = shape[1]
         return [

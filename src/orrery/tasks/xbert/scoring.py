@@ -10,6 +10,7 @@ from orrery.scores.resampled import AdditiveScore, mean_of
 from orrery.scores.retrieval import ndcg_of_ranks, precision_at, recall_at
 from orrery.tasks._task import Done
 from orrery.tasks.finetuning.findings import Findings, Mistake
+from orrery.tasks.xbert import CLUSTERS
 from orrery.tasks.xbert.baselines import neighbours, popular
 from orrery.tasks.xbert.finishing import beside
 from orrery.tasks.xbert.ranker import Ranking, grouped
@@ -71,8 +72,6 @@ def simple(source: Any, texts: Sequence[str]) -> dict[str, list[Ranking]]:
 
 def findings(lm: "LanguageModel", source: Any, done: Done | None = None) -> Findings:
     """Return the scores of a model, those of simple methods on the same texts, and the surest mistakes."""
-    from orrery.tasks.many_labels import CLUSTERS
-
     judge, rows = Judge(source), source.held_back
     texts = [row.text for row in rows]
     rankings, read = ranked_by_model(lm, texts, CLUSTERS, done)

@@ -92,6 +92,7 @@ A router sends a token elsewhere; GLA's norm of a head turns around where the he
 SEEN_TO_JUMP = {"gla", "nemotron_h", "phimoe", "deepseek_v2", "gpt_oss", "mixtral"}
 """Those of which the random numbers of these tests do."""
 KINKED = {
+    "segformer",
     "arcee",
     "gated_deltanet",
     "m2m_100",
