@@ -88,4 +88,8 @@ def inputs_for(model: nn.Module, rows: int = 2, length: int = 7, source: int = 9
             inputs.append(torch.randn(rows, *read.shape, generator=rng, dtype=torch.float64).to(like.dtype))
         else:
             inputs.append(torch.randint(read.vocabulary, (rows, length if name == "ids" else source), generator=rng))
+            end = getattr(getattr(model.spec, "reads", model.spec), "end", None)
+            if end is not None:  # its head reads a row where that token stands, here at the last place
+                inputs[-1][inputs[-1] == end.token] = 0
+                inputs[-1][:, -1] = end.token
     return inputs

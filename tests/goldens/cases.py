@@ -628,7 +628,6 @@ HEADS: Cases = {
         ("ViTForImageClassification", {**VIT, **LABELS}),
         ("ViTModel", {**VIT, "qkv_bias": False, "hidden_act": "relu", "layer_norm_eps": 0.1, "num_channels": 1}),
     ],
-    "clip": [("CLIPModel", CLIP), ("CLIPForImageClassification", {**CLIP, **LABELS})],
     "clip_text_model": [
         ("CLIPTextModelWithProjection", CLIP["text_config"]),
         ("CLIPTextModel", {**CLIP["text_config"], "eos_token_id": 2}),

@@ -87,6 +87,8 @@ def filled(kind: Any, settings: Any, kernel: str, untied: bool = False) -> Any:
             folder, dtype=torch.float64, experts_implementation="eager", output_loading_info=True, **how
         )
     assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+    for loaded, made in zip(model.parameters(), empty.parameters(), strict=True):
+        loaded.requires_grad_(made.requires_grad)  # loading forgets what is fixed, such as sinusoids
     return model.to(torch.float64).eval()
 
 

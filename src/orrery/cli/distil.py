@@ -62,12 +62,8 @@ def distil(
     judged = judge([reward_settings(each) for each in reward])
     prompts_read = list(read_prompts(prompts, column))
     lm = load(model)
-    how: dict[str, Any] = {
-        "samples": samples,
-        "max_new_tokens": max_new_tokens,
-        "temperature": temperature,
-        "seed": seed,
-    }
+    how: dict[str, Any] = {"samples": samples, "temperature": temperature, "seed": seed}
+    how["max_new_tokens"] = max_new_tokens
     answers = best_answers(lm, prompts_read, template_for(lm, template), judged, **how)
     with waiting() as line, target.lines() as stream:
         kept, unended, below = _write(

@@ -94,7 +94,10 @@ def built(family: str, config: Mapping[str, Any]) -> Any:
     model: Any = module.spec(config).build(0)
     model = model.to(torch.float64).eval()
     rules, own = rules_of(module, config), weights_of(model)
-    theirs = {name: numbers(name, tensor.shape) for name, tensor in to_theirs(own, rules).items()}
+    theirs = {  # a count, as of the batches that a norm has seen, stays one
+        name: numbers(name, tensor.shape) if tensor.is_floating_point() else tensor
+        for name, tensor in to_theirs(own, rules).items()
+    }
     fill(model, to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()}))
     return model.to(device())
 

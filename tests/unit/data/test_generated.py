@@ -354,14 +354,14 @@ READERS = {
 
 
 HISTORIES = ["library-calls", "shop-visits"]
-PICTURES = ["scenes", "things"]
+PICTURES, LABELS = ["scenes", "things"], ["concept-orders", "docstring-names"]
 """Read as interactions, of which the last of each user is held back: there is no part to validate on."""
 TEXTS = ["python-functions", "python-sources"]
 """Read as text; subject-questions is there to measure on alone."""
 
 
 def test_every_set_has_a_use():
-    assert sorted([*READERS, *TEXTS, *HISTORIES, *PICTURES, "subject-questions"]) == generated.names()
+    assert sorted([*READERS, *TEXTS, *HISTORIES, *PICTURES, *LABELS, "subject-questions"]) == generated.names()
 
 
 @pytest.mark.parametrize("name", TEXTS)
