@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from orrery.tasks.xbert.ensemble import together
 from scipy.optimize import minimize
 
 from orrery.data.many_labels.features import sparse_rows
 from orrery.tasks.xbert.baselines import neighbours, one_versus_rest, popular
+from orrery.tasks.xbert.ensemble import together
 from orrery.tasks.xbert.linear import Block, hinged, squared_hinge
 from orrery.tasks.xbert.ranker import Ranker, fitted, grouped, levels
 from orrery.tasks.xbert.xr_linear import tree_of_linear
