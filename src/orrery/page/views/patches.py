@@ -1,7 +1,7 @@
 """The picture as the model reads it, cut into its patches."""
 
 import base64
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from jaxtyping import Float, UInt8
@@ -61,7 +61,7 @@ def _embedding(subject: ViewSubject) -> PatchEmbedding | None:
 
 def _grid(embed: PatchEmbedding) -> tuple[int, int]:
     kernel: Any = embed.project.kernel_size
-    rows, columns = (whole // side for whole, side in zip(embed.size[1:], kernel, strict=True))
+    rows, columns = (whole // side for whole, side in zip(cast(Any, embed.size)[1:], kernel, strict=True))
     return rows, columns
 
 
