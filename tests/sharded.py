@@ -129,16 +129,24 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
 
 def looking(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor]]:
     """Return an objective on pictures with a model that it trains, and a finished batch."""
-    objective, rules = OBJECTIVES.find(name)(**DRAWN), load_family("vit")
+    kind = OBJECTIVES.find(name)
+    family = "vision_encoder_decoder" if "ids" in kind.needs else "vit"
+    objective, rules = kind(**(DRAWN if kind.needs == ("images",) else {})), load_family(family)
     needed = needed_head(objective, LABELS)
-    config = rules.TINY if needed is None else answering("vit", rules.TINY, needed.kind, needed.labels)
+    config = rules.TINY if needed is None else answering(family, rules.TINY, needed.kind, needed.labels)
     spec = spec_of(rules, config)
     objective.bind(spec, None)
     torch.manual_seed(0)
     model = spec.build()
-    fields = {"images": torch.randn(ROWS, *spec.inputs["images"].shape)}
+    rng = torch.Generator().manual_seed(1)
+    shape = spec.inputs["images"].shape
+    fields = {"images": torch.randn(ROWS, *shape), "boxes": torch.rand(ROWS, 2, 4, generator=rng) / 2 + 0.25}
+    fields |= {"classes": torch.randint(2, (ROWS, 2), generator=rng)}
+    fields |= {"ids": torch.randint(1, 20, (ROWS, LENGTH), generator=rng)}
+    of_texts = (ROWS, LENGTH) if "ids" in kind.needs else (ROWS, *shape[1:])
+    fields |= {"targets": torch.randint(2, of_texts, generator=rng)}
     batch = {field: fields[field] for field in objective.needs}
-    return name, "vit", objective, model, finished_batch(objective, batch, generator(), spec.inputs)
+    return name, family, objective, model, finished_batch(objective, batch, generator(), spec.inputs)
 
 
 def answers(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor]]:

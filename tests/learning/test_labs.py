@@ -40,7 +40,7 @@ def blurred(monkeypatch) -> None:
 
     def mean(self, scoring, q_BD, show):
         pattern_BS = show("pattern", self.seen_BS / self.seen_BS.sum(1, keepdim=True))
-        return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.memory_BSM))
+        return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.encoder_states_BSM))
 
     monkeypatch.setattr(EncodedSource, "attend", mean)
 

@@ -49,8 +49,12 @@ def answer(model):
     """Return the reference's main answer to a fixed input."""
     if "pixel_values" in model.main_input_name:
         size = model.config.encoder if hasattr(model.config, "encoder") else model.config
-        image = torch.randn(1, 3, size.image_size, size.image_size, generator=torch.Generator().manual_seed(1))
+        rows, columns = size.image_size if isinstance(size.image_size, list) else [size.image_size] * 2
+        image = torch.randn(1, 3, rows, columns, generator=torch.Generator().manual_seed(1))
         extra = {"decoder_input_ids": torch.tensor([[3, 4]])} if hasattr(model.config, "encoder") else {}
+        if hasattr(model.config, "mask_ratio"):  # what is hidden is drawn anew at each call, unless it is given
+            patches = (rows // size.patch_size) * (columns // size.patch_size)
+            extra = {"noise": torch.rand(1, patches, generator=torch.Generator().manual_seed(2))}
         return model(pixel_values=image, **extra).logits
     ids = torch.tensor([[5, 6, 7, 8, 9]])
     extra = {"decoder_input_ids": ids[:, :3]} if model.config.is_encoder_decoder else {}

@@ -17,7 +17,7 @@ RECURRENT = {
 """Rates, steps and filters of each channel, which we never decay."""
 TABLES = {"mpnet", "mt5", "t5", "umt5"}
 """A table of positions that the reference calls a bias, which we decay."""
-VECTORS = {"apertus", "diffllama", "gpt_oss", "vision_encoder_decoder", "vit"}
+VECTORS = {"apertus", "deit", "diffllama", "gpt_oss", "vision_encoder_decoder", "vit", "vit_mae", "yolos"}
 """Vectors that are neither a bias nor a norm, such as the row of a picture's class, which we do not decay."""
 
 
@@ -31,7 +31,7 @@ def numbers(family: str) -> tuple[int, int]:
     # It reads no field of a Trainer.
     kept, decayed = undecayed(ours), set(Trainer.get_decay_parameter_names(None, theirs))
     return (
-        sum(parameter.numel() for parameter in ours.parameters() if parameter.ndim >= 2 and id(parameter) not in kept),
+        sum(one.numel() for one in ours.parameters() if one.ndim >= 2 and one.requires_grad and id(one) not in kept),
         sum(one.numel() for name, one in theirs.named_parameters() if name in decayed and one.requires_grad),
     )
 

@@ -159,7 +159,7 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert re.search(r"yes \d.\d{4}  Rome is the capital of Italy .\nno  \d.\d{4}  People in Oslo", printed)
         assert [record["val/exact"] > 0.9 for record in names["run"].records()[-1:]] == [True]
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
-        assert re.search(r"kind must be one of causal, .*\bcount_error, .*denoising", printed)
+        assert re.search(r"kind must be one of .*\bcausal, .*\bcount_error, .*denoising", printed)
     elif page == "finetuning":
         assert "18 texts held back: accuracy" in printed  # about a tenth of 200, by their texts
         assert "B-city Paris" in printed
@@ -180,7 +180,7 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert [line.split()[1] for line in shown[-1].splitlines()] == ["speak"]
     else:
         assert "failed" not in printed
-        assert names["found"]["all heads"] > 0.5 > min(names["found"].values())
+        assert names["probabilities"]["all heads"] > 0.5 > min(names["probabilities"].values())
         rome = torch.tensor(names["rome"])
         assert rome[0].argmax() == 3  # before the first block the country stands at its own token
         assert rome[-1].argmax() == 4  # after the last one only the last token counts
