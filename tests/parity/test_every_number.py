@@ -26,7 +26,7 @@ from tiny_models import inputs_for, smallest
 FLOAT64, KERNEL, COMPONENTS = 1e-12, 1e-5, 1e-4
 SINKS = {"gpt_oss"}
 """Families whose rows leave some weight to a sink, which is no key."""
-NO_VOCABULARY = set(IMAGES)
+NO_VOCABULARY = {*IMAGES, "clip", "clip_text_model"}
 NOT_LINEAR = {
     "albert",
     "bert",
@@ -41,6 +41,8 @@ NOT_LINEAR = {
     "xlm_roberta",
     "xlm_roberta_xl",
     *IMAGES,
+    "clip",
+    "clip_text_model",
 }
 """Families without logits that are a sum of parts: an activation stands before their vocabulary, or they have none."""
 IN_THE_WEIGHTS = set(names()) - {

@@ -94,7 +94,11 @@ def built(family: str, config: Mapping[str, Any]) -> Any:
     model: Any = module.spec(config).build(0)
     model = model.to(torch.float64).eval()
     rules, own = rules_of(module, config), weights_of(model)
-    theirs = {name: numbers(name, tensor.shape) for name, tensor in to_theirs(own, rules).items()}
+    theirs = {
+        name: made if tensor.is_floating_point() else made.to(tensor.dtype)  # what counts batches stays whole
+        for name, tensor in to_theirs(own, rules).items()
+        for made in (numbers(name, tensor.shape),)
+    }
     fill(model, to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()}))
     return model.to(device())
 
@@ -126,11 +130,13 @@ def read(model: Any, side: str) -> Answers:
         return paired(model, side)
     if (images := model.spec.inputs.get("images")) is not None:
         x_BLD, real = model.hidden(placed(torch.stack(questions.images(images.shape)))), None
+        counted = real
     else:
         ids, real = padded(questions.texts(model.spec.vocabulary), side)
         shown = padded(questions.segments(), side)[0] if getattr(model.embed, "segment", None) is not None else None
         x_BLD = model.hidden(ids, real=real, segments=shown)
-    said = [head(x_BLD, real) for head in model.heads.values()] or [x_BLD]
+        counted = model.spec.counted({"ids": ids, "real": real})
+    said = [head(x_BLD, counted) for head in model.heads.values()] or [x_BLD]
     keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device) if real is None else real
     whole = x_BLD.shape[1]
     return [
