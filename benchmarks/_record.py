@@ -68,7 +68,7 @@ class Record:
         self._date, self._load = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), load()
         self._commit, self._changed = commit()
 
-    def header(self, found: Any) -> dict[str, Any]:
+    def header(self, content: Any) -> dict[str, Any]:
         """Return the header of what was found."""
         program = Path(sys.argv[0]).resolve()
         named = f"benchmarks/{program.name}"
@@ -84,19 +84,19 @@ class Record:
             "load_after": load(),
             "threads": threads(),
             "versions": versions(self._peers) | self._elsewhere,
-            "sha256": digest(found),
+            "sha256": digest(content),
         }
 
-    def write(self, found: Any) -> None:
+    def write(self, content: Any) -> None:
         """Write what was found so far, where that was asked for."""
         if self._options.output is not None:
-            made = {"header": self.header(found), "found": found}
+            made = {"header": self.header(content), "found": content}
             self._options.output.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
 
 
-def digest(found: Any) -> str:
+def digest(content: Any) -> str:
     """Return a sum over what was found, so that a number that is changed by hand is noticed."""
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def shown(words: list[str]) -> str:
@@ -174,10 +174,10 @@ def versions(peers: Iterable[str], python: Path | str | None = None) -> dict[str
         )
         done = subprocess.run([str(python), "-c", code, *peers], capture_output=True, text=True, check=True)
         return dict(json.loads(done.stdout))
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    by_name: dict[str, str | None] = {"python": platform.python_version()}
     for name in ("orrery", "torch", "numpy", *peers):
         try:
-            found[name] = importlib.metadata.version(name)
+            by_name[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = None
-    return found
+            by_name[name] = None
+    return by_name

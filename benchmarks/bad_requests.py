@@ -43,22 +43,22 @@ def main() -> None:
     record = Record(given, ("xllamacpp", "fastapi", "uvicorn"), {"peer": peers})
     cases = CASES[:: len(CASES) // 12] if given.small else CASES
     shared = [case for case in cases if case.path in SHARED]
-    found: dict[str, Any] = {}
+    verdicts_by_server: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
         folder = chat_folder(Path(place) / "tiny-llama")
         if not given.only_peer:
-            found["orrery"] = battery(lambda: orrery(folder), cases, PATIENCE)
+            verdicts_by_server["orrery"] = battery(lambda: orrery(folder), cases, PATIENCE)
         if given.peer:
-            found["transformers"] = battery(lambda: transformers(given.peer, folder), shared, PATIENCE)
+            verdicts_by_server["transformers"] = battery(lambda: transformers(given.peer, folder), shared, PATIENCE)
         if given.llama_cpp:
-            found["llama.cpp"] = battery(lambda: llama_cpp(folder), shared, PATIENCE)
+            verdicts_by_server["llama.cpp"] = battery(lambda: llama_cpp(folder), shared, PATIENCE)
     wrong = [case.name for case in shared if not case.valid]
-    told = {name: told_of(verdicts, wrong) for name, verdicts in found.items()}
+    told = {name: told_of(verdicts, wrong) for name, verdicts in verdicts_by_server.items()}
     for name, own in told.items():
         print(name, json.dumps(own["summary"]))
         print(f"{name}, the {len(wrong)} that are wrong anywhere:", json.dumps(own["wrong anywhere"]))
     if given.show:
-        for name, verdicts in found.items():
+        for name, verdicts in verdicts_by_server.items():
             show(name, verdicts)
     valid = [case.name for case in cases if case.valid]
     record.write({"valid, if not for this model": valid, "on routes of all": wrong, "servers": told})
@@ -86,7 +86,7 @@ def battery(
 
     ``start`` begins a server and yields its port and the name of its model.
     """
-    found: dict[str, Any] = {}
+    by_case: dict[str, Any] = {}
     left = list(cases)
     while left:
         with start() as (port, model):
@@ -94,14 +94,14 @@ def battery(
             while left:
                 case = left.pop(0)
                 verdict, wire = judge(case, wire, model)
-                found[case.name] = {**{name: getattr(verdict, name) for name in COUNTED}, "said": verdict.said}
+                by_case[case.name] = {**{name: getattr(verdict, name) for name in COUNTED}, "said": verdict.said}
                 print(f"{case.name}: {verdict.said[:80]}", file=sys.stderr, flush=True)
                 # One that no longer writes may well say that it is in good health.
                 if verdict.said.startswith("0 ") or wire.ask("GET", "/health").status != 200:
-                    found[case.name]["stuck"] = True
+                    by_case[case.name]["stuck"] = True
                     break
             wire.close()
-    return found
+    return by_case
 
 
 def summary(verdicts: dict[str, Any]) -> dict[str, int]:

@@ -274,7 +274,7 @@ ENDS = (
     Break(
         "BERT's token types",
         "nn/embeddings.py",
-        "torch.zeros_like(ids_BL) if segments_BL is None else segments_BL)",
+        "torch.zeros_like(ids_BL) if token_types_BL is None else token_types_BL)",
         "torch.zeros_like(ids_BL))",
     ),
     Break(
@@ -433,7 +433,7 @@ METHODS = (
     Break(
         "a beam that stops early",
         "generation/beams.py",
-        "return sum(found.score >= bound for found in self.ended) >= wanted",
+        "return sum(hypothesis.score >= bound for hypothesis in self.ended) >= wanted",
         "return len(self.ended) >= wanted",
     ),
 )

@@ -38,22 +38,22 @@ def main() -> int:
     if "orrery" in sys.modules:
         raise SystemExit("Orrery is loaded already, and a copy would not be what is checked")
     record = Record(options)
-    found: dict[str, Any] = {"limit_seconds": options.limit}
+    numbers: dict[str, Any] = {"limit_seconds": options.limit}
     if not options.without_control:
-        found["control"] = tried(None, options.limit)
-    found["faults"] = [tried(fault, options.limit) for fault in chosen]
-    found["outcomes"] = collections.Counter(one["outcome"] for one in found["faults"])
-    found["seen"] = sum(one["seen"] for one in found["faults"])
-    missed = [f"{one['break']} ({one['outcome']})" for one in found["faults"] if not one["seen"]]
-    print(f"{found['seen']} of {len(chosen)} faults are seen; not seen: {', '.join(missed) or 'none'}")
-    record.write(found)
-    return int(not passes(found))
+        numbers["control"] = tried(None, options.limit)
+    numbers["faults"] = [tried(fault, options.limit) for fault in chosen]
+    numbers["outcomes"] = collections.Counter(one["outcome"] for one in numbers["faults"])
+    numbers["seen"] = sum(one["seen"] for one in numbers["faults"])
+    missed = [f"{one['break']} ({one['outcome']})" for one in numbers["faults"] if not one["seen"]]
+    print(f"{numbers['seen']} of {len(chosen)} faults are seen; not seen: {', '.join(missed) or 'none'}")
+    record.write(numbers)
+    return int(not passes(numbers))
 
 
-def passes(found: dict[str, Any]) -> bool:
+def passes(numbers: dict[str, Any]) -> bool:
     """Say whether the copy without a fault passed and enough of the others were seen."""
-    sound = found.get("control", {"outcome": PASSED})["outcome"] == PASSED
-    return sound and found["seen"] >= SEEN * len(found["faults"])
+    sound = numbers.get("control", {"outcome": PASSED})["outcome"] == PASSED
+    return sound and numbers["seen"] >= SEEN * len(numbers["faults"])
 
 
 def parse() -> argparse.Namespace:
@@ -102,8 +102,8 @@ def checked(copy: Path, answer: Connection) -> None:
         from orrery.laws import registry
 
         assert Path(registry.__file__).is_relative_to(copy), "the copy is not what is checked"
-        found = registry.first_failure()
-        answer.send((PASSED, "") if found is None else (CAUGHT, found))
+        failure = registry.first_failure()
+        answer.send((PASSED, "") if failure is None else (CAUGHT, failure))
     except BaseException as error:
         answer.send((RAISED, f"{type(error).__name__}: {error}"))
 

@@ -29,10 +29,10 @@ from _record import Record, parsed, parser
 
 from orrery.exchange.reading.read import Stored, read
 from orrery.studies.bench.generating import closing, step_bytes
-from orrery.studies.bench.machine import BandwidthProbe
 from orrery.studies.bench.rounds import Case
 from orrery.studies.bench.shapes import make_model
 from orrery.studies.bench.subjects import Orrery, PeerProgram, Transformers, open_peer
+from orrery.training.machine_rates import BandwidthProbe
 from orrery.tuning.quantise import Quantise
 
 PROMPT, NEW = 32, 48
@@ -82,7 +82,7 @@ def race(name: str, contenders: dict[str, Contender], seconds: float, size: dict
         if len(rounds) >= 3 and time.perf_counter() - begin > 3 * seconds:
             break
     first = next(iter(contenders))
-    found: dict[str, Any] = {"rounds": len(rounds), "bandwidth_GB_s": round(max(reads), 1), "contenders": {}}
+    measured: dict[str, Any] = {"rounds": len(rounds), "bandwidth_GB_s": round(max(reads), 1), "contenders": {}}
     best, usual = max(reads), statistics.median(reads)
     print(f"\n{name}: {len(rounds)} rounds, bandwidth {best:.1f} GB/s (median {usual:.1f})")
     for who in contenders:
@@ -93,16 +93,16 @@ def race(name: str, contenders: dict[str, Contender], seconds: float, size: dict
         }  # fmt: skip
         if who in size:
             row["share of bandwidth"] = round(statistics.median(rates) * size[who] / 1e9 / max(reads), 3)
-        found["contenders"][who] = row
+        measured["contenders"][who] = row
         print(f"  {who:34s} {row}", flush=True)
-    found["peer's best"] = peers_best(found)
-    print("  beside the best of each peer:", found["peer's best"], flush=True)
-    return found
+    measured["peer's best"] = peers_best(measured)
+    print("  beside the best of each peer:", measured["peer's best"], flush=True)
+    return measured
 
 
-def peers_best(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def peers_best(measured: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return, by peer, its fastest way whose weights have no fewer bits than ours, and our rate over it."""
-    rows: dict[str, dict[str, Any]] = found["contenders"]
+    rows: dict[str, dict[str, Any]] = measured["contenders"]
     first, best = next(iter(rows)), dict[str, dict[str, Any]]()
     for name, row in rows.items():
         peer = name.partition(",")[0].partition(" ")[0]
@@ -117,9 +117,9 @@ def peers_best(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def attempt(contenders: dict[str, Contender], name: str, make: Callable[[], PeerProgram], rows: int = 1) -> None:
     """Add a program if it can be made and takes a first turn; what could not is recorded too."""
     try:
-        found = contender(make(), rows)
-        found()
-        contenders[name] = found
+        program = contender(make(), rows)
+        program()
+        contenders[name] = program
         print(f"  {name} is ready", flush=True)
     except Exception as error:
         FAILED[name] = f"{type(error).__name__}: {str(error)[:200]}"
@@ -130,7 +130,7 @@ def main() -> None:
     options = parse()
     torch.set_num_threads(options.threads)
     record = Record(options, ("transformers", "xllamacpp", "numba"))
-    found: dict[str, Any] = {"prompt": PROMPT, "new": NEW, "races": {}, "did not run": FAILED}
+    measured: dict[str, Any] = {"prompt": PROMPT, "new": NEW, "races": {}, "did not run": FAILED}
     races = {
         "llama 430M bfloat16": llama_race,
         "gpt2 float32": gpt2_race,
@@ -142,8 +142,8 @@ def main() -> None:
         for name, run in chosen.items():
             share = 60 * options.minutes * (0.3 if "llama" in name else 0.15)
             with contextlib.ExitStack() as stack:  # peers of one race end before the next begins
-                found["races"] |= run(Path(folder), name, share, options, stack)
-            record.write(found)
+                measured["races"] |= run(Path(folder), name, share, options, stack)
+            record.write(measured)
 
 
 def parse() -> argparse.Namespace:
@@ -208,7 +208,7 @@ def add_peers(
 
 
 def batches(folder: Path, name: str, seconds: float, arguments: Any, stack: contextlib.ExitStack) -> Any:
-    found = {}
+    races = {}
     for dtype in (torch.float32, torch.bfloat16):
         own = made(folder / f"batches-{dtype}", arguments.gpt2, dtype)
         for rows in (8, 32):
@@ -223,8 +223,8 @@ def batches(folder: Path, name: str, seconds: float, arguments: Any, stack: cont
                 wide = lambda own=own: Transformers(own.folder, torch.float32)  # noqa: E731
                 attempt(contenders, f"transformers float32, {rows} rows", wide, rows)
             title = f"gpt2 {dtype} batch {rows}".replace("torch.", "")
-            found[title] = race(title, contenders, seconds / 3, {})
-    return found
+            races[title] = race(title, contenders, seconds / 3, {})
+    return races
 
 
 if __name__ == "__main__":

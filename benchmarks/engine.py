@@ -90,11 +90,11 @@ def streams(bench: Bench) -> dict[str, Any]:
             logits = bench.writer.step(logits[:, : bench.size].argmax(-1, keepdim=True), session)[:, -1]
         return new / (perf_counter() - began)
 
-    found = in_turns({"eight": lambda: written(8), "one": lambda: written(1), "single": single}, bench.options.rounds)
+    rates = in_turns({"eight": lambda: written(8), "one": lambda: written(1), "single": single}, bench.options.rounds)
     return {
-        "tokens_per_second": {name: statistics.median(values) for name, values in found.items()},
-        "eight_over_one": ratio(found["eight"], found["one"]),
-        "eight_over_single": ratio(found["eight"], found["single"]),
+        "tokens_per_second": {name: statistics.median(values) for name, values in rates.items()},
+        "eight_over_one": ratio(rates["eight"], rates["one"]),
+        "eight_over_single": ratio(rates["eight"], rates["single"]),
     }
 
 
@@ -153,9 +153,9 @@ def prompts(bench: Bench) -> dict[str, Any]:
             pass
         return perf_counter() - began
 
-    found = in_turns({"together": lambda: read(False), "alone": lambda: read(True)}, bench.options.rounds)
-    seconds = {name: statistics.median(values) for name, values in found.items()}
-    return {"seconds": seconds, "alone_over_together": ratio(found["alone"], found["together"])}
+    seconds_of_rounds = in_turns({"together": lambda: read(False), "alone": lambda: read(True)}, bench.options.rounds)
+    seconds = {name: statistics.median(values) for name, values in seconds_of_rounds.items()}
+    return {"seconds": seconds, "alone_over_together": ratio(seconds_of_rounds["alone"], seconds_of_rounds["together"])}
 
 
 def pages(bench: Bench) -> dict[str, Any]:
@@ -241,13 +241,13 @@ def gaps(times: list[float]) -> list[float]:
 
 def in_turns(does: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
     """Return what each of several functions measures, one after the other in every round; the first is not counted."""
-    found: dict[str, list[float]] = {name: [] for name in does}
+    by_name: dict[str, list[float]] = {name: [] for name in does}
     for number in range(rounds + 1):
         for name, do in does.items():
             value = do()
             if number:
-                found[name].append(value)
-    return found
+                by_name[name].append(value)
+    return by_name
 
 
 def ratio(one: list[float], other: list[float]) -> float:
@@ -264,11 +264,11 @@ def main() -> None:
         torch.set_num_threads(options.threads)
     record = Record(options, ["numba"])
     bench = Bench(options)
-    found: dict[str, Any] = {"shape": options.shape, "kernel": options.kernel, "rounds": options.rounds}
+    measured: dict[str, Any] = {"shape": options.shape, "kernel": options.kernel, "rounds": options.rounds}
     for name in options.parts:
-        found[name] = PARTS[name](bench)
-        print(f"{name}: {json.dumps(found[name], indent=1)}", flush=True)
-        record.write(found)
+        measured[name] = PARTS[name](bench)
+        print(f"{name}: {json.dumps(measured[name], indent=1)}", flush=True)
+        record.write(measured)
 
 
 def parse() -> argparse.Namespace:

@@ -33,9 +33,9 @@ def main() -> None:
     began = time.process_time()
     families: dict[str, Any] = {}
     for family in options.families or names():
-        found = exactness.measured(family) if family in REFERENCED else exactness.by_formulas(family)
-        families[family] = found
-        print(f"{family:24}", *(f"{way} {told(found[way])}" for way in exactness.WAYS if way in found), flush=True)
+        errors = exactness.measured(family) if family in REFERENCED else exactness.by_formulas(family)
+        families[family] = errors
+        print(f"{family:24}", *(f"{way} {told(errors[way])}" for way in exactness.WAYS if way in errors), flush=True)
     seconds = round(time.process_time() - began, 1)
     print(f"{len(families)} families in {seconds} processor seconds")
     record.write({"seeds": list(exactness.SEEDS), "processor_seconds": seconds, "families": families})

@@ -201,17 +201,17 @@ def compare(runs: Mapping[str, Timed], steps: int, rounds: int) -> dict[str, Any
     for number in range(rounds + 1):
         names = list(runs)[:: 1 if number % 2 else -1]
         for name in names:
-            found, waste[name] = runs[name](steps, number + 1)
+            rate, waste[name] = runs[name](steps, number + 1)
             if number:
-                rates[name].append(found)
-            print(f"round {number} {name}: {found:.2f} steps/s", file=sys.stderr)
+                rates[name].append(rate)
+            print(f"round {number} {name}: {rate:.2f} steps/s", file=sys.stderr)
     ratios = {
         f"orrery / {name}": statistics.median(a / b for a, b in zip(rates["orrery"], rates[name], strict=True))
         for name in runs
         if name != "orrery"
     }
     return {
-        "steps per second": {name: statistics.median(found) for name, found in rates.items()},
+        "steps per second": {name: statistics.median(own_rates) for name, own_rates in rates.items()},
         "ratios": ratios,
         "padding": waste,
     }

@@ -39,14 +39,14 @@ def main() -> None:
     made.add_argument("--tokens", type=int, default=512, help="of a prompt")
     options = parsed(made, {"pairs": 1, "shape": "gpt2-tiny", "model": "gpt2-tiny", "tokens": 16})
     record = Record(options, ("transformers", "xllamacpp"))
-    found: dict[str, Any] = {"first token": first_token(options.shape, options.pairs)}
-    record.write(found)
+    measured: dict[str, Any] = {"first token": first_token(options.shape, options.pairs)}
+    record.write(measured)
     if options.model != "-":
         kinds = ("bfloat16", "float32")
-        found["prompts"] = {kind: reading(options.model, kind, options.tokens, options.pairs) for kind in kinds}
-        found["our bfloat16 over a peer's best"] = beside_the_best(found["prompts"])
-        print(found["our bfloat16 over a peer's best"])
-        record.write(found)
+        measured["prompts"] = {kind: reading(options.model, kind, options.tokens, options.pairs) for kind in kinds}
+        measured["our bfloat16 over a peer's best"] = beside_the_best(measured["prompts"])
+        print(measured["our bfloat16 over a peer's best"])
+        record.write(measured)
 
 
 def first_token(shape: str, pairs: int) -> dict[str, Any]:
@@ -58,15 +58,15 @@ def first_token(shape: str, pairs: int) -> dict[str, Any]:
         theirs = ["-c", PEER, str(folder), PROMPT]
         run(ours), run(theirs)
         seen = [(run(ours), run(theirs)) for _ in range(pairs)]
-    found: dict[str, Any] = {"shape": shape, "pairs": pairs}
+    measured: dict[str, Any] = {"shape": shape, "pairs": pairs}
     for number, name in enumerate(("clock", "processors")):
         mine, other = ([pair[who][number] for pair in seen] for who in (0, 1))
         ratios = [a / b for a, b in zip(mine, other, strict=True)]
         seconds = {"orrery": round(statistics.median(mine), 3), "transformers": round(statistics.median(other), 3)}
         middle = round(statistics.median(ratios), 3)
-        found[name] = {"seconds": seconds, "ratio": middle, "ratios": [round(ratio, 3) for ratio in ratios]}
+        measured[name] = {"seconds": seconds, "ratio": middle, "ratios": [round(ratio, 3) for ratio in ratios]}
         print(f"first token, seconds of {name}: {seconds}; ratio {middle}, goal 0.60", flush=True)
-    return found
+    return measured
 
 
 def reading(model: str, dtype: str, tokens: int, rounds: int) -> dict[str, Any]:
@@ -80,28 +80,28 @@ def reading(model: str, dtype: str, tokens: int, rounds: int) -> dict[str, Any]:
         print(line, file=sys.stderr)
 
     peers, case = ("transformers", "llama.cpp"), Case(1, tokens, 1)
-    found = bench_generate(model, dtype, [case], peers, (), rounds, measure_machine, say)
+    speed = bench_generate(model, dtype, [case], peers, (), rounds, measure_machine, say)
     rows = {}
-    for one in found.series[0]:
-        ratios = found.series[0][0].faster_than(one, "prefill")
+    for one in speed.series[0]:
+        ratios = speed.series[0][0].faster_than(one, "prefill")
         rows[one.subject] = {
             "tokens_per_second": round(one.median("prefill"), 1),
             "orrery over it": round(statistics.median(ratios), 3),
             "ratios": [round(ratio, 3) for ratio in ratios],
         }
         print(f"{case.name} in {dtype}: {one.subject} {rows[one.subject]}")
-    notes = report.notes(found)
+    notes = report.notes(speed)
     print(*notes, sep="\n")
     return {"contenders": rows, "notes": list(notes)}
 
 
-def beside_the_best(found: dict[str, Any]) -> dict[str, float]:
+def beside_the_best(prompts: dict[str, Any]) -> dict[str, float]:
     """Return our bfloat16 over the faster kind of numbers of each peer, a user's own choice."""
     rates: dict[str, list[float]] = {}
     for kind in ("bfloat16", "float32"):
-        for name, row in found[kind]["contenders"].items():
+        for name, row in prompts[kind]["contenders"].items():
             rates.setdefault(name.rpartition(" ")[0] or name, []).append(row["tokens_per_second"])
-    mine = next(iter(found["bfloat16"]["contenders"].values()))["tokens_per_second"]
+    mine = next(iter(prompts["bfloat16"]["contenders"].values()))["tokens_per_second"]
     return {name: round(mine / max(own), 3) for name, own in rates.items() if not name.startswith("orrery")}
 
 

@@ -49,12 +49,12 @@ def main() -> None:
     if options.part:
         print("FOUND " + json.dumps(PARTS[options.part](options.device, options.small)), flush=True)
         return
-    record, found = Record(options), {}
+    record, measured = Record(options), {}
     for name in options.parts:
         begin = time.perf_counter()
-        found[name] = apart(name, options.device, options.small, options.seconds)
-        print(f"{name}: {time.perf_counter() - begin:.0f} s: {json.dumps(found[name], indent=1)}", flush=True)
-        record.write(found)
+        measured[name] = apart(name, options.device, options.small, options.seconds)
+        print(f"{name}: {time.perf_counter() - begin:.0f} s: {json.dumps(measured[name], indent=1)}", flush=True)
+        record.write(measured)
 
 
 def apart(name: str, device: str, small: bool, seconds: float) -> Any:
@@ -121,16 +121,16 @@ def compiled(device: str, small: bool) -> dict[str, Any]:
 def trainings(device: str, small: bool, way: str) -> dict[str, Any]:
     """Time the steps of every model, one way."""
     highest = best(device, small)["bfloat16_tflops"]
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name in ["tiny"] if small else ["gpt2-124m", "llama-1.1b"]:
         try:
-            found[name] = train(name, device, way, highest)
+            by_name[name] = train(name, device, way, highest)
         except Exception as error:
-            found[name] = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
-        print(f"FOUND {json.dumps(found)}", flush=True)
+            by_name[name] = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
+        print(f"FOUND {json.dumps(by_name)}", flush=True)
         if device != "cpu":
             torch.cuda.empty_cache()
-    return found
+    return by_name
 
 
 def train(name: str, device: str, way: str, highest: float) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def train(name: str, device: str, way: str, highest: float) -> dict[str, Any]:
     seconds = timed(step, device, 10, warm=5)
     planned = plan(spec, rows=rows, length=length)
     rate = planned.cost.training.total / seconds / 1e12
-    found = {
+    measured = {
         "seconds": round(seconds, 4),
         "tokens_s": round(rows * length / seconds),
         "tflops": round(rate, 1),
@@ -180,9 +180,9 @@ def train(name: str, device: str, way: str, highest: float) -> dict[str, Any]:
         "planned_gb": round(planned.memory / 1e9, 2),
     }
     if device != "cpu":
-        found["peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
-        found["busy"] = busiest(step)
-    return found
+        measured["peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
+        measured["busy"] = busiest(step)
+    return measured
 
 
 def busiest(run: Callable[[], Any]) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def decoding(device: str, small: bool) -> dict[str, Any]:
 
     bandwidth = best(device, small)["copied_gb_s"]
     shape, new = ("gpt2-tiny", 4) if small else ("llama-430m", 64)
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as made:
         folder = make_model(shape, Path(made), torch.bfloat16, lambda line: None)
         stored = read(folder)
@@ -226,17 +226,17 @@ def decoding(device: str, small: bool) -> dict[str, Any]:
                     subject.write(prompts, 4)
                     seconds = timed(lambda s=subject, p=prompts: s.write(p, new), device, 3, warm=1)
                 except Exception as error:
-                    found[name] = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
+                    by_name[name] = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
                     continue
-                found[name] = {
+                by_name[name] = {
                     "tokens_s": round(rows * new / seconds),
                     "of_the_bandwidth": round(size * new / seconds / 1e9 / bandwidth, 3),
                 }
         try:
-            found["transformers, 1 rows"] = peer(folder, device, new)
+            by_name["transformers, 1 rows"] = peer(folder, device, new)
         except Exception as error:
-            found["transformers, 1 rows"] = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
-    return found
+            by_name["transformers, 1 rows"] = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
+    return by_name
 
 
 def peer(folder: Path, device: str, new: int) -> dict[str, Any]:
@@ -278,18 +278,18 @@ def mixers(device: str, small: bool) -> dict[str, Any]:
         name: of_lengths.one_block(name, config).to(device)
         for name, config in {"llama": of_lengths.ATTENTION, **of_lengths.STATES}.items()
     }
-    found: dict[str, Any] = {}
+    by_length: dict[str, Any] = {}
     for length in (64,) if small else (1024, 4096, 16384, 32768):
         ids = torch.randint(of_lengths.VOCABULARY, (1, length)).to(device)
         for name, model in models.items():
             for way, run in (("forward", of_lengths.forward), ("training", of_lengths.training)):
                 try:
                     seconds = timed(lambda r=run, m=model, i=ids: r(m, i), device, 3, warm=1)
-                    found.setdefault(f"{way} {length}", {})[name] = round(1000 * seconds, 2)
+                    by_length.setdefault(f"{way} {length}", {})[name] = round(1000 * seconds, 2)
                 except Exception as error:
-                    found.setdefault("failed", {})[f"{name} {way} {length}"] = str(error)[-200:]
-        print(f"FOUND {json.dumps(found)}", flush=True)
-    return found
+                    by_length.setdefault("failed", {})[f"{name} {way} {length}"] = str(error)[-200:]
+        print(f"FOUND {json.dumps(by_length)}", flush=True)
+    return by_length
 
 
 def going_on(device: str, small: bool) -> dict[str, Any]:

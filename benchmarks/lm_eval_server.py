@@ -151,7 +151,7 @@ def real(data: Path, count: int) -> dict[str, list[dict[str, Any]]]:
     sentences = [line.rsplit("\t", 1) for line in (data / "sst2/dev.tsv").read_text("utf-8").splitlines()]
     papers = [{"text": " ".join(row["source"]), "short": row["target"][0]} for row in rows("scitldr/dev.jsonl.xz")]
     plays = (data / "tiny-shakespeare/input.txt").read_text("utf-8")
-    found = {
+    texts = {
         "blimp": rows("blimp/pairs.jsonl.xz"),
         "sst2": [{"text": text, "label": int(label)} for text, label in rng.sample(sentences, count)],
         "scitldr": [
@@ -164,7 +164,7 @@ def real(data: Path, count: int) -> dict[str, list[dict[str, Any]]]:
         ],
         "gsm8k": rows("gsm8k/test.jsonl.xz"),
     }  # fmt: skip
-    return {name: lines[:count] for name, lines in found.items()}
+    return {name: lines[:count] for name, lines in texts.items()}
 
 
 def run(
@@ -200,8 +200,8 @@ def run(
     samples = {}
     for name in names:
         (file,) = out.rglob(f"samples_{name}_*.jsonl")
-        found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        samples[name] = [one["resps"] for one in sorted(found, key=lambda one: one["doc_id"])]
+        samples_read = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        samples[name] = [one["resps"] for one in sorted(samples_read, key=lambda one: one["doc_id"])]
     return {"results": json.loads(results.read_text(encoding="utf-8"))["results"], "samples": samples}
 
 

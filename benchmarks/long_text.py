@@ -31,11 +31,11 @@ def main() -> None:
     done = subprocess.run([sys.executable, __file__, "--child", *sizes], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr or f"the child ended with {done.returncode}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     for name in ("stated", "measured", "patterns"):
-        print(f"{name:9} {found[name] / 2**20:10,.0f} MiB", flush=True)
-    record.write(found)
-    sys.exit(int(not (found["measured"] <= found["stated"] and found["passed"])))
+        print(f"{name:9} {measured[name] / 2**20:10,.0f} MiB", flush=True)
+    record.write(measured)
+    sys.exit(int(not (measured["measured"] <= measured["stated"] and measured["passed"])))
 
 
 def parse() -> argparse.Namespace:

@@ -45,13 +45,13 @@ def main() -> None:
         serve(options)
         return
     record = Record(options)
-    found = measure(options)
-    for name, row in found["ratios"].items():
+    measured = measure(options)
+    for name, row in measured["ratios"].items():
         print(f"tokens/s {name}: {row['median']:.3f} [{row['lower quartile']:.3f} to {row['upper quartile']:.3f}]")
-    print(f"answers that differ: {found['different']} of {found['answers']}", flush=True)
-    record.write(found)
-    ratio = found["ratios"]["with over without"]["median"]
-    sys.exit(int(not (ratio >= BAR and found["different"] == 0)))
+    print(f"answers that differ: {measured['different']} of {measured['answers']}", flush=True)
+    record.write(measured)
+    ratio = measured["ratios"]["with over without"]["median"]
+    sys.exit(int(not (ratio >= BAR and measured["different"] == 0)))
 
 
 def parse() -> argparse.Namespace:
@@ -93,8 +93,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def ratios(one: list[float], other: list[float]) -> dict[str, float]:
     """Return how the ratios within the rounds are distributed."""
-    found = [a / b for a, b in zip(one, other, strict=True)]
-    lower, median, upper = statistics.quantiles(found, n=4)
+    quotients = [a / b for a, b in zip(one, other, strict=True)]
+    lower, median, upper = statistics.quantiles(quotients, n=4)
     return {"median": round(median, 4), "lower quartile": round(lower, 4), "upper quartile": round(upper, 4)}
 
 
@@ -166,10 +166,10 @@ def answer(one: Served, options: argparse.Namespace, seed: int) -> tuple[list[An
     """Return two answers without what differs from call to call, and tokens a second of the server's processor."""
     body = {"prompt": "the cat sat", "max_tokens": options.new, "logprobs": 3, "seed": seed}
     used = one.seconds()
-    found = [post(one.url, "/v1/completions", {**body, "temperature": temperature}) for temperature in (0, 1)]
+    answers = [post(one.url, "/v1/completions", {**body, "temperature": temperature}) for temperature in (0, 1)]
     used = one.seconds() - used
-    written = sum(each["usage"]["completion_tokens"] for each in found)
-    return [[each["choices"], each["usage"]] for each in found], written / used
+    written = sum(each["usage"]["completion_tokens"] for each in answers)
+    return [[each["choices"], each["usage"]] for each in answers], written / used
 
 
 def post(url: str, path: str, body: dict[str, Any]) -> Any:
@@ -177,11 +177,11 @@ def post(url: str, path: str, body: dict[str, Any]) -> Any:
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=120)
     connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
     response = connection.getresponse()
-    found = json.loads(response.read())
+    content = json.loads(response.read())
     connection.close()
     if response.status != 200:
-        raise RuntimeError(f"{path}: {found}")
-    return found
+        raise RuntimeError(f"{path}: {content}")
+    return content
 
 
 if __name__ == "__main__":

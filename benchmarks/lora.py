@@ -136,9 +136,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     transformers.utils.logging.set_verbosity_error()
     record = Record(options, ("transformers", "peft", "trl"))
-    found = measured(options.model, options.rounds, options.steps, options.threads)
-    print(json.dumps(found, indent=1))
-    record.write(found)
+    numbers = measured(options.model, options.rounds, options.steps, options.threads)
+    print(json.dumps(numbers, indent=1))
+    record.write(numbers)
 
 
 if __name__ == "__main__":

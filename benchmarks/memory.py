@@ -72,8 +72,8 @@ def run_child(options: argparse.Namespace, family: str) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
     if done.returncode:
         sys.exit(done.stderr)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    content: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return content
 
 
 def measure(family: str, steps: int) -> dict[str, Any]:

@@ -67,12 +67,12 @@ def storm(server: ServerProcess, rounds: int) -> dict[str, Any]:
     """Return what 64 clients at once got."""
     bodies = [body(server.model, number, 64) for number in range(CLIENTS)]
     alone = [ask(server.port, one) for one in bodies]
-    found, health = [], []
+    outcomes, health = [], []
     for _ in range(rounds):
         with Watch(server.port) as watch:
-            found.append(all_at_once(server.port, bodies))
+            outcomes.append(all_at_once(server.port, bodies))
         health += watch.seconds
-    flat = [(number, one) for own in found for number, one in enumerate(own)]
+    flat = [(number, one) for own in outcomes for number, one in enumerate(own)]
     answered = [(number, one) for number, one in flat if one.status == 200]
     refused = [one for _, one in flat if one.status == 429]
     return {

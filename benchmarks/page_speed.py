@@ -31,11 +31,11 @@ TEXT = "the cat sat on the mat, the dog sat on the log\n"
 def main() -> None:
     options = parse()
     record = Record(options, ["playwright"])
-    found = measure(options)
+    measured = measure(options)
     for name, bar in BARS.items():
-        print(f"{name:16} {found[name]:12,.3f}   at most {bar:,}")
-    record.write(found)
-    sys.exit(int(any(not found[name] <= bar for name, bar in BARS.items())))
+        print(f"{name:16} {measured[name]:12,.3f}   at most {bar:,}")
+    record.write(measured)
+    sys.exit(int(any(not measured[name] <= bar for name, bar in BARS.items())))
 
 
 def parse() -> argparse.Namespace:

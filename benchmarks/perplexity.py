@@ -42,14 +42,14 @@ def main() -> None:
     record = Record(options, ["transformers"])
     with tempfile.TemporaryDirectory() as place:
         model, text = inputs(options, Path(place))
-        found = compared(options, model, unpacked(model, Path(place)), text)
+        measured = compared(options, model, unpacked(model, Path(place)), text)
     for name in PROGRAMS:
-        one = found["programs"][name]
+        one = measured["programs"][name]
         print(
             f"{name:32} {one['seconds']:8.1f} s, perplexity {one['perplexity']:.5f}, {one['memory'] / 2**20:,.0f} MiB"
         )
-    print(", ".join(f"{ratio:.2f} times as fast as {name}" for name, ratio in found["ratios"].items()))
-    record.write(found)
+    print(", ".join(f"{ratio:.2f} times as fast as {name}" for name, ratio in measured["ratios"].items()))
+    record.write(measured)
 
 
 def parse() -> argparse.Namespace:
@@ -171,9 +171,9 @@ def ours(options: argparse.Namespace) -> Measured:
     lm = loaded(options.model)
 
     def read(text: str) -> tuple[float, int]:
-        found = evaluate_perplexity(lm, [text], length=options.length, batch_size=options.batch)
+        evaluated = evaluate_perplexity(lm, [text], length=options.length, batch_size=options.batch)
         tokens = sum(len(window.ids) for window in windows_of(lm, [text], options.length))
-        return found["loss"] * tokens, tokens
+        return evaluated["loss"] * tokens, tokens
 
     return read
 

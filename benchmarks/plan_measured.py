@@ -89,16 +89,16 @@ def main() -> None:
     for name in options.shapes:
         family, count, length, config = (SHAPES | HELD_BACK)[name]
         spec = load_family(family).spec(config)
-        found = compare(WholeStep(spec, count, length, "adamw", precision), here, options.steps)
-        rows.append({"shape": name, "family": family, "rows": count, "length": length} | asdict(found))
-        print(f"{name:12} {cells(found)}", flush=True)
+        compared = compare(WholeStep(spec, count, length, "adamw", precision), here, options.steps)
+        rows.append({"shape": name, "family": family, "rows": count, "length": length} | asdict(compared))
+        print(f"{name:12} {cells(compared)}", flush=True)
     record.write({"dtype": options.dtype, "threads": options.threads, "steps": options.steps, "rows": rows})
     sys.exit(int(any(missed(row) for row in rows)))
 
 
-def cells(found: ComparedPrediction) -> str:
+def cells(compared: ComparedPrediction) -> str:
     """Return a line: bytes of tensors, of the process, seconds; each predicted, measured, and by how much it missed."""
-    parts = ((found.tensors, 1e6, "MB"), (found.process, 1e6, "MB"), (found.seconds, 1, "s"))
+    parts = ((compared.tensors, 1e6, "MB"), (compared.process, 1e6, "MB"), (compared.seconds, 1, "s"))
     return "   ".join(
         f"{one.predicted / unit:8.3f} {one.measured / unit:8.3f} {name} {one.miss:+6.1%}" for one, unit, name in parts
     )

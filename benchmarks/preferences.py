@@ -207,9 +207,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     transformers.utils.logging.set_verbosity_error()
     record = Record(options, ("transformers", "trl"))
-    found = measured(options.rounds, options.steps, options.threads)
-    print(json.dumps(found, indent=1))
-    record.write(found)
+    numbers = measured(options.rounds, options.steps, options.threads)
+    print(json.dumps(numbers, indent=1))
+    record.write(numbers)
 
 
 if __name__ == "__main__":

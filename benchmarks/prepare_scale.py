@@ -40,9 +40,9 @@ def main() -> None:
             sys.exit(f"{folder} has {free:,} bytes free, {needed:,} are needed: give --folder")
         source = make_source(folder / "source.txt", given.megabytes * 1_000_000)
         tokenizer = given.tokenizer or train(folder / "tokenizer", str(source) if given.small else CORPUS)
-        found = measure(source, tokenizer, folder)
-    print(json.dumps(found, indent=1))
-    record.write(found)
+        numbers = measure(source, tokenizer, folder)
+    print(json.dumps(numbers, indent=1))
+    record.write(numbers)
 
 
 def make_source(file: Path, size: int) -> Path:

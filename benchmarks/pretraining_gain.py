@@ -81,9 +81,9 @@ def measured(model: Path, seeds: Sequence[int], steps_of: Mapping[int | None, in
                 yield {"labels": labels, "steps": steps, "seed": seed, "way": way, "accuracy": score}
 
 
-def drawn(found: Iterable[Mapping[str, Any]]) -> str:
+def drawn(measurements: Iterable[Mapping[str, Any]]) -> str:
     """Return the means over the seeds as a figure."""
-    runs = list(found)
+    runs = list(measurements)
     curves = {
         way: [
             (labels, statistics.mean(run["accuracy"] for run in runs if (run["labels"], run["way"]) == (labels, way)))
@@ -110,10 +110,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         model = options.model or fresh(Path(place) / "fresh")
         steps = {n or None: options.steps or STEPS[n or None] for n in options.labels}
-        found = list(measured(model, options.seeds, steps))
-    record.write({"ways": list(WAYS), "runs": found})
+        measurements = list(measured(model, options.seeds, steps))
+    record.write({"ways": list(WAYS), "runs": measurements})
     if options.figure:
-        options.figure.write_text(drawn(found) + "\n", encoding="utf-8")
+        options.figure.write_text(drawn(measurements) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

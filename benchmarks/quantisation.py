@@ -51,30 +51,30 @@ def main() -> None:
     made.add_argument("--calibrate")
     given = parsed(made, {}, needs=("run", "text", "calibrate"))
     record = Record(given, ["numba", "xllamacpp", "gguf"])
-    found: dict[str, dict[str, float]] = {}
+    by_kind: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as place:
         if given.small:
             given.run, given.text = small(Path(place))
             given.calibrate = given.text
         texts, other = ([document.text for document in read_corpus(name)] for name in (given.text, given.calibrate))
-        found[PLAIN] = measured(given.run, texts)
+        by_kind[PLAIN] = measured(given.run, texts)
         for number, (name, settings) in enumerate(KINDS.items()):
             folder, known = str(Path(place) / str(number)), dict(settings)
             if known.pop("chosen", False):
                 known["calibrate"] = lambda stored: perplexity(LanguageModel(stored), other)
             done = quantise(given.run, folder, **known)
-            found[PLAIN]["bytes"] = done.before
-            found[name] = {"bytes": done.after, **measured(folder, texts)}
+            by_kind[PLAIN]["bytes"] = done.before
+            by_kind[name] = {"bytes": done.after, **measured(folder, texts)}
         theirs = q4_k_m(given.run, Path(place))
-        found[THEIRS] = {"bytes": theirs.stat().st_size, **measured(str(theirs), texts)}
-        for row in found.values():
-            row["change_percent"] = round(100 * (row["perplexity"] / found[PLAIN]["perplexity"] - 1), 4)
-    for name, row in found.items():
+        by_kind[THEIRS] = {"bytes": theirs.stat().st_size, **measured(str(theirs), texts)}
+        for row in by_kind.values():
+            row["change_percent"] = round(100 * (row["perplexity"] / by_kind[PLAIN]["perplexity"] - 1), 4)
+    for name, row in by_kind.items():
         print(
             f"{name:60} {row['bytes']:12,} bytes  loaded in {row['load_seconds']:.3f} s  "
             f"perplexity {row['perplexity']:.4f} ({row['change_percent']:+.3f} %)"
         )
-    record.write({"text": Path(given.text).name, "calibrate": Path(given.calibrate).name, "kinds": found})
+    record.write({"text": Path(given.text).name, "calibrate": Path(given.calibrate).name, "kinds": by_kind})
 
 
 def q4_k_m(model: str, place: Path) -> Path:

@@ -130,9 +130,9 @@ def quality(ids: Callable[[str], list[int]], scores: dict[int, float], held: lis
     """Return tokens and nats a word; an unknown character costs ten nats more than the rarest piece."""
     unknown = 0
     worst = min(score for id, score in scores.items() if id != unknown) - 10
-    found = [id for line in held for id in ids(line)]
-    nats = -sum(worst if id == unknown else scores[id] for id in found)
-    return {"tokens a word": round(len(found) / words, 4), "nats a word": round(nats / words, 4)}
+    ids_of_text = [id for line in held for id in ids(line)]
+    nats = -sum(worst if id == unknown else scores[id] for id in ids_of_text)
+    return {"tokens a word": round(len(ids_of_text) / words, 4), "nats a word": round(nats / words, 4)}
 
 
 def encoding(name: str, rounds: int) -> dict[str, Any]:
@@ -167,11 +167,11 @@ def speeds(
     rounds: int,
 ) -> dict[str, Any]:
     tokenizer.encode("a" * codec.SOON)  # from here on compiled
-    found: dict[str, list[list[int]]] = {}
+    ids_by_program: dict[str, list[list[int]]] = {}
 
     def by(name: str, encode: Callable[[str], list[int]]) -> Callable[[], None]:
         def work() -> None:
-            found[name] = [encode(part) for part in parts]
+            ids_by_program[name] = [encode(part) for part in parts]
 
         return work
 
@@ -182,7 +182,7 @@ def speeds(
     works = {"sentencepiece": by("sentencepiece", library.encode), "orrery": by("orrery", tokenizer.encode)}
     seconds = in_turns(works, rounds) | in_turns({"plain": without_numba}, 1)
     megabytes = sum(len(part.encode()) for part in parts) / 1e6
-    equal = found["orrery"] == found["sentencepiece"] == found["plain"]
+    equal = ids_by_program["orrery"] == ids_by_program["sentencepiece"] == ids_by_program["plain"]
     return {"megabytes": round(megabytes, 3), "equal ids": equal} | {
         f"{name}, MB/s": round(megabytes / spent, 2) for name, spent in seconds.items()
     }

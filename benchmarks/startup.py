@@ -35,12 +35,12 @@ def start_up(rounds: int) -> dict[str, dict[str, float]]:
     for _ in range(rounds):
         for name, words in COMMANDS.items():
             taken[name].append(run(words))
-    found = {}
+    by_command = {}
     for name, own in taken.items():
         clock, used = (statistics.median(column) for column in zip(*own, strict=True))
-        found[name] = {"seconds": round(clock, 4), "processor_seconds": round(used, 4)}
+        by_command[name] = {"seconds": round(clock, 4), "processor_seconds": round(used, 4)}
         print(f"{name:16}{clock:.3f} s, of processors {used:.3f} s", flush=True)
-    return found
+    return by_command
 
 
 def main() -> None:

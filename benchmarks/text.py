@@ -71,8 +71,8 @@ def measure(name: str, megabytes: float) -> list[dict[str, Any]]:
         tokens = len(made.encode(content))
         seconds, processor = time.perf_counter() - start, time.process_time() - used
         more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-        found = {"seconds": round(seconds, 3), "processor_seconds": round(processor, 3), "megabytes": round(more, 1)}
-        rows.append({"kind": name, "text": text, "bytes": len(content), **found, "tokens": tokens})
+        numbers = {"seconds": round(seconds, 3), "processor_seconds": round(processor, 3), "megabytes": round(more, 1)}
+        rows.append({"kind": name, "text": text, "bytes": len(content), **numbers, "tokens": tokens})
     return rows
 
 

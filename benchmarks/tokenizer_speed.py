@@ -113,7 +113,7 @@ def train_by_library(texts: list[str], vocabulary: int) -> tokenizers.Tokenizer:
 
 
 def encode_by_library(engine: tokenizers.Tokenizer, pieces: list[str]) -> int:
-    return sum(len(found.ids) for found in engine.encode_batch_fast(pieces, add_special_tokens=False))
+    return sum(len(encoding.ids) for encoding in engine.encode_batch_fast(pieces, add_special_tokens=False))
 
 
 def encode_in_memory(tokenizer: Tokenizer, texts: list[str]) -> int:

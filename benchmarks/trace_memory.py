@@ -33,7 +33,7 @@ def main() -> None:
     rows = {name: run_child(name, options) for name in ("forward", "trace")}
     forward, trace = rows["forward"], rows["trace"]
     ratio = trace["peak"] / (forward["peak"] + trace["kept"])
-    found = {
+    measured = {
         **{name: getattr(options, name) for name in ("tokens", "layers", "heads", "width", "keep")},
         "forward": forward["peak"],
         "trace": trace["peak"],
@@ -43,9 +43,9 @@ def main() -> None:
         "checks": trace["checks"],
     }
     for name in ("forward", "trace", "kept"):
-        print(f"{name:8} {found[name] / 2**20:10,.0f} MB")
+        print(f"{name:8} {measured[name] / 2**20:10,.0f} MB")
     print(f"trace / (forward + kept) = {ratio:.3f}, the bar is {BAR}", flush=True)
-    record.write(found)
+    record.write(measured)
     sys.exit(int(not (ratio <= BAR and all(check["passed"] for check in trace["checks"]))))
 
 
@@ -67,8 +67,8 @@ def run_child(name: str, options: argparse.Namespace) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr or f"the {name} ended with {done.returncode}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    content: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return content
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:

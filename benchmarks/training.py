@@ -222,23 +222,23 @@ def ratios_of(times: dict[str, list[float]]) -> dict[str, dict[str, Any]]:
             pairs[f"alike: {name}" if "fused" in name else f"same numbers: {name}"] = (f"orrery {kind}", name)
         if not name.startswith("orrery") and name.endswith(" float32"):
             pairs[f"as it comes: {name}"] = (default, name)
-    found = {}
+    by_title = {}
     for title, (mine, peer) in pairs.items():
         ratios = sorted(b / a for a, b in zip(times[mine], times[peer], strict=True))
         middle = statistics.median(ratios)
-        found[title] = {"of": f"{mine} / {peer}", "ratio": middle, "lowest": ratios[0], "highest": ratios[-1]}
+        by_title[title] = {"of": f"{mine} / {peer}", "ratio": middle, "lowest": ratios[0], "highest": ratios[-1]}
         print(f"{title}: {mine} is {middle:.2f} times as fast  [{ratios[0]:.2f} to {ratios[-1]:.2f}]")
-    return found
+    return by_title
 
 
 def apart(losses: dict[str, list[float]]) -> dict[str, float]:
     """Return the largest difference between a peer's losses and ours in the same numbers, over all steps."""
-    found = {}
+    differences = {}
     for name, own in losses.items():
         mine = losses["orrery bfloat16" if "bfloat16" in name else "orrery float32"]
         if not name.startswith("orrery"):
-            found[name] = max(abs(x - y) for x, y in zip(mine, own, strict=True))
-    return found
+            differences[name] = max(abs(x - y) for x, y in zip(mine, own, strict=True))
+    return differences
 
 
 def shares(times: dict[str, list[float]], tokens: int) -> dict[str, float]:
@@ -259,16 +259,16 @@ def main() -> None:
     text = options.text.read_text(encoding="utf-8") if options.text else "to be or not to be, " * 100
     times, losses = compare(contenders(options), batches(text, options.rounds, options.rows))
     tokens = options.rows * CONTEXT
-    found: dict[str, Any] = {"rounds": options.rounds, "rows": options.rows}
-    found["tokens_per_second"] = {name: tokens / statistics.median(own) for name, own in times.items()}
-    for name, rate in found["tokens_per_second"].items():
+    numbers: dict[str, Any] = {"rounds": options.rounds, "rows": options.rows}
+    numbers["tokens_per_second"] = {name: tokens / statistics.median(own) for name, own in times.items()}
+    for name, rate in numbers["tokens_per_second"].items():
         print(f"{name:28}{rate:8,.0f} tokens/s   loss {losses[name][0]:.4f} -> {losses[name][-1]:.4f}")
-    found["ratios"] = ratios_of(times)
-    found["products' share of the step"] = shares(times, tokens)
-    found["losses"] = {name: [own[0], own[1], own[-1]] for name, own in losses.items()}
-    found["largest loss difference"] = apart(losses)
-    print(f"largest difference of the loss over all steps: {found['largest loss difference']}")
-    record.write(found)
+    numbers["ratios"] = ratios_of(times)
+    numbers["products' share of the step"] = shares(times, tokens)
+    numbers["losses"] = {name: [own[0], own[1], own[-1]] for name, own in losses.items()}
+    numbers["largest loss difference"] = apart(losses)
+    print(f"largest difference of the loss over all steps: {numbers['largest loss difference']}")
+    record.write(numbers)
 
 
 if __name__ == "__main__":

@@ -171,11 +171,11 @@ def quality(vectors: tuple, similarities: Path) -> dict:
     from orrery.models.word2vec.vectors import Vectors
 
     ours = Vectors(*vectors)
-    found = measure_vectors(ours, data())
-    asked = sum(answer.asked for answer in found.analogies)
+    measures = measure_vectors(ours, data())
+    asked = sum(answer.asked for answer in measures.analogies)
     files = sorted(similarities.glob("EN-*.txt"))
     judged = {file.stem.removeprefix("EN-"): judge_similarity(ours, list(pairs(file))) for file in files}
-    scores = {"analogies": found.accuracy, **{name: score for name, (score, _, _) in judged.items()}}
+    scores = {"analogies": measures.accuracy, **{name: score for name, (score, _, _) in judged.items()}}
     used = {"analogies": asked, **{name: count for name, (_, count, _) in judged.items()}}
     return {"scores": {name: round(score, 4) for name, score in scores.items()}, "used": used}
 

@@ -18,14 +18,14 @@ _WIDTH, _NAMES, _LINE, _LONGEST = 840, 150, 19, 104
 def contract(project: str) -> list[str]:
     """Return the layers of the import contract, highest first, from the text of ``pyproject.toml``."""
     contracts = tomllib.loads(project)["tool"]["importlinter"]["contracts"]
-    found: list[str] = next(one["layers"] for one in contracts if one["type"] == "layers")
-    return found
+    rows_of_layers: list[str] = next(one["layers"] for one in contracts if one["type"] == "layers")
+    return rows_of_layers
 
 
 def layers(project: str) -> list[list[str]]:
     """Return the packages of each layer that exist, highest first."""
-    found = contract(project)
-    rows = [re.findall(r"\(?(\w+)\)?", layer) for layer in found]
+    rows_of_layers = contract(project)
+    rows = [re.findall(r"\(?(\w+)\)?", layer) for layer in rows_of_layers]
     present = {path.stem for path in SOURCE.iterdir()}
     kept = [[name for name in row if name in present and not name.startswith("__")] for row in rows]
     return [row for row in kept if row]

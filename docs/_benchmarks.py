@@ -65,9 +65,9 @@ def page() -> str:
             raise ValueError(f"benchmarks/{path.name} has no table in docs/_benchmark_tables.py")
         said = ast.get_docstring(ast.parse((BENCHMARKS / f"{program}.py").read_text(encoding="utf-8"))) or ""
         summary = " ".join(said.partition("\n\n")[0].split()).replace("`", "")
-        header, found = content(path)
+        header, numbers = content(path)
         parts.append(f"## {path.stem}\n\n{summary} Program: `benchmarks/{program}.py`.\n")
-        parts += [OLDER if header is None else told(header), TABLES[program](found)]
+        parts += [OLDER if header is None else told(header), TABLES[program](numbers)]
     return "\n".join(parts)
 
 
@@ -85,11 +85,11 @@ def recorded(code: str) -> str:
 
 def machines(name: str) -> dict[str, Any]:
     """Return what each record of a program found, by the processor that it was made on."""
-    found = {}
+    by_processor = {}
     for path in sorted((*BENCHMARKS.glob(f"{name}.json"), *BENCHMARKS.glob(f"{name}.*.json"))):
         header, own = content(path)
-        found["unknown" if header is None else header["machine"]["processor"]] = own
-    return found
+        by_processor["unknown" if header is None else header["machine"]["processor"]] = own
+    return by_processor
 
 
 class Benchmarks(SphinxDirective):

@@ -31,13 +31,13 @@ def _cell(apart: Apart | None) -> str:
 
 def measured_on() -> str:
     """Return what the record was measured on, in a sentence."""
-    header, found = (exactness.record()[key] for key in ("header", "found"))
+    header, recorded = (exactness.record()[key] for key in ("header", "found"))
     versions, machine = header["versions"], header["machine"]
     return (
         f"Measured on {header['date']} by `{header['program']}` at commit `{header['commit'][:8]}`: transformers "
         f"{versions['transformers']}, torch {versions['torch']}, {machine['vendor']} with "
-        f"{', '.join(machine['features'])}, {header['threads']['torch']} thread, {len(found['seeds'])} seeds of the "
-        f"weights, {found['processor_seconds']:.0f} processor seconds."
+        f"{', '.join(machine['features'])}, {header['threads']['torch']} thread, {len(recorded['seeds'])} seeds of the "
+        f"weights, {recorded['processor_seconds']:.0f} processor seconds."
     )
 
 

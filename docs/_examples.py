@@ -70,9 +70,9 @@ class Page:
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
     """Yield the kind and the code of each block of a page, and of each value in its sentences."""
-    found = [(m.start(), m["kind"], _OPTION.sub("", m["body"])) for m in _FENCE.finditer(text)]
-    found += [(m.start(), "value", m["code"]) for m in _VALUE.finditer(text)]
-    yield from ((kind, code) for _, kind, code in sorted(found))
+    parts = [(m.start(), m["kind"], _OPTION.sub("", m["body"])) for m in _FENCE.finditer(text)]
+    parts += [(m.start(), "value", m["code"]) for m in _VALUE.finditer(text)]
+    yield from ((kind, code) for _, kind, code in sorted(parts))
 
 
 def joined(lines: str) -> list[str]:
@@ -147,12 +147,12 @@ class Example(SphinxDirective):
         """Run the block in the namespace of its page."""
         code = "\n".join(self.content)
         printed, picture = page_of(self.state.document).run(code)
-        found: list[nodes.Node] = [nodes.literal_block(code, code, language="python")]
+        shown_nodes: list[nodes.Node] = [nodes.literal_block(code, code, language="python")]
         if printed:
-            found.append(_output(printed))
+            shown_nodes.append(_output(printed))
         if picture:
-            found.append(_figure(picture, self.options.get("caption", "")))
-        return found
+            shown_nodes.append(_figure(picture, self.options.get("caption", "")))
+        return shown_nodes
 
 
 class Command(SphinxDirective):
@@ -164,14 +164,14 @@ class Command(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Run the lines in the reader's folder."""
         text = "\n".join(self.content)
-        found: list[nodes.Node] = [nodes.literal_block(text, text, language="bash")]
+        shown_nodes: list[nodes.Node] = [nodes.literal_block(text, text, language="bash")]
         if "made" in self.options:
             if joined(text) != list(RUN):
                 raise self.error(f"made for all pages are only: {RUN}")
-            return found
+            return shown_nodes
         lines = page_of(self.state.document).command(text).splitlines()
         shown = lines[-self.options["last"] :] if "last" in self.options else lines
-        return [*found, _output("\n".join(shown))] if shown else found
+        return [*shown_nodes, _output("\n".join(shown))] if shown else shown_nodes
 
 
 class Value(SphinxRole):

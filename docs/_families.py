@@ -63,20 +63,20 @@ def read(family: str) -> Page:
     return Page(family, title, papers, match["summary"].rstrip("."), tuple(others), ASSEMBLIES.get(kind, kind))
 
 
-def page(found: Page) -> str:
+def page(facts: Page) -> str:
     """Return a family's page."""
-    rules = load_family(found.family)
-    parts = [f"# {_plain(found.title)}", f"{_text(found.summary[:1].upper() + found.summary[1:])}."]
-    parts += [_text(part) for part in found.paragraphs]
+    rules = load_family(facts.family)
+    parts = [f"# {_plain(facts.title)}", f"{_text(facts.summary[:1].upper() + facts.summary[1:])}."]
+    parts += [_text(part) for part in facts.paragraphs]
     parts.append(
-        f"Paper: {_plain(found.papers)}. Assembly: {found.assembly}. In `config.json` it is the `model_type` "
-        f"`{model_type(found.family)}` of `{rules.ARCHITECTURE}`; here it is `orrery/families/{found.family}.py`."
+        f"Paper: {_plain(facts.papers)}. Assembly: {facts.assembly}. In `config.json` it is the `model_type` "
+        f"`{model_type(facts.family)}` of `{rules.ARCHITECTURE}`; here it is `orrery/families/{facts.family}.py`."
     )
-    if beside := exactness.sentence(found.family):
+    if beside := exactness.sentence(facts.family):
         parts += ["## Beside its reference", f"{_plain(beside)} ([Exactness](../experiments/exactness.md))."]
-    parts += ["## Its parts", _size(found.family), "The tiny configuration, on which the laws run:"]
+    parts += ["## Its parts", _size(facts.family), "The tiny configuration, on which the laws run:"]
     parts.append(f"```json\n{json.dumps(dict(rules.TINY), indent=1)}\n```")
-    shown = "\n".join(lines(tree(rules.spec(rules.TINY), found.family)))
+    shown = "\n".join(lines(tree(rules.spec(rules.TINY), facts.family)))
     parts += ["It describes this model; parameters are in brackets:", f"```text\n{shown}\n```"]
     parts += [
         "## Keys of config.json",
@@ -88,8 +88,8 @@ def page(found: Page) -> str:
 
 def index(pages: list[Page]) -> str:
     """Return the table of all families."""
-    rows = "\n".join(found.row for found in pages)
-    tree_of_pages = "\n".join(found.family for found in pages)
+    rows = "\n".join(facts.row for facts in pages)
+    tree_of_pages = "\n".join(facts.family for facts in pages)
     return (
         "# Families\n\nEvery family is one file that assembles the same parts; `orrery show FAMILY` prints the tree of "
         "its parts, `orrery show --diff A B` what differs between two.\n\n"
@@ -104,7 +104,7 @@ def write(app: Any = None) -> None:
     """Write all pages; one of a family that is gone is removed."""
     FOLDER.mkdir(exist_ok=True)
     pages = [read(family) for family in names()]
-    texts = {f"{found.family}.md": page(found) for found in pages} | {"index.md": index(pages)}
+    texts = {f"{facts.family}.md": page(facts) for facts in pages} | {"index.md": index(pages)}
     for path in FOLDER.glob("*.md"):
         if path.name not in texts:
             path.unlink()

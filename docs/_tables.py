@@ -133,7 +133,7 @@ def kinds() -> str:
     answers = sorted(name for task in asked for name in (task.kind, *task.names))
     rows += [("task to fine-tune on", learned(), more), ("task that answers", answers, more)]
     rows += [("frame of a tokenizer", FRAMES, ""), ("chat format", CHATS, "")]
-    listed = [(what, ", ".join(f"`{name}`" for name in found), more) for what, found, more in rows]
+    listed = [(what, ", ".join(f"`{name}`" for name in listed_names), more) for what, listed_names, more in rows]
     return table(("part", "names", "more by"), sorted(listed))
 
 
@@ -156,8 +156,8 @@ def compiled() -> str:
     """Return the families whose step is compiled, as the law of it finds them."""
     if reason := why_not_here():
         raise RuntimeError(reason)
-    found = [name for name in names() if spec_of(name).writes and why_not(tiny(name, torch.float32)) is None]
-    return f"{len(found)} families have it: {', '.join(f'`{name}`' for name in found)}.\n"
+    compiled_names = [name for name in names() if spec_of(name).writes and why_not(tiny(name, torch.float32)) is None]
+    return f"{len(compiled_names)} families have it: {', '.join(f'`{name}`' for name in compiled_names)}.\n"
 
 
 def _registered(registry: Any, head: str, last: Callable[[Any], str] = lambda part: "", title: str = "") -> str:
@@ -217,7 +217,7 @@ def requests() -> str:
     options = "`options` of Ollama"
     rows |= {(f"`{name}`", "changes nothing", why): [options] for name, why in ollama_options.HARMLESS.items()}
     rows |= {(f"`{name}`", "refused", why): [options] for name, (_, why) in ollama_options.UNSUPPORTED.items()}
-    lines = [(name, ", ".join(found), said, why) for (name, said, why), found in rows.items()]
+    lines = [(name, ", ".join(fields), said, why) for (name, said, why), fields in rows.items()]
     return table(("field", "of", "", "why, or what to do instead"), sorted(lines))
 
 

@@ -40,10 +40,10 @@ def refusals(needs: str, read: str, files: Iterable[Path]) -> list[tuple[str, st
     said = programs.run(command, capture_output=True, text=True)
     *told, peak = said.stdout.splitlines()
     assert len(told) == len(names), said
-    found = []
+    kinds_and_messages = []
     for name, line in zip(names, told, strict=True):
         seconds, kind, message = f"{line} ".split(" ", 2)
         assert float(seconds) < SECONDS, name
-        found.append((kind, message))
+        kinds_and_messages.append((kind, message))
     assert int(peak) < KILOBYTES
-    return found
+    return kinds_and_messages

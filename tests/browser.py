@@ -16,7 +16,7 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 @contextmanager
 def chromium() -> Iterator[Any]:
     """Start a browser for a block, or skip the test where none is installed."""
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    path = next((path_found for name in BROWSERS if (path_found := shutil.which(name))), None)
     if path is None:
         pytest.skip(f"needs a browser: none of {', '.join(BROWSERS)} is installed")
     from playwright import sync_api
@@ -86,8 +86,8 @@ class Seen:
     def accessible(self) -> None:
         """Say that axe finds nothing serious."""
         axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-        found = axe.Axe().run(self.page).response["violations"]
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        violations = axe.Axe().run(self.page).response["violations"]
+        serious = [one for one in violations if one["impact"] in ("serious", "critical")]
         assert not serious, [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in serious]
 
     def narrow(self) -> None:

@@ -42,11 +42,11 @@ class Published:
 @cache
 def published() -> dict[str, Published]:
     """Return all formats by name."""
-    found = {}
+    by_name = {}
     for file in sorted(FOLDER.glob("*.yaml")):
         for name, entry in yaml.safe_load(file.read_text(encoding="utf-8")).items():
-            assert name not in found
-            found[name] = Published(
+            assert name not in by_name
+            by_name[name] = Published(
                 name,
                 entry["template"] if "template" in entry else _turns(entry),
                 entry.get("bos"),
@@ -56,7 +56,7 @@ def published() -> dict[str, Published]:
                 entry.get("kind", "bytes"),
                 tuple(entry.get("reads", [])),
             )
-    return found
+    return by_name
 
 
 @cache

@@ -68,8 +68,8 @@ def cover(held: Kinds, costs: Mapping[str, float] | None = None) -> tuple[str, .
     # What only one family holds needs no search: most of the cover is found so.
     forced = {holders[0] for holders in (_holders(held, kind) for kind in wanted) if len(holders) == 1}
     left = wanted.difference(*(held[name] for name in forced))
-    found = forced | set(_least({name: own & left for name, own in held.items()}, left, price))
-    return _by_gain({name: held[name] for name in found}, price)
+    chosen = forced | set(_least({name: own & left for name, own in held.items()}, left, price))
+    return _by_gain({name: held[name] for name in chosen}, price)
 
 
 def _holders(held: Kinds, kind: str) -> list[str]:
@@ -108,10 +108,10 @@ def _not_dominated(held: Kinds, price: Mapping[str, float]) -> Kinds:
 
 def _by_gain(held: Kinds, price: Mapping[str, float]) -> tuple[str, ...]:
     """Return the keys in the order in which each brings the most kinds that are new."""
-    found: list[str] = []
+    order: list[str] = []
     seen: frozenset[str] = frozenset()
-    while len(found) < len(held):
-        rest: Iterable[str] = (name for name in sorted(held) if name not in found)
-        found.append(min(rest, key=lambda name: (-len(held[name] - seen), price[name], name)))
-        seen |= held[found[-1]]
-    return tuple(found)
+    while len(order) < len(held):
+        rest: Iterable[str] = (name for name in sorted(held) if name not in order)
+        order.append(min(rest, key=lambda name: (-len(held[name] - seen), price[name], name)))
+        seen |= held[order[-1]]
+    return tuple(order)

@@ -79,17 +79,17 @@ def faults(text: str) -> list[str]:
     """Return what is wrong with the commands, keys, packages and names in a text."""
     if " " not in text.strip():  # a name, and no sentence
         return []
-    found = [fault for line in commands(text) if (fault := command_fault(line))]
-    found += [f"no recipe has the key {key}" for key in recipe_keys(text) if not is_key(key)]
-    found += [fault for match in INSTALLED.finditer(text) if (fault := package_fault(match["what"].strip("'\",")))]
-    found += [f"there is no orrery{match['path']}" for match in PYTHON.finditer(text) if not _there(match["path"])]
-    found += [f"a model has no {m['name']}" for m in METHOD.finditer(text) if not hasattr(LanguageModel, m["name"])]
-    return found
+    wrongs = [fault for line in commands(text) if (fault := command_fault(line))]
+    wrongs += [f"no recipe has the key {key}" for key in recipe_keys(text) if not is_key(key)]
+    wrongs += [fault for match in INSTALLED.finditer(text) if (fault := package_fault(match["what"].strip("'\",")))]
+    wrongs += [f"there is no orrery{match['path']}" for match in PYTHON.finditer(text) if not _there(match["path"])]
+    wrongs += [f"a model has no {m['name']}" for m in METHOD.finditer(text) if not hasattr(LanguageModel, m["name"])]
+    return wrongs
 
 
 def commands(text: str) -> list[list[str]]:
     """Return the commands in a text, in words; one that is in no marks ends where it last makes sense."""
-    found = []
+    lines = []
     for match in COMMAND.finditer(text):
         if match["mark"]:
             line = match["line"].partition(match["mark"])[0]
@@ -100,8 +100,8 @@ def commands(text: str) -> list[list[str]]:
         except ValueError:
             words = line.split()
         if words and words[0] in VERBS:
-            found.append(words if match["mark"] else _longest(words))
-    return found
+            lines.append(words if match["mark"] else _longest(words))
+    return lines
 
 
 def _longest(words: list[str]) -> list[str]:
@@ -179,10 +179,10 @@ def bare_flags(text: str) -> list[str]:
     inside: list[str] = []
     for words in commands(text):
         inside += [flag for word in words for flag in FLAG.findall(word)]
-    found = FLAG.findall(text)
+    flags = FLAG.findall(text)
     for flag in inside:
-        found.remove(flag)
-    return found
+        flags.remove(flag)
+    return flags
 
 
 def recipe_keys(text: str) -> list[str]:
@@ -236,15 +236,15 @@ def _there(path: str) -> bool:
 
 def shown_faults(words: Sequence[str], hint: str) -> list[str]:
     """Return what is wrong with a hint that a command line was answered with: its flags must be those of its verb."""
-    found = faults(hint)
+    wrongs = faults(hint)
     verb = verb_of(words)
     if verb is None:
-        return found
+        return wrongs
     for flag in bare_flags(hint):
         of_a_recipe = verb.split()[0] in RECIPES and is_key(flag.removeprefix("--"))
         if flag not in flags_of(verb) and not of_a_recipe:
-            found.append(f"`orrery {verb}` has no {flag}: {hint}")
-    return found
+            wrongs.append(f"`orrery {verb}` has no {flag}: {hint}")
+    return wrongs
 
 
 def verb_of(words: Sequence[str]) -> str | None:

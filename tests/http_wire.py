@@ -41,8 +41,8 @@ class Reply:
     @property
     def error(self) -> Mapping[str, Any]:
         """OpenAI's error object, empty where there is none."""
-        found = self.json.get("error") if isinstance(self.json, dict) else None
-        return found if isinstance(found, dict) else {}
+        fault = self.json.get("error") if isinstance(self.json, dict) else None
+        return fault if isinstance(fault, dict) else {}
 
 
 class _Buffer:

@@ -64,7 +64,7 @@ def followed(
     ]
     corpus = {key: 10 for key in ("train_bytes", "train_tokens", "measured_bytes", "measured_tokens", "vocabulary")}
     rules = {"tokens_per_parameter": 20.0, "rate_exponent": 0.25, "seeds": list(seeds)}
-    found = LadderFindings({"ladder": rules}, {**corpus, "source": "<text>", "fingerprint": "0" * 64}, numbers)
+    ladder = LadderFindings({"ladder": rules}, {**corpus, "source": "<text>", "fingerprint": "0" * 64}, numbers)
     for size in sizes[:-1]:
-        found.runs += [LadderRun(size, seed, law(size) * (1 + noise), 2.0, 60.0) for seed, noise in seeds.items()]
-    return found
+        ladder.runs += [LadderRun(size, seed, law(size) * (1 + noise), 2.0, 60.0) for seed, noise in seeds.items()]
+    return ladder

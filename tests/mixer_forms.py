@@ -37,21 +37,21 @@ def everything(mixer, run, x, before):
         **{f"state {n} before": part for n, part in enumerate(before)},
         **dict(mixer.named_parameters()),
     }
-    found = torch.autograd.grad(loss, list(needed.values()), allow_unused=True)
-    assert [name for name, gradient in zip(needed, found, strict=True) if gradient is None] == []
-    return {**seen, **{f"gradient of {name}": gradient for name, gradient in zip(needed, found, strict=True)}}
+    gradients = torch.autograd.grad(loss, list(needed.values()), allow_unused=True)
+    assert [name for name, gradient in zip(needed, gradients, strict=True) if gradient is None] == []
+    return {**seen, **{f"gradient of {name}": gradient for name, gradient in zip(needed, gradients, strict=True)}}
 
 
-def apart(found, expected):
+def apart(given, expected):
     """Return how far each is from what is expected, where that is not zero."""
-    assert found.keys() == expected.keys()
-    pairs = {name: (found[name].detach(), expected[name].detach()) for name in found}
+    assert given.keys() == expected.keys()
+    pairs = {name: (given[name].detach(), expected[name].detach()) for name in given}
     assert all(a.shape == b.shape and a.dtype == b.dtype for a, b in pairs.values())
     return {name: float((a - b).abs().max() / b.abs().max().clamp(min=1)) for name, (a, b) in pairs.items()}
 
 
 def wrong(mixer, form, definition, x, before, bound):
     """Return what differs from a definition, ``definition(mixer, x, before) -> (y, after)``, in one form."""
-    found = everything(mixer, lambda x, before: mixer.compute(form, x, None, before), x, before)
+    numbers = everything(mixer, lambda x, before: mixer.compute(form, x, None, before), x, before)
     expected = everything(mixer, lambda x, before: definition(mixer, x, before), x, before)
-    return {name: error for name, error in apart(found, expected).items() if not error <= bound}
+    return {name: error for name, error in apart(numbers, expected).items() if not error <= bound}

@@ -58,9 +58,9 @@ def gradient(model: nn.Module, objective: Objective, batch: dict[str, Tensor], m
     whole = nn.ModuleDict({"model": model, "own": nn.ModuleDict(own_modules(objective, model)).double()})
     how = {"micro_batch": micro_batch, "seed": (0, 0), "ranks": Alone(), "learner": whole}
     loss = accumulate(model, objective, batch, precision=Precision("float32", "plain", "cpu", 1), **how)
-    found = {name: p.grad.clone() for name, p in whole.named_parameters() if p.grad is not None}
+    gradients = {name: p.grad.clone() for name, p in whole.named_parameters() if p.grad is not None}
     whole.zero_grad()
-    return {"loss": torch.tensor(loss.loss, dtype=torch.float64), **found}
+    return {"loss": torch.tensor(loss.loss, dtype=torch.float64), **gradients}
 
 
 def split_deviation(model: nn.Module, objective: Objective, batch: dict[str, Tensor]) -> float:

@@ -9,7 +9,7 @@ _ROW = re.compile(r"<tr[^>]*>(.*?)</tr>", re.DOTALL)
 
 def tables(page: str) -> list[tuple[list[str], list[list[str]]]]:
     """Return the heads and the rows of every table of a page, in its order."""
-    return [(_cells("th", found), _rows(found)) for found in _TABLE.findall(page)]
+    return [(_cells("th", match), _rows(match)) for match in _TABLE.findall(page)]
 
 
 def _rows(table: str) -> list[list[str]]:

@@ -20,11 +20,11 @@ def module(name: str) -> ModuleType:
     """Import a module of ``docs``, such as ``_examples``."""
     if str(DOCS) not in sys.path:
         sys.path.append(str(DOCS))  # as conf.py does: they import each other
-    found = importlib.util.spec_from_file_location(f"orrery_docs{name}", DOCS / f"{name}.py")
-    assert found is not None
-    assert found.loader is not None
-    loaded = importlib.util.module_from_spec(found)
-    found.loader.exec_module(loaded)
+    found_spec = importlib.util.spec_from_file_location(f"orrery_docs{name}", DOCS / f"{name}.py")
+    assert found_spec is not None
+    assert found_spec.loader is not None
+    loaded = importlib.util.module_from_spec(found_spec)
+    found_spec.loader.exec_module(loaded)
     return loaded
 
 

@@ -29,8 +29,8 @@ def fields(rows: Any = ROWS, width: int | None = None) -> dict[str, Tensor]:
             ids[number, place, :end] = torch.tensor(prompt + reply)
             real[number, place, :end] = True
             said[number, place, len(prompt) : end] = True
-    found = {"ids": ids, "real": real, "reply": said, "margin": torch.zeros(len(rows))}
-    return {**found, "desirable": torch.arange(len(rows)) % 3 != 1}
+    batch = {"ids": ids, "real": real, "reply": said, "margin": torch.zeros(len(rows))}
+    return {**batch, "desirable": torch.arange(len(rows)) % 3 != 1}
 
 
 def decoder(family: str = "llama", **config: Any) -> nn.Module:

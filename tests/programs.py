@@ -77,9 +77,9 @@ class Warm:
 @lru_cache(maxsize=1)
 def warm() -> Warm:
     """Return the warm process, started when it is first needed."""
-    found = Warm()
-    atexit.register(found.close)
-    return found
+    process = Warm()
+    atexit.register(process.close)
+    return process
 
 
 class Program:
@@ -167,12 +167,12 @@ class Program:
 
     def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:
         """Send what it reads, and return what it said, when it has ended."""
-        found: dict[int, Any] = {}
+        outputs: dict[int, Any] = {}
         end = None if timeout is None else time.monotonic() + timeout
         threads = []
         for place, stream in enumerate((self.stdout, self.stderr)):
             if stream is not None:
-                reading = threading.Thread(target=lambda p=place, s=stream: found.update({p: s.read()}), daemon=True)
+                reading = threading.Thread(target=lambda p=place, s=stream: outputs.update({p: s.read()}), daemon=True)
                 reading.start()
                 threads.append(reading)
         if self.stdin is not None:
@@ -186,7 +186,7 @@ class Program:
                 raise TimeoutExpired(self.args, timeout or 0.0)
         self.wait(None if end is None else max(0.0, end - time.monotonic()))
         self._close()
-        return found.get(0), found.get(1)
+        return outputs.get(0), outputs.get(1)
 
     def _close(self) -> None:
         for stream in (self.stdin, self.stdout, self.stderr):
@@ -247,8 +247,8 @@ def _possible(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a program; what differs and was read when the warm process started is refused."""
     if environment.get("OMP_NUM_THREADS") not in (None, "1", os.environ.get("OMP_NUM_THREADS")):
         raise ValueError("OMP_NUM_THREADS: a fork has one thread: let subprocess start what has more")
-    found, before = {**environment, **SETTINGS}, warm().environment
-    for name in {*found, *before}:
-        if name.startswith(READ_AT_START) and name not in READ_LATER and found.get(name) != before.get(name):
+    settings, before = {**environment, **SETTINGS}, warm().environment
+    for name in {*settings, *before}:
+        if name.startswith(READ_AT_START) and name not in READ_LATER and settings.get(name) != before.get(name):
             raise ValueError(f"{name} is read while a program starts: let subprocess start one")
-    return found
+    return settings

@@ -14,7 +14,7 @@ Refused = tuple[Callable[..., Any], type[OrreryError], str, str]
 def check(case: Refused, *given: Any) -> None:
     """Call what must be refused, and hold how it is."""
     call, error, says, hint = case
-    with pytest.raises(error, match=says) as found:
+    with pytest.raises(error, match=says) as refused:
         call(*given)
-    assert type(found.value) is error
-    assert hint in found.value.hint
+    assert type(refused.value) is error
+    assert hint in refused.value.hint

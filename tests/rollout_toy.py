@@ -55,13 +55,13 @@ class Digits(Reward):
 
 
 def judge(*kinds: str | Mapping[str, Any]) -> Judge:
-    found: dict[str, tuple[Reward, float]] = {"digits": (Digits(), 1.0)} if not kinds else {}
+    rewards: dict[str, tuple[Reward, float]] = {"digits": (Digits(), 1.0)} if not kinds else {}
     for kind in kinds or ({"kind": "length", "tokens": 3, "weight": 0.5},):
         values = {"kind": kind} if isinstance(kind, str) else dict(kind)
         reward = REWARDS.find(values["kind"])
         settings = reward.Settings(**values)
-        found[settings.label] = (reward.of(settings), settings.weight)
-    return Judge(found)
+        rewards[settings.label] = (reward.of(settings), settings.weight)
+    return Judge(rewards)
 
 
 def world(

@@ -32,8 +32,8 @@ NF4 = "weight.quant_state.bitsandbytes__nf4"
 
 
 def said_of(case: str) -> dict[str, Any]:
-    found = next(said for name, said in SAID.items() if case.startswith(name))
-    return {**found, "bits": int(case[4])} if case.startswith("gptq") else found
+    settings = next(said for name, said in SAID.items() if case.startswith(name))
+    return {**settings, "bits": int(case[4])} if case.startswith("gptq") else settings
 
 
 def golden(case: str) -> dict[str, Tensor]:
@@ -44,6 +44,6 @@ def golden(case: str) -> dict[str, Tensor]:
 
 def opened(folder: Path, tensors: Mapping[str, Tensor], said: Mapping[str, Any], **config: Any) -> RoundedWeights:
     write_tensors(folder / "x.safetensors", tensors)
-    found = unpacking(Weights([TensorFile(folder / "x.safetensors")]), {KEY: said, **config}, folder / "config.json")
-    assert isinstance(found, RoundedWeights)
-    return found
+    weights = unpacking(Weights([TensorFile(folder / "x.safetensors")]), {KEY: said, **config}, folder / "config.json")
+    assert isinstance(weights, RoundedWeights)
+    return weights

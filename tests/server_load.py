@@ -47,19 +47,19 @@ def outcome(wire: Wire, body: Any, path: str = "/v1/completions") -> Outcome:
 
 def all_at_once(port: int, bodies: Sequence[Any], timeout: float = 120) -> list[Outcome]:
     """Send every request from a thread of its own, connections open, all in the same moment."""
-    barrier, found = threading.Barrier(len(bodies)), dict[int, Outcome]()
+    barrier, outcomes = threading.Barrier(len(bodies)), dict[int, Outcome]()
 
     def one(number: int) -> None:
         with Wire(port, timeout) as wire:
             barrier.wait(timeout)
-            found[number] = outcome(wire, bodies[number])
+            outcomes[number] = outcome(wire, bodies[number])
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(len(bodies))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return [found[number] for number in range(len(bodies))]
+    return [outcomes[number] for number in range(len(bodies))]
 
 
 class Watch:
@@ -111,13 +111,13 @@ class Stream:
 
     def texts(self, count: int) -> list[str]:
         """Return the texts of the next events that have one."""
-        found: list[str] = []
+        spelled: list[str] = []
         for event in self.events():
             if isinstance(event, dict) and event.get("choices"):
-                found.append(event["choices"][0]["text"])
-            if len(found) == count:
+                spelled.append(event["choices"][0]["text"])
+            if len(spelled) == count:
                 break
-        return found
+        return spelled
 
     def __enter__(self) -> "Stream":
         return self

@@ -78,8 +78,8 @@ class ServerProcess:
             if select.select([self.process.stdout], [], [], 0.5)[0]:
                 piece = os.read(self.process.stdout.fileno(), 4096).decode()
                 said += piece
-                if found := READY.search(said):
-                    return found[1], int(found[2])
+                if match := READY.search(said):
+                    return match[1], int(match[2])
                 if not piece:
                     break
         raise AssertionError(f"no server after {PATIENCE:g} s, exit code {self.process.poll()}: {said!r}")

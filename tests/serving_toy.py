@@ -30,15 +30,15 @@ def chat_model(folder: Path, template: str = JINJA, context: int = CONTEXT) -> P
 def running(folder: Path, dtype: str = "float64", **settings: object) -> Iterator[RunningServer]:
     """Serve a model folder from a thread of this process until the block ends; the model is called ``toy``."""
     lm = load(folder, "cpu", dtype, say=lambda line: None)
-    with serving(lm, "toy", **{"grace": 5, **settings}) as found:
-        yield found
+    with serving(lm, "toy", **{"grace": 5, **settings}) as server:
+        yield server
 
 
 @contextmanager
 def served(folder: Path, **settings: object) -> Iterator[str]:
     """Serve a model folder and give its URL; the model is called ``toy``."""
-    with running(folder, **settings) as found:
-        yield found.url
+    with running(folder, **settings) as server:
+        yield server.url
 
 
 def post(toy, body, path="/v1/completions", **headers):

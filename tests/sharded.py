@@ -39,6 +39,7 @@ MODELS = {
     "classification": ("bert", "electra"),
     "multi_label": ("roberta",),
     "regression": ("distilbert",),
+    "binary": ("bert",),
     "tagging": ("modernbert",),
     "question_answering": ("bert",),
     "masked": ("bert", "albert"),
@@ -62,6 +63,8 @@ FRAMES = {"span_corruption": "t5", "denoising": "roberta", "prefix": None}
 """The special tokens of the objectives that corrupt text; of those on encoders they are BERT's."""
 PRETRAINED = {"next_sentence": "Bert", "sentence_order": "Albert", "replaced_token": "Electra"}
 """The families whose class for pre-training has the head that an objective trains."""
+DRAWN = {"width": 16}
+"""Of the decoder of the objectives that draw pictures."""
 LABELS = {"a": 5, "b": 3}
 COUPLED = ("contrastive", "kto")
 """Objectives whose terms couple the rows of a batch: two processes refuse them by name."""
@@ -89,6 +92,9 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
     """Yield every objective with models that it trains, and a batch."""
     for name in OBJECTIVES.names():
         kind = OBJECTIVES.find(name)
+        if "images" in kind.needs:
+            yield looking(name)
+            continue
         if kind.makes:
             yield from corrupting(name)
             continue
@@ -121,6 +127,20 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
             yield name, family, objective, model, {k: batch[k] for k in (*spec.inputs, *kind.needs)}
 
 
+def looking(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor]]:
+    """Return an objective on pictures with a model that it trains, and a finished batch."""
+    objective, rules = OBJECTIVES.find(name)(**DRAWN), load_family("vit")
+    needed = needed_head(objective, LABELS)
+    config = rules.TINY if needed is None else answering("vit", rules.TINY, needed.kind, needed.labels)
+    spec = spec_of(rules, config)
+    objective.bind(spec, None)
+    torch.manual_seed(0)
+    model = spec.build()
+    fields = {"images": torch.randn(ROWS, *spec.inputs["images"].shape)}
+    batch = {field: fields[field] for field in objective.needs}
+    return name, "vit", objective, model, finished_batch(objective, batch, generator(), spec.inputs)
+
+
 def answers(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor]]:
     """Return an objective on a model's own answers, and a batch of them as a later step of the rollout gets it."""
     own = world(name)
@@ -151,7 +171,7 @@ def corrupting(name: str) -> Iterator[tuple[str, str, Objective, nn.Module, dict
         model = spec.build()
         ids, labels = text_rows(tokenizer, ROWS, 3 * LENGTH + 1), torch.tensor([0, 1, 1, 0])
         fields = {"ids": ids[:, :-1], "targets": ids[:, 1:], "follows": labels, "in_order": labels}
-        fields |= {"real": torch.ones_like(ids[:, 1:], dtype=torch.bool), "segments": (ids[:, 1:] > 150).long()}
+        fields |= {"real": torch.ones_like(ids[:, 1:], dtype=torch.bool), "token_types": (ids[:, 1:] > 150).long()}
         batch = {field: fields[field] for field in objective.needs}
         yield name, family, objective, model, finished_batch(objective, batch, generator(), spec.inputs)
 
@@ -167,12 +187,12 @@ def learned(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ra
     loss = accumulate(
         model, objective, batch, micro_batch=1, seed=(0, 0), ranks=ranks, precision=precision, learner=whole
     )
-    found = {"loss": torch.tensor(loss.loss)}
+    gradients = {"loss": torch.tensor(loss.loss)}
     for name, parameter in whole.named_parameters():
         gradient = parameter.grad
         if gradient is not None:
-            found[name] = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
-    return found
+            gradients[name] = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    return gradients
 
 
 def refused(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ranks: Any) -> float:

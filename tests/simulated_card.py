@@ -168,13 +168,13 @@ def _computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if generator is not None and generator.device.type == "cpu" and (here or made_here):
         raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
     bare_args, bare = tree_map(_bare, (args, kwargs))
-    found = func(*bare_args, **(bare | {"device": torch.device("cpu")} if made_here else bare))
+    computed = func(*bare_args, **(bare | {"device": torch.device("cpu")} if made_here else bare))
     if func is _aten.copy_.default:
         return args[0]
     if not made_here and (not here or kwargs.get("device") is not None):
-        return found
+        return computed
     same = {id(_bare(one)): one for one in given if isinstance(one, OnCard)}  # in place: the very tensor is given back
-    return tree_map(lambda one: _wrapped(one, same) if isinstance(one, Tensor) else one, found)
+    return tree_map(lambda one: _wrapped(one, same) if isinstance(one, Tensor) else one, computed)
 
 
 def _refuse_two_devices(func: Any, given: list[Any]) -> None:
@@ -189,8 +189,8 @@ def _bare(one: Any) -> Any:
     return one.held if isinstance(one, OnCard) else one
 
 
-def _wrapped(found: Tensor, same: Mapping[int, OnCard]) -> OnCard:
-    return same[id(found)] if id(found) in same else OnCard(found.resolve_conj().resolve_neg())
+def _wrapped(plain: Tensor, same: Mapping[int, OnCard]) -> OnCard:
+    return same[id(plain)] if id(plain) in same else OnCard(plain.resolve_conj().resolve_neg())
 
 
 def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

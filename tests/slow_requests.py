@@ -97,13 +97,13 @@ def main() -> None:
     from serving_toy import chat_model
 
     def waits(port: int, going: Any, told: Any) -> None:
-        found = []
+        seconds = []
         while going.is_set():
             outcome = ask(port, {"prompt": "the cat", "max_tokens": 2})
             assert outcome.status == 200
-            found.append(outcome.seconds)
+            seconds.append(outcome.seconds)
             time.sleep(0.005)
-        told.put(found)
+        told.put(seconds)
 
     def sent(port: int, path: str, body: bytes) -> int:
         with Wire(port, 120) as wire:
@@ -114,7 +114,7 @@ def main() -> None:
         if "bodies" in sys.argv:
             asked = 60 * sorted(asked[: len(asked) // 3], key=lambda one: -len(one[1]))[:3]
         alone, beside, own = list[float](), list[float](), multiprocessing.get_context("fork")
-        for found, bodies in ((alone, []), (beside, asked)):
+        for seconds, bodies in ((alone, []), (beside, asked)):
             going, told_of = own.Event(), own.SimpleQueue()
             going.set()
             client = own.Process(target=waits, args=(server.port, going, told_of))
@@ -127,11 +127,11 @@ def main() -> None:
             else:
                 time.sleep(5)
             going.clear()
-            found += told_of.get()
+            seconds += told_of.get()
             client.join()
-        for name, found in (("alone", alone), ("beside them", beside)):
-            longest, usual = 1000 * max(found), 1000 * statistics.median(found)
-            print(f"{name}: {len(found)} requests, the longest {longest:.0f} ms, half of them below {usual:.1f} ms")
+        for name, seconds in (("alone", alone), ("beside them", beside)):
+            longest, usual = 1000 * max(seconds), 1000 * statistics.median(seconds)
+            print(f"{name}: {len(seconds)} requests, the longest {longest:.0f} ms, half of them below {usual:.1f} ms")
     sys.exit(max(beside) > max(alone) + 0.1)
 
 

@@ -70,13 +70,13 @@ def functions_of_families(items: Iterable[pytest.Item]) -> FamilyCases:
     from orrery.families import names
 
     known = set(names())
-    found: FamilyCases = {}
+    cases_of: FamilyCases = {}
     for item in items:
         given = item.callspec.params.values() if hasattr(item, "callspec") else ()
         family = next((value for value in given if isinstance(value, str) and value in known), None)
         if family is not None and item.get_closest_marker("each_family") is None:
-            found.setdefault(function_of(item), {})[item.nodeid] = family
-    return {function: cases for function, cases in found.items() if len(set(cases.values())) >= FAMILIES}
+            cases_of.setdefault(function_of(item), {})[item.nodeid] = family
+    return {function: cases for function, cases in cases_of.items() if len(set(cases.values())) >= FAMILIES}
 
 
 def function_of(item: pytest.Item) -> str:
@@ -97,18 +97,18 @@ def one_of_each(items: Iterable[pytest.Item], functions: FamilyCases) -> set[str
     from cover import smallest_cover
 
     cover = set(smallest_cover()) if functions else set()
-    found: dict[str, set[str]] = {}
+    chosen: dict[str, set[str]] = {}
     for item in items:
         function = function_of(item)
-        if function not in found or functions.get(function, {}).get(item.nodeid) in cover:
-            found.setdefault(function, set()).add(item.nodeid)
-    return set().union(*found.values())
+        if function not in chosen or functions.get(function, {}).get(item.nodeid) in cover:
+            chosen.setdefault(function, set()).add(item.nodeid)
+    return set().union(*chosen.values())
 
 
 def holds_any(path: Path, levels: tuple[str, ...]) -> bool:
     """Say whether a file may hold a test of these levels, from the record and the names in its text."""
     known = record().get(path.relative_to(ROOT).as_posix(), {})
-    reached = {name for found in known.values() for name in ([found] if isinstance(found, str) else found)}
+    reached = {name for value in known.values() for name in ([value] if isinstance(value, str) else value)}
     return bool(reached & set(levels)) or any(name not in known for name in _TEST.findall(path.read_text("utf-8")))
 
 
@@ -134,9 +134,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     taken = taken_by_others(functions)
     kept, left = [], []
     for item in items:
-        found = level_of(item)
-        found = "long" if found == "all" and item.nodeid in taken else found
-        (kept if found in levels else left).append(item)
+        level = level_of(item)
+        level = "long" if level == "all" and item.nodeid in taken else level
+        (kept if level in levels else left).append(item)
     config.hook.pytest_deselected(items=left)
     # Those that must be alone come last: before, each would wait with every worker for the longest test under way.
     items[:] = sorted(of_cases(config, kept, functions), key=must_be_alone)

@@ -40,7 +40,17 @@ ENCODERS = {
     }
 }
 OWN = {"rnnsearch": {"hidden_size": 12, "max_position_embeddings": 48, "vocab_size": TOKENIZER.size}}
-ALL = CONFIGS | ENCODERS | OWN
+SEEING = {
+    "vision-encoder-decoder": {
+        "encoder": {
+            "model_type": "vit", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+            "num_attention_heads": 3, "image_size": 12, "patch_size": 4,
+        },
+        "decoder": {"model_type": "gpt2", "is_decoder": True, "add_cross_attention": True, **CONFIGS["gpt2"]},
+        "decoder_start_token_id": 1,
+    }
+}  # fmt: skip
+ALL = CONFIGS | ENCODERS | OWN | SEEING
 
 
 def tiny(family: str, dtype: torch.dtype = torch.float64, **config) -> Decoder:
@@ -72,10 +82,14 @@ def saved(folder: Path, family: str, dtype: torch.dtype = torch.float32, **confi
 def inputs_for(model: nn.Module, rows: int = 2, length: int = 7, source: int = 9, seed: int = 0) -> list[torch.Tensor]:
     """Return random tokens, and images where a model reads them, in the order in which it takes them."""
     rng = torch.Generator().manual_seed(seed)
-    like, found = next(model.parameters()), []
+    like, inputs = next(model.parameters()), []
     for name, read in model.spec.inputs.items():
         if isinstance(read, Images):
-            found.append(torch.randn(rows, *read.shape, generator=rng, dtype=torch.float64).to(like.dtype))
+            inputs.append(torch.randn(rows, *read.shape, generator=rng, dtype=torch.float64).to(like.dtype))
         else:
-            found.append(torch.randint(read.vocabulary, (rows, length if name == "ids" else source), generator=rng))
-    return found
+            inputs.append(torch.randint(read.vocabulary, (rows, length if name == "ids" else source), generator=rng))
+            end = getattr(getattr(model.spec, "reads", model.spec), "end", None)
+            if end is not None:  # its head reads a row where that token stands, here at the last place
+                inputs[-1][inputs[-1] == end.token] = 0
+                inputs[-1][:, -1] = end.token
+    return inputs

@@ -57,7 +57,7 @@ def load() -> None:
 
         cpu_target.typing_context.refresh()  # else with the first function that is compiled
         cpu_target.target_context.refresh()
-    assert not (found := [name for name in UNWANTED if name in sys.modules]), found
+    assert not (loaded := [name for name in UNWANTED if name in sys.modules]), loaded
     # A fork has one thread: what another one held would stay locked.
     assert len(os.listdir("/proc/self/task")) == 1, threading.enumerate()
 
@@ -127,13 +127,13 @@ def open_streams(given: list[int], closed: list[int]) -> None:
     encoding = codecs.lookup(asked).name if asked else USUAL[0]
     errors = errors or ("strict" if asked else USUAL[1])
     for place, name in enumerate(("stdin", "stdout", "stderr")):
-        found = None
+        opened = None
         if place in closed:
             os.close(place)
         else:
-            found = stream(place, name, encoding, "backslashreplace" if place == 2 else errors)
-        setattr(sys, name, found)
-        setattr(sys, f"__{name}__", found)
+            opened = stream(place, name, encoding, "backslashreplace" if place == 2 else errors)
+        setattr(sys, name, opened)
+        setattr(sys, f"__{name}__", opened)
 
 
 def stream(place: int, name: str, encoding: str, errors: str) -> io.TextIOWrapper:

@@ -62,9 +62,9 @@ class Spotting(Learned, Pipeline):
         probabilities = softmax(wide(ask(self.lm, rows, name)[0]))
         return [float(row[names_of(head).index(settings.label)]) for row in probabilities]
 
-    def answer(self, item: str, rows: Sequence[InputRow], found: Sequence[float], settings: SpottingSettings) -> Any:
+    def answer(self, item: str, rows: Sequence[InputRow], outputs: Sequence[float], settings: SpottingSettings) -> Any:
         """Return yes or no, and how sure that is."""
-        return {"is": found[0] > settings.sure, "score": round(found[0], 4)}
+        return {"is": outputs[0] > settings.sure, "score": round(outputs[0], 4)}
 
     def lines(self, item: str, answer: Any) -> Iterable[str]:
         """Return the line that the command line shows."""

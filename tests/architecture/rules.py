@@ -93,12 +93,12 @@ def rooms(modules: Sequence[Module]) -> set[str]:
 
 def shared_names(modules: Sequence[Module]) -> dict[str, list[str]]:
     """Return the names of public classes that several modules define, each with the modules."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for module in modules:
         for node in module.tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found.setdefault(node.name, []).append(module.name)
-    return {name: where for name, where in found.items() if len(where) > 1}
+                by_name.setdefault(node.name, []).append(module.name)
+    return {name: where for name, where in by_name.items() if len(where) > 1}
 
 
 def climbing(module: Module) -> list[str]:
@@ -121,8 +121,8 @@ def climbing(module: Module) -> list[str]:
 
 def few_rooms_and_few_shared_names(modules: Sequence[Module]) -> list[str]:
     """The program has at most thirty packages, and at most sixty names stand for several public classes."""
-    found, shared = rooms(modules), shared_names(modules)
-    broken = [f"{len(found)} packages: at most {ROOMS}"] if len(found) > ROOMS else []
+    packages, shared = rooms(modules), shared_names(modules)
+    broken = [f"{len(packages)} packages: at most {ROOMS}"] if len(packages) > ROOMS else []
     worst = ", ".join(
         f"{name} ({len(where)})" for name, where in sorted(shared.items(), key=lambda one: -len(one[1]))[:9]
     )

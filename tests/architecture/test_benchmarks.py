@@ -35,8 +35,8 @@ def source(name):
 
 def calls(tree, name):
     """Return the calls of a function or a method of this name."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [node for node in found if getattr(node.func, "id", getattr(node.func, "attr", "")) == name]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [node for node in nodes if getattr(node.func, "id", getattr(node.func, "attr", "")) == name]
 
 
 def flags(name):
@@ -51,16 +51,16 @@ def flags(name):
 
 def faults(text):
     """Return what a program does otherwise than the others."""
-    tree, found = ast.parse(text), []
+    tree, wrongs = ast.parse(text), []
     if "from lm_eval_server import" not in text:
         for name in ("parser", "parsed", "Record", "write"):
-            found += [] if calls(tree, name) else [f"it does not call {name}"]
+            wrongs += [] if calls(tree, name) else [f"it does not call {name}"]
     for call in calls(tree, "add_argument"):
         words = {arg.value for arg in call.args if isinstance(arg, ast.Constant)}
-        found += [f"a flag of its own: {word}" for word in words & {"--json", "-o", "--output", "--out", "--small"}]
-    found += ["a parser of its own"] if calls(tree, "ArgumentParser") else []
-    found += ["a record by default"] if re.search(r"__file__\)\.with_suffix|\.json\"\)\.write_text", text) else []
-    return found
+        wrongs += [f"a flag of its own: {word}" for word in words & {"--json", "-o", "--output", "--out", "--small"}]
+    wrongs += ["a parser of its own"] if calls(tree, "ArgumentParser") else []
+    wrongs += ["a record by default"] if re.search(r"__file__\)\.with_suffix|\.json\"\)\.write_text", text) else []
+    return wrongs
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -70,9 +70,9 @@ def test_a_program_writes_its_record_where_it_is_told_and_nowhere_else(name):
 
 def test_a_program_of_its_own_ways_is_found():
     text = 'p = ArgumentParser()\np.add_argument("--json", default=Path(__file__).with_suffix(".json"))\n'
-    found = faults(text)
-    assert {"a flag of its own: --json", "a parser of its own", "a record by default"} <= set(found)
-    assert "it does not call Record" in found
+    wrongs = faults(text)
+    assert {"a flag of its own: --json", "a parser of its own", "a record by default"} <= set(wrongs)
+    assert "it does not call Record" in wrongs
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -86,12 +86,12 @@ def unsound(record, name, whole):
     content = json.loads(whole)
     if "header" not in content:
         return ["it has no header"]
-    header, found = content["header"], []
-    found += [f"no {key}" for key in record.HEADER if key not in header]
-    found += ["it was changed by hand"] if header.get("sha256") != record.digest(content["found"]) else []
-    found += ["it is of the small form"] if header.get("small") else []
+    header, wrongs = content["header"], []
+    wrongs += [f"no {key}" for key in record.HEADER if key not in header]
+    wrongs += ["it was changed by hand"] if header.get("sha256") != record.digest(content["found"]) else []
+    wrongs += ["it is of the small form"] if header.get("small") else []
     program = f"benchmarks/{name.partition('.')[0]}.py"
-    return found + ([f"its program is {header.get('program')}"] if header.get("program") != program else [])
+    return wrongs + ([f"its program is {header.get('program')}"] if header.get("program") != program else [])
 
 
 def test_a_record_that_is_written_or_changed_by_hand_is_found(record, tmp_path, monkeypatch):

@@ -33,10 +33,10 @@ def test_every_kind_of_brick_that_any_family_has_is_in_the_cover() -> None:
 
 
 def test_without_any_one_of_them_a_kind_is_lost() -> None:
-    held, found = kinds(), smallest_cover()
+    held, covering = kinds(), smallest_cover()
     every = frozenset().union(*held.values())
-    for name in found:
-        assert frozenset().union(*(held[other] for other in found if other != name)) != every, name
+    for name in covering:
+        assert frozenset().union(*(held[other] for other in covering if other != name)) != every, name
 
 
 def test_the_kinds_are_those_of_the_whole_tree() -> None:
@@ -69,8 +69,8 @@ def test_no_cover_is_smaller_and_among_those_as_small_none_is_cheaper() -> None:
             for some in combinations(sorted(held), size)
             if frozenset().union(*(held[name] for name in some)) == every
         ]
-        found = cover(held, costs)
-        assert (len(found), sum(costs[name] for name in found)) == min(covers)
+        covering = cover(held, costs)
+        assert (len(covering), sum(costs[name] for name in covering)) == min(covers)
 
 
 def test_the_order_of_the_families_does_not_matter() -> None:

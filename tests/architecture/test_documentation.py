@@ -19,8 +19,8 @@ def _name(path: Path) -> str:
 
 @pytest.mark.parametrize("page", pages(), ids=_name)
 def test_every_linked_file_exists(page: Path) -> None:
-    found = [target for target in links(page.read_text(encoding="utf-8")) if not _exists(page, target)]
-    assert found == []
+    missing = [target for target in links(page.read_text(encoding="utf-8")) if not _exists(page, target)]
+    assert missing == []
 
 
 def _exists(page: Path, target: str) -> bool:
@@ -50,14 +50,14 @@ def test_an_empty_section_is_found() -> None:
 
 def _empty_sections(text: str) -> list[str]:
     """Return the headings that nothing stands under before the next of their level or above."""
-    found, last, code = [], "", False
+    empty, last, code = [], "", False
     for line in (*text.splitlines(), "# the end"):
         heading = not code and re.match(r"#+ ", line) is not None
         if heading and last and len(line.split()[0]) <= len(last.split()[0]):
-            found.append(last)
+            empty.append(last)
         code ^= line.startswith("```")
         last = line if heading else last if not line.strip() else ""
-    return found
+    return empty
 
 
 def test_each_row_of_the_course_map_links_its_code_and_its_test() -> None:

@@ -39,6 +39,7 @@ MANY = {
     "data/rows/retrieval_sets.py": ["evaluate retrieval"],
     "evaluation/benchmarks/programs.py": ["evaluate humaneval", "evaluate mbpp"],
     "data/rows/label_lists.py": ["train", "finetune"],
+    "data/readers/interactions.py": ["train", "finetune"],
     "data/rows/labelled.py": ["train"],
     "data/rows/pair_columns.py": ["train"],
     "data/sources/_rows.py": ["finetune", "sft", "reward", "dpo", "ppo", "grpo"],
@@ -51,6 +52,7 @@ MANY = {
     "data/rows/prompts.py": ["train", "ppo", "grpo"],
     "objectives/_policy.py": ["train", "ppo", "grpo"],
     "tasks/finetuning/seeds.py": ["finetune"],
+    "tasks/next_item.py": ["recommend"],
     "tasks/finetuning/_pairs.py": ["dpo", "reward"],
     "studies/compare/plan.py": ["compare"],
     "studies/compare/probes/table.py": ["compare"],
@@ -137,8 +139,8 @@ def shown_by(name: str) -> list[str]:
 
 def test_every_message_can_be_followed() -> None:
     """Commands are parsed, keys looked up in the schema, packages in pyproject.toml, names of Python imported."""
-    found = {f"{one.module}:{one.line}": wrong for one in SPOKEN if (wrong := hints.faults(one.text))}
-    assert found == {}
+    wrongs = {f"{one.module}:{one.line}": wrong for one in SPOKEN if (wrong := hints.faults(one.text))}
+    assert wrongs == {}
     tried = [what for one in SPOKEN for what in (*hints.commands(one.text), *hints.recipe_keys(one.text))]
     assert len(tried) + len(FLAGS) > 250
 
@@ -201,9 +203,9 @@ def test_settings_are_spelled() -> None:
     ],
 )
 def test_it_finds_what_it_is_for(text: str, fault: str) -> None:
-    found = hints.faults(text)
-    assert bool(found) == bool(fault)
-    assert all(fault in one for one in found)
+    wrongs = hints.faults(text)
+    assert bool(wrongs) == bool(fault)
+    assert all(fault in one for one in wrongs)
 
 
 def test_every_extra_that_a_message_installs_is_one() -> None:

@@ -20,8 +20,8 @@ def circles(modules: Sequence[Module], *, packages: bool = False) -> list[list[s
     graph: dict[str, set[str]] = {}
     for module in modules:
         one = _package(module.name) if packages else module.name
-        found = {_package(other) if packages else other for other in _imported(module, names)}
-        graph[one] = graph.get(one, set()) | found - {one}
+        imported = {_package(other) if packages else other for other in _imported(module, names)}
+        graph[one] = graph.get(one, set()) | imported - {one}
     return [sorted(group) for group in _groups(graph) if len(group) > 1]
 
 
@@ -55,12 +55,12 @@ def _groups(graph: Graph) -> list[set[str]]:
 
 
 def _reached(graph: Graph, start: str) -> set[str]:
-    found, open_ends = set[str](), [start]
+    reached, open_ends = set[str](), [start]
     while open_ends:
-        new = graph.get(open_ends.pop(), set()) - found
-        found |= new
+        new = graph.get(open_ends.pop(), set()) - reached
+        reached |= new
         open_ends += new
-    return found
+    return reached
 
 
 def test_no_modules_import_each_other_in_a_circle():

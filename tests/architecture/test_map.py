@@ -62,9 +62,9 @@ def test_paths_share_the_seconds_and_what_is_not_known_has_its_folder(records, p
     write_map(project / "map.json", records, project / "src/orrery")
     known = Map.read(project / "map.json")
     (project / "tests/system/test_c.py").unlink()
-    found = chosen(["src/orrery/nn"], known, project)
-    assert found.tests == [CHEAP, NEAR]
-    assert found.said == [f"left out, for its file is gone: {ALL}"]
+    choice = chosen(["src/orrery/nn"], known, project)
+    assert choice.tests == [CHEAP, NEAR]
+    assert choice.said == [f"left out, for its file is gone: {ALL}"]
     assert chosen(["src/orrery/nn"], known, project, most=0.6).tests == [CHEAP]
     assert chosen(["src/orrery/nn/new_thing.py"], known, project).whole == ["tests/unit/nn/deep/test_new_thing.py"]
     assert chosen(["src/orrery/nn/other.py"], known, project).whole == ["tests/unit/nn"]

@@ -52,8 +52,8 @@ def refuse(path: str) -> None:
 
 
 def test_every_kind_of_operator_is_changed_and_what_only_words_something_is_left_alone():
-    found = {(m.old, m.new) for m in mutations("x.py", TEXT)}
-    assert found == {
+    changes = {(m.old, m.new) for m in mutations("x.py", TEXT)}
+    assert changes == {
         ("3", "4"),
         ("1", "2"),
         ("2", "3"),
@@ -74,8 +74,10 @@ def test_every_kind_of_operator_is_changed_and_what_only_words_something_is_left
 
 def test_what_two_places_agree_on_is_changed_too():
     other = "__import__('orrery.errors', fromlist=['errors'])"
-    found = {(m.kind, m.old, m.new) for m in every_mutation("x.py", AGREED) if m.kind not in ("function", "statement")}
-    assert found - {("constant", "1", "2"), ("constant", "2", "3")} == {
+    changes = {
+        (m.kind, m.old, m.new) for m in every_mutation("x.py", AGREED) if m.kind not in ("function", "statement")
+    }
+    assert changes - {("constant", "1", "2"), ("constant", "2", "3")} == {
         ("default", "8", "9"),
         ("default", '"spec"', "'specx'"),
         ("default", "(1, 2)", "()"),
@@ -108,10 +110,10 @@ def test_each_change_stands_alone_and_compiles(text):
 
 
 def test_every_package_and_single_module_has_its_share():
-    found = packages(SOURCE)
+    by_package = packages(SOURCE)
     top = {path.name for path in SOURCE.iterdir() if path.suffix == ".py" or any(path.rglob("*.py"))}
-    assert set(found) == top - {"__pycache__"}
-    shares = {name: quota(path.read_text(encoding="utf-8") for path in files) for name, files in found.items()}
+    assert set(by_package) == top - {"__pycache__"}
+    shares = {name: quota(path.read_text(encoding="utf-8") for path in files) for name, files in by_package.items()}
     assert min(shares.values()) >= 10
     assert sum(shares.values()) > 530, "some packages have fewer than ten; five hundred are to be tried"
     assert shares["nn"] > shares["rewards"]
@@ -178,6 +180,6 @@ def test_a_default_is_asked_of_those_that_run_its_function_and_a_field_of_the_ta
     test, table = "tests/unit/nn/test_x.py::a", f"{TABLES['nn']}::b"
     (body,) = [n for n, line in enumerate(TEXT.split("\n"), start=1) if "append" in line]
     trace = Trace({test: 1.0, table: 1.0}, {"nn/x.py": {body: {test}}})
-    found = every_mutation("nn/x.py", (tmp_path / "nn/x.py").read_text(encoding="utf-8"))
-    assert stages(next(m for m in found if m.kind == "default"), trace, tmp_path) == [[table, test]]
-    assert stages(next(m for m in found if m.line == 4), trace, tmp_path) == [[table, test]]
+    every = every_mutation("nn/x.py", (tmp_path / "nn/x.py").read_text(encoding="utf-8"))
+    assert stages(next(m for m in every if m.kind == "default"), trace, tmp_path) == [[table, test]]
+    assert stages(next(m for m in every if m.line == 4), trace, tmp_path) == [[table, test]]

@@ -102,14 +102,14 @@ def project(tmp_path_factory):
 @pytest.fixture(scope="module")
 def campaign(project):
     """A campaign whose trace is made; the tool's own libraries are few, and it is impatient."""
-    found = Campaign(project / ".mutants", 1, project, libraries="pytest coverage")
-    found.trace([])
-    return found
+    campaign_of_toy = Campaign(project / ".mutants", 1, project, libraries="pytest coverage")
+    campaign_of_toy.trace([])
+    return campaign_of_toy
 
 
 def mutation_of(function, kind):
-    found = every_mutation("toy.py", TOY)
-    return next(m for m in found if (m.function, m.kind) == (function, kind))
+    every = every_mutation("toy.py", TOY)
+    return next(m for m in every if (m.function, m.kind) == (function, kind))
 
 
 def test_a_trace_knows_the_lines_of_tests_of_their_fixtures_and_of_programs(campaign, project):

@@ -46,13 +46,13 @@ def _tracked() -> list[Path]:
 
 
 def test_no_file_names_a_place_of_one_machine() -> None:
-    found = []
+    named_places = []
     for path in _tracked():
         text = path.read_bytes().decode("utf-8", errors="ignore")
         shared = path.name != "Makefile" and ".." + "/shared" in text
         if shared or MACHINE_PATH.search(text):
-            found.append(path.relative_to(ROOT).as_posix())
-    assert found == []
+            named_places.append(path.relative_to(ROOT).as_posix())
+    assert named_places == []
 
 
 def test_the_first_folder_holds_only_what_belongs_there() -> None:
@@ -87,9 +87,9 @@ KEYS = ("benchmarks/", "docs/_benchmark_tables.py", "tests/architecture/test_rep
 
 
 def test_prose_has_no_rare_words() -> None:
-    found = []
+    rare = []
     for path in _tracked():
         name = path.relative_to(ROOT).as_posix()
         if path.suffix in (".md", ".py", ".js", ".yaml") and not name.startswith(KEYS):
-            found += [f"{name}: {word}" for word in RARE.findall(path.read_text(encoding="utf-8"))]
-    assert found == []
+            rare += [f"{name}: {word}" for word in RARE.findall(path.read_text(encoding="utf-8"))]
+    assert rare == []

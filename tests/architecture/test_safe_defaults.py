@@ -9,7 +9,7 @@ ASKED_FOR = ("allow_pickle", "force", "overwrite", "quiet", "resume", "trust_rem
 
 def defaults() -> dict[str, list[tuple[str, object]]]:
     """Return by argument where it has a default, and which."""
-    found: dict[str, list[tuple[str, object]]] = {}
+    by_argument: dict[str, list[tuple[str, object]]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -20,8 +20,8 @@ def defaults() -> dict[str, list[tuple[str, object]]]:
             pairs += [(arg, value) for arg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value]
             for arg, value in pairs:
                 where = f"{file.relative_to(SOURCE)}:{node.name}"
-                found.setdefault(arg.arg, []).append((where, ast.literal_eval(value) if _plain(value) else ...))
-    return found
+                by_argument.setdefault(arg.arg, []).append((where, ast.literal_eval(value) if _plain(value) else ...))
+    return by_argument
 
 
 def _plain(value: ast.expr) -> bool:
@@ -29,7 +29,7 @@ def _plain(value: ast.expr) -> bool:
 
 
 def test_what_must_be_asked_for_is_off() -> None:
-    found = defaults()
-    assert sum(len(found.get(name, [])) for name in ASKED_FOR) > 20
-    wrong = [(name, where) for name in ASKED_FOR for where, value in found.get(name, []) if value is not False]
+    by_argument = defaults()
+    assert sum(len(by_argument.get(name, [])) for name in ASKED_FOR) > 20
+    wrong = [(name, where) for name in ASKED_FOR for where, value in by_argument.get(name, []) if value is not False]
     assert wrong == []

@@ -44,9 +44,9 @@ def unsaid(name: str, api: str, stability: str) -> bool:
 
 def test_every_name_that_a_guide_imports_is_promised_or_said_to_change() -> None:
     api, stability = text_of("api"), text_of("stability")
-    found = sorted(set(used()))
-    assert len(found) > 100
-    assert [one for one in found if unsaid(one[1], api, stability)] == []
+    imported = sorted(set(used()))
+    assert len(imported) > 100
+    assert [one for one in imported if unsaid(one[1], api, stability)] == []
 
 
 @pytest.mark.parametrize("name", ["orrery.a.hidden", "orrery.ab", "orrery.c"])

@@ -50,9 +50,9 @@ class Answer:
 
 FIXED = {"ORRERY_RUNS": "runs", "TOKENIZERS_PARALLELISM": "false", "COLUMNS": "120"}
 PROGRAM = """
-from orrery.training import operations
+from orrery.training import machine_rates
 from orrery.cli import start
-operations.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
+machine_rates.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
 start.main()
 """
 SPARE = 8 << 30
@@ -115,17 +115,17 @@ def judged(case: Case, answer: Answer) -> list[str]:
 
 def contents(folder: Path) -> dict[str, str]:
     """Return the sha256 of each file, and where each link points."""
-    found = {}
+    by_path = {}
     for root, folders, files in os.walk(folder):
         for name in (*files, *folders):
             path = os.path.join(root, name)
             key = os.path.relpath(path, folder)
             if os.path.islink(path):
-                found[key] = os.readlink(path)
+                by_path[key] = os.readlink(path)
             elif os.path.isfile(path):
                 with open(path, "rb") as file:
-                    found[key] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+                    by_path[key] = hashlib.file_digest(file, "sha256").hexdigest()
+    return by_path
 
 
 def changed(case: Case, answer: Answer, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

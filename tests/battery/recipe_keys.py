@@ -122,11 +122,11 @@ def cases(count: int = 3) -> Iterator[Case]:
 
 def _values(key: str, annotation: Any) -> tuple[tuple[str, ...], str]:
     """Return values for a key that it cannot have, and the name of their kind."""
-    found = values.kinds(annotation)
-    if key in PATH_KEYS or Path in found:
+    types = values.kinds(annotation)
+    if key in PATH_KEYS or Path in types:
         return PATHS, "path"
-    if found & {int, float} and not found & {"many", str}:
-        return (INTEGERS, "int") if int in found else (NUMBERS, "float")
-    if bool in found or "literal" in found:
+    if types & {int, float} and not types & {"many", str}:
+        return (INTEGERS, "int") if int in types else (NUMBERS, "float")
+    if bool in types or "literal" in types:
         return CHOICES, "choice"
-    return (WORDS, "word") if found == {str} else (OTHERS, "other")
+    return (WORDS, "word") if types == {str} else (OTHERS, "other")

@@ -79,11 +79,11 @@ ONLY: Mapping[str, Sequence[Sequence[str]]] = {
 
 def pairs() -> list[tuple[Place, Sequence[str]]]:
     """Return each place with the verbs that run in it."""
-    found = []
+    pairs_tried = []
     for number, place in enumerate(PLACES):
         chosen = next((verbs for name, verbs in ONLY.items() if place.name.startswith(name)), None)
-        found += [(place, verb) for verb in chosen or [VERBS[(number + i * 5) % len(VERBS)] for i in range(2)]]
-    return found
+        pairs_tried += [(place, verb) for verb in chosen or [VERBS[(number + i * 5) % len(VERBS)] for i in range(2)]]
+    return pairs_tried
 
 
 def faults(place: Place, words: Sequence[str], folder: Path) -> list[str]:

@@ -69,13 +69,13 @@ class Spread:
 
     def some(self, given: Iterable[Any]) -> list[Any]:
         """Return the next ``count`` of the values, which go round."""
-        found = list(given)
-        chosen = [found[(self.next + i) % len(found)] for i in range(min(self.count, len(found)))] if found else []
+        values = list(given)
+        chosen = [values[(self.next + i) % len(values)] for i in range(min(self.count, len(values)))] if values else []
         self.next += self.count
         return chosen
 
 
 def short(value: str) -> str:
     """Return a value as the name of a case shows it."""
-    shown = re.sub(r"[^ -~]", lambda found: f"\\x{ord(found[0]):x}", value)
+    shown = re.sub(r"[^ -~]", lambda match: f"\\x{ord(match[0]):x}", value)
     return shown if len(shown) <= 40 else f"{shown[:20]}...({len(value)})"

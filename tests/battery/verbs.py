@@ -38,12 +38,15 @@ BASES: dict[str, list[str]] = {
     "score": ["llama", "the cat"],
     "translate": ["rnnsearch", "the cat", "--max-new-tokens=2"],
     "classify": ["classes", "the cat"],
+    "caption": ["captions", "picture.png", "--max-new-tokens=2"],
     "tag": ["tags", "the cat"],
     "answer": ["spans", "the cat", "--context=the cat sat on the mat"],
     "summarise": ["rnnsearch", "the cat", "--max-new-tokens=2"],
     "embed": ["llama", "the cat"],
     "rank": ["ranks", "the cat", "a cat sat", "the mat"],
     "cloze": ["llama", "the __ sat", "--candidates=cat,dog"],
+    "label": ["labels", "cat"],
+    "recommend": ["items", "--history=cat"],
     "evaluate translation": ["rnnsearch", "--source=source.txt", "--target=target.txt", "--max-new-tokens=2"],
     "evaluate alignment": ["rnnsearch", "--source=source.txt", "--target=target.txt"],
     "evaluate perplexity": ["llama", "--file=text.txt"],
@@ -105,21 +108,21 @@ MAY_BE_NEGATIVE = {"position", "top-k", "presence-penalty", "frequency-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
               "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
               "candidates", "bad-word", "regex", "clean", "corrupted", "answer", "wrong", "query",
-              "documents"}  # fmt: skip
+              "documents", "history"}  # fmt: skip
 """Where any words may be right, or where a wrong one is only not found."""
 
 
 def verbs() -> Iterator[tuple[str, Any]]:
     """Yield each verb with its function."""
     for name, verb in program.VERBS.items():
-        found = _target(verb.target)
+        application = _target(verb.target)
         if name == "evaluate":
             yield from ((f"evaluate {name}", _target(task.target)) for name, task in tasks().items() if task.of_a_model)
-        elif inspect.isfunction(found):
-            yield name, found
+        elif inspect.isfunction(application):
+            yield name, application
         else:
-            for word in (word for word in found if not word.startswith("-")):
-                yield f"{name} {word}", found[word].default_command
+            for word in (word for word in application if not word.startswith("-")):
+                yield f"{name} {word}", application[word].default_command
 
 
 def _target(target: str) -> Any:

@@ -7,10 +7,19 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 import yaml
 
 import tiny_models
 from orrery.cli import program
+from orrery.data.many_labels.features import TfIdf
+from orrery.data.pictures.png import write_png
+from orrery.exchange.saving.save import save_model
+from orrery.tasks.xbert.linear import Block
+from orrery.tasks.xbert.ranker import Ranker
+from orrery.tasks.xbert.saved import SavedRanker, save
+from orrery.text.train import train_tokenizer
 
 RECIPE: dict[str, Any] = {
     "name": "small",
@@ -81,6 +90,9 @@ def build(folder: Path) -> Path:
     for name, architecture in HEADS.items():
         tiny_models.saved(folder / name, "bert", architectures=[f"BertFor{architecture}"])
     tiny_models.saved(folder / "ranks", "bert", architectures=["BertForSequenceClassification"], id2label={"0": "fits"})
+    save_items(folder / "items")
+    save_labels(folder / "labels")
+    tiny_models.saved(folder / "captions", "vision-encoder-decoder")
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
@@ -93,6 +105,24 @@ def build(folder: Path) -> Path:
         ):
             quietly(words)
     return folder
+
+
+def save_labels(folder: Path) -> None:
+    """Save a classifier of two clusters with a ranker of the four labels in them beside it."""
+    tiny_models.saved(folder, "bert", architectures=["BertForSequenceClassification"])
+    width = tiny_models.CONFIGS["bert"]["hidden_size"]
+    features = TfIdf.learned(["the cat sat", "a dog"])
+    columns = np.arange(len(features.numbers) + width + 1)
+    blocks = [Block(columns, np.ones((len(columns), 2), np.float32))] * 2
+    ranker = Ranker([np.array([0, 1]), np.array([2, 3])], blocks)
+    save(folder, SavedRanker(["cat", "dog", "mat", "log"], features, ranker, 16))
+
+
+def save_items(folder: Path) -> None:
+    """Save a model over items, which are whole words."""
+    tokenizer = train_tokenizer("word", ["cat dog mat log the"])
+    config = {**tiny_models.CONFIGS["gpt2"], "vocab_size": tokenizer.size}
+    save_model(folder, tiny_models.tiny("gpt2", torch.float32, **config), "gpt2", config, tokenizer)
 
 
 def write_texts(folder: Path) -> None:
@@ -117,6 +147,7 @@ def write_texts(folder: Path) -> None:
     (folder / "plain.jinja").write_text("{% for message in messages %}{{ message['content'] }}\n{% endfor %}")
     (folder / "parts.py").write_text('"""Parts of one\'s own: none."""\n')
     (folder / "stdin").write_text("hello\nthe cat\n")
+    (folder / "picture.png").write_bytes(write_png(torch.full((3, 12, 12), 77, dtype=torch.uint8)))
     (folder / "binary").write_bytes(bytes(range(256)) * 40)
     (folder / "empty").write_bytes(b"")
     (folder / "folder").mkdir()

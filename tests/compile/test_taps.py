@@ -108,9 +108,9 @@ class _Strip(ast.NodeTransformer):
 
 def without_taps(function):
     tree = _Strip().visit(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    found = {}
-    exec(compile(ast.fix_missing_locations(tree), "<stripped>", "exec"), function.__globals__, found)
-    return found[function.__name__]
+    namespace = {}
+    exec(compile(ast.fix_missing_locations(tree), "<stripped>", "exec"), function.__globals__, namespace)
+    return namespace[function.__name__]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -123,10 +123,10 @@ def test_taps_that_are_off_leave_nothing_in_the_graph(model, monkeypatch, kernel
     ):  # fmt: skip
         monkeypatch.setattr(owner, "forward", without_taps(owner.forward))
     bare = without_taps(getattr(kernels, kernel))
-    found = run(model, torch.compile(model.stack, backend=stripped, fullgraph=True), kernel=bare)
+    out_BLD = run(model, torch.compile(model.stack, backend=stripped, fullgraph=True), kernel=bare)
     assert len(tapped.graphs) == len(stripped.graphs) == 1
     assert tapped.graphs == stripped.graphs
-    assert torch.equal(found, expected)
+    assert torch.equal(out_BLD, expected)
 
 
 def test_a_model_that_is_looked_into_is_compiled_to_the_same_graph(model):
@@ -213,10 +213,10 @@ def test_an_edit_changes_the_result_and_has_a_gradient(model, backend):
     strength = torch.tensor(0.5, requires_grad=True)
     edit = {"blocks.1.attention.pattern": lambda pattern: pattern * strength}
     recorder = Recorder(keep=lambda key: False, edit=edit)
-    found = run(model, forward, taps=recorder, kernel=kernels.eager)
+    edited_BLD = run(model, forward, taps=recorder, kernel=kernels.eager)
     plain = run(model, model.stack, kernel=kernels.eager)
-    assert (found - plain).abs().max() > 1e-2
-    (gradient,) = torch.autograd.grad(found.pow(2).mean(), strength)
+    assert (edited_BLD - plain).abs().max() > 1e-2
+    (gradient,) = torch.autograd.grad(edited_BLD.pow(2).mean(), strength)
     step = 1e-2
     with torch.no_grad():
         nudged = [strength + step, strength - step]
@@ -259,8 +259,8 @@ def test_decoding_with_a_static_cache_compiles_once(model):
         cache = static(2, 12)
         run(model, model.stack, ids[:, :3], cache=cache)
         for t in range(3, 9):
-            found = run(model, step, ids[:, t : t + 1], cache=cache)
-            torch.testing.assert_close(found[:, 0], expected[:, t], rtol=1e-5, atol=1e-5)
+            stepped_BLD = run(model, step, ids[:, t : t + 1], cache=cache)
+            torch.testing.assert_close(stepped_BLD[:, 0], expected[:, t], rtol=1e-5, atol=1e-5)
     assert counter.frame_count == 1
     with torch.no_grad():
         run(model, step, ids[:, :1], cache=filled(model, ids[:, :3]))

@@ -158,13 +158,13 @@ def luong(score: str) -> Formula:
 
     def run(w: Weights, target: Tensor, source: Tensor) -> Tensor:
         memory, states = stacked(w, "reader.engine", w.words(source), 2)
-        found, logits = zeros(), []
+        fed, logits = zeros(), []
         for word in w.words(target):
-            x = w.linear(f"{OWN}.word", word, 4 * WIDTH) + w.linear(f"{OWN}.fed", found, 4 * WIDTH, bias=False)
+            x = w.linear(f"{OWN}.word", word, 4 * WIDTH) + w.linear(f"{OWN}.fed", fed, 4 * WIDTH, bias=False)
             h, states = step(w, x, states)
             c = torch.stack([scored(w, h, m) for m in memory]).softmax(0) @ torch.stack(memory)
-            found = torch.tanh(w.linear(f"{OWN}.combine", torch.cat([c, h]), WIDTH, bias=False))
-            logits.append(w.head(found))
+            fed = torch.tanh(w.linear(f"{OWN}.combine", torch.cat([c, h]), WIDTH, bias=False))
+            logits.append(w.head(fed))
         return torch.stack(logits)
 
     return run
@@ -202,12 +202,12 @@ def transformer(width: int, heads: int, hidden: int, eps: float) -> Formula:
         return normed(w, f"{name}.feed_forward.out", x, added)
 
     def placed(w: Weights, ids: Tensor) -> list[Tensor]:
-        found = []
+        rows = []
         for k, word in enumerate(w.words(ids, width)):
             angles = [k / 10_000 ** (2 * (c // 2) / width) for c in range(width)]
             where = [math.cos(a) if c % 2 else math.sin(a) for c, a in enumerate(angles)]
-            found.append(word * math.sqrt(width) + torch.tensor(where, dtype=torch.float64))
-        return found
+            rows.append(word * math.sqrt(width) + torch.tensor(where, dtype=torch.float64))
+        return rows
 
     def run(w: Weights, target: Tensor, source: Tensor) -> Tensor:
         x, y = placed(w, source), placed(w, target)
@@ -302,11 +302,11 @@ def answered(family: str, formula: Formula) -> dict[str, Any]:
     rows = questions.texts(VOCABULARY, questions.TARGETS if reads else questions.LENGTHS)
     sources = [(source,) for source in questions.sources(VOCABULARY)] if reads else [()] * len(rows)
     logits = [formula(w, row, *source) for row, source in zip(rows, sources, strict=True)]
-    found = questions.summary([[x.detach()] for x in logits])
+    numbers = questions.summary([[x.detach()] for x in logits])
     if family in ENCODERS:
         loss = questions.distance([[x] for x in logits])
     else:
         loss = F.cross_entropy(torch.cat([x[:-1] for x in logits]), torch.cat([row[1:] for row in rows]))
     loss.backward()
     gradients = {name: torch.zeros_like(x) if x.grad is None else x.grad for name, x in w.items()}
-    return {**found, "loss": float(loss.detach()), **questions.slope(gradients)}
+    return {**numbers, "loss": float(loss.detach()), **questions.slope(gradients)}

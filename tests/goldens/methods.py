@@ -149,13 +149,13 @@ def tables() -> list[dict[str, Any]]:
     """Return the positions that transformers' constructors make."""
     small = {"vocab_size": 61, "d_model": 24, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 24}
     small |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "decoder_start_token_id": 5}
-    found = []
+    rows = []
     for family in ("marian", "pegasus"):
         settings = transformers.AutoConfig.for_model(family, **small, pad_token_id=0)
         model = transformers.AutoModelForSeq2SeqLM.from_config(settings)
         table = model.model.encoder.embed_positions.weight.detach().double()
-        found.append({"family": family, "by": NAME, "config": small, "found": questions.summary([[table]])["sums"]})
-    return found
+        rows.append({"family": family, "by": NAME, "config": small, "found": questions.summary([[table]])["sums"]})
+    return rows
 
 
 SETTINGS: list[dict[str, float]] = [
@@ -196,8 +196,8 @@ def kept(row: Tensor, held: Tensor, temperature: float, **settings: float) -> li
         value = temperature if name == "temperature" else settings.get(name)
         if value is not None:
             scores = kind(value)(ids, scores)
-    found: list[float] = scores.softmax(-1)[0].tolist()
-    return found
+    shares: list[float] = scores.softmax(-1)[0].tolist()
+    return shares
 
 
 APART = 1e-6

@@ -90,7 +90,7 @@ def transformer_xl(w: Weights, name: str, q: list[Tensor], k: list[Tensor]) -> l
     u = w.take(f"{name}.terms.content_bias.weight", HEADS, CHANNELS)
     v = w.take(f"{name}.terms.content_to_position.query.weight", HEADS, CHANNELS)
     rates = 10_000.0 ** (-torch.arange(0, WIDTH, 2, dtype=torch.float64) / WIDTH)
-    found = []
+    segments = []
     for h in range(HEADS):
         rows = []
         for i in range(len(q[h])):
@@ -98,8 +98,8 @@ def transformer_xl(w: Weights, name: str, q: list[Tensor], k: list[Tensor]) -> l
             r = torch.cat([angles.sin(), angles.cos()], -1)
             projected = matrix(w, f"{name}.terms.content_to_position.projection.linear", r, HEADS * CHANNELS)
             rows.append(k[h] @ (q[h][i] + u[h]) + heads(projected)[h] @ (q[h][i] + v[h]))
-        found.append(torch.stack(rows) / math.sqrt(CHANNELS))
-    return found
+        segments.append(torch.stack(rows) / math.sqrt(CHANNELS))
+    return segments
 
 
 def biased(w: Weights, name: str, q: list[Tensor], k: list[Tensor]) -> list[Tensor]:
@@ -138,7 +138,7 @@ def answered(formula: Callable[..., Tensor]) -> dict[str, Any]:
     """Return the sums, the loss, and the gradients' norm and slope."""
     w, rows = Weights(), questions.texts(VOCABULARY)
     logits = [formula(w, row) for row in rows]
-    found = questions.summary([[x.detach()] for x in logits])
+    numbers = questions.summary([[x.detach()] for x in logits])
     loss = F.cross_entropy(torch.cat([x[:-1] for x in logits]), torch.cat([row[1:] for row in rows]))
     loss.backward()
-    return {**found, "loss": float(loss.detach()), **questions.slope({name: x.grad for name, x in w.items()})}
+    return {**numbers, "loss": float(loss.detach()), **questions.slope({name: x.grad for name, x in w.items()})}

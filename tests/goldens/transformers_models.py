@@ -29,14 +29,14 @@ def cases(family: str) -> list[dict[str, Any]]:
     """Return the golden models of a family."""
     if family == "vision_encoder_decoder":
         return [captioner()]
-    found = [
+    written = [
         case(family, name, load_family(family).ARCHITECTURE, {**USUAL, **config})
         for name, config in PLAIN.get(family, () if family in HEADS else [("tiny", load_family(family).TINY)])
     ]
     for architecture, config in HEADS.get(family, ()):
         own = config if family in IMAGES or family.startswith("clip") else {**USUAL, **config}
-        found.append(case(family, f"{architecture} {len(found) + 1}", architecture, own))
-    return found
+        written.append(case(family, f"{architecture} {len(written) + 1}", architecture, own))
+    return written
 
 
 def case(family: str, name: str, architecture: str, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def case(family: str, name: str, architecture: str, config: Mapping[str, Any]) -
     written = {key: value for key, value in config.items() if key not in ("bos_token_id",)}
     if "num_labels" in written:
         written["id2label"] = {str(n): f"LABEL_{n}" for n in range(written.pop("num_labels"))}
-    found = answered(model, oracle.modelling(model_type(family)), config)
-    return {"name": name, "by": NAME, "architecture": architecture, "config": written, "found": found}
+    numbers = answered(model, oracle.modelling(model_type(family)), config)
+    return {"name": name, "by": NAME, "architecture": architecture, "config": written, "found": numbers}
 
 
 def captioner() -> dict[str, Any]:
@@ -62,13 +62,13 @@ def captioner() -> dict[str, Any]:
     with oracle.widened(oracle.modelling("vit"), oracle.modelling("gpt2")):
         model = filled(transformers.VisionEncoderDecoderModel, joined, "eager")
     given = json.loads(joined.to_json_string())
-    found = answered(model, oracle.modelling("vit"), VIT, oracle.modelling("gpt2"))
+    numbers = answered(model, oracle.modelling("vit"), VIT, oracle.modelling("gpt2"))
     return {
         "name": "ViT and GPT-2 of another width",
         "by": NAME,
         "architecture": "VisionEncoderDecoderModel",
         "config": given,
-        "found": found,
+        "found": numbers,
     }
 
 
@@ -86,9 +86,9 @@ def filled(kind: Any, settings: Any, kernel: str, untied: bool = False) -> Any:
         model, report = kind.from_pretrained(
             folder, dtype=torch.float64, experts_implementation="eager", output_loading_info=True, **how
         )
-    for fresh, loaded in zip(empty.parameters(), model.parameters(), strict=True):
-        loaded.requires_grad_(fresh.requires_grad)  # loading forgets which positions are fixed
     assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+    for loaded, made in zip(model.parameters(), empty.parameters(), strict=True):
+        loaded.requires_grad_(made.requires_grad)  # loading forgets what is fixed, such as sinusoids
     return model.to(torch.float64).eval()
 
 
@@ -103,10 +103,10 @@ def answered(model: Any, modelling: Any, config: Mapping[str, Any], *more: Any) 
     """Return the sums, the loss, and the gradients' norm and slope."""
     with oracle.widened(modelling, *more):
         answers = [row_answers(model, b, config) for b in range(3)]
-        found = questions.summary([[a.detach() for a in row] for row in answers])
+        numbers = questions.summary([[a.detach() for a in row] for row in answers])
         loss = loss_of(model, answers, config)
         loss.backward()
-    return {**found, "loss": float(loss.detach()), **questions.slope(gradients_of(model))}
+    return {**numbers, "loss": float(loss.detach()), **questions.slope(gradients_of(model))}
 
 
 def loss_of(model: Any, answers: list[list[Tensor]], config: Mapping[str, Any]) -> Tensor:
@@ -136,11 +136,8 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
         given = inputs(eyes)
         noise = {"noise": given["noise"][:1]} if "noise" in given else {}
         seen = model(questions.images(size)[b][None], **noise)
-        beside = (
-            [model.vision_model(questions.images(size)[b][None]).pooler_output[0]] if "vision_config" in config else []
-        )
-        return [answer_of(seen)[0], *(seen[name][0] for name in ("pred_boxes",) if name in seen), *beside]
-    call = {"token_type_ids": questions.segments()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
+        return [answer_of(seen)[0], *(seen[name][0] for name in ("pred_boxes",) if name in seen)]
+    call = {"token_type_ids": questions.token_types()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
     output = model(questions.texts(61)[b][None], **call)
     others = [output[name][0] for name in ("seq_relationship_logits", "sop_logits") if name in output]
     return [answer_of(output)[0], *others]

@@ -106,9 +106,9 @@ def test_the_search_fails_where_dense_vectors_say_nothing(monkeypatch) -> None:
 def test_what_the_search_lab_holds() -> None:
     def kept(one_hot: float, dense: float) -> list[bool]:
         texts = retrieval.DOCUMENTS
-        found = {"one-hot": dict.fromkeys(texts, 0.5), "dense": dict.fromkeys(texts, 0.3)}
-        found["one-hot"][texts[-1]], found["dense"][retrieval.SOUGHT] = one_hot, dense
-        return [margin >= 0 for margin in retrieval.margins(found).values()]
+        accuracies = {"one-hot": dict.fromkeys(texts, 0.5), "dense": dict.fromkeys(texts, 0.3)}
+        accuracies["one-hot"][texts[-1]], accuracies["dense"][retrieval.SOUGHT] = one_hot, dense
+        return [margin >= 0 for margin in retrieval.margins(accuracies).values()]
 
     assert kept(0.5, 0.41) == [True, True]
     assert kept(0.6, 0.41) == kept(0.4, 0.41) == [False, True]
@@ -236,8 +236,8 @@ def test_what_can_be_had_without_a_key() -> None:
 def test_what_the_associative_lab_holds() -> None:
     def kept(**part: float) -> list[str]:
         right = {name: 1.0 for name in associative.KNOWN} | {name: 0.3 for name in associative.FORGETFUL}
-        found = {name: {"2": 1.0, "8": value} for name, value in (right | part).items()}
-        return [claim for claim, margin in associative.margins({"accuracy": found}).items() if margin < 0]
+        accuracies = {name: {"2": 1.0, "8": value} for name, value in (right | part).items()}
+        return [claim for claim, margin in associative.margins({"accuracy": accuracies}).items() if margin < 0]
 
     assert kept() == []
     assert kept(Based=0.6) == ["Based recalls 70% of 8 pairs"]
@@ -326,11 +326,11 @@ def test_without_it_they_are_not(blurred) -> None:
 
 def test_what_the_length_lab_holds() -> None:
     def kept(enc: tuple[float, ...], search: tuple[float, ...]) -> list[bool]:
-        found = {
+        accuracies = {
             name: dict(zip(("2", "8", "10"), values, strict=True))
             for name, values in (("rnnenc", enc), ("rnnsearch", search))
         }
-        numbers = {"accuracy": found, "longest trained": 8}
+        numbers = {"accuracy": accuracies, "longest trained": 8}
         return [margin > 0 for margin in length.margins(numbers).values()]
 
     assert kept((1.0, 0.6, 0.3), (1.0, 1.0, 0.98)) == [True, True, True, True, True]

@@ -43,12 +43,12 @@ def test_exponents_and_means_are_those_of_known_curves() -> None:
 def test_a_warm_up_rises_to_the_rate_and_falls_from_it() -> None:
     def rates(schedule) -> list[float]:
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=2.0)
-        steps, found = schedule(optimizer, 10), []
+        steps, rates_taken = schedule(optimizer, 10), []
         for _ in range(10):
-            found.append(optimizer.param_groups[0]["lr"])
+            rates_taken.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
             steps.step()
-        return found
+        return rates_taken
 
     warm, cold = rates(warmed_up(0.4)), rates(falling)
     assert warm[:5] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.0])
@@ -102,10 +102,10 @@ def test_the_layers_do_what_they_say() -> None:
     torch.manual_seed(0)
     cell = torch.nn.RNNCell(4, 4)
     torch.manual_seed(0)
-    found, h_1D = operations.recur(x_LD), torch.zeros(1, 4)
+    recurrent, h_1D = operations.recur(x_LD), torch.zeros(1, 4)
     for place, x_D in enumerate(x_LD):
         h_1D = torch.tanh(x_D @ cell.weight_ih.T + cell.bias_ih + h_1D @ cell.weight_hh.T + cell.bias_hh)
-        assert torch.allclose(found[place], h_1D[0], atol=1e-6)
+        assert torch.allclose(recurrent[place], h_1D[0], atol=1e-6)
     age_LL = (torch.arange(5)[:, None] - torch.arange(5)).clamp(min=0)
     read_LD = ((x_LD @ x_LD.T) * torch.exp(-0.1 * age_LL)).tril() @ x_LD
     assert torch.allclose(operations.remember(x_LD), read_LD, atol=1e-5)
@@ -212,8 +212,8 @@ def test_what_the_warm_up_lab_holds() -> None:
     def kept(**losses: tuple[float, float]) -> list[bool]:
         names = {"pre": "pre-LN, without warm-up", "saved": "pre-LN, with warm-up"}
         names |= {"post": "post-LN, without warm-up", "warm": "post-LN, with warm-up"}
-        found = {names[name]: {"6": two[0], "48": two[1]} for name, two in losses.items()}
-        return [margin > 0 for margin in warmup.margins({"loss": found}).values()]
+        by_name = {names[name]: {"6": two[0], "48": two[1]} for name, two in losses.items()}
+        return [margin > 0 for margin in warmup.margins({"loss": by_name}).values()]
 
     good = {"pre": (0.1, 2.0), "saved": (0.1, 0.1), "post": (2.0, 2.0), "warm": (0.2, 2.0)}
     assert kept(**good) == [True] * 5
@@ -232,8 +232,8 @@ def test_the_loss_of_a_depth_is_the_mean_of_its_last_steps(monkeypatch) -> None:
 
     monkeypatch.setattr(warmup, "fit", fit)
     monkeypatch.setattr(warmup, "QUICK_DEPTHS", (1, 2))
-    found = warmup.run(0, quick=True)["loss"]
-    assert found == {f"{norm}, {start}": {"1": 5.5, "2": 5.5} for norm in warmup.NORMS for start in warmup.STARTS}
+    losses = warmup.run(0, quick=True)["loss"]
+    assert losses == {f"{norm}, {start}": {"1": 5.5, "2": 5.5} for norm in warmup.NORMS for start in warmup.STARTS}
     assert asked == [(depth, start) for _ in warmup.NORMS for start in warmup.STARTS.values() for depth in (1, 2)]
 
 
@@ -320,9 +320,9 @@ def test_the_losses_lie_on_lines() -> None:
 
 def test_a_line_tells_what_lies_on_it() -> None:
     losses = {str(n): 5.0 * n**-0.08 for n in (100, 300, 1000, 4000)}
-    found = scaling.extended(losses)
-    assert found["exponent"] == pytest.approx(0.08)
-    assert found["told"] == pytest.approx(losses["4000"])
+    line = scaling.extended(losses)
+    assert line["exponent"] == pytest.approx(0.08)
+    assert line["told"] == pytest.approx(losses["4000"])
     off = scaling.margins({"parameters": scaling.extended({**losses, "4000": 2.0})})
     assert [claim for claim, margin in off.items() if margin < 0] == [
         "it tells the loss of the most parameters, not trained before, within 5%",
@@ -356,9 +356,12 @@ def test_a_recurrent_network_in_the_transformers_place_is_found(monkeypatch) -> 
 
 def test_what_the_steps_lab_holds() -> None:
     def kept(near: tuple[int, int], far: int, best: float) -> list[bool]:
-        found = {"4": dict(zip(("RNN", "Transformer"), near, strict=True)), "8": {"RNN": 300, "Transformer": far}}
+        needed_steps = {
+            "4": dict(zip(("RNN", "Transformer"), near, strict=True)),
+            "8": {"RNN": 300, "Transformer": far},
+        }
         curves = {"8": {"RNN": {"0": 0.1, "300": best}, "Transformer": {"0": 0.1, "300": 1.0}}}
-        numbers = {"steps needed": found, "accuracy": curves, "steps": 300}
+        numbers = {"steps needed": needed_steps, "accuracy": curves, "steps": 300}
         return [margin > 0 for margin in steps.margins(numbers).values()]
 
     assert kept((40, 100), 120, 0.6) == [True, True, True, True]

@@ -38,21 +38,21 @@ Need = tuple[str, ...]
 
 def needs_of(records: Records, families: Iterable[str]) -> dict[str, set[Need]]:
     """Return what each test can add."""
-    found: dict[str, set[Need]] = {test: {("function", function_of(test))} for test in records.seconds}
+    needs: dict[str, set[Need]] = {test: {("function", function_of(test))} for test in records.seconds}
     for key, tests in records.caught_by.items():
         for test in tests:
-            if test in found:
-                found[test].add(("mutant", key))
+            if test in needs:
+                needs[test].add(("mutant", key))
     for file, lines in records.lines.items():
         for line, tests in lines.items():
             if len(tests) <= COMMON:
                 for test in tests:
-                    found[test].add(("line", file, str(line), str(crc32(test.encode()) % TIMES)))
+                    needs[test].add(("line", file, str(line), str(crc32(test.encode()) % TIMES)))
     cover = set(families)
     for test, family in family_cases(records.seconds).items():
         if family in cover:
-            found[test].add(("family", function_of(test), family))
-    return found
+            needs[test].add(("family", function_of(test), family))
+    return needs
 
 
 def family_cases(tests: Iterable[str]) -> dict[str, str]:
@@ -118,8 +118,8 @@ def file_of(test: str) -> str:
 def collected() -> list[str]:
     """Return the ids of all tests."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [line for line in found.splitlines() if line.startswith("tests/") and "::" in line]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [line for line in output.splitlines() if line.startswith("tests/") and "::" in line]
 
 
 def written(tests: Iterable[str], levels: Mapping[str, Iterable[str]]) -> dict[str, dict[str, object]]:
@@ -133,8 +133,8 @@ def written(tests: Iterable[str], levels: Mapping[str, Iterable[str]]) -> dict[s
         by_level.setdefault(of.get(test, "all"), []).append(case.removesuffix("]"))
     return {
         file: {
-            name: next(iter(found)) if len(found) == 1 else {k: found[k] for k in ("quick", "test") if k in found}
-            for name, found in sorted(functions.items())
+            name: next(iter(cases)) if len(cases) == 1 else {k: cases[k] for k in ("quick", "test") if k in cases}
+            for name, cases in sorted(functions.items())
         }
         for file, functions in sorted(cases.items())
     }

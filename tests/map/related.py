@@ -33,7 +33,7 @@ class Map:
     @classmethod
     def read(cls, path: Path = MAP) -> "Map":
         content = json.loads(path.read_text(encoding="utf-8"))
-        seconds = {f"{file}::{name}": s for file, found in content["tests"].items() for name, s in found.items()}
+        seconds = {f"{file}::{name}": s for file, times in content["tests"].items() for name, s in times.items()}
         names = list(seconds)
         tests = {file: [names[n] for n in numbers] for file, numbers in content["files"].items()}
         return cls(tests, seconds, content["file_seconds"])
@@ -77,13 +77,13 @@ def chosen(paths: list[str], known: Map, root: Path = ROOT, most: float = SECOND
 
 def _files(paths: list[str], root: Path) -> list[str]:
     """Return the files of the paths, by their names from the root on; what does not exist is kept."""
-    found = []
+    named = []
     for path in paths:
         whole = root / path
         is_source = whole.is_dir() and not whole.is_relative_to(root / "tests")
         files = sorted(whole.rglob("*.py")) if is_source else [whole]
-        found += [os.path.relpath(file, root) for file in files if not (is_source and file.stat().st_size == 0)]
-    return list(dict.fromkeys(found))
+        named += [os.path.relpath(file, root) for file in files if not (is_source and file.stat().st_size == 0)]
+    return list(dict.fromkeys(named))
 
 
 def _mirrored(name: str, root: Path, is_named: bool) -> list[str]:
@@ -102,7 +102,7 @@ def _mirrored(name: str, root: Path, is_named: bool) -> list[str]:
 def _in_turn(lists: list[list[str]]) -> list[str]:
     """Return the first of each list, then the second of each, and so on, each test once."""
     longest = max(map(len, lists), default=0)
-    return list(dict.fromkeys(found[n] for n in range(longest) for found in lists if n < len(found)))
+    return list(dict.fromkeys(each[n] for n in range(longest) for each in lists if n < len(each)))
 
 
 def main(paths: list[str]) -> int:
@@ -110,16 +110,18 @@ def main(paths: list[str]) -> int:
     if not paths:
         print("error: no file is named\nhint: make test-for src/orrery/nn/norms.py", file=sys.stderr)
         return 2
-    found = chosen(paths, Map.read())
-    print("\n".join(found.said), end="\n" * bool(found.said), flush=True)
-    files = list(dict.fromkeys(test.partition("::")[0] for test in found.tests))
-    if not files and not found.whole:
+    choice = chosen(paths, Map.read())
+    print("\n".join(choice.said), end="\n" * bool(choice.said), flush=True)
+    files = list(dict.fromkeys(test.partition("::")[0] for test in choice.tests))
+    if not files and not choice.whole:
         print("no test is known for it: make test runs all", file=sys.stderr)
         return 1
-    print(f"{len(found.tests)} tests of {len(files)} files" + "".join(f", {name}" for name in found.whole), flush=True)
+    print(
+        f"{len(choice.tests)} tests of {len(files)} files" + "".join(f", {name}" for name in choice.whole), flush=True
+    )
     with tempfile.TemporaryDirectory() as folder:
         asked, gone = Path(folder) / "asked.json", Path(folder) / "gone"
-        asked.write_text(json.dumps({"tests": found.tests, "whole": found.whole}))
+        asked.write_text(json.dumps({"tests": choice.tests, "whole": choice.whole}))
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": "1",
@@ -129,8 +131,10 @@ def main(paths: list[str]) -> int:
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
         # Files and no ids: one id that no longer exists would end the run.
         words = ["-q", "-n", "2", "-p", "map.selected", "-m", "not slow and not long and not alone"]
-        files = [file for file in files if not any(_is_in(file, name) for name in found.whole)]
-        done = subprocess.run([sys.executable, "-m", "pytest", *words, *files, *found.whole], cwd=ROOT, env=environment)
+        files = [file for file in files if not any(_is_in(file, name) for name in choice.whole)]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words, *files, *choice.whole], cwd=ROOT, env=environment
+        )
         for test in sorted(set(gone.read_text().split("\n")) - {""}) if gone.exists() else ():
             print(f"left out, for it does not exist any more: {test}")
     return done.returncode

@@ -49,15 +49,15 @@ def spread(tests: list[str], trace: Trace) -> list[str]:
 
 def _cut(tests: list[str], trace: Trace) -> list[list[str]]:
     """Part the tests into stages; what does not fit into the last is not asked, but one test always is."""
-    found: list[list[str]] = [[] for _ in STAGES]
+    by_stage: list[list[str]] = [[] for _ in STAGES]
     used, files = 0.0, set()
     for test in tests:
         file = test.partition("::")[0]
         cost = trace.seconds[test] + (0.0 if file in files else trace.file_seconds.get(file, 0.0))
-        if used + cost > STAGES[-1] and any(found):
+        if used + cost > STAGES[-1] and any(by_stage):
             continue
         used += cost
         files.add(file)
         stage = next((n for n, limit in enumerate(STAGES) if used <= limit), len(STAGES) - 1)
-        found[stage].append(test)
-    return [stage for stage in found if stage]
+        by_stage[stage].append(test)
+    return [stage for stage in by_stage if stage]

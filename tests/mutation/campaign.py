@@ -45,9 +45,9 @@ class Campaign:
         failed: list[str] = []
 
         def one(server: Server, file: str) -> None:
-            found = trace(server, file, folder, self.root)
-            failed.extend(found)
-            print("".join(f"fails without any mutation, left out: {test}\n" for test in found), end="", flush=True)
+            failures = trace(server, file, folder, self.root)
+            failed.extend(failures)
+            print("".join(f"fails without any mutation, left out: {test}\n" for test in failures), end="", flush=True)
 
         with self._servers("tracer", warm=True) as pairs:
             _share_out(todo, [server for _, server in pairs], one)

@@ -61,12 +61,12 @@ class Checkout:
 
 
 def _files(root: Path) -> list[Path]:
-    found = []
+    within = []
     for folder, names, files in os.walk(root):
         if Path(folder) == root:
             names[:] = [name for name in names if name not in _NOT_COPIED]
-        found += [Path(folder) / file for file in files if (Path(folder) / file).is_file()]
-    return found
+        within += [Path(folder) / file for file in files if (Path(folder) / file).is_file()]
+    return within
 
 
 def _copy(source: Path, target: Path) -> None:

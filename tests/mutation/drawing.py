@@ -20,10 +20,10 @@ WITHOUT_EFFECT = ("strict=", "ensure_ascii=")
 
 def packages(source: Path) -> dict[str, list[Path]]:
     """Return the files of each package and of each module that stands alone; empty ones are none."""
-    found: dict[str, list[Path]] = {}
+    by_package: dict[str, list[Path]] = {}
     for path in sorted(source.rglob("*.py")):
-        found.setdefault(package_of(path.relative_to(source).as_posix()), []).append(path)
-    return {name: files for name, files in found.items() if any(file.stat().st_size for file in files)}
+        by_package.setdefault(package_of(path.relative_to(source).as_posix()), []).append(path)
+    return {name: files for name, files in by_package.items() if any(file.stat().st_size for file in files)}
 
 
 def package_of(file: str) -> str:
@@ -92,7 +92,7 @@ def drawn_before(source: Path, seed: int) -> list[Mutation]:
 
 def placed_again(source: Path, wanted: list[tuple[str, int]]) -> list[Mutation]:
     """Return the mutations of names and lines as they stand in the source of now; what is gone is left out."""
-    found = []
+    mutations_now = []
     every: dict[str, dict[str, list[Mutation]]] = {}
     for name, line in wanted:
         file = name.split(":")[0]
@@ -101,11 +101,11 @@ def placed_again(source: Path, wanted: list[tuple[str, int]]) -> list[Mutation]:
             for mutation in every_mutation(file, (source / file).read_text(encoding="utf-8")):
                 every[file].setdefault(mutation.name, []).append(mutation)
         if same := every.get(file, {}).get(name):
-            found.append(min(same, key=lambda m: abs(m.line - line)))
-    return list(dict.fromkeys(found))
+            mutations_now.append(min(same, key=lambda m: abs(m.line - line)))
+    return list(dict.fromkeys(mutations_now))
 
 
-def with_effect(text: str, found: list[Mutation]) -> list[Mutation]:
+def with_effect(text: str, drawn_mutations: list[Mutation]) -> list[Mutation]:
     """Leave out what changes only a keyword whose truth decides nothing."""
     lines = text.encode().splitlines()
-    return [m for m in found if not lines[m.line - 1][: m.column].decode().endswith(WITHOUT_EFFECT)]
+    return [m for m in drawn_mutations if not lines[m.line - 1][: m.column].decode().endswith(WITHOUT_EFFECT)]

@@ -81,14 +81,14 @@ def _greedy(cover: dict[str, set[object]], records: Records, chosen: list[str], 
 
 def _text(chosen: dict[str, list[str]], records: Records) -> str:
     """Return the map as text: each test is named once, under its file, and numbered in that order."""
-    tests = sorted({test for found in chosen.values() for test in found})
+    tests = sorted({test for names in chosen.values() for test in names})
     number = {test: n for n, test in enumerate(tests)}
     by_file: dict[str, dict[str, float]] = {}
     for test in tests:
         file, _, name = test.partition("::")
         by_file.setdefault(file, {})[name] = round(records.seconds[test], 2)
     costs = {file: round(records.trace.file_seconds.get(file, 0.0), 2) for file in by_file}
-    lines = {file: [number[test] for test in found] for file, found in sorted(chosen.items())}
+    lines = {file: [number[test] for test in names] for file, names in sorted(chosen.items())}
     parts = [_rows("tests", by_file), _rows("file_seconds", costs), _rows("files", lines)]
     return "{\n" + ",\n".join(parts) + "\n}\n"
 

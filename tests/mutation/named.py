@@ -25,7 +25,7 @@ ONCE_SURVIVED = (
 
 def named(source: Path) -> list[Mutation]:
     """Return the mutations of the table, placed in the files as they are now."""
-    found = []
+    changes = []
     for file, old, new in ONCE_SURVIVED:
         text = (source / file).read_text(encoding="utf-8")
         before, _, after = text.partition(old)
@@ -35,5 +35,5 @@ def named(source: Path) -> list[Mutation]:
         ending = (before + old).rpartition("\n")[2]
         end_line = line + old.count("\n")
         shown = " ".join(old.split())
-        found.append(Mutation(file, "", "named", line, column, end_line, len(ending.encode()), shown, new))
-    return found
+        changes.append(Mutation(file, "", "named", line, column, end_line, len(ending.encode()), shown, new))
+    return changes

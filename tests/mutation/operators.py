@@ -49,23 +49,23 @@ class Mutation:
     def apply(self, text: str) -> str:
         """Return the whole source with the change made; raise ``ValueError`` where the source has moved on."""
         lines = text.encode().splitlines(keepends=True)
-        found = between(lines, self.line, self.column, self.end_line, self.end_column)
+        old_text = between(lines, self.line, self.column, self.end_line, self.end_column)
         before = b"".join(lines[: self.line - 1]) + lines[self.line - 1][: self.column]
         after = lines[self.end_line - 1][self.end_column :] + b"".join(lines[self.end_line :])
-        if " ".join(found.split()) != self.old:
-            raise ValueError(f"{self.file}:{self.line} holds {found!r}, not {self.old!r}")
+        if " ".join(old_text.split()) != self.old:
+            raise ValueError(f"{self.file}:{self.line} holds {old_text!r}, not {self.old!r}")
         return before.decode() + self.new + after.decode()
 
 
 def mutations(file: str, text: str) -> list[Mutation]:
     """Return every mutation of a source text, in the order of the text."""
-    found = []
+    changes = []
     lines = text.encode().splitlines(keepends=True)
     for node, function in _expressions(ast.parse(text), ""):
         for kind, new in _changed(node):
             place = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
-            found.append(Mutation(file, function, kind, *place, " ".join(between(lines, *place).split()), new))
-    return sorted(found, key=lambda m: (m.line, m.column, m.kind, m.new))
+            changes.append(Mutation(file, function, kind, *place, " ".join(between(lines, *place).split()), new))
+    return sorted(changes, key=lambda m: (m.line, m.column, m.kind, m.new))
 
 
 def between(lines: list[bytes], line: int, column: int, end_line: int, end_column: int) -> str:

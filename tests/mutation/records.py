@@ -28,7 +28,7 @@ class Trace:
 
     def through(self, mutation: Mutation, source: Path = SOURCE) -> set[str]:
         """Return the tests that run the mutated lines, or else those that most likely depend on them."""
-        found = self.lines.get(mutation.file, {})
+        by_line = self.lines.get(mutation.file, {})
         ran = self._union(mutation.file, range(mutation.line, mutation.end_line + 1))
         if ran:
             return ran
@@ -40,7 +40,7 @@ class Trace:
             ran = self._union(mutation.file, statement) or self._union(mutation.file, function)
             if ran:
                 return ran
-        ran = set().union(*found.values())
+        ran = set().union(*by_line.values())
         return ran or set().union(*(self._union(file) for file in importers(source).get(mutation.file, ())))
 
     def passes(self, mutation: Mutation) -> bool:
@@ -51,12 +51,12 @@ class Trace:
         """Return the trace of some tests alone, named by their ids, their functions or their files."""
         names = set(wanted)
         kept = {t for t in self.seconds if names & {t, t.partition("[")[0], t.partition("::")[0]}}
-        lines = {file: {line: tests & kept for line, tests in found.items()} for file, found in self.lines.items()}
+        lines = {file: {line: tests & kept for line, tests in by_line.items()} for file, by_line in self.lines.items()}
         return Trace({t: s for t, s in self.seconds.items() if t in kept}, lines, self.file_seconds, self.failed)
 
     def _union(self, file: str, lines: Iterable[int] | None = None) -> set[str]:
-        found = self.lines.get(file, {})
-        return set().union(*(found.get(line, set()) for line in (found if lines is None else lines)))
+        by_line = self.lines.get(file, {})
+        return set().union(*(by_line.get(line, set()) for line in (by_line if lines is None else lines)))
 
 
 @dataclass
@@ -88,11 +88,11 @@ def load(work: Path, verdicts: Iterable[Path] | None = None) -> Records:
 
 def rows_of(paths: Iterable[Path]) -> list[dict]:
     """Return the verdicts of some files; a last line that a kill has cut off is none."""
-    found = []
+    rows = []
     for path in sorted(paths):
         for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
-            found.append(json.loads(line))
-    return found
+            rows.append(json.loads(line))
+    return rows
 
 
 def digest_of(path: Path) -> str:
@@ -151,7 +151,7 @@ def read_trace(folder: Path, source: Path = SOURCE) -> Trace:
             trace.file_seconds[tests[0].partition("::")[0]] = part["file_seconds"]
         sets = {}
         for file, functions in part["functions"].items():
-            now, found = functions_of(source / file), trace.lines.setdefault(file, {})
+            now, by_line = functions_of(source / file), trace.lines.setdefault(file, {})
             for name, (digest, by_tests) in functions.items():
                 if name not in now:
                     continue
@@ -162,5 +162,5 @@ def read_trace(folder: Path, source: Path = SOURCE) -> Trace:
                         sets[bits] = [test for n, test in enumerate(tests) if number >> n & 1]
                     same = digest == now[name].digest
                     for line in (first + offset for offset in offsets) if same else range(body, last + 1):
-                        found.setdefault(line, set()).update(sets[bits])
+                        by_line.setdefault(line, set()).update(sets[bits])
     return trace

@@ -12,12 +12,12 @@ import pytest
 
 def plugins(request: dict) -> list[object]:
     """Return the plugins that a request asks for."""
-    found: list[object] = [Reporter(request)]
+    extensions: list[object] = [Reporter(request)]
     if request.get("trace"):
         from mutation.tracing import Tracer
 
-        found.append(Tracer(Path(request["trace"])))
-    return found
+        extensions.append(Tracer(Path(request["trace"])))
+    return extensions
 
 
 def core_seconds() -> float:

@@ -84,16 +84,16 @@ def _arguments() -> argparse.Namespace:
 def _chosen(words: argparse.Namespace) -> list[Mutation]:
     if words.again:
         rows = [row for row in rows_of([words.again]) if not (words.survivors and row["caught_by"])]
-        found = placed_again(SOURCE, [(row["name"], row["line"]) for row in rows])
+        chosen = placed_again(SOURCE, [(row["name"], row["line"]) for row in rows])
         had = {row["name"]: row for row in rows if row["kind"] == "named"}
-        found += [mutation for mutation in named(SOURCE) if mutation.name in had]
-        print(f"{len(found)} of {len(rows)} mutations stand in the source of now", flush=True)
+        chosen += [mutation for mutation in named(SOURCE) if mutation.name in had]
+        print(f"{len(chosen)} of {len(rows)} mutations stand in the source of now", flush=True)
     elif words.before:
-        found = [*named(SOURCE), *drawn_before(SOURCE, words.seed)]
+        chosen = [*named(SOURCE), *drawn_before(SOURCE, words.seed)]
     else:
-        found = [*named(SOURCE), *drawn(SOURCE, words.seed, words.share, words.package)]
-    packages = ("", *(package_of(m.file) for m in found)) if not words.package else (words.package,)
-    return [m for m in found if words.only in m.name and package_of(m.file) in packages]
+        chosen = [*named(SOURCE), *drawn(SOURCE, words.seed, words.share, words.package)]
+    packages = ("", *(package_of(m.file) for m in chosen)) if not words.package else (words.package,)
+    return [m for m in chosen if words.only in m.name and package_of(m.file) in packages]
 
 
 def _digest(words: argparse.Namespace) -> str:

@@ -121,12 +121,12 @@ def _end(child: int) -> None:
 
 def _below(process: int) -> list[int]:
     """Return the processes that one has begun, and those that they have, as far as the system tells."""
-    found = []
+    children = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{process}/task").iterdir():
             for child in (task / "children").read_text().split():
-                found += [int(child), *_below(int(child))]
-    return found
+                children += [int(child), *_below(int(child))]
+    return children
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ def functions_of(path: Path) -> dict[str, Function]:
 
 @functools.cache
 def _functions(text: str) -> dict[str, Function]:
-    found, lines = {}, text.splitlines()
+    by_name, lines = {}, text.splitlines()
 
     def walk(body: list[ast.stmt], outer: str) -> None:
         for node in body:
@@ -36,13 +36,13 @@ def _functions(text: str) -> dict[str, Function]:
             elif isinstance(node, _FUNCTIONS):
                 first, last = min(n.lineno for n in (node, *node.decorator_list)), node.end_lineno or node.lineno
                 digest = hashlib.sha256("\n".join(lines[first - 1 : last]).encode()).hexdigest()[:12]
-                found[outer + node.name] = Function(outer + node.name, first, node.body[0].lineno, last, digest)
+                by_name[outer + node.name] = Function(outer + node.name, first, node.body[0].lineno, last, digest)
             else:  # what stands under a condition
                 for field in ("body", "orelse", "finalbody"):
                     walk(getattr(node, field, []), outer)
 
     walk(ast.parse(text).body, "")
-    return found
+    return by_name
 
 
 def statement_around(text: str, line: int) -> range:
@@ -61,15 +61,15 @@ def statement_around(text: str, line: int) -> range:
 def importers(source: Path) -> dict[str, set[str]]:
     """Return, for each file of the program, the files that name it in an import."""
     files = {path.relative_to(source).as_posix(): path for path in sorted(source.rglob("*.py"))}
-    found: dict[str, set[str]] = {}
+    by_target: dict[str, set[str]] = {}
     for name, path in files.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for module in _imported(node):
                 place = module.removeprefix("orrery").lstrip(".").replace(".", "/")
                 for target in (f"{place}.py", f"{place}/__init__.py"):
                     if target in files:
-                        found.setdefault(target, set()).add(name)
-    return found
+                        by_target.setdefault(target, set()).add(name)
+    return by_target
 
 
 def _imported(node: ast.AST) -> list[str]:

@@ -119,11 +119,11 @@ class Tracer:
 
     def _helpers(self) -> dict[str, str]:
         """Return the digest of each file of the tests that was imported: as long as it stays, the trace does."""
-        root, found = Path("tests").resolve(), {}
+        root, digests = Path("tests").resolve(), {}
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
             if path and Path(path).is_relative_to(root) and not Path(path).is_relative_to(root / "mutation"):
-                found[Path(path).relative_to(root).as_posix()] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[
+                digests[Path(path).relative_to(root).as_posix()] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[
                     :12
                 ]
-        return dict(sorted(found.items()))
+        return dict(sorted(digests.items()))

@@ -134,29 +134,29 @@ class Worker:
 
 def outcomes_of(said: Path, tests: list[str], code: int | None, hung_in: str) -> dict[str, str]:
     """Return what became of each test that a run came to; where it could not begin, every test has failed."""
-    found: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
     running, begun = "", False
     for word, name, *_ in lines_of(said):
         if word == "elsewhere":
             raise RuntimeError(f"the tests ran {name} and not the copy that was broken")
         if word == "broken":
-            found |= {t: "cannot be imported" for t in tests if t.startswith(name)} if name else {}
+            outcomes |= {t: "cannot be imported" for t in tests if t.startswith(name)} if name else {}
         elif word == "gone":
-            found.setdefault(name, "not there any more")
+            outcomes.setdefault(name, "not there any more")
         elif word == "begun":
             running, begun = name, True
         else:
-            found[name], running = word, ""
+            outcomes[name], running = word, ""
     if code in (_PASSED, _SOME_FAILED, _INTERRUPTED, _NONE_LEFT):
-        return found
+        return outcomes
     if not begun:
-        return found | {test: "hung" if hung_in else "cannot begin" for test in tests}
+        return outcomes | {test: "hung" if hung_in else "cannot begin" for test in tests}
     if running:
-        found[running] = "hung" if hung_in else "crashed"
+        outcomes[running] = "hung" if hung_in else "crashed"
     elif hung_in or code:  # between two tests, as in a fixture of the next or at the end: of the last that ran
-        last = next(reversed([name for name, word in found.items() if word != "not there any more"]), tests[0])
-        found[last] = "hung" if hung_in else "crashed"
-    return found
+        last = next(reversed([name for name, word in outcomes.items() if word != "not there any more"]), tests[0])
+        outcomes[last] = "hung" if hung_in else "crashed"
+    return outcomes
 
 
 def lines_of(said: Path) -> list[list]:

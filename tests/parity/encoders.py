@@ -1,4 +1,4 @@
-"""Parity of encoders: every head, with padding, segments and explicit positions, gradients and the round trip."""
+"""Parity of encoders: every head, with padding, token types and explicit positions, gradients and the round trip."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,9 +40,9 @@ def assert_encoder_parity(
         if takes_positions(both):
             check_positions(both, ids, bound)
         if config.get("type_vocab_size", 0) > 1:
-            segments = (torch.arange(14) > 6).long().expand(3, 14)
-            expected = logits(both, ids, token_type_ids=segments)
-            assert_close("segments", both, ids, both.ours.logits(ids, segments=segments), expected, bound)
+            token_types = (torch.arange(14) > 6).long().expand(3, 14)
+            expected = logits(both, ids, token_type_ids=token_types)
+            assert_close("token_types", both, ids, both.ours.logits(ids, token_types=token_types), expected, bound)
     check_gradients(both, ids, bound)
     check_round_trip(both)
     return both
@@ -73,11 +73,11 @@ def check_padding(both: Pair, ids: Tensor, bound: float) -> None:
         extra: Mapping[str, Tensor] = {"position_ids": positions_of(both, real)} if takes_positions(both) else {}
         expected = logits(both, ids, attention_mask=real.long(), **extra)
         for name, kernel in both.kernels.items():
-            found = both.ours.logits(ids, real=real, kernel=kernel)
-            where = real if found.dim() == 3 and found.shape[1] == real.shape[1] else None
+            answer = both.ours.logits(ids, real=real, kernel=kernel)
+            where = real if answer.dim() == 3 and answer.shape[1] == real.shape[1] else None
             if where is None and flip:
                 continue  # the reference pools the first place, whatever stands there
-            assert_close(f"{side} padding ({name})", both, ids, found, expected, bound, where)
+            assert_close(f"{side} padding ({name})", both, ids, answer, expected, bound, where)
 
 
 def positions_of(both: Pair, real: Tensor) -> Tensor:

@@ -51,22 +51,22 @@ def measured(family: str) -> dict[str, Any]:
     Each is the largest over its configurations and the seeds of the weights; a way that the reference cannot go holds
     its error.
     """
-    found: dict[str, Any] = {}
+    worst: dict[str, Any] = {}
     cases = list(configurations(family))
     for config in cases:
         for seed in SEEDS:
             for way, apart in compared(config, seed).items():
-                found[way] = worse(found.get(way), apart)
-    return {"by": f"transformers {transformers.__version__}", "configurations": len(cases), **found}
+                worst[way] = worse(worst.get(way), apart)
+    return {"by": f"transformers {transformers.__version__}", "configurations": len(cases), **worst}
 
 
 def by_formulas(family: str) -> dict[str, Any]:
     """Return the differences of a family of our own from its golden outputs, computed in float64 throughout."""
     cases = outputs.cases(family)
     parts = [outputs.compared(outputs.answered(family, case), case["found"]) for case in cases]
-    found = {name: rounded(max(part[name] for part in parts)) for name in ("logits", "gradients")}
+    greatest = {name: rounded(max(part[name] for part in parts)) for name in ("logits", "gradients")}
     (by,) = {case["by"] for case in cases}
-    return {"by": by, "configurations": len(cases), WIDENED: found}
+    return {"by": by, "configurations": len(cases), WIDENED: greatest}
 
 
 def configurations(family: str) -> Iterator[dict[str, Any]]:
@@ -84,13 +84,13 @@ def compared(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
     ours = model_of(config, exact.file)
     answer = answered(ours, exact.settings)
     weighted(answer).backward()
-    found: dict[str, Any] = {WIDENED: apart(config, ours, answer, exact)}
+    by_way: dict[str, Any] = {WIDENED: apart(config, ours, answer, exact)}
     for way in (INSTALLED, EAGER):
         try:
-            found[way] = apart(config, ours, answer, reference(config, seed, way))
+            by_way[way] = apart(config, ours, answer, reference(config, seed, way))
         except RuntimeError as reason:  # what the reference cannot do is a finding
-            found[way] = {"raises": f"{type(reason).__name__}: {reason}", "at": place_of(reason)}
-    return found
+            by_way[way] = {"raises": f"{type(reason).__name__}: {reason}", "at": place_of(reason)}
+    return by_way
 
 
 def place_of(error: BaseException) -> str:

@@ -94,8 +94,10 @@ def error(a: Tensor, b: Tensor, where: Tensor | None = None) -> float:
 def assert_close(name: str, pair: Pair, ids: Tensor, a: Tensor, b: Tensor, bound: float, where: Any = None) -> None:
     """Fail with the error and the first tap that differs."""
     assert a.shape == b.shape, f"{pair.kind}: {name} has shape {list(a.shape)}, the reference {list(b.shape)}"
-    found = error(a, b, where)
-    assert found <= bound, f"{pair.kind}: {name} differs by {found:.2e} > {bound:.0e}; {first_difference(pair, ids)}"
+    difference = error(a, b, where)
+    assert difference <= bound, (
+        f"{pair.kind}: {name} differs by {difference:.2e} > {bound:.0e}; {first_difference(pair, ids)}"
+    )
 
 
 def first_difference(pair: Pair, ids: Tensor, bound: float = 1e-7) -> str:
@@ -124,7 +126,7 @@ PRE_NORM = {"gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "opt", "dee
 
 def _reference_taps(pair: Pair, ids: Tensor) -> Mapping[str, Tensor]:
     """Return what the reference's modules put out, under our tap keys; layers are its first list of modules."""
-    found: dict[str, Tensor] = {}
+    taps: dict[str, Tensor] = {}
     modules = dict(pair.theirs.named_modules())
     layers = next(name for name, module in modules.items() if isinstance(module, nn.ModuleList))
 
@@ -132,10 +134,10 @@ def _reference_taps(pair: Pair, ids: Tensor) -> Mapping[str, Tensor]:
         return value[0] if isinstance(value, tuple) else value
 
     def keep(key: str) -> Any:
-        return lambda module, inputs, output: found.update({key: first(output)})
+        return lambda module, inputs, output: taps.update({key: first(output)})
 
     def keep_input(module: nn.Module, args: Any, kwargs: Any) -> None:
-        found["embedded"] = args[0] if args else kwargs["hidden_states"]
+        taps["embedded"] = args[0] if args else kwargs["hidden_states"]
 
     handles = [modules[f"{layers}.0"].register_forward_pre_hook(keep_input, with_kwargs=True)]
     for i, layer in enumerate(modules[layers]):
@@ -146,7 +148,7 @@ def _reference_taps(pair: Pair, ids: Tensor) -> Mapping[str, Tensor]:
     pair.reference(ids)
     for handle in handles:
         handle.remove()
-    return found
+    return taps
 
 
 def _role(name: str) -> str | None:
@@ -204,8 +206,8 @@ def check_padding(both: Pair, ids: Tensor, bound: float) -> None:
         masked = _rows_alone if reads_padding(both) else _masked
         expected = masked(both, ids, real, extra)
         for name, kernel in both.kernels.items():
-            found = both.ours.logits(ids, real=real, kernel=kernel)
-            assert_close(f"{side} padding ({name})", both, ids, found, expected, bound, real)
+            logits = both.ours.logits(ids, real=real, kernel=kernel)
+            assert_close(f"{side} padding ({name})", both, ids, logits, expected, bound, real)
 
 
 def reads_padding(both: Pair) -> bool:
@@ -226,10 +228,10 @@ def _masked(both: Pair, ids: Tensor, real: Tensor, extra: Mapping[str, Tensor]) 
 
 def _rows_alone(both: Pair, ids: Tensor, real: Tensor, extra: Mapping[str, Tensor]) -> Tensor:
     """Return the logits of each row's real tokens, which the reference is given without the others."""
-    found = torch.zeros(*ids.shape, both.config["vocab_size"], dtype=next(both.theirs.parameters()).dtype)
+    logits = torch.zeros(*ids.shape, both.config["vocab_size"], dtype=next(both.theirs.parameters()).dtype)
     for row, mine in enumerate(real):
-        found[row, mine] = both.reference(ids[row, mine][None]).logits[0]
-    return found
+        logits[row, mine] = both.reference(ids[row, mine][None]).logits[0]
+    return logits
 
 
 def _reference_overflows(both: Pair) -> bool:
@@ -257,8 +259,8 @@ def check_holes(both: Pair, ids: Tensor, bound: float) -> None:
         positions = (real.long().cumsum(1) - 1).clamp(min=0)
     expected = both.reference(ids, attention_mask=real.long(), position_ids=positions).logits
     for name, kernel in both.kernels.items():
-        found = both.ours.logits(ids, real=real, positions=positions, kernel=kernel)
-        assert_close(f"holes ({name})", both, ids, found, expected, bound, real)
+        logits = both.ours.logits(ids, real=real, positions=positions, kernel=kernel)
+        assert_close(f"holes ({name})", both, ids, logits, expected, bound, real)
 
 
 def check_cache(both: Pair, ids: Tensor, expected: Tensor, bound: float) -> None:
@@ -294,8 +296,8 @@ def check_gradients(both: Pair, ids: Tensor, bound: float, *more: Tensor) -> Non
     expected = to_ours(oracle.gradients_of(both.theirs), both.rules, shapes_of(both.ours))
     for name, parameter in both.ours.named_parameters():
         if parameter.requires_grad:  # without a gradient (an expert that no token reached) theirs must be zero
-            found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            assert_close(f"gradient of {name}", both, ids, found, expected[name], bound)
+            gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            assert_close(f"gradient of {name}", both, ids, gradient, expected[name], bound)
 
 
 OF_PAIRS = ("logits_per_image", "image_embeds", "text_embeds")

@@ -178,7 +178,7 @@ def judge(config: Mapping[str, Any], key: Key, value: Any, base: Reading, plain:
         if spec == plain and not moved:
             findings.outcomes[key].add(UNMOVED)
             return
-        found = read_ours(changed, reading)
+        answer = read_ours(changed, reading)
     except OrreryError as refusal:
         if reading is None:
             return
@@ -190,11 +190,11 @@ def judge(config: Mapping[str, Any], key: Key, value: Any, base: Reading, plain:
     except Exception as fault:
         findings.wrong.append(f"{name}: {type(fault).__name__}: {fault}")
         return
-    if found.shape != reading.answer.shape:
-        findings.wrong.append(f"{name}: shape {list(found.shape)}, the reference {list(reading.answer.shape)}")
-    elif error(found, reading.answer) > BOUND:
+    if answer.shape != reading.answer.shape:
+        findings.wrong.append(f"{name}: shape {list(answer.shape)}, the reference {list(reading.answer.shape)}")
+    elif error(answer, reading.answer) > BOUND:
         verb = "moves" if moved else "does not move"
-        findings.wrong.append(f"{name}: differs by {error(found, reading.answer):.1e}; the reference {verb}")
+        findings.wrong.append(f"{name}: differs by {error(answer, reading.answer):.1e}; the reference {verb}")
     else:
         findings.outcomes[key].add(FOLLOWED if moved else UNMOVED)
 
@@ -259,34 +259,34 @@ def values_of(key: Key, value: Any, wide: bool) -> list[Any]:
     """Return other values for a key, by its name and the value that it has; the reference says which are legal."""
     name = key[-1]
     if name in WORDS:
-        found: list[Any] = list(WORDS[name])
+        tried: list[Any] = list(WORDS[name])
     elif "drop" in name:
-        found = [(value or 0.0) + 0.25, 0.0]
+        tried = [(value or 0.0) + 0.25, 0.0]
     elif isinstance(value, str) and (value in ACTIVATIONS or "act" in name):
-        found = list(ACTIVATIONS if wide else ACTIVATIONS[:4])
+        tried = list(ACTIVATIONS if wide else ACTIVATIONS[:4])
     elif isinstance(value, bool):
-        found = [not value]
+        tried = [not value]
     elif isinstance(value, int):
-        found = [2 * value, value + 1, value // 2, 1] + ([0, -1, 3 * value + 5] if wide else [])
-        found = [4, 1, *found] if any(fnmatch(name, pattern) for pattern in LENGTHS) else found
-        found = [2 * value, value + 1, value // 2] if name in POSITIONS else found
+        tried = [2 * value, value + 1, value // 2, 1] + ([0, -1, 3 * value + 5] if wide else [])
+        tried = [4, 1, *tried] if any(fnmatch(name, pattern) for pattern in LENGTHS) else tried
+        tried = [2 * value, value + 1, value // 2] if name in POSITIONS else tried
     elif isinstance(value, float):
-        found = [2 * value + 0.25, value / 2] + ([0.0, 3] if wide else [])
+        tried = [2 * value + 0.25, value / 2] + ([0.0, 3] if wide else [])
     elif isinstance(value, list):
-        found = lists_of(value)
+        tried = lists_of(value)
     elif isinstance(value, dict) and "model_type" in value:  # a model's part: its keys are perturbed themselves
         return []
     elif isinstance(value, dict):
-        found = [{}] if not wide else [{}, None, {"0": "a", "1": "b", "2": "c"}]
+        tried = [{}] if not wide else [{}, None, {"0": "a", "1": "b", "2": "c"}]
     elif value is None:
-        found = [3, 0.5, True, False, "gelu_new", [1], {"0": "a", "1": "b", "2": "c"}]
+        tried = [3, 0.5, True, False, "gelu_new", [1], {"0": "a", "1": "b", "2": "c"}]
     else:
-        found = []
-    found += [None] if value is not None else []
+        tried = []
+    tried += [None] if value is not None else []
     if key[0].startswith("rope") or not isinstance(value, int) or isinstance(value, bool):
-        found.append(ABSENT)  # an absent size would be a published one's
-    found = [other for other in found if type(other) is not type(value) or other != value]
-    return found if wide else found[:2]
+        tried.append(ABSENT)  # an absent size would be a published one's
+    tried = [other for other in tried if type(other) is not type(value) or other != value]
+    return tried if wide else tried[:2]
 
 
 def lists_of(value: list[Any]) -> list[Any]:
@@ -335,10 +335,10 @@ def canonical(family: str, key: Key) -> Key:
 
 def value_at(config: Mapping[str, Any], key: Key) -> Any:
     """Return the value under a key, or nothing."""
-    found: Any = config
+    value: Any = config
     for name in key:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def try_keys(

@@ -119,20 +119,20 @@ def named(labels: Sequence[str]) -> dict[str, Any]:
     return {"id2label": dict(enumerate(labels)), "label2id": {name: n for n, name in enumerate(labels)}}
 
 
-def same(found: Any, expected: Any, bound: float = 1e-5, where: str = "") -> None:
+def same(given: Any, expected: Any, bound: float = 1e-5, where: str = "") -> None:
     """Fail where two answers differ: numbers by more than the bound, anything else at all."""
     if isinstance(expected, Mapping):
-        assert list(found) == list(expected), f"{where}: {list(found)} for {list(expected)}"
+        assert list(given) == list(expected), f"{where}: {list(given)} for {list(expected)}"
         for key in expected:
-            same(found[key], expected[key], bound, f"{where}.{key}")
+            same(given[key], expected[key], bound, f"{where}.{key}")
     elif isinstance(expected, list | tuple):
-        assert len(found) == len(expected), f"{where}: {found!r:.300} for {expected!r:.300}"
-        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert len(given) == len(expected), f"{where}: {given!r:.300} for {expected!r:.300}"
+        for number, (one, other) in enumerate(zip(given, expected, strict=True)):
             same(one, other, bound, f"{where}[{number}]")
     elif isinstance(expected, str | int | None):
-        assert found == expected, f"{where}: {found!r} for {expected!r}"
+        assert given == expected, f"{where}: {given!r} for {expected!r}"
     else:
-        assert abs(found - float(expected)) <= bound, f"{where}: {found} for {expected}"
+        assert abs(given - float(expected)) <= bound, f"{where}: {given} for {expected}"
 
 
 def generated(texts: Sequence[str]) -> Iterator[str]:

@@ -41,12 +41,12 @@ def classes_of(family: str) -> list[str]:
 def keys_read(architecture: str) -> set[str]:
     """Return the keys that a class of the reference reads, or may read."""
     kind = getattr(transformers, architecture)
-    found: set[str] = set()
+    keys: set[str] = set()
     for part in _reached(kind):
-        found |= _from_configurations(part)
+        keys |= _from_configurations(part)
     for part in _reached(kind.config_class):
-        found |= _of_configuration(part)
-    return {name for name in found if name == name.lower() and not name.startswith("__")}
+        keys |= _of_configuration(part)
+    return {name for name in keys if name == name.lower() and not name.startswith("__")}
 
 
 def beyond(family: str, architecture: str) -> list[str]:
@@ -54,22 +54,22 @@ def beyond(family: str, architecture: str) -> list[str]:
     base = written(family, architectures=[architecture])
     rules = load_family(family)
     known = set(base)
-    found = []
+    unknown = []
     for key in sorted(keys_read(architecture) - known):
         try:
             rules.spec({**base, key: "a value of no key"})
         except UnknownKeysError as error:
-            found += [name for name in error.keys if name == key]
+            unknown += [name for name in error.keys if name == key]
         except Exception:
             continue
-    return found
+    return unknown
 
 
 def record() -> dict[str, list[str]]:
     """Return for each class the keys that it reads and that we do not build; those of all classes under ``*``."""
-    found = {name: set(beyond(family, name)) for family in _families() for name in classes_of(family)}
-    common = set.intersection(*found.values())
-    return {"*": sorted(common), **{name: sorted(keys - common) for name, keys in found.items()}}
+    by_class = {name: set(beyond(family, name)) for family in _families() for name in classes_of(family)}
+    common = set.intersection(*by_class.values())
+    return {"*": sorted(common), **{name: sorted(keys - common) for name, keys in by_class.items()}}
 
 
 def _families() -> list[str]:
@@ -118,14 +118,14 @@ def _tree(part: Any) -> ast.AST:
 
 def _from_configurations(part: Any) -> set[str]:
     """Return the names that a piece of source takes from what it calls a configuration."""
-    found = set()
+    keys = set()
     for node in ast.walk(_tree(part)):
         if isinstance(node, ast.Attribute) and _is_configuration(node.value):
-            found.add(node.attr)
+            keys.add(node.attr)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
             texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            found |= set(texts) if _is_configuration(node.args[0]) else set()
-    return found
+            keys |= set(texts) if _is_configuration(node.args[0]) else set()
+    return keys
 
 
 def _is_configuration(node: ast.AST) -> bool:
@@ -134,23 +134,23 @@ def _is_configuration(node: ast.AST) -> bool:
 
 def _of_configuration(part: Any) -> set[str]:
     """Return what a configuration has of its own: fields, arguments, other names, and what is derived from them."""
-    found = set()
+    keys = set()
     for node in ast.walk(_tree(part)):
         if isinstance(node, ast.AnnAssign | ast.arg):
             target = node.target if isinstance(node, ast.AnnAssign) else node
-            found |= (
+            keys |= (
                 {target.id} if isinstance(target, ast.Name) else {target.arg} if isinstance(target, ast.arg) else set()
             )
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-            found.add(node.attr)
+            keys.add(node.attr)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-            found.add(node.value)
-    return found
+            keys.add(node.value)
+    return keys
 
 
-def as_text(found: dict[str, list[str]]) -> str:
+def as_text(by_class: dict[str, list[str]]) -> str:
     """Return the file: a class a line."""
-    lines = [f"{json.dumps(name)}: {json.dumps(keys)}" for name, keys in sorted(found.items())]
+    lines = [f"{json.dumps(name)}: {json.dumps(keys)}" for name, keys in sorted(by_class.items())]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

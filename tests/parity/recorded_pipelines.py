@@ -111,8 +111,8 @@ def fingerprint(place: Path) -> str:
 
 def recorded(case: Case) -> dict[str, Any]:
     """Return what was recorded of a case."""
-    found: dict[str, Any] = json.loads((DATA / f"{case.name}.json").read_text(encoding="utf-8"))
-    return found
+    answers: dict[str, Any] = json.loads((DATA / f"{case.name}.json").read_text(encoding="utf-8"))
+    return answers
 
 
 def record(library: Path, names: Sequence[str]) -> None:

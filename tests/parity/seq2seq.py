@@ -24,8 +24,8 @@ def assert_seq2seq_parity(
     with torch.no_grad():
         expected = both.reference(source, decoder_input_ids=target).logits
         for name, kernel in both.kernels.items():
-            found = both.ours.logits(source, target, kernel=kernel)
-            assert_close(f"forward ({name})", both, source, found, expected, bound)
+            logits = both.ours.logits(source, target, kernel=kernel)
+            assert_close(f"forward ({name})", both, source, logits, expected, bound)
         check_padding(both, source, target, bound)
         check_left_padding(both, source, target, bound)
         check_cache(both, source, target, bound)
@@ -42,8 +42,8 @@ def check_padding(both: Pair, source: Tensor, target: Tensor, bound: float) -> N
     call = {"attention_mask": real.long(), "decoder_input_ids": target, "decoder_attention_mask": written.long()}
     expected = both.reference(source, **call).logits
     for name, kernel in both.kernels.items():
-        found = both.ours.logits(source, target, source_real=real, real=written, kernel=kernel)
-        assert_close(f"right padding ({name})", both, source, found, expected, bound, written)
+        logits = both.ours.logits(source, target, source_real=real, real=written, kernel=kernel)
+        assert_close(f"right padding ({name})", both, source, logits, expected, bound, written)
 
 
 def check_left_padding(both: Pair, source: Tensor, target: Tensor, bound: float) -> None:
@@ -53,8 +53,8 @@ def check_left_padding(both: Pair, source: Tensor, target: Tensor, bound: float)
     rows = zip(source, lengths, target, strict=True)
     alone = [both.reference(row[None, -n:], decoder_input_ids=t[None]).logits for row, n, t in rows]
     for name, kernel in both.kernels.items():
-        found = both.ours.logits(source, target, source_real=real, kernel=kernel)
-        assert_close(f"left padding ({name})", both, source, found, torch.cat(alone), bound)
+        logits = both.ours.logits(source, target, source_real=real, kernel=kernel)
+        assert_close(f"left padding ({name})", both, source, logits, torch.cat(alone), bound)
 
 
 def check_cache(both: Pair, source: Tensor, target: Tensor, bound: float) -> None:

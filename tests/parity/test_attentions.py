@@ -21,12 +21,12 @@ BART = {
 T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
 
 
-def compared(found, theirs, prefix, where=None):
+def compared(traced, theirs, prefix, where=None):
     """Return the greatest difference of all layers; padded queries have no pattern of theirs to compare."""
     assert len(theirs) == 2
     differences = []
     for layer, expected_BHLS in enumerate(theirs):
-        pattern_BHLS = found[f"{prefix.format(layer)}.pattern"]
+        pattern_BHLS = traced[f"{prefix.format(layer)}.pattern"]
         assert pattern_BHLS.shape == expected_BHLS.shape
         kept = None if where is None else where[:, None, :, None].expand_as(pattern_BHLS)
         differences.append(error(pattern_BHLS, expected_BHLS, kept))
@@ -48,10 +48,10 @@ def test_one_row(kind, auto, config, padded):
     call = {"attention_mask": REAL.long()} if padded else {}
     with torch.no_grad():
         theirs = both.reference(IDS, output_attentions=True, **call)
-    found = trace(both.ours, IDS, **({"real": REAL} if padded else {}))
+    traced = trace(both.ours, IDS, **({"real": REAL} if padded else {}))
     real = REAL if padded else None
-    assert error(found.logits, theirs.logits, None if real is None else real) < 1e-9
-    assert compared(found, theirs.attentions, "blocks.{}.attention", real) < 1e-9
+    assert error(traced.logits, theirs.logits, None if real is None else real) < 1e-9
+    assert compared(traced, theirs.attentions, "blocks.{}.attention", real) < 1e-9
 
 
 @pytest.mark.parametrize(("kind", "config"), [("bart", BART), ("t5", T5)], ids=["bart", "t5"])
@@ -59,15 +59,15 @@ def test_source_and_target(kind, config):
     both = pair(kind, auto="AutoModelForSeq2SeqLM", **config)
     with torch.no_grad():
         theirs = both.reference(IDS, decoder_input_ids=TARGET, output_attentions=True)
-    found = trace(both.ours, IDS, TARGET)
-    assert compared(found, theirs.encoder_attentions, "encoder.blocks.{}.attention") < 1e-9
-    assert compared(found, theirs.decoder_attentions, "blocks.{}.attention") < 1e-9
-    assert compared(found, theirs.cross_attentions, "blocks.{}.cross") < 1e-9
+    traced = trace(both.ours, IDS, TARGET)
+    assert compared(traced, theirs.encoder_attentions, "encoder.blocks.{}.attention") < 1e-9
+    assert compared(traced, theirs.decoder_attentions, "blocks.{}.attention") < 1e-9
+    assert compared(traced, theirs.cross_attentions, "blocks.{}.cross") < 1e-9
 
 
 def test_the_comparison_sees_a_head_in_another_place():
     both = pair("gpt2", **GPT2)
     with torch.no_grad():
         theirs = both.reference(IDS, output_attentions=True)
-    found = trace(both.ours, IDS)
-    assert compared(found, [x.roll(1, dims=1) for x in theirs.attentions], "blocks.{}.attention") > 1e-3
+    traced = trace(both.ours, IDS)
+    assert compared(traced, [x.roll(1, dims=1) for x in theirs.attentions], "blocks.{}.attention") > 1e-3

@@ -41,8 +41,8 @@ def test_the_term_and_its_gradient_are_the_references(kind, config, padded):
     term.sum.backward()
     expected = to_ours(oracle.gradients_of(both.theirs), both.rules, shapes_of(both.ours))
     for name, parameter in both.ours.named_parameters():
-        found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        torch.testing.assert_close(found, expected[name], rtol=0, atol=1e-9, msg=lambda text, name=name: name + text)
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-9, msg=lambda text, name=name: name + text)
     assert any(parameter.grad is not None and parameter.grad.abs().max() > 1e-4 for parameter in both.ours.parameters())
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from orrery.nn.embeddings import SegmentedEmbedding
+from orrery.nn.embeddings import TokenTypeEmbedding
 from orrery.nn.heads import Pooler
 from orrery.nn.masks import Full
 from tests.parity.encoders import assert_encoder_parity
@@ -56,8 +56,8 @@ def test_float32():
     assert_encoder_parity("bert", 1e-5, dtype=torch.float32, wide=False, **TINY)
 
 
-def test_the_helper_notices_lost_segments(monkeypatch):
-    monkeypatch.setattr(SegmentedEmbedding, "forward", lambda self, ids, segments=None: self.token(ids))
+def test_the_helper_notices_lost_token_types(monkeypatch):
+    monkeypatch.setattr(TokenTypeEmbedding, "forward", lambda self, ids, token_types=None: self.token(ids))
     with pytest.raises(AssertionError, match="first at embedded"):
         assert_encoder_parity("bert", 1e-9, **TINY)
 

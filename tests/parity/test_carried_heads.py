@@ -62,9 +62,9 @@ def test_an_import_keeps_what_the_class_in_its_configuration_does_not_name(
         torch.save(held, before / "pytorch_model.bin")
     told: list[str] = []
     import_model.import_model(before, after, allow_pickle=True, say=told.append)
-    found = TensorFile(after / "model.safetensors")
-    assert set(held) <= set(found)
-    assert all(torch.equal(held[name], found[name]) for name in held)
+    written = TensorFile(after / "model.safetensors")
+    assert set(held) <= set(written)
+    assert all(torch.equal(held[name], written[name]) for name in held)
     assert ("for heads that config.json does not name" in "".join(told)) == (kept != source)
     getattr(transformers, stem(family) + kept).from_pretrained(after)
 

@@ -74,5 +74,5 @@ def test_a_saved_reward_model_is_one_in_transformers(tmp_path) -> None:
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     ids = torch.tensor([[5, 6, 7, 8], [9, 10, 0, 0]])
     real = ids != 0
-    found = load_model(tmp_path, say=lambda line: None).model({"ids": ids, "real": real}, ("sequence",))["sequence"]
-    torch.testing.assert_close(found, theirs.double()(ids, attention_mask=real.long()).logits, rtol=1e-5, atol=1e-5)
+    logits = load_model(tmp_path, say=lambda line: None).model({"ids": ids, "real": real}, ("sequence",))["sequence"]
+    torch.testing.assert_close(logits, theirs.double()(ids, attention_mask=real.long()).logits, rtol=1e-5, atol=1e-5)

@@ -11,9 +11,9 @@ from transformers import AutoModelForCausalLM
 import orrery
 from orrery.cli.program import run
 from orrery.errors import ModelFileError
-from orrery.families import load_family
+from orrery.families import load_family, names
 from orrery.families._config import UnknownKeysError
-from parity.read_keys import RECORD, beyond
+from parity.read_keys import RECORD, beyond, classes_of
 from tiny_models import saved
 
 HARMLESS: dict[str, Any] = {
@@ -100,3 +100,10 @@ def test_a_key_that_a_user_writes_into_a_recipe_is_refused(family: str) -> None:
     rules = load_family(family)
     with pytest.raises(UnknownKeysError, match="'hiden_size', 'unk_token_id'"):
         rules.spec({**rules.TINY, "hiden_size": 3, "unk_token_id": 1})
+
+
+def test_the_record_has_every_class_of_every_family() -> None:
+    """One that it lacks would have each unknown key refused, harmless or not."""
+    known = json.loads(RECORD.read_text(encoding="utf-8"))
+    lacking = [name for family in names() for name in classes_of(family) if name not in known]
+    assert lacking == []

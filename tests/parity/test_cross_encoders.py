@@ -295,9 +295,9 @@ def test_every_door_gives_the_same_scores(tmp_path: Path, capsys: pytest.Capture
             documents = [*DOCUMENTS[:4], *({"text": text, "title": "x"} for text in DOCUMENTS[4:])]
             status, answer = post(server, {"model": "toy", "query": "the cat", "documents": documents}, path)
             assert status == 200, answer
-            found = [(one["index"], one["relevance_score"]) for one in answer["results"]]
-            assert found == [(n, pytest.approx(s, abs=BOUND)) for n, s in expected]
-            assert [one["document"]["text"] for one in answer["results"]] == [DOCUMENTS[n] for n, _ in found]
+            scored = [(one["index"], one["relevance_score"]) for one in answer["results"]]
+            assert scored == [(n, pytest.approx(s, abs=BOUND)) for n, s in expected]
+            assert [one["document"]["text"] for one in answer["results"]] == [DOCUMENTS[n] for n, _ in scored]
             assert answer["usage"]["total_tokens"] == sum(
                 one.tokens for one in lm.pair_scores([("the cat", document) for document in DOCUMENTS])
             )
@@ -359,5 +359,25 @@ def test_a_model_trained_on_pairs_scores_them_there_too(task: str, column: str, 
     answers = orrery.pipeline("text-classification", lm, batch_size=4)
     if task == "regression":
         short = [PAIRS[0], PAIRS[3], PAIRS[5]]
-        found = answers([{"text": one, "text_pair": other} for one, other in short])
-        assert [one["score"] for one in found] == pytest.approx(lm.score_pairs(short).tolist(), abs=BOUND)
+        scored = answers([{"text": one, "text_pair": other} for one, other in short])
+        assert [one["score"] for one in scored] == pytest.approx(lm.score_pairs(short).tolist(), abs=BOUND)
+
+
+@pytest.mark.parametrize("begun", ["headless", pytest.param("reranker", marks=pytest.mark.long)])
+def test_a_reranker_trained_on_its_logit_scores_pairs_there_too(begun: str, tmp_path: Path) -> None:
+    """What is learnt is torch's loss on the logits of CrossEncoder, and a score is their sigmoid in both."""
+    rows = [
+        {"query": f"the cat {word}", "passage": f"a {word} dog", "label": n % 2}
+        for n, word in enumerate(WORDS.split() * 2)
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    base = published(tmp_path / "base", labels=1 if begun == "reranker" else 2)
+    words = ["finetune", "regression", "--from", str(base), "--train", str(tmp_path / "pairs.jsonl")]
+    words += ["--text", "query", "--pair", "passage", "--number", "label", "--objective.kind", "binary"]
+    assert run([*words, "--output", str(tmp_path / "run"), "--training.steps", "3"]) == 0
+    lm, other = loaded(tmp_path / "run"), theirs(tmp_path / "run" / "final")
+    assert lm.ranks
+    assert distance(lm, other) < BOUND
+    assert bool(((lm.score_pairs(PAIRS) > 0) & (lm.score_pairs(PAIRS) < 1)).all())
+    config = json.loads((tmp_path / "run" / "final" / "config.json").read_text())
+    assert config.get("problem_type") != "regression"

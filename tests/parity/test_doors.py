@@ -68,8 +68,8 @@ def test_the_ids_are_those_of_the_reference(both: Both, text: str) -> None:
 def test_greedy_answers_are_those_of_the_reference_by_every_door(both: Both, text: str) -> None:
     lm, theirs, tokenizer = both
     row = tokenizer(text, return_tensors="pt", split_special_tokens=True)
-    found = theirs.generate(**row, max_new_tokens=6, do_sample=False, pad_token_id=1)
-    expected = found[0][row.input_ids.shape[1] :].tolist()
+    rows = theirs.generate(**row, max_new_tokens=6, do_sample=False, pad_token_id=1)
+    expected = rows[0][row.input_ids.shape[1] :].tolist()
     (by_hand,) = lm.write([row.input_ids[0].tolist()], {"max_new_tokens": 6})
     doors = {
         "generations": lm.generations([text], max_new_tokens=6, temperature=0)[0].ids,
@@ -94,8 +94,8 @@ def test_a_text_is_as_probable_as_for_the_reference(both: Both, text: str) -> No
     own = logp[: len(logp) - (ids[-1] == 1)]
     assert lm.text_likelihoods(text) == pytest.approx([math.fsum(own)], rel=1e-9)
     if ids[0] == 0:
-        found = evaluate_perplexity(lm, [text])
-        assert found["perplexity"] == pytest.approx(math.exp(-math.fsum(own) / len(own)), rel=1e-9)
+        measured = evaluate_perplexity(lm, [text])
+        assert measured["perplexity"] == pytest.approx(math.exp(-math.fsum(own) / len(own)), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_a_continuation_that_merges_with_its_context_is_scored_as_a_text(both: B
     opens = tokenizer(text).input_ids[0] == 0 or not shared
     row = torch.tensor([[*[0] * opens, *whole]])
     logp = theirs(row).logits[0, :-1].detach().log_softmax(-1)[range(row.shape[1] - 1), row[0, 1:]]
-    (found,) = lm.likelihoods([(context, text)])
-    assert (found.nats, found.tokens) == (
+    (likelihood,) = lm.likelihoods([(context, text)])
+    assert (likelihood.nats, likelihood.tokens) == (
         pytest.approx(logp[opens + shared - 1 :].sum().item(), rel=1e-9),
         len(whole) - shared,
     )

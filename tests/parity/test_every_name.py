@@ -13,6 +13,7 @@ from orrery.errors import UsageError
 from orrery.families import _registry, names
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import trace
+from orrery.models.dual_encoder import DualEncoder
 from orrery.nn.attention.kernels import eager
 from orrery.nn.context import Context
 from tests.parity.shown import only_shown
@@ -39,21 +40,27 @@ def moved(value, key):
     return torch.where(value.isneginf(), value, after)
 
 
-def edited(found, key):
-    return trace(found.model, *found.inputs, keep=[key], edit={key: moved})
+def edited(traced, key):
+    return trace(traced.model, *traced.inputs, keep=[key], edit={key: moved})
 
 
-def faults(found, family):
+def answers(traced, run):
+    """Return what a pass says of each row; of a dual encoder how well each picture fits the text of its own row."""
+    return run.logits.diagonal()[:, None] if isinstance(traced.model, DualEncoder) else run.logits
+
+
+def faults(traced, family):
     """Return by name what is wrong with an edit of the first text: it does nothing, or reaches the second text."""
     wrong = {}
-    for key in found:
+    for key in traced:
         if only_shown(family, key):
             continue
-        run = edited(found, key)
-        if torch.equal(run.logits[0], found.logits[0]) or torch.equal(run[key][0], found[key][0]):
+        run = edited(traced, key)
+        after, before = answers(traced, run), answers(traced, traced)
+        if torch.equal(after[0], before[0]) or torch.equal(run[key][0], traced[key][0]):
             wrong[key] = "does nothing"
         # Not to the last bit: experts and the eager kernel round otherwise where the other text goes another way.
-        elif error(run.logits[1], found.logits[1]) > 1e-12 or error(run[key][1], found[key][1]) > 1e-12:
+        elif error(after[1], before[1]) > 1e-12 or error(run[key][1], traced[key][1]) > 1e-12:
             wrong[key] = "reaches the other text"
     return wrong
 
@@ -62,9 +69,9 @@ def error(a, b):
     return float((a - b).masked_fill(b.isneginf(), 0).abs().max())
 
 
-def one_of_each_kind(found):
+def one_of_each_kind(keys):
     """Return the last of the names that differ in the number of the block alone."""
-    return list({re.sub(r"\.\d+\.", ".*.", key): key for key in found}.values())
+    return list({re.sub(r"\.\d+\.", ".*.", key): key for key in keys}.values())
 
 
 def test_an_edit_of_every_name_changes_the_logits_of_its_text(inside, family):
@@ -121,8 +128,8 @@ def test_a_name_that_does_nothing_is_seen(name, monkeypatch):
 
     monkeypatch.setattr(Context, "tap", deaf)
     model = smallest("gpt2")
-    found = trace(model, *inputs_for(model))
-    wrong = faults(found, "gpt2")
+    traced = trace(model, *inputs_for(model))
+    wrong = faults(traced, "gpt2")
     assert wrong
     assert {(key.rpartition(".")[2], fault) for key, fault in wrong.items()} == {(name, "does nothing")}
 

@@ -66,8 +66,8 @@ def inside(family, dtype=torch.float64):
     return trace(model, *inputs_for(model))
 
 
-def patterns(found):
-    return [key for key in found if key.endswith(".pattern")]
+def patterns(keys):
+    return [key for key in keys if key.endswith(".pattern")]
 
 
 def error(a, b):
@@ -98,10 +98,10 @@ def test_the_families_with_patterns_and_heads_are_those_whose_traces_have_them()
 @with_patterns
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, FLOAT64), (torch.float32, KERNEL)], ids=str)
 def test_the_rows_of_a_pattern_sum_to_one(family, dtype, bound):
-    found = inside(family, dtype)
-    for key in patterns(found):
-        assert found[key].min() >= 0
-        row_BHL = found[key].sum(-1)
+    traced = inside(family, dtype)
+    for key in patterns(traced):
+        assert traced[key].min() >= 0
+        row_BHL = traced[key].sum(-1)
         if family in SINKS:
             assert 0 < row_BHL.min() < row_BHL.max() < 1
         else:
@@ -114,12 +114,12 @@ def test_a_pattern_times_values_is_what_the_kernel_gave(family, dtype, bound):
     assert_mixed(inside(family, dtype), bound)
 
 
-def assert_mixed(found, bound):
-    for key in patterns(found):
-        v_BKSC, mixed_BHLC = (found[key.removesuffix("pattern") + name] for name in ("v", "mixed"))
+def assert_mixed(traced, bound):
+    for key in patterns(traced):
+        v_BKSC, mixed_BHLC = (traced[key.removesuffix("pattern") + name] for name in ("v", "mixed"))
         for head in range(mixed_BHLC.shape[1]):
             values_BSC = v_BKSC[:, head * v_BKSC.shape[1] // mixed_BHLC.shape[1]]
-            assert error(found[key][:, head] @ values_BSC, mixed_BHLC[:, head]) < bound, key
+            assert error(traced[key][:, head] @ values_BSC, mixed_BHLC[:, head]) < bound, key
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "t5"])
@@ -150,36 +150,36 @@ def test_hidden_keys_have_no_weight(family):
 @every_family
 def test_the_parts_sum_to_the_stream_and_to_the_logits(family):
     """Every part, at every position, in float32: the direct attribution of each row's likeliest token."""
-    found = inside(family, torch.float32)
-    parts = found.parts(None)
-    last = found[f"{found.model.stack.path}blocks.{len(found.model.stack.order) - 1}.resid_post"]
+    traced = inside(family, torch.float32)
+    parts = traced.parts(None)
+    last = traced[f"{traced.model.stack.path}blocks.{len(traced.model.stack.order) - 1}.resid_post"]
     assert error(sum(parts[name].double() for name in parts.names), last.double()) < COMPONENTS
     if family in NOT_LINEAR:
         with pytest.raises((NotLinearError, UsageError)) as refused:
-            found.logit_attribution(position=None)
+            traced.logit_attribution(position=None)
         assert refused.value.hint
         return
-    attributed = found.logit_attribution(position=None)
-    logit_BL = found.logits.max(-1).values
-    cap = getattr(found.model.head.cap, "cap", None)
+    attributed = traced.logit_attribution(position=None)
+    logit_BL = traced.logits.max(-1).values
+    cap = getattr(traced.model.head.cap, "cap", None)
     if cap is not None:  # the parts sum to what stands before the bend
         logit_BL = cap * torch.atanh(logit_BL / cap)
     assert error(attributed.value_NBP.double().sum(0), logit_BL.double()) < COMPONENTS
-    assert torch.equal(attributed.token_BP, found.logits.argmax(-1))
+    assert torch.equal(attributed.token_BP, traced.logits.argmax(-1))
 
 
 @every_family
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
 def test_the_last_row_of_the_lens_is_the_output_bit_for_bit(family, dtype):
-    found = inside(family, dtype)
+    traced = inside(family, dtype)
     if family in NO_VOCABULARY:
         with pytest.raises(UsageError, match="scores no vocabulary"):
-            found.lens()
+            traced.lens()
         return
-    lens = found.lens(k=3)
+    lens = traced.lens(k=3)
     assert lens.check.passed
     assert lens.check.bound == 0
-    best = found.logits.to(torch.promote_types(dtype, torch.float32)).log_softmax(-1).topk(3, dim=-1)
+    best = traced.logits.to(torch.promote_types(dtype, torch.float32)).log_softmax(-1).topk(3, dim=-1)
     assert torch.equal(lens.id_NBLK[-1], best.indices)
     assert torch.equal(lens.log_probability_NBLK[-1], best.values)
 
@@ -187,45 +187,45 @@ def test_the_last_row_of_the_lens_is_the_output_bit_for_bit(family, dtype):
 @every_family
 def test_a_run_patched_with_itself_is_itself(family):
     """Bit for bit what the same computation gives without the patch."""
-    found = inside(family)
-    for key in found:
+    traced = inside(family)
+    for key in traced:
         if only_shown(family, key):
             continue
-        patched = found.edit(sources={"itself": found}).patch(key, "itself").run([key])
-        same = trace(found.model, *found.inputs, keep=[key], edit={key: lambda value, key: value})
+        patched = traced.edit(sources={"itself": traced}).patch(key, "itself").run([key])
+        same = trace(traced.model, *traced.inputs, keep=[key], edit={key: lambda value, key: value})
         assert torch.equal(patched.logits, same.logits), key
         assert torch.equal(patched[key], same[key]), key
-        if key.endswith((".scores", ".pattern")) or family in ONE_BY_ONE or in_pieces(found.model):
-            assert error(patched.logits, found.logits) < FLOAT64, key
+        if key.endswith((".scores", ".pattern")) or family in ONE_BY_ONE or in_pieces(traced.model):
+            assert error(patched.logits, traced.logits) < FLOAT64, key
         else:
-            assert torch.equal(patched.logits, found.logits), key
+            assert torch.equal(patched.logits, traced.logits), key
 
 
 @every_family
 def test_nothing_added_is_nothing_changed(family):
     """Steering with strength zero."""
-    found = inside(family)
-    key = f"{found.model.stack.path}blocks.0.resid_pre"
-    steered = found.edit().add(key, [1.0] * found[key].shape[-1], scale=0.0)
-    assert torch.equal(steered.run([key]).logits, found.logits)
+    traced = inside(family)
+    key = f"{traced.model.stack.path}blocks.0.resid_pre"
+    steered = traced.edit().add(key, [1.0] * traced[key].shape[-1], scale=0.0)
+    assert torch.equal(steered.run([key]).logits, traced.logits)
 
 
 @every_family
 def test_the_stream_of_another_run_gives_its_logits(family):
-    found = inside(family)
-    other = trace(found.model, *inputs_for(found.model, seed=9))
-    edits, stages = found.edit(sources={"other": other}), getattr(found.model, "stages", None)
-    for stack in [found.model.stack] if stages is None else [stage.stack for stage in stages]:
+    traced = inside(family)
+    other = trace(traced.model, *inputs_for(traced.model, seed=9))
+    edits, stages = traced.edit(sources={"other": other}), getattr(traced.model, "stages", None)
+    for stack in [traced.model.stack] if stages is None else [stage.stack for stage in stages]:
         key = f"{stack.path}blocks.{len(stack.order) - 1}.resid_post"
         edits = edits.patch(key, "other")
     patched = edits.run([key])
     assert torch.equal(patched.logits, other.logits)
-    assert not torch.equal(found.logits, other.logits)
+    assert not torch.equal(traced.logits, other.logits)
 
 
-def attentions(found):
+def attentions(traced):
     """Return each attention of the stack that answers with the keys of its taps: one for each depth that it serves."""
-    stack = found.model.stack
+    stack = traced.model.stack
     modules = [
         (number, module)
         for number, block in enumerate(stack.blocks)
@@ -241,55 +241,55 @@ def attentions(found):
 with_heads = pytest.mark.parametrize("family", families_with(HEADS))
 
 
-def without(found, keys, heads):
+def without(traced, keys, heads):
     """Return the logits with heads set to zero."""
-    edits = found.edit()
+    edits = traced.edit()
     for key in keys:
         edits = edits.zero(f"{key}.mixed", head=heads)
     logits = edits.run(["logits"]).logits
-    assert error(logits, found.logits) > 1e-6
+    assert error(logits, traced.logits) > 1e-6
     return logits
 
 
 @with_heads
 @torch.no_grad()
 def test_a_head_set_to_zero_is_a_head_whose_columns_are_zero(family):
-    found = inside(family)
-    for module, keys in attentions(found):
-        weight, width = module.out.weight, found[f"{keys[0]}.mixed"].shape[-1]
+    traced = inside(family)
+    for module, keys in attentions(traced):
+        weight, width = module.out.weight, traced[f"{keys[0]}.mixed"].shape[-1]
         before = weight.clone()
         weight[:, width : 2 * width] = 0
-        logits = found.model.logits(*found.inputs)
+        logits = traced.model.logits(*traced.inputs)
         weight.copy_(before)
-        assert error(without(found, keys, 1), logits) < FLOAT64, keys
+        assert error(without(traced, keys, 1), logits) < FLOAT64, keys
 
 
 @with_heads
 @torch.no_grad()
 def test_a_head_set_to_zero_is_a_head_that_is_removed(family):
     """Heads that share keys and values are removed together, where others share theirs."""
-    found = inside(family)
-    for _, (key, *more) in attentions(found):
-        heads, groups = found[f"{key}.mixed"].shape[1], found[f"{key}.k"].shape[1]
+    traced = inside(family)
+    for _, (key, *more) in attentions(traced):
+        heads, groups = traced[f"{key}.mixed"].shape[1], traced[f"{key}.k"].shape[1]
         removed = list(range(heads // groups)) if groups > 1 else [0]
         if family not in IN_THE_WEIGHTS:
             with pytest.raises(UsageError) as refused:
-                without_heads(found.model, {key: removed})
+                without_heads(traced.model, {key: removed})
             assert refused.value.hint
             continue
-        smaller = without_heads(found.model, {key: removed})
+        smaller = without_heads(traced.model, {key: removed})
         assert not more
-        assert error(smaller.logits(*found.inputs), without(found, [key], removed)) < FLOAT64, key
+        assert error(smaller.logits(*traced.inputs), without(traced, [key], removed)) < FLOAT64, key
 
 
 @every_family
 def test_what_a_decoder_wrote_before_does_not_know_the_last_token(family):
-    found = inside(family)
-    if not found.model.spec.writes:
+    traced = inside(family)
+    if not traced.model.spec.writes:
         return
-    ids = found.ids.clone()
-    ids[:, -1] = (ids[:, -1] + 1) % found.logits.shape[-1]
+    ids = traced.ids.clone()
+    ids[:, -1] = (ids[:, -1] + 1) % traced.logits.shape[-1]
     with torch.no_grad():
-        after = found.model.logits(*found.inputs[:-1], ids, kernel=eager)
-    assert error(after[:, :-1], found.logits[:, :-1]) < FLOAT64
-    assert error(after[:, -1], found.logits[:, -1]) > 1e-6
+        after = traced.model.logits(*traced.inputs[:-1], ids, kernel=eager)
+    assert error(after[:, :-1], traced.logits[:, :-1]) < FLOAT64
+    assert error(after[:, -1], traced.logits[:, -1]) > 1e-6

@@ -55,6 +55,8 @@ WITHOUT = {family: lacking for families, lacking in KINDS for family in families
 """What a family has nothing to show for; everything else opens on it."""
 OF_ATTENTION = {"attention", "heads", "qkv", "position", "cache"}
 """What a family without any attention has nothing to show for."""
+SEEING = {"vit", "vision_encoder_decoder"}
+"""Families that read a picture, of which alone patches are shown."""
 OF_A_RUN = {"train", "trust"}
 """Screens of a run and of a file of laws, which no pass has."""
 
@@ -85,6 +87,7 @@ def lacking(family, subject):
     """Return the views that have nothing to show."""
     mixers = [module for module in subject.lm.model.stack.modules() if isinstance(module, StatefulMixer)]
     stateless = set() if any(mixer.role and mixer.output == "state" for mixer in mixers) else {"recurrence"}
+    stateless |= set() if family in SEEING else {"patches"}
     if subject.seen.sites:
         return WITHOUT.get(family, set()) | stateless
     networks = any(isinstance(module, FEED_FORWARDS) for module in subject.lm.model.modules())
@@ -143,10 +146,10 @@ def test_a_pass_is_saved_as_one_page(family):
 
 
 def test_patches_have_names():
-    found = subject_of("vit").seen
-    assert found.tokens[0] == "class"
-    assert list(found.tokens[1:3]) == ["1·1", "1·2"]
-    assert len(found.tokens) == found["embedded"].shape[1]
+    seen = subject_of("vit").seen
+    assert seen.tokens[0] == "class"
+    assert list(seen.tokens[1:3]) == ["1·1", "1·2"]
+    assert len(seen.tokens) == seen["embedded"].shape[1]
     captioner = subject_of("vision_encoder_decoder").seen
     assert captioner.source_tokens[0] == "class"
     assert [site.keys for site in captioner.sites] == ["source", "tokens", "source"]

@@ -24,13 +24,13 @@ FAMILIES = [name if name in SOME else pytest.param(name, marks=pytest.mark.slow)
 
 
 def test_every_family_has_a_record_of_what_is_installed():
-    found, header = (exactness.record()[key] for key in ("found", "header"))
-    assert sorted(found["families"]) == sorted(names())
+    recorded, header = (exactness.record()[key] for key in ("found", "header"))
+    assert sorted(recorded["families"]) == sorted(names())
     installed = {"transformers": transformers.__version__, "torch": torch.__version__}
     again = "python benchmarks/exactness.py --output src/orrery/laws/exactness.json"
     assert {name: header["versions"][name] for name in installed} == installed, f"measure again: {again}"
     assert not header["small"]
-    assert header["sha256"] == hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest(), again
+    assert header["sha256"] == hashlib.sha256(json.dumps(recorded, sort_keys=True).encode()).hexdigest(), again
 
 
 def test_the_record_keeps_the_bounds():
@@ -46,12 +46,12 @@ def test_the_record_keeps_the_bounds():
 def test_what_is_measured_is_what_is_recorded(family):
     """One configuration and one seed, twice as far at most: processors round float32 otherwise."""
     recorded = exactness.recorded()[family]
-    found = measuring.compared(next(measuring.configurations(family)), 0)
+    apart = measuring.compared(next(measuring.configurations(family)), 0)
     for way in measuring.WAYS:
-        if "raises" in found[way]:
-            assert (way, recorded.raises, recorded.at) == (measuring.INSTALLED, found[way]["raises"], found[way]["at"])
+        if "raises" in apart[way]:
+            assert (way, recorded.raises, recorded.at) == (measuring.INSTALLED, apart[way]["raises"], apart[way]["at"])
             continue
-        for part, value in found[way].items():
+        for part, value in apart[way].items():
             assert value <= 2 * getattr(getattr(recorded, way), part) + 1e-13, (way, part)
 
 
@@ -65,8 +65,8 @@ def test_a_model_with_one_wrong_number_is_far_from_both(monkeypatch):
         return model
 
     monkeypatch.setattr(measuring, "model_of", wrong)
-    found = measuring.compared(next(measuring.configurations("llama")), 0)
-    assert min(found[way]["logits"] for way in measuring.WAYS) > 10 * FOREIGN
+    apart = measuring.compared(next(measuring.configurations("llama")), 0)
+    assert min(apart[way]["logits"] for way in measuring.WAYS) > 10 * FOREIGN
 
 
 def test_whose_fault_it_is_that_installed_experts_know_no_float64():

@@ -65,8 +65,8 @@ def test_a_key_of_an_old_configuration_means_what_it_means_to_the_reference(fami
     length = {} if key in ("max_length", "max_new_tokens") else {"max_length": 18}
     theirs, ours = model(family, tmp_path, **length, **{key: KEYS[key]})
     expected = written(theirs)
-    found = ours.generations([TEXT], max_new_tokens=_longest(ours.stored, TEXT))[0].ids
-    assert found == expected
+    ids = ours.generations([TEXT], max_new_tokens=_longest(ours.stored, TEXT))[0].ids
+    assert ids == expected
     assert ours.generate(TEXT) == ours.generations([TEXT], max_new_tokens=len(expected))[0].text
 
 
@@ -99,8 +99,8 @@ def test_beams_and_draws_of_the_files_are_the_default(tmp_path):
 
 def test_beams_obey_the_constraints(tmp_path):
     _, ours = model("bart", tmp_path, forced_bos_token_id=11, forced_eos_token_id=9, no_repeat_ngram_size=1)
-    for found in ours.search(["the cat", "a log"], num_beams=4, answers=4, max_new_tokens=8):
-        for one in found:
+    for answers in ours.search(["the cat", "a log"], num_beams=4, answers=4, max_new_tokens=8):
+        for one in answers:
             ids = one.hypothesis.ids
             assert ids[0] == 11
             assert len(set(ids)) == len(ids)
@@ -197,18 +197,18 @@ def with_file(theirs, folder, **said):
     ids = TOKENIZER.encode(TEXT)
     wrapped = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
     rows = theirs.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), tokenizer=wrapped).tolist()
-    found = [row[len(ids) :] for row in rows]
-    for row in found:
-        while len(found) > 1 and row[-1] == whole["pad_token_id"]:  # the shorter of several
+    theirs_written = [row[len(ids) :] for row in rows]
+    for row in theirs_written:
+        while len(theirs_written) > 1 and row[-1] == whole["pad_token_id"]:  # the shorter of several
             row.pop()
-    return found, load(folder, dtype="float64", say=lambda line: None).write([ids])[0]
+    return theirs_written, load(folder, dtype="float64", say=lambda line: None).write([ids])[0]
 
 
 @pytest.mark.parametrize("key", DETERMINED)
 def test_a_key_that_is_followed_means_what_it_means_to_the_reference(key, tmp_path):
     theirs, _ = model("gpt2", tmp_path)
-    found, written = with_file(theirs, tmp_path, **DETERMINED[key])
-    assert written == found
+    theirs_written, written = with_file(theirs, tmp_path, **DETERMINED[key])
+    assert written == theirs_written
 
 
 VALUES = {

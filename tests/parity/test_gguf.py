@@ -112,10 +112,10 @@ def distance(lm: LanguageModel, reader: LlamaCpp, text: str) -> float:
     assert len(answer["completion_probabilities"]) == len(answer["tokens"]) == 16
     ours = lm.logits([prompt + answer["tokens"]])[0, len(prompt) - 1 : -1].log_softmax(-1)
     chosen = ours.gather(1, torch.tensor(answer["tokens"])[:, None])[:, 0]
-    found = [float((ours.amax(-1) - chosen).max())]
+    distances = [float((ours.amax(-1) - chosen).max())]
     for place, entry in enumerate(answer["completion_probabilities"]):
-        found += [abs(float(ours[place, top["id"]]) - top["logprob"]) for top in entry["top_logprobs"]]
-    return max(found)
+        distances += [abs(float(ours[place, top["id"]]) - top["logprob"]) for top in entry["top_logprobs"]]
+    return max(distances)
 
 
 def round_gelu(model: nn.Module) -> None:

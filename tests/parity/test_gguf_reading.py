@@ -53,12 +53,12 @@ def test_our_own_export_is_the_same_model_again(tmp_path: Path, family: str, con
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A file in float32 of each family, with rows of 256 numbers."""
-    found = {}
+    files = {}
     for family in FAMILIES:
         folder = tmp_path_factory.mktemp(family)
         config = WIDE.get(family, FOR_ALL)
-        found[family] = export_gguf(read(saved(folder / "model", family, **config)), folder / "x.gguf", "f32").path
-    return found
+        files[family] = export_gguf(read(saved(folder / "model", family, **config)), folder / "x.gguf", "f32").path
+    return files
 
 
 UNPACKED = [name for name in BY_NAME if name not in PLAIN and name not in ("Q8_1", "Q8_K", "Q1_0")]

@@ -49,9 +49,9 @@ def same(a, b):
 def test_methods_hold_and_a_wrong_one_is_seen(monkeypatch):
     assert [e for e in methods.check() if not e.passed] == []
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda parameters, limit: clip(parameters, limit, 1.0))
-    found = {e.name for e in methods.check() if not e.passed}
-    assert "AdamW, cosine, clipped: final weights == the formulas" in found
-    assert "AdamW, cosine, clipped: gradient norms == the formulas" in found
+    failed = {e.name for e in methods.check() if not e.passed}
+    assert "AdamW, cosine, clipped: final weights == the formulas" in failed
+    assert "AdamW, cosine, clipped: gradient norms == the formulas" in failed
 
 
 clip = torch.nn.utils.clip_grad_norm_
@@ -75,14 +75,14 @@ def test_the_formula_is_the_one_that_is_written_down():
         4593380528125082431,
         16408922859458223821,
     ]
-    state, found = 1234567, []
+    state, drawn = 1234567, []
     for _ in range(5):
         state = (state + 0x9E3779B97F4A7C15) % 2**64
         z = state
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
         z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
-        found.append(z ^ (z >> 31))
-    assert found == expected
+        drawn.append(z ^ (z >> 31))
+    assert drawn == expected
     assert numbers("a", (2, 3)).shape == (2, 3)
     assert float(numbers("a", (10_000,)).mean().abs()) < 0.01
     assert not torch.equal(numbers("a", (4,)), numbers("b", (4,)))

@@ -316,8 +316,8 @@ def kept(given):
 
 def unexplained(family, findings):
     """Return the keys that nothing ever moved, and that are on no list; rotary settings have a test of their own."""
-    outcomes = {key: found for key, found in findings.outcomes.items() if not key[0].startswith("rope")}
-    idle = [key for key, found in outcomes.items() if not found & {FOLLOWED, REFUSED}]
+    outcomes = {key: outcome for key, outcome in findings.outcomes.items() if not key[0].startswith("rope")}
+    idle = [key for key, outcome in outcomes.items() if not outcome & {FOLLOWED, REFUSED}]
     return [
         ".".join(key) for key in idle if not any(fnmatch(key[-1], p) for p in HARMLESS) and key[-1] not in IDLE[family]
     ]

@@ -57,10 +57,10 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> float:
 
 def test_logits_and_gradients_of_the_adapters_are_pefts(both) -> None:
     theirs, ours = both
-    expected, found = theirs(IDS).logits, ours.logits(IDS)
-    assert apart(found, expected) < 1e-6  # their norms are computed in float32
+    expected, logits = theirs(IDS).logits, ours.logits(IDS)
+    assert apart(logits, expected) < 1e-6  # their norms are computed in float32
     expected.square().mean().backward()
-    found.square().mean().backward()
+    logits.square().mean().backward()
     grads = {n: p.grad for n, p in ours.named_parameters() if p.grad is not None}
     wanted = [p.grad for n, p in theirs.named_parameters() if p.grad is not None]
     assert len(grads) == len(wanted) == 12

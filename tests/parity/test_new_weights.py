@@ -29,16 +29,16 @@ def tensors(family):
     return theirs, to_theirs(dict(model.named_parameters()), rules_of(rules, config))
 
 
-def kinds(found):
+def kinds(tensors_given):
     """Return the numbers of each kind of tensor, over all layers."""
     parts = defaultdict(list)
-    for name, tensor in found.items():
+    for name, tensor in tensors_given.items():
         parts[".".join(name.split(".")[-2:])].append(tensor.detach().flatten().double())
     return {kind: torch.cat(numbers) for kind, numbers in parts.items()}
 
 
 def test_recurrent_gemma_is_drawn_alike():
-    theirs, ours = (kinds(found) for found in tensors("recurrent_gemma"))
+    theirs, ours = (kinds(weights) for weights in tensors("recurrent_gemma"))
     assert theirs.keys() == ours.keys()
     for kind, wanted in theirs.items():
         assert float(ours[kind].std()) == pytest.approx(float(wanted.std()), rel=0.15, abs=1e-12), kind
@@ -49,9 +49,9 @@ def test_what_qwen3_next_forgets_is_drawn_alike():
     theirs, ours = tensors("qwen3_next")
     name = "model.layers.0.linear_attn"
     torch.testing.assert_close(ours[f"{name}.dt_bias"], theirs[f"{name}.dt_bias"], rtol=0, atol=1e-5)
-    paces, wanted = (found[f"{name}.A_log"].detach().exp() for found in (ours, theirs))
+    paces, wanted = (weights[f"{name}.A_log"].detach().exp() for weights in (ours, theirs))
     assert float(paces.min()) >= 0.01
     assert float(paces.max()) <= 16
     assert float(paces.mean()) == pytest.approx(float(wanted.mean()), rel=0.3)
-    norms = [found["model.layers.0.input_layernorm.weight"] for found in (ours, theirs)]
+    norms = [weights["model.layers.0.input_layernorm.weight"] for weights in (ours, theirs)]
     assert torch.equal(*norms)

@@ -66,14 +66,14 @@ def patched_there(library, model, function):
     float64 is kept here.
     """
     clean, cache = model.run_with_cache(CLEAN)
-    found = []
+    differences = []
 
     def measure(logits_BLV):
-        found.append(difference(logits_BLV))
-        return found[-1]
+        differences.append(difference(logits_BLV))
+        return differences[-1]
 
     grid = getattr(library.patching, f"get_act_patch_{function}")(model, CORRUPTED, cache, measure)
-    exact = torch.stack(found).view(grid.shape)
+    exact = torch.stack(differences).view(grid.shape)
     assert error(grid.double(), exact) < 1e-6
     corrupted = difference(model(CORRUPTED))
     return (exact - corrupted) / (difference(clean) - corrupted)
@@ -88,11 +88,11 @@ def patched_here(model, at):
 @pytest.mark.parametrize("at", GRIDS)
 def test_a_patch_restores_what_it_restores_there(lens, theirs, ours, at):
     function, axes = GRIDS[at]
-    expected, found = patched_there(lens, theirs, function), patched_here(ours, at)
+    expected, restored = patched_there(lens, theirs, function), patched_here(ours, at)
     sizes = {"layer": BLOCKS, "pos": LENGTH, "head": HEADS}
-    assert found.shape == expected.shape == tuple(sizes[axis] for axis in axes)
-    assert error(found, expected) < 1e-10  # a quotient of differences
-    assert len(found.unique()) > 3  # the places do not restore one and the same
+    assert restored.shape == expected.shape == tuple(sizes[axis] for axis in axes)
+    assert error(restored, expected) < 1e-10  # a quotient of differences
+    assert len(restored.unique()) > 3  # the places do not restore one and the same
 
 
 @pytest.mark.parametrize("at", GRIDS)
@@ -115,8 +115,10 @@ def test_a_pattern_is_patched_row_by_row(lens, theirs, ours):
             for query in range(LENGTH):
                 edits = corrupted.edit(sources={"clean": clean})
                 key = f"blocks.{block}.attention.pattern"
-                found = difference(edits.patch(key, "clean", head=head, position=query).run(keep=["logits"]).logits)
-                restored = (found - ends[1]) / (ends[0] - ends[1])
+                difference_there = difference(
+                    edits.patch(key, "clean", head=head, position=query).run(keep=["logits"]).logits
+                )
+                restored = (difference_there - ends[1]) / (ends[0] - ends[1])
                 assert error(restored, expected[block, head, query]) < 1e-10
 
 
@@ -139,25 +141,25 @@ ABLATIONS = {"zero": torch.zeros_like, "mean": lambda x_BLC: x_BLC.mean(1, keepd
 @pytest.mark.parametrize("op", ABLATIONS)
 def test_a_head_without_its_numbers(theirs, ours, op, letter):
     inside = trace(ours, CLEAN)
-    found = {}
+    logits_without = {}
     for block in range(BLOCKS):
         for head in range(HEADS):
             made = getattr(inside.edit(), op)(f"blocks.{block}.{KEYS[letter]}", head=head)
-            found[block, head] = made.run().logits
+            logits_without[block, head] = made.run().logits
             change = partial(of_head, head=head, made=ABLATIONS[op])
             expected = without(theirs, f"blocks.{block}.attn.hook_{letter}", change)
-            assert error(found[block, head], expected) < EXACT
-            assert error(found[block, head], inside.logits) > 1e-4
-    assert error(found[0, 0], found[1, 0]) > 1e-4
+            assert error(logits_without[block, head], expected) < EXACT
+            assert error(logits_without[block, head], inside.logits) > 1e-4
+    assert error(logits_without[0, 0], logits_without[1, 0]) > 1e-4
 
 
 @pytest.mark.parametrize("op", ABLATIONS)
 @pytest.mark.parametrize(("name", "key"), [("attn_out", "attention.added"), ("mlp_out", "feed_forward.added")])
 def test_a_sublayer_without_its_numbers(theirs, ours, op, name, key):
     for block in range(BLOCKS):
-        found = getattr(trace(ours, CLEAN).edit(), op)(f"blocks.{block}.{key}").run().logits
+        logits = getattr(trace(ours, CLEAN).edit(), op)(f"blocks.{block}.{key}").run().logits
         expected = without(theirs, f"blocks.{block}.hook_{name}", lambda x_BLD, hook: ABLATIONS[op](x_BLD))
-        assert error(found, expected) < EXACT
+        assert error(logits, expected) < EXACT
 
 
 def test_the_mean_of_another_text(theirs, ours):
@@ -167,12 +169,12 @@ def test_the_mean_of_another_text(theirs, ours):
     mean_BHC = cache["blocks.1.attn.hook_z"].mean(1)
     change = partial(of_head, head=2, made=lambda x_BLC: mean_BHC[:, None, 2].expand_as(x_BLC))
     edits = trace(ours, CLEAN).edit(sources={"other": trace(ours, CORRUPTED)})
-    found = edits.mean("blocks.1.attention.mixed", source="other", head=2).run().logits
-    assert error(found, without(theirs, "blocks.1.attn.hook_z", change)) < EXACT
+    logits = edits.mean("blocks.1.attention.mixed", source="other", head=2).run().logits
+    assert error(logits, without(theirs, "blocks.1.attn.hook_z", change)) < EXACT
 
 
 def test_the_ablations_of_a_broken_model_are_others(theirs, ours):
     change = partial(of_head, head=1, made=torch.zeros_like)
     expected = without(theirs, "blocks.0.attn.hook_z", change)
-    found = trace(broken(ours, "stack.blocks.0.attention.branch.out.weight", 3), CLEAN).edit()
-    assert error(found.zero("blocks.0.attention.mixed", head=1).run().logits, expected) > 1e-6
+    traced = trace(broken(ours, "stack.blocks.0.attention.branch.out.weight", 3), CLEAN).edit()
+    assert error(traced.zero("blocks.0.attention.mixed", head=1).run().logits, expected) > 1e-6

@@ -110,9 +110,9 @@ def test_what_peft_wrote_gives_its_logits(base, tmp_path, settings):
     stored = read(base)
     stored.model.double()
     load_adapter(stored, tmp_path / "adapter")
-    expected, found = both(theirs, stored.model)
-    assert apart(found, expected) < BOUND.get(family_of(base), 1e-9)
-    assert apart(found, both(theirs_of(base), stored.model)[0]) > 1e-3  # the adapter counts
+    expected, logits = both(theirs, stored.model)
+    assert apart(logits, expected) < BOUND.get(family_of(base), 1e-9)
+    assert apart(logits, both(theirs_of(base), stored.model)[0]) > 1e-3  # the adapter counts
     merged = both(theirs.merge_and_unload(), merge(stored.model))
     assert apart(*merged) < BOUND.get(family_of(base), 1e-9)
 
@@ -130,12 +130,12 @@ def test_what_is_written_here_gives_our_logits_in_peft(base, tmp_path):
     drawn(p for name, p in model.named_parameters() if "lora_" in name)
     save_adapter(stored, tmp_path / "adapter")
     theirs = peft.PeftModel.from_pretrained(theirs_of(base), tmp_path / "adapter").double().eval()
-    expected, found = both(theirs, model)
-    assert apart(found, expected) < BOUND.get(family_of(base), 1e-9)
+    expected, logits = both(theirs, model)
+    assert apart(logits, expected) < BOUND.get(family_of(base), 1e-9)
     again = read(base)
     again.model.double()
     load_adapter(again, tmp_path / "adapter")
-    assert apart(both(theirs, again.model)[1], found) < 1e-12
+    assert apart(both(theirs, again.model)[1], logits) < 1e-12
     save_adapter(again, tmp_path / "second")
     files = [(tmp_path / name / "adapter_model.safetensors").read_bytes() for name in ("adapter", "second")]
     assert files[0] == files[1]

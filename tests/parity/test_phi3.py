@@ -61,8 +61,8 @@ def test_longrope_at_the_trained_length():
     both = pair("phi3", **{**TINY, **longrope(PAIRS, 8)})
     ids = torch.randint(3, 97, (2, 12), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        found = {n: error(both.ours.logits(ids[:, :n]), both.reference(ids[:, :n]).logits) for n in (1, 7, 8, 9, 12)}
-    assert max(found.values()) < 1e-9, found
+        errors = {n: error(both.ours.logits(ids[:, :n]), both.reference(ids[:, :n]).logits) for n in (1, 7, 8, 9, 12)}
+    assert max(errors.values()) < 1e-9, errors
 
 
 @pytest.mark.parametrize("kind", ["su", "yarn"])
@@ -84,8 +84,8 @@ def test_longrope_is_fixed_by_the_capacity_so_that_cached_equals_full():
             stepped = both.ours.step(ids[:, 4:tokens], session)
             assert error(torch.cat([logits[:, None], stepped], 1), expected[:, 3:]) < 1e-9
         far = torch.arange(3, 9)[None]  # few tokens, but far: the furthest position counts
-        found = both.ours.logits(ids[:, :6], positions=far)
-        assert error(found, both.reference(ids[:, :6], position_ids=far).logits) < 1e-9
+        far_logits = both.ours.logits(ids[:, :6], positions=far)
+        assert error(far_logits, both.reference(ids[:, :6], position_ids=far).logits) < 1e-9
 
 
 def test_longrope_in_packed_rows_looks_at_each_document():

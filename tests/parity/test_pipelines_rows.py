@@ -71,8 +71,8 @@ def test_hidden_states(kind, tmp_path):
     theirs, ours = pair(tmp_path, kind, BARE, "feature-extraction")
     for text in TEXTS:
         same(ours(text), theirs(text))
-    for found, expected in zip(ours(TEXTS, batch_size=3), theirs(TEXTS), strict=True):
-        same(found, expected)
+    for answer, expected in zip(ours(TEXTS, batch_size=3), theirs(TEXTS), strict=True):
+        same(answer, expected)
     assert list(ours(TEXTS[0], return_tensors=True).shape) == list(theirs(TEXTS[0], return_tensors=True).shape)
 
 

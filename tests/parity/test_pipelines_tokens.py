@@ -54,9 +54,9 @@ def test_windows_over_a_long_text(kind, stride, tmp_path):
 
 def test_what_is_refused(tmp_path):
     _, ours = pair(tmp_path, "bert", AUTO, "token-classification", context=20, **named(LABELS))
-    with pytest.raises(UsageError, match="longer than this model's context of 20") as found:
+    with pytest.raises(UsageError, match="longer than this model's context of 20") as refused:
         ours(" ".join(TEXTS))
-    assert "stride" in found.value.hint
+    assert "stride" in refused.value.hint
     for settings in ({"stride": 2}, {"stride": 18, "aggregation_strategy": "first"}, {"aggregation_strategy": "mean"}):
         with pytest.raises(UsageError):
             ours(" ".join(TEXTS), **settings)

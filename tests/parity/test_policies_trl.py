@@ -133,23 +133,23 @@ def batch_of(both: Both, fast: Any) -> dict[str, Tensor]:
         answer = inputs["completion_ids"][row][inputs["completion_mask"][row].bool()]
         rows.append((prompt, answer))
     length = max(len(prompt) + len(answer) for prompt, answer in rows)
-    found: dict[str, Any] = {"ids": torch.zeros(len(rows), length, dtype=torch.long)}
-    found["real"], found["written"] = (torch.zeros(len(rows), length, dtype=torch.bool) for _ in range(2))
-    found["scores"] = torch.zeros(len(rows), length, dtype=torch.float64)
+    batch: dict[str, Any] = {"ids": torch.zeros(len(rows), length, dtype=torch.long)}
+    batch["real"], batch["written"] = (torch.zeros(len(rows), length, dtype=torch.bool) for _ in range(2))
+    batch["scores"] = torch.zeros(len(rows), length, dtype=torch.float64)
     for row, (prompt, answer) in enumerate(rows):
         ids = torch.cat([prompt, answer])
-        found["ids"][row, : len(ids)], found["real"][row, : len(ids)] = ids, True
-        found["written"][row, len(prompt) : len(ids)] = True
+        batch["ids"][row, : len(ids)], batch["real"][row, : len(ids)] = ids, True
+        batch["written"][row, len(prompt) : len(ids)] = True
         with torch.no_grad(), wide():
             told = both.trainer.model(ids[None]).logits[0].log_softmax(-1)
         for place in range(len(prompt), len(ids)):
-            found["scores"][row, place] = told[place - 1, ids[place]]
+            batch["scores"][row, place] = told[place - 1, ids[place]]
     texts = fast.batch_decode([answer for _, answer in rows], skip_special_tokens=True)
-    found["reward"] = torch.tensor(digits(texts), dtype=torch.float32)
-    found["group"] = torch.arange(len(SUMS)).repeat_interleave(SAMPLES)
-    found["finished"], found["fresh"] = (torch.zeros(len(rows), dtype=torch.bool) for _ in range(2))
-    found["most"], found["temperature"] = torch.full((len(rows),), LONGEST), torch.full((len(rows),), 0.7)
-    return found
+    batch["reward"] = torch.tensor(digits(texts), dtype=torch.float32)
+    batch["group"] = torch.arange(len(SUMS)).repeat_interleave(SAMPLES)
+    batch["finished"], batch["fresh"] = (torch.zeros(len(rows), dtype=torch.bool) for _ in range(2))
+    batch["most"], batch["temperature"] = torch.full((len(rows),), LONGEST), torch.full((len(rows),), 0.7)
+    return batch
 
 
 @torch.no_grad()
@@ -182,14 +182,14 @@ def test_loss_and_gradients_are_those_of_trl(both):
     batch = stale(observed(both))
     noise(both.trainer.model, 2)
     load_ours(both.settings, both.trainer.model)
-    found, gradients = step(both, batch)
+    loss_here, gradients = step(both, batch)
     both.trainer.model.zero_grad()
     both.trainer.current_gradient_accumulation_steps = 1
     with wide():
         loss = both.trainer._compute_loss(both.trainer.model, both.inputs)
     loss.backward()
     expected = to_ours(gradients_of(both.trainer.model), both.settings.rules, shapes_of(both.ours))
-    assert found == pytest.approx(float(loss.detach()), abs=1e-6)
+    assert loss_here == pytest.approx(float(loss.detach()), abs=1e-6)
     assert max(float((gradients[name] - expected[name]).abs().max()) for name in expected) < 1e-6
     assert max(float(gradient.abs().max()) for gradient in gradients.values()) > 1e-3
     moved, _ = step(both, {**batch, "advantages": batch["advantages"].roll(1)})

@@ -161,8 +161,8 @@ def moved(model: nn.Module, names: str = "", size: float = 0.05) -> nn.Module:
 def their_loss(made: Any, inputs: Mapping[str, Tensor]) -> Tensor:
     """Return their loss, in float64 also where they cast to float32: the model, the tiled head, ORPO's own cast."""
     with oracle.widened(oracle.modelling("llama"), chunked_logprob):
-        found: Tensor = made.compute_loss(made.model, dict(inputs))
-    return found
+        loss: Tensor = made.compute_loss(made.model, dict(inputs))
+    return loss
 
 
 def our_loss(
@@ -178,9 +178,9 @@ def models_of(case: Case) -> Pair:
     return pair("llama", **CONFIG)
 
 
-def apart(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> float:
-    assert found.keys() == wanted.keys()
-    return max(float((found[n] - wanted[n]).abs().max() / wanted[n].abs().max().clamp(min=1)) for n in wanted)
+def apart(gradients: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> float:
+    assert gradients.keys() == wanted.keys()
+    return max(float((gradients[n] - wanted[n]).abs().max() / wanted[n].abs().max().clamp(min=1)) for n in wanted)
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:
@@ -205,9 +205,9 @@ def both(case: Case, folder: Any) -> tuple[Any, Objective, Pair]:
 def test_loss_and_gradients_are_trls(name: str, tmp_path: Any) -> None:
     case = CASES[name]
     theirs, objective, made = both(case, tmp_path)
-    wanted, found = their_loss(theirs, their_inputs(case)), our_loss(objective, made.ours, batch_of(case))
+    wanted, result = their_loss(theirs, their_inputs(case)), our_loss(objective, made.ours, batch_of(case))
     assert wanted.dtype == torch.float64
-    assert found.loss == pytest.approx(float(wanted.detach()), abs=TOLERANCE)
+    assert result.loss == pytest.approx(float(wanted.detach()), abs=TOLERANCE)
     wanted.backward()
     expected = to_ours(gradients(made.theirs), made.rules, shapes_of(made.ours))
     assert apart(gradients(made.ours), expected) < TOLERANCE
@@ -246,8 +246,8 @@ def test_beside_an_adapter_the_reference_is_the_model_without_it(name: str, tmp_
             branch = "feed_forward.branch.down" if "down_proj" in parts else f"attention.branch.{parts[-4][0]}"
             places[full] = f"stack.blocks.{parts[parts.index('layers') + 1]}.{branch}.{parts[-3].lower()}"
             ours.get_parameter(places[full]).data.copy_(parameter)
-    wanted, found = their_loss(theirs, their_inputs(case)), our_loss(objective, ours, batch_of(case))
-    assert found.loss == pytest.approx(float(wanted.detach()), abs=TOLERANCE)
+    wanted, result = their_loss(theirs, their_inputs(case)), our_loss(objective, ours, batch_of(case))
+    assert result.loss == pytest.approx(float(wanted.detach()), abs=TOLERANCE)
     wanted.backward()
     expected = {places[full]: gradient for full, gradient in gradients(theirs.model).items()}
     assert len(expected) == 12

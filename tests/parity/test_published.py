@@ -60,7 +60,7 @@ def test_there_are_many_of_every_family():
 def test_a_published_configuration_is_read(model):
     line = CONFIGS[model]
     config = config_of(line)
-    found = parameters(config)
-    assert found == reference(config)
+    counted = parameters(config)
+    assert counted == reference(config)
     frozen = distinct_blocks(published(deepcopy(config), Path("config.json"))).parameters()
-    assert line["parameters"] in (None, found, frozen)
+    assert line["parameters"] in (None, counted, frozen)

@@ -79,15 +79,15 @@ def test_retrieval_has_their_numbers(said: dict[str, Any], tmp_path: Path, monke
         QUERIES, CORPUS, RIGHT, precision_recall_at_k=[1, 3, 5, 10, 100], write_csv=False
     )(model)
     lm = orrery.load(tmp_path / "folder", "cpu", say=str)
-    found = evaluate_retrieval(lm, read_retrieval(beir(tmp_path / "beir")))
-    assert {"1 names in qrels are no query and no document, and passed over: nobody"} < set(found.notes)
+    evaluated = evaluate_retrieval(lm, read_retrieval(beir(tmp_path / "beir")))
+    assert {"1 names in qrels are no query and no document, and passed over: nobody"} < set(evaluated.notes)
     kind = said.get("similarity_fn_name", "cosine")
     names = {"hit": "accuracy", "MRR": "mrr", "nDCG": "ndcg", "MAP": "map"}
-    for score in found.scores:
+    for score in evaluated.scores:
         name, _, k = score.name.partition("@")
         assert score.score == pytest.approx(expected[f"{kind}_{names.get(name, name)}@{k}"], abs=BOUND), score.name
-    ranks = [detail["found"] for detail in found.details]
-    right = [set(detail["right"]) for detail in found.details]
+    ranks = [detail["found"] for detail in evaluated.details]
+    right = [set(detail["right"]) for detail in evaluated.details]
     for k in (1, 3, 10):
         assert precision_at(k, ranks, right).score == pytest.approx(expected[f"{kind}_precision@{k}"], abs=BOUND)
 
@@ -112,8 +112,10 @@ def test_similarity_has_their_numbers(tmp_path: Path) -> None:
     expected = CrossEncoderCorrelationEvaluator(list(zip(*sides[:2], strict=True)), sides[2], write_csv=False)(
         theirs(cross)
     )
-    found = evaluate_similarity(orrery.load(cross, "cpu", say=str), read_judged(tmp_path / "sts.jsonl", (None,) * 3))
-    assert [score.score for score in found.scores] == pytest.approx(
+    evaluated = evaluate_similarity(
+        orrery.load(cross, "cpu", say=str), read_judged(tmp_path / "sts.jsonl", (None,) * 3)
+    )
+    assert [score.score for score in evaluated.scores] == pytest.approx(
         [expected["spearman"], expected["pearson"]], abs=1e-5
     )
 
@@ -134,11 +136,11 @@ def test_reranking_has_their_numbers(key: str, tmp_path: Path) -> None:
     rows = samples(tmp_path / "rows.jsonl", key)
     place = published(tmp_path / "cross")
     expected = CrossEncoderRerankingEvaluator(rows, write_csv=False)(theirs(place))
-    found = evaluate_reranking(orrery.load(place, "cpu", say=str), read_candidates(tmp_path / "rows.jsonl"))
+    evaluated = evaluate_reranking(orrery.load(place, "cpu", say=str), read_candidates(tmp_path / "rows.jsonl"))
     wanted = [expected[name] for name in ("map", "mrr@10", "ndcg@10")]
-    assert [score.score for score in found.scores] == pytest.approx(wanted, abs=BOUND)
+    assert [score.score for score in evaluated.scores] == pytest.approx(wanted, abs=BOUND)
     if key == "documents":
-        before = [float(note.rpartition(" ")[2]) for note in found.notes[1:]]
+        before = [float(note.rpartition(" ")[2]) for note in evaluated.notes[1:]]
         assert before == pytest.approx([expected[f"base_{name}"] for name in ("map", "mrr@10", "ndcg@10")], abs=1e-4)
     vectors = orrery.load(folder(tmp_path / "bare"), "cpu", say=str)
     assert 0 < evaluate_reranking(vectors, read_candidates(tmp_path / "rows.jsonl")).scores[0].score <= 1

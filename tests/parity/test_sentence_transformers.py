@@ -11,6 +11,7 @@ from sentence_transformers.base.modules import Dense, Normalize, Transformer
 from sentence_transformers.sentence_transformer.modules import LayerNorm, Pooling
 
 import orrery
+import orrery.models.sentence_vectors as vectors_of
 from orrery.checkpoints.tensors import write_tensors
 from orrery.cli.program import run
 from orrery.errors import ModelFileError, UsageError
@@ -18,6 +19,7 @@ from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
 from orrery.models.sentence_vectors import POOLINGS
+from orrery.objectives.contrastive import Contrastive, info_nce
 from orrery.text.special import train_framed
 from orrery.text.tokenizer import Tokenizer
 from serving_toy import post, serving
@@ -83,6 +85,7 @@ def test_every_pooling_is_theirs(mode: str, tmp_path: Path) -> None:
     lm = loaded(tmp_path / "folder")
     assert lm.sentences.vectors.pooling.modes == (mode,)
     assert distance(lm, model) < BOUND
+    assert torch.equal(torch.tensor(orrery.pipeline("embedding", lm, batch_size=32)(TEXTS)), lm.embed(TEXTS))
     assert distance(loaded(tmp_path / "bare"), model, truncation=True) > (-1 if mode == "mean" else 100 * BOUND)
 
 
@@ -159,7 +162,7 @@ def test_batches_and_threads_of_rows_change_nothing(tmp_path: Path) -> None:
     assert (one - many).abs().max() < BOUND
     assert torch.equal(lm.embed(TEXTS[2]), lm.embed([TEXTS[2]])[0])
     cut = lm.vectors(TEXTS)
-    assert [found.cut > 0 for found in cut] == [len(lm.tokenizer.frame(text).ids) > 20 for text in TEXTS]
+    assert [vector.cut > 0 for vector in cut] == [len(lm.tokenizer.frame(text).ids) > 20 for text in TEXTS]
     with pytest.raises(UsageError, match="longer than"):
         lm.embed(TEXTS, truncation=False)
 
@@ -244,6 +247,74 @@ def test_a_fine_tuned_model_makes_its_vectors_there_too(pooling: str, tmp_path: 
     assert distance(lm, SentenceTransformer(str(tmp_path / "run" / "final"), device="cpu")) < BOUND
     recipe = (tmp_path / "run" / "config.yaml").read_text()
     assert f"pooling: {pooling}" in recipe
+
+
+@pytest.mark.parametrize("final", ["best", "last"])
+def test_the_matrices_behind_the_pooling_learn_and_stay(final: str, tmp_path: Path) -> None:
+    """A folder with Dense and LayerNorm behind its pooling keeps them, and a matrix has moved."""
+    theirs(tmp_path, Dense(load_family("bert").TINY["hidden_size"], 7), LayerNorm(7))
+    before = loaded(tmp_path / "folder").sentences.vectors
+    rows = [{"text": f"the cat {word}", "text_pair": f"a dog {word}"} for word in WORDS.split() * 2]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["finetune", "embedding", "--from", str(tmp_path / "folder"), "--train", str(tmp_path / "pairs.jsonl")]
+    words += ["--training.steps", "4", "--training.final", final]
+    assert run([*words, "--output", str(tmp_path / "run")]) == 0
+    lm = loaded(tmp_path / "run" / "final")
+    after = lm.sentences.vectors
+    assert [type(step).__name__ for step in after.steps] == ["Dense", "LayerNorm", "UnitLength"]
+    assert not torch.equal(before.steps[0].linear.weight, after.steps[0].linear.weight)
+    assert not torch.equal(before.steps[1].weight, after.steps[1].weight)
+    model = SentenceTransformer(str(tmp_path / "run" / "final"), device="cpu")
+    assert distance(lm, model) < BOUND
+    assert lm.embed("the cat").shape == (7,)
+
+
+def test_an_adapter_keeps_how_vectors_are_made(tmp_path: Path) -> None:
+    theirs(tmp_path, Dense(load_family("bert").TINY["hidden_size"], 7), length=24, pooling="cls")
+    rows = [{"text": f"the cat {word}", "text_pair": f"a dog {word}"} for word in WORDS.split()]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["finetune", "embedding", "--from", str(tmp_path / "folder"), "--train", str(tmp_path / "pairs.jsonl")]
+    words += ["--training.steps", "2", "--model.adapter.kind", "lora", "--output", str(tmp_path / "run")]
+    assert run(words) == 0
+    lm = loaded(tmp_path / "run" / "final")
+    assert lm.sentences.vectors.pooling.modes == ("cls",)
+    assert (lm.sentences.length, lm.embed("the cat").shape) == (24, (7,))
+
+
+def test_the_gradient_of_the_matrices_is_that_of_the_whole_chain() -> None:
+    """What is learnt is the loss of the vectors that the folder makes, through every step."""
+    spec = load_family("bert").spec(load_family("bert").TINY)
+    torch.manual_seed(0)
+    model = spec.build(0).double().eval()
+    dense = vectors_of.Dense(spec.width, 7, bias=True, activation="torch.nn.modules.activation.Tanh")
+    whole = vectors_of.SentenceVectors(vectors_of.Pooling(("mean",)), [dense, torch.nn.LayerNorm(7)]).double()
+    objective = Contrastive()
+    objective.begin(whole)
+    batch = {
+        "ids": torch.randint(3, 20, (6, 5)),
+        "real": torch.arange(5) < torch.tensor([5, 3, 2, 5, 4, 1])[:, None],
+        "group": torch.arange(6) // 2,
+    }
+    (term,) = objective.loss(model, batch).values()
+    vectors = model(batch, {"hidden": lambda stream, x_BLD, real_BL: whole(stream(x_BLD, real_BL), batch["real"])})
+    expected = info_nce(vectors["hidden"], batch["group"], 0.05)
+    assert float((term.sum - expected).detach().abs()) < 1e-9
+    ours = torch.autograd.grad(term.sum, list(objective.modules(model)["steps"].parameters()), retain_graph=True)
+    other = torch.autograd.grad(expected, list(whole.steps.parameters()), retain_graph=True)
+    assert max(float((one - two).abs().max()) for one, two in zip(ours, other, strict=True)) < 1e-9
+    below = [one for one in model.parameters() if one.requires_grad]
+    ours, other = (torch.autograd.grad(loss, below, allow_unused=True) for loss in (term.sum, expected))
+    pairs = [(one, two) for one, two in zip(ours, other, strict=True) if two is not None]
+    assert len(pairs) > 10
+    assert max(float((one - two).abs().max()) for one, two in pairs) < 1e-9
+
+
+@pytest.mark.parametrize("modes", [("mean", "cls"), ("max",)])
+def test_steps_behind_another_pooling_are_not_begun_from(modes: tuple[str, ...]) -> None:
+    dense = vectors_of.Dense(4 * len(modes), 3, bias=True, activation="torch.nn.modules.linear.Identity")
+    objective = Contrastive()
+    objective.begin(vectors_of.SentenceVectors(vectors_of.Pooling(modes), [dense]))
+    assert objective.modules(torch.nn.Linear(1, 1)) == {}
 
 
 def test_every_door_makes_the_same_vectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

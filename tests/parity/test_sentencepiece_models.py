@@ -67,10 +67,10 @@ def test_ids_ends_and_texts_are_those_of_the_library(kind, settings):
     some = random.Random(7)
     texts = ["", " ", "\u2581", "a" * 40 + "=" * 19, *LINES[:20], *(random_text(some) for _ in range(150))]
     for text in texts:
-        found = library.encode(text, return_type="offset_mapping")
+        encoded = library.encode(text, return_type="offset_mapping")
         ids, ends = tokenizer.encode_with_ends(text)
-        assert ids == tokenizer.encode(text) == found["ids"], text
-        assert settings.get("byte_fallback") or ends == [end for _, end in found["offsets"]], text
+        assert ids == tokenizer.encode(text) == encoded["ids"], text
+        assert settings.get("byte_fallback") or ends == [end for _, end in encoded["offsets"]], text
         assert tokenizer.decode(ids) == library.decode(ids), text
 
 

@@ -25,11 +25,11 @@ def ours(family, config):
 
 def widths(tensors):
     """Return the deviation of each kind of matrix, over all layers of both stacks."""
-    found = defaultdict(list)
+    by_kind = defaultdict(list)
     for name, tensor in tensors.items():
         if tensor.ndim == 2:
-            found[".".join(name.split(".")[-2:])].append(tensor.detach().flatten())
-    return {kind: torch.cat(parts).std().item() for kind, parts in found.items()}
+            by_kind[".".join(name.split(".")[-2:])].append(tensor.detach().flatten())
+    return {kind: torch.cat(parts).std().item() for kind, parts in by_kind.items()}
 
 
 @pytest.mark.parametrize("more", [{}, {"feed_forward_proj": "gated-gelu"}, {"initializer_factor": 0.3}])
@@ -37,11 +37,11 @@ def test_every_kind_of_matrix_is_as_wide(more):
     config = {**CONFIG, **more}
     torch.manual_seed(0)
     theirs = transformers.T5ForConditionalGeneration(transformers.T5Config(**config))
-    wanted, found = widths(theirs.state_dict()), widths(ours("t5", config))
-    shared = sorted(set(found) & set(wanted))
+    wanted, ours_wide = widths(theirs.state_dict()), widths(ours("t5", config))
+    shared = sorted(set(ours_wide) & set(wanted))
     assert len(shared) >= 8
     for kind in shared:
-        assert found[kind] == pytest.approx(wanted[kind], rel=0.1), kind
+        assert ours_wide[kind] == pytest.approx(wanted[kind], rel=0.1), kind
 
 
 @pytest.mark.parametrize(

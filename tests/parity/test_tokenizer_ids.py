@@ -33,8 +33,8 @@ def test_bert(reference):
     """The reference frames each text by [CLS] and [SEP], and matches control tokens written in it."""
     tokenizer, rows = reference("bert-base-uncased", "bert_uncased")
     frame = [tokenizer.special("[CLS]")], [tokenizer.special("[SEP]")]
-    found = [frame[0] + tokenizer.encode(row["text"], special=True) + frame[1] for row in rows]
-    assert found == [row["ids"] for row in rows]
+    framed = [frame[0] + tokenizer.encode(row["text"], special=True) + frame[1] for row in rows]
+    assert framed == [row["ids"] for row in rows]
     assert not any(
         set(tokenizer.encode(row["text"])) & (tokenizer.control - {tokenizer.special("unknown")}) for row in rows
     )

@@ -44,11 +44,11 @@ def classes_of(family: str) -> list[Any]:
     whole = getattr(transformers, load_family(family).ARCHITECTURE)
     module = oracle.modelling(whole.config_class.model_type)
     return [
-        found
+        member
         for name in module.__all__
-        if inspect.isclass(found := getattr(module, name))
-        and issubclass(found, transformers.PreTrainedModel)
-        and found.config_class is whole.config_class
+        if inspect.isclass(member := getattr(module, name))
+        and issubclass(member, transformers.PreTrainedModel)
+        and member.config_class is whole.config_class
         and not name.endswith(("PreTrainedModel", "PretrainedModel"))
         and not name.startswith("Pretrained")
     ]
@@ -123,12 +123,12 @@ def test_every_class_of_a_family_loads_or_is_refused_by_name(family: str, tmp_pa
             assert "known" in told.value.hint or f"load the files of {rules.ARCHITECTURE}" in told.value.hint, name
             continue
         lm = quiet(folder, "float64")
-        for head, found in numbers(lm, given).items():
+        for head, logits in numbers(lm, given).items():
             if head == "language_model" and "logits" not in theirs:
                 assert name.endswith("Model"), name  # an encoder-decoder without its tied head
                 assert error(lm.hidden(given["input_ids"]), theirs.encoder_last_hidden_state) < 1e-9, name
             else:
-                assert error(found, expected(theirs, head)) < 1e-9, (name, head)
+                assert error(logits, expected(theirs, head)) < 1e-9, (name, head)
 
 
 # What lies around a model -------------------------------------------------------------------------------------------

@@ -52,10 +52,10 @@ def german(data_set, size):
 
 def japanese(data_set, size):
     """What a program says: the messages of Sphinx, which builds the documentation."""
-    found = find_spec("sphinx")
-    if found is None or found.origin is None:
+    package = find_spec("sphinx")
+    if package is None or package.origin is None:
         pytest.skip("needs the message catalogues of sphinx")
-    file = Path(found.origin).parent / "locale/ja/LC_MESSAGES/sphinx.po"
+    file = Path(package.origin).parent / "locale/ja/LC_MESSAGES/sphinx.po"
     texts = re.findall(r'^msgstr ((?:".*"\n)+)', file.read_text(encoding="utf-8"), re.MULTILINE)[1:]
     lines = [" ".join("".join(map(literal_eval, text.splitlines())).split()) for text in texts]
     return [line for line in lines if line][:size]
@@ -70,10 +70,10 @@ def divided(lines):
 def quality(ids, scores, unknown, lines):
     """Measure a function to ids with the score of each."""
     # A run of unknown characters is one token for some libraries and several for others.
-    found = [id for line in lines for id, run in groupby(ids(line)) for _ in (run if id != unknown else [id])]
+    ids_read = [id for line in lines for id, run in groupby(ids(line)) for _ in (run if id != unknown else [id])]
     words = sum(len(line.split()) for line in lines)
-    nats = -sum(-OUTSIDE if id == unknown else scores[id] for id in found)
-    return Quality(len(found) / words, nats / words, found.count(unknown) / len(found))
+    nats = -sum(-OUTSIDE if id == unknown else scores[id] for id in ids_read)
+    return Quality(len(ids_read) / words, nats / words, ids_read.count(unknown) / len(ids_read))
 
 
 def fitted(ids, size, lines):
@@ -107,11 +107,11 @@ def by_sentencepiece(kind, train, held, vocabulary, **settings):
         minloglevel=3,
         **settings,
     )
-    found = sentencepiece.SentencePieceProcessor(model_proto=made.getvalue())
-    scores = {id: found.get_score(id) for id in range(3, len(found))}
+    processor = sentencepiece.SentencePieceProcessor(model_proto=made.getvalue())
+    scores = {id: processor.get_score(id) for id in range(3, len(processor))}
     if kind != "unigram":
-        scores = fitted(found.encode, len(found), train)
-    return quality(found.encode, scores, found.unk_id(), held)
+        scores = fitted(processor.encode, len(processor), train)
+    return quality(processor.encode, scores, processor.unk_id(), held)
 
 
 def by_tokenizers(model, trainer, rule, train, held):
@@ -167,11 +167,11 @@ WORSE = {
 def test_a_trainer_is_as_good_as_its_reference(kind, language, data_set):
     lines, vocabulary = SIZES.get(kind, (1_500, 1_000))
     train, held = divided(LANGUAGES[language](data_set, lines))
-    found, expected = ours(kind, train, held, vocabulary), reference(kind, train, held, vocabulary)
+    mine, expected = ours(kind, train, held, vocabulary), reference(kind, train, held, vocabulary)
     tokens, nats = WORSE.get(kind, (WITHIN, WITHIN))
-    assert found.tokens <= tokens * expected.tokens, (found, expected)
-    assert found.nats <= nats * expected.nats, (found, expected)
-    assert found.unknown <= 2 * expected.unknown
+    assert mine.tokens <= tokens * expected.tokens, (mine, expected)
+    assert mine.nats <= nats * expected.nats, (mine, expected)
+    assert mine.unknown <= 2 * expected.unknown
 
 
 def novels(data_set, split, size):
@@ -189,9 +189,9 @@ def novels(data_set, split, size):
 def test_unigram_is_as_good_as_sentencepiece_on_novels_by_other_authors(data_set):
     """20 MB of novels, 8,192 ids: the case in which it was found to be poor."""
     train, held = novels(data_set, "train", 20_000_000), novels(data_set, "val", 1_000_000)
-    found, expected = ours("unigram", train, held, 8_192), reference("unigram", train, held, 8_192)
-    assert found.tokens <= WITHIN * expected.tokens, (found, expected)
-    assert found.nats <= WITHIN * expected.nats, (found, expected)
+    mine, expected = ours("unigram", train, held, 8_192), reference("unigram", train, held, 8_192)
+    assert mine.tokens <= WITHIN * expected.tokens, (mine, expected)
+    assert mine.nats <= WITHIN * expected.nats, (mine, expected)
 
 
 @pytest.mark.slow

@@ -88,12 +88,12 @@ def test_against_torch(dtype, bound, side):
         assert error(model.logits(source, target, source_real=real, kernel=kernel), expected) < bound
 
 
-def attention(branch, queries, memory, *, causal):
+def attention(branch, queries, encoder_states, *, causal):
     """Return the attention of section 3.2, query by query and head by head."""
-    q, k, v = branch.q(queries), branch.k(memory), branch.v(memory)
+    q, k, v = branch.q(queries), branch.k(encoder_states), branch.v(encoder_states)
     rows = []
     for i in range(len(queries)):
-        seen, heads = range(i + 1 if causal else len(memory)), []
+        seen, heads = range(i + 1 if causal else len(encoder_states)), []
         for part in (slice(8 * head, 8 * head + 8) for head in range(3)):
             weights = [torch.exp(q[i, part] @ k[j, part] / math.sqrt(8)) for j in seen]
             heads.append(sum(w / sum(weights) * v[j, part] for w, j in zip(weights, seen, strict=True)))
@@ -126,21 +126,21 @@ def network(branch, x):
 @torch.no_grad()
 def test_against_the_formulas():
     model, source, target = ours(), random_ids(2, 7), random_ids(2, 5, seed=2)
-    found = model.logits(source, target)
+    logits = model.logits(source, target)
     for row in range(2):
-        assert error(found[row], by_hand(model, source[row], target[row])) < 1e-9
+        assert error(logits[row], by_hand(model, source[row], target[row])) < 1e-9
 
 
 @torch.no_grad()
 def test_greedy_tokens_are_those_of_torch_without_a_cache():
     model, source = ours(), random_ids(2, 7)
     theirs = copied(model)
-    memory = theirs.encoder(embedded(model, source, torch.arange(7).expand(2, -1)))
+    encoder_states = theirs.encoder(embedded(model, source, torch.arange(7).expand(2, -1)))
     written = torch.full((2, 1), model.spec.start)
     logits, session = model.start(source, capacity=17)
     for n in range(1, 17):
         mask = nn.Transformer.generate_square_subsequent_mask(n, dtype=torch.float64)
-        answer = theirs.decoder(embedded(model, written, torch.arange(n).expand(2, -1)), memory, tgt_mask=mask)
+        answer = theirs.decoder(embedded(model, written, torch.arange(n).expand(2, -1)), encoder_states, tgt_mask=mask)
         token = logits.argmax(-1, keepdim=True)
         assert torch.equal(token, (answer[:, -1] @ model.reader.embed.token.weight.T).argmax(-1, keepdim=True))
         written = torch.cat([written, token], 1)
@@ -152,8 +152,8 @@ def test_gradients_of_every_parameter():
     model, source, target = ours(), random_ids(2, 7), random_ids(2, 5, seed=2)
     weight = torch.randn(2, 5, 61, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     (model.logits(source, target) * weight).sum().backward()
-    found = {name: p.grad.clone() for name, p in model.named_parameters()}
+    gradients_found = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
     sum((by_hand(model, s, t) * w).sum() for s, t, w in zip(source, target, weight, strict=True)).backward()
     for name, p in model.named_parameters():
-        assert error(found[name], p.grad) < 1e-9, name
+        assert error(gradients_found[name], p.grad) < 1e-9, name

@@ -126,8 +126,8 @@ def test_logits_are_attributed_alike(lens, folder, ours, against):
         lens, folder, IDS, fold_ln=True, center_writing_weights=False, center_unembed=False, fold_value_biases=False
     )
     assert error(seen.logits, ours.logits) < FOLDED
-    found = ours.logit_attribution(7, against=against)
-    values = dict(zip(found.names, found.value_NBP[:, :, 0], strict=True))
+    attribution = ours.logit_attribution(7, against=against)
+    values = dict(zip(attribution.names, attribution.value_NBP[:, :, 0], strict=True))
     biases = [values.pop(f"blocks.{n}.attention.bias") for n in range(2)]
     values.pop("final.bias")  # folded into the biases of the head there
     expected = attributed(seen, 7, against)
@@ -141,8 +141,8 @@ def test_logits_are_attributed_alike(lens, folder, ours, against):
 def test_without_folding_they_are_equal_where_the_gain_is_one(lens, tmp_path_factory):
     """As it comes, the library leaves the gain of the final norm out; with a gain of one nothing is left out."""
     place = written(tmp_path_factory.mktemp("plain"), **{"transformer.ln_f.weight": 1.0})
-    found = trace(read(place).model.double().eval(), IDS).logit_attribution(7, against=5)
-    values = dict(zip(found.names, found.value_NBP[:, :, 0], strict=True))
+    attribution = trace(read(place).model.double().eval(), IDS).logit_attribution(7, against=5)
+    values = dict(zip(attribution.names, attribution.value_NBP[:, :, 0], strict=True))
     expected = attributed(looked_at(lens, place, IDS), 7, 5)
     for name in set(values) & set(expected):
         assert error(values[name], expected[name]) < EXACT, name
@@ -160,15 +160,15 @@ def test_the_stream_accumulates_alike(ours, theirs):
 
 def test_the_stream_is_decomposed_alike(ours, theirs):
     parts_NBLD, labels = theirs.cache.decompose_resid(return_labels=True)
-    found = ours.parts(None)
+    parts = ours.parts(None)
     known = {"embed": ["embedded.token"], "pos_embed": ["embedded.position"]}
     for n in range(2):
-        known[f"{n}_attn_out"] = [name for name in found.names if name.startswith(f"blocks.{n}.attention.")]
+        known[f"{n}_attn_out"] = [name for name in parts.names if name.startswith(f"blocks.{n}.attention.")]
         known[f"{n}_mlp_out"] = [f"blocks.{n}.feed_forward.added"]
     assert sorted(labels) == sorted(known)
-    assert sorted(name for names in known.values() for name in names) == sorted(found.names)
+    assert sorted(name for names in known.values() for name in names) == sorted(parts.names)
     for label, part_BLD in zip(labels, parts_NBLD, strict=True):
-        assert error(sum(found[name] for name in known[label]), part_BLD) < EXACT, label
+        assert error(sum(parts[name] for name in known[label]), part_BLD) < EXACT, label
 
 
 @torch.no_grad()
@@ -178,15 +178,15 @@ def lens_of(theirs):
     return torch.stack([theirs.model.unembed(stream_BLD) for stream_BLD in streams_NBLD])
 
 
-def assert_one_lens(found, logits_NBLV):
+def assert_one_lens(lens, logits_NBLV):
     log_NBLV = logits_NBLV.log_softmax(-1)
     best = log_NBLV.topk(5, dim=-1)
-    assert torch.equal(found.id_NBLK, best.indices)
-    assert error(found.log_probability_NBLK, best.values) < EXACT
+    assert torch.equal(lens.id_NBLK, best.indices)
+    assert error(lens.log_probability_NBLK, best.values) < EXACT
     own_NBL1 = log_NBLV[:, :, :-1].gather(-1, IDS[None, :, 1:, None].expand(len(log_NBLV), -1, -1, 1))
-    assert error(found.target_log_probability_NBL[:, :, :-1], own_NBL1[..., 0]) < EXACT
-    assert torch.equal(found.target_rank_NBL[:, :, :-1], (log_NBLV[:, :, :-1] > own_NBL1).sum(-1))
-    assert error(found.entropy_NBL, torch.distributions.Categorical(logits=log_NBLV).entropy()) < EXACT
+    assert error(lens.target_log_probability_NBL[:, :, :-1], own_NBL1[..., 0]) < EXACT
+    assert torch.equal(lens.target_rank_NBL[:, :, :-1], (log_NBLV[:, :, :-1] > own_NBL1).sum(-1))
+    assert error(lens.entropy_NBL, torch.distributions.Categorical(logits=log_NBLV).entropy()) < EXACT
 
 
 def test_the_lens_says_the_same_after_each_block(ours, theirs):
@@ -211,9 +211,9 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_comparisons_see_a_broken_model(folder, theirs, name):
     row = int(IDS[0, 0]) if "token" in name else 0
-    found = trace(broken(read(folder).model.double().eval(), name, row), IDS)
-    assert error(found[BROKEN[name]], theirs.cache[BROKEN[name]]) > 1e-3
+    traced = trace(broken(read(folder).model.double().eval(), name, row), IDS)
+    assert error(traced[BROKEN[name]], theirs.cache[BROKEN[name]]) > 1e-3
     with pytest.raises(AssertionError):
-        assert_one_lens(found.lens(k=5), lens_of(theirs))
+        assert_one_lens(traced.lens(k=5), lens_of(theirs))
     with pytest.raises(AssertionError):
-        assert_same_tensors(found, theirs, legacy_names(found))
+        assert_same_tensors(traced, theirs, legacy_names(traced))

@@ -69,8 +69,8 @@ def theirs(place, packing):
     batch = next(iter(trainer.get_train_dataloader()))
     loss = trainer.compute_loss(trainer.model, dict(batch))
     loss.backward()
-    found = {name: p.grad for name, p in trainer.model.named_parameters()}
-    return batch, float(loss.detach()), found
+    gradients_there = {name: p.grad for name, p in trainer.model.named_parameters()}
+    return batch, float(loss.detach()), gradients_there
 
 
 def ours(place, kind):
@@ -87,17 +87,17 @@ def loss_and_gradients(place, batch):
     objective = SupervisedFineTuning()
     (term,) = objective.loss(stored.model, batch).values()
     named = [name for name, _ in stored.model.named_parameters()]
-    found = dict(zip(named, gradients(stored.model, objective, batch, None), strict=True))
-    return float((term.sum / term.count).detach()), to_theirs(found, rules_of(load_family("llama"), CONFIG))
+    by_name = dict(zip(named, gradients(stored.model, objective, batch, None), strict=True))
+    return float((term.sum / term.count).detach()), to_theirs(by_name, rules_of(load_family("llama"), CONFIG))
 
 
 def deviation(place, batch, loss, expected):
     """Return how far our loss and gradients on a batch are from those of trl."""
-    own, found = loss_and_gradients(place, batch)
+    own, gradients_here = loss_and_gradients(place, batch)
     known = {name: tensor for name, tensor in expected.items() if tensor is not None}
-    assert set(known) <= set(found)
+    assert set(known) <= set(gradients_here)
     assert len(known) > 10
-    return max(abs(own - loss), *(float((found[name] - known[name]).abs().max()) for name in known))
+    return max(abs(own - loss), *(float((gradients_here[name] - known[name]).abs().max()) for name in known))
 
 
 @pytest.mark.parametrize("kind", ["padded", "packed"])

@@ -58,9 +58,9 @@ def pair(kind, make, dtype, wide):
     return Pair("vit", theirs, ours, wide, config)
 
 
-def check_gradients(both, rules, found, expected):
-    weight = torch.randn(found.shape, generator=torch.Generator().manual_seed(2)).to(found.dtype)
-    (found * weight).sum().backward()
+def check_gradients(both, rules, out, expected):
+    weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(2)).to(out.dtype)
+    (out * weight).sum().backward()
     (expected * weight).sum().backward()
     theirs = to_ours(oracle.gradients_of(both.theirs), rules, shapes_of(both.ours))
     for name, parameter in both.ours.named_parameters():

@@ -23,20 +23,20 @@ BELOW = 0.01
 
 def sentences(path):
     """Return the words of the first novels, a paragraph each."""
-    found, left = [], BYTES
+    taken, left = [], BYTES
     for document in read_corpus(path):
         for paragraph in document.text.lower().splitlines():
             if words := re.findall(r"[^\W\d_]+", paragraph):
-                found.append(words)
+                taken.append(words)
                 left -= len(paragraph)
         if left < 0:
             break
-    return found
+    return taken
 
 
 def scores(vectors, folder):
-    found = measure(vectors, folder)
-    return found.accuracy, found.similarity
+    measures = measure(vectors, folder)
+    return measures.accuracy, measures.similarity
 
 
 @pytest.mark.long

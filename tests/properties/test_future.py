@@ -112,9 +112,9 @@ def test_padding_inside_a_row_is_refused_unless_the_positions_say_where_its_toke
     real = torch.tensor([[False, True, True, False, True, True, True, False]])
     with pytest.raises(UsageError, match="padding inside a row: row 0, token 4"):
         model.logits(ids, real=real)
-    found = model.logits(ids, real=real, positions=torch.arange(LENGTH)[None])
+    logits = model.logits(ids, real=real, positions=torch.arange(LENGTH)[None])
     changed = ids.masked_fill(~real, 3)
-    assert torch.equal(model.logits(changed, real=real, positions=torch.arange(LENGTH)[None])[real], found[real])
+    assert torch.equal(model.logits(changed, real=real, positions=torch.arange(LENGTH)[None])[real], logits[real])
 
 
 @pytest.mark.parametrize("family", ["mistral", "gemma2", "modernbert"])

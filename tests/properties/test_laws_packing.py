@@ -25,9 +25,9 @@ def test_padding_anywhere_changes_nothing(family, lengths, before, after, data):
     real = (places >= before) & (places < before + torch.tensor(lengths)[:, None])
     logits = model.logits(ids, real=real, **way)
     assert logits.isfinite().all()
-    for row, keep, found in zip(ids, real, logits, strict=True):
+    for row, keep, row_logits in zip(ids, real, logits, strict=True):
         if keep.any():
-            assert deviation(found[keep], model.logits(row[keep][None])[0]) < 1e-9
+            assert deviation(row_logits[keep], model.logits(row[keep][None])[0]) < 1e-9
 
 
 @pytest.mark.parametrize("family", [name for name in DECODERS + ENCODERS if name != "t5"])
@@ -39,5 +39,5 @@ def test_packing_changes_nothing(family, lengths, data):
     documents = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[None]
     positions = torch.cat([torch.arange(length) for length in lengths])[None]
     logits = model.logits(ids, documents=documents, positions=positions, **way)
-    for part, found in zip(ids[0].split(lengths), logits[0].split(lengths), strict=True):
-        assert deviation(found, model.logits(part[None])[0]) < 1e-9
+    for part, row_logits in zip(ids[0].split(lengths), logits[0].split(lengths), strict=True):
+        assert deviation(row_logits, model.logits(part[None])[0]) < 1e-9

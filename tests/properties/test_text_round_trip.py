@@ -121,8 +121,8 @@ def test_streamed_characters_are_full(ids):
 @given(text=st.text() | st.text(alphabet="thecatsm éï東🦊<>|unkOV\n\t"))
 def test_every_kind_gives_back_what_it_promises(kind, text):
     tokenizer = of_kind(kind)
-    found, expected = tokenizer.decode(tokenizer.encode(text)), promised(kind, tokenizer, text)
-    assert (once(found) == once(expected)) if kind == "unigram" else (found == expected)
+    decoded, expected = tokenizer.decode(tokenizer.encode(text)), promised(kind, tokenizer, text)
+    assert (once(decoded) == once(expected)) if kind == "unigram" else (decoded == expected)
     assert not tokenizer.control & {*tokenizer.encode(text)}
 
 
@@ -139,11 +139,11 @@ def test_naughty_strings_round_trip(kind, naughty):
     tokenizer = of_kind(kind)
     for text in naughty:
         ids = tokenizer.encode(text)
-        found = tokenizer.decode(ids)
+        decoded = tokenizer.decode(ids)
         if kind == "unigram":
-            assert once(found) == once(promised(kind, tokenizer, text))
+            assert once(decoded) == once(promised(kind, tokenizer, text))
         elif kind != "wordpiece":
-            assert found == promised(kind, tokenizer, text)
+            assert decoded == promised(kind, tokenizer, text)
 
 
 def test_naughty_strings_stream_as_they_decode(any_tokenizer, naughty):

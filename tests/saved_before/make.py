@@ -235,17 +235,17 @@ def write_specs(path: Path) -> None:
     from orrery.laws.outputs import cases
     from orrery.nn.spec import to_json
 
-    found = []
+    rows = []
     for family in names():
         try:
             for case in cases(family):
                 spec = load_family(family).spec(case["config"])
                 tensors = sorted(spec.build(0).state_dict())
-                found.append({"family": family, "config": case["config"], "spec": to_json(spec), "tensors": tensors})
+                rows.append({"family": family, "config": case["config"], "spec": to_json(spec), "tensors": tensors})
         except CannotRunError:
             continue
-    path.write_text(json.dumps(found))
-    print(f"{len(found)} specs")
+    path.write_text(json.dumps(rows))
+    print(f"{len(rows)} specs")
 
 
 def command(words: list[str]) -> None:

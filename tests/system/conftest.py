@@ -7,5 +7,5 @@ from browser import chromium
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium() as found:
-        yield found
+    with chromium() as chrome:
+        yield chrome

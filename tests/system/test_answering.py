@@ -52,9 +52,9 @@ def test_stopped_in_the_midst_of_a_rollout_and_resumed_is_the_whole_run(kind: st
     for steps in (3, 6):  # a rollout serves four steps
         orrery.train(recipe(kind, **constant, steps=steps), tmp_path / "parts", quiet=True, resume=True)
     for name in ("model.safetensors", "optimizer.safetensors", "objective.safetensors"):
-        found = [read_tensors(tmp_path / run_ / "checkpoints" / "step-000006" / name) for run_ in ("whole", "parts")]
-        assert found[0].keys() == found[1].keys()
-        assert all(torch.equal(found[0][key], found[1][key]) for key in found[0])
+        states = [read_tensors(tmp_path / run_ / "checkpoints" / "step-000006" / name) for run_ in ("whole", "parts")]
+        assert states[0].keys() == states[1].keys()
+        assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
     records = whole.records()
     assert {"train/reward", "train/kl_k3", "train/length", "train/entropy", "train/clipped", "train/ratio"} <= set(
         records[-1]

@@ -42,11 +42,11 @@ def test_the_battery_is_large_and_each_case_has_a_name() -> None:
     "part", [pytest.param(part, marks=[pytest.mark.long] if part >= OFTEN else []) for part in range(PARTS)]
 )
 def test_bad_input(part: int, small_world: Path) -> None:
-    found = {}
+    by_case = {}
     for number, case in enumerate(every_case()[part::PARTS]):
         if wrong := faults(case, small_world, small_world.parent / f"case-{part}-{number}"):
-            found[case.name] = wrong
-    assert found == {}
+            by_case[case.name] = wrong
+    assert by_case == {}
 
 
 @pytest.mark.parametrize(

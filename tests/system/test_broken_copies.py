@@ -21,10 +21,10 @@ def breaks():
 
 
 def test_every_break_has_its_place_and_a_name_of_its_own():
-    found = breaks()
-    assert len(found) >= 40
-    assert len({fault.name for fault in found}) == len(found)
-    for fault in found:
+    faults = breaks()
+    assert len(faults) >= 40
+    assert len({fault.name for fault in faults}) == len(faults)
+    for fault in faults:
         assert fault.wrong != fault.right
         assert (SOURCE / fault.file).read_text(encoding="utf-8").count(fault.right) == 1, fault.name
 
@@ -37,25 +37,27 @@ def tried(tmp_path, *words):
 
 
 def test_a_break_is_seen_and_named(tmp_path):
-    code, found, said = tried(tmp_path, "--only", "slopes between", "--without-control")
+    code, numbers, said = tried(tmp_path, "--only", "slopes between", "--without-control")
     assert code == 0, said
-    assert [(one["break"], one["seen"]) for one in found["faults"]] == [("ALiBi's slopes between powers of two", True)]
-    assert found["faults"][0]["outcome"] == "a check failed"
-    assert found["faults"][0]["by"].startswith("outputs (bloom): 6 heads")
+    assert [(one["break"], one["seen"]) for one in numbers["faults"]] == [
+        ("ALiBi's slopes between powers of two", True)
+    ]
+    assert numbers["faults"][0]["outcome"] == "a check failed"
+    assert numbers["faults"][0]["by"].startswith("outputs (bloom): 6 heads")
 
 
 def test_a_copy_that_does_not_answer_in_time_is_no_catch(tmp_path):
-    code, found, said = tried(tmp_path, "--only", "slopes between", "--without-control", "--limit", "0.01")
+    code, numbers, said = tried(tmp_path, "--only", "slopes between", "--without-control", "--limit", "0.01")
     assert code == 1, said
-    assert [(one["outcome"], one["seen"]) for one in found["faults"]] == [("no answer in time", False)]
-    assert found["seen"] == 0
+    assert [(one["outcome"], one["seen"]) for one in numbers["faults"]] == [("no answer in time", False)]
+    assert numbers["seen"] == 0
 
 
 @pytest.mark.long
 @pytest.mark.timeout(5000)
 def test_nearly_every_break_is_seen_and_the_copy_without_one_passes(tmp_path):
-    code, found, said = tried(tmp_path)
+    code, numbers, said = tried(tmp_path)
     assert code == 0, said
-    assert found["control"]["outcome"] == "passed"
-    assert len(found["faults"]) == len(breaks())
-    assert sum(one["seen"] for one in found["faults"]) >= 0.95 * len(found["faults"])
+    assert numbers["control"]["outcome"] == "passed"
+    assert len(numbers["faults"]) == len(breaks())
+    assert sum(one["seen"] for one in numbers["faults"]) >= 0.95 * len(numbers["faults"])

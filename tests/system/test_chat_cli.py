@@ -57,13 +57,13 @@ def test_each_line_is_a_turn_and_the_history_is_kept(model, monkeypatch, capsys,
     file = tmp_path / "talk.jsonl"
     lines = ["the cat", "", "and why?", f"/save {file}", "/reset", "the cat", f"/save {file}", "/quit", "never read"]
     talk(monkeypatch, lines, model, "--system", "sat", "--temperature", 0, *SHORT)
-    found = capsys.readouterr()
+    printed = capsys.readouterr()
     first, second = [json.loads(line)["messages"] for line in file.read_text().splitlines()]
     assert [message["role"] for message in first] == ["system", "user", "assistant", "user", "assistant"]
     assert [message["content"] for message in first[::2][:1] + first[1::2]] == ["sat", "the cat", "and why?"]
     assert first[:3] == second  # greedy: the same question after a reset has the same answer
-    assert "5 messages added" in found.err
-    assert "the cat" not in found.out.splitlines()[0]
+    assert "5 messages added" in printed.err
+    assert "the cat" not in printed.out.splitlines()[0]
 
 
 def test_the_second_answer_depends_on_the_first_turn(model, monkeypatch, capsys):
@@ -96,11 +96,11 @@ def test_an_answer_ends_at_the_end_of_the_turn(model):
 
 def test_a_person_may_try_again_and_a_script_is_told(model, monkeypatch, capsys):
     talk(monkeypatch, ["/nonsense", "x" * 4000, "the cat"], model, *SHORT, person=True)
-    found = capsys.readouterr()
-    assert "no command '/nonsense'" in found.err
-    assert "longer than this model's context" in found.err
-    assert found.err.count("> ") >= 4
-    assert found.out.strip()
+    printed = capsys.readouterr()
+    assert "no command '/nonsense'" in printed.err
+    assert "longer than this model's context" in printed.err
+    assert printed.err.count("> ") >= 4
+    assert printed.out.strip()
     with pytest.raises(UsageError, match="no command"):
         talk(monkeypatch, ["/nonsense"], model, *SHORT)
 
@@ -109,15 +109,15 @@ def test_a_question_is_answered_again_edited_and_forgotten(model, monkeypatch, c
     file = tmp_path / "talk.jsonl"
     asked = ["the cat", "/again", "/again", "/history", "/edit the dog", "/save " + str(file), "/undo", "/history"]
     talk(monkeypatch, asked, model, "--temperature", 1.5, *SHORT)
-    found = capsys.readouterr()
-    first, second, third, edited = found.out.splitlines()
+    printed = capsys.readouterr()
+    first, second, third, edited = printed.out.splitlines()
     assert len({first, second, third}) == 3
-    assert f"user: the cat\nassistant: {third}\n" in found.err
+    assert f"user: the cat\nassistant: {third}\n" in printed.err
     (messages,) = [json.loads(line)["messages"] for line in file.read_text().splitlines()]
     assert [message["role"] for message in messages] == ["user", "assistant"]
     assert messages[0]["content"] == "the dog"
     assert printable(messages[1]["content"]) == edited
-    assert found.err.endswith("the last question and its answer are forgotten\n")
+    assert printed.err.endswith("the last question and its answer are forgotten\n")
     talk(monkeypatch, ["the dog"], model, "--temperature", 1.5, *SHORT)
     assert capsys.readouterr().out.splitlines() == [edited]  # an edited question is as if it had been the first
 
@@ -125,10 +125,10 @@ def test_a_question_is_answered_again_edited_and_forgotten(model, monkeypatch, c
 def test_settings_change_from_one_answer_to_the_next(model, monkeypatch, capsys):
     lines = ["the cat", "/set temperature 0", "/set max-new-tokens=2", "/again", "/again", "/set"]
     talk(monkeypatch, lines, model, "--temperature", 3, *SHORT)
-    found = capsys.readouterr()
-    drawn, greedy, same = found.out.splitlines()
+    printed = capsys.readouterr()
+    drawn, greedy, same = printed.out.splitlines()
     assert greedy == same != drawn
-    assert found.err.endswith("max_new_tokens 2, temperature 0.0\n")
+    assert printed.err.endswith("max_new_tokens 2, temperature 0.0\n")
 
 
 @pytest.mark.parametrize(

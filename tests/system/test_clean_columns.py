@@ -35,8 +35,8 @@ def cleaned(tmp_path: Path, rows: list[dict[str, Any]], *words: str) -> list[dic
 @pytest.mark.parametrize("name", APART)
 def test_rows_that_say_different_things_are_no_duplicates(tmp_path: Path, name: str, rule: list[str]) -> None:
     first, second = ({"text": TEXT, name: value} for value in APART[name])
-    found = cleaned(tmp_path, [first, second, first, second], *rule)
-    assert [row[name] for row in found] == [first[name], second[name]]
+    rows = cleaned(tmp_path, [first, second, first, second], *rule)
+    assert [row[name] for row in rows] == [first[name], second[name]]
 
 
 @pytest.mark.parametrize("rule", [["--exact"], ["--near", "0.8"]])
@@ -74,8 +74,8 @@ def test_tables_and_parquet_keep_theirs(tmp_path: Path) -> None:
     with open(table, "w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows([["id", "text", "label"], [1, TEXT, "a"], [2, TEXT, "a"], [3, TEXT, "b"]])
     assert program.run(["data", "clean", str(table), "-o", str(out), "--exact"]) == 0
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(row["id"], row["label"]) for row in found] == [("1", "a"), ("3", "b")]
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["id"], row["label"]) for row in rows] == [("1", "a"), ("3", "b")]
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = {"text": [TEXT, TEXT], "label": [0.5, float("nan")], "raw": [b"a", b"b"]}
     parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")

@@ -56,11 +56,11 @@ def models(folder="runs/compare"):
 def test_every_model_learns_the_same_text(names, place, capsys):
     few = [] if names == MODELS else ["--models", ",".join(names)]
     assert run(["compare", *SMALL, *PLAIN, *few, "--steps", "2"]) == 0
-    found = models()
-    assert [entry["name"] for entry in found] == list(names)
-    assert {entry["tokens"] for entry in found[1:]} == {2 * 2 * 16}
-    assert all(abs(entry["parameters"] - 30_000) <= 600 for entry in found[1:])
-    assert all(entry["perplexity"] > 1 and 0 < entry["bits_per_byte"] < 8 for entry in found)
+    entries = models()
+    assert [entry["name"] for entry in entries] == list(names)
+    assert {entry["tokens"] for entry in entries[1:]} == {2 * 2 * 16}
+    assert all(abs(entry["parameters"] - 30_000) <= 600 for entry in entries[1:])
+    assert all(entry["perplexity"] > 1 and 0 < entry["bits_per_byte"] < 8 for entry in entries)
     assert {path.name for path in Path("runs/compare").glob("*.*")} == {
         "compare.json", "compare.html", "loss-by-seconds.svg", "loss-by-tokens.svg",
     }  # fmt: skip
@@ -155,17 +155,17 @@ def stop_at(one, trials, number, *rest):
     return one(trials, number, *rest)
 
 
-def check_swept(found):
+def check_swept(comparison):
     """Every model had the same trials, and each training the rate that won; the hand-set rate stands beside."""
-    assert found["settings"]["sweep"]["trial"] == 2
-    for name, sweep in found["sweeps"].items():
+    assert comparison["settings"]["sweep"]["trial"] == 2
+    for name, sweep in comparison["sweeps"].items():
         trials = sweep["trials"]
         assert len(trials) == 4
         assert {(trial["steps"], trial["tokens"]) for trial in trials} == {(2, 2 * 32)}
         best = min(trials, key=lambda trial: trial["bits_per_byte"])
         assert sweep["chosen"] == {"rate": best["rate"], "warmup": best["warmup"]}
         centre = best["rate"] == trials[0]["rate"]
-        own = [entry for entry in found["models"] if entry["name"] == name]
+        own = [entry for entry in comparison["models"] if entry["name"] == name]
         assert [(entry["budget"], entry["seed"], entry["rate"] == best["rate"]) for entry in own] == [
             (4, 1337, True),
             (4, 1337, centre),
@@ -220,12 +220,12 @@ def test_probes_come_last_and_may_come_later(place, monkeypatch):
     words = ["compare", *SMALL, "--sweep", "0", "--steps", "2", "--models", "ngram,transformer"]
     assert run([*words, "--probes", "memory"]) == 0
     assert run([*words, "--probes", "memory,extrapolation", "--resume"]) == 0
-    found = result()["probes"]
-    assert {name: list(curves) for name, curves in found.items()} == {
+    curves_by_probe = result()["probes"]
+    assert {name: list(curves) for name, curves in curves_by_probe.items()} == {
         name: ["transformer"] for name in ("memory", "extrapolation")
     }
-    assert len(found["extrapolation"]["transformer"]) == 8
-    assert all(Path(f"runs/compare/{name}.svg").exists() for name in found)
+    assert len(curves_by_probe["extrapolation"]["transformer"]) == 8
+    assert all(Path(f"runs/compare/{name}.svg").exists() for name in curves_by_probe)
 
 
 def test_what_all_share_can_be_a_recipe_of_ones_own(place):
@@ -261,11 +261,11 @@ def stop_after(monkeypatch, step, family, only=lambda recipe: True):
 def test_minutes_become_steps(place):
     words = ["compare", *SMALL, "--minutes", "0.002", "--models", "nplm", "--sweep", "1", "--probes", "none"]
     assert run(words) == 0
-    found = result()
-    steps = found["models"][0]["steps"]
-    assert steps == max(1, int(0.12 * found["speeds"]["nplm"] / 32))
-    assert {trial["steps"] for trial in found["sweeps"]["nplm"]["trials"]} == {
-        max(1, int(0.012 * found["speeds"]["nplm"] / 32))
+    comparison = result()
+    steps = comparison["models"][0]["steps"]
+    assert steps == max(1, int(0.12 * comparison["speeds"]["nplm"] / 32))
+    assert {trial["steps"] for trial in comparison["sweeps"]["nplm"]["trials"]} == {
+        max(1, int(0.012 * comparison["speeds"]["nplm"] / 32))
     }
     run_of = Path("runs/compare/nplm/0.002-minutes-seed-1337/config.yaml")
     assert yaml.safe_load(run_of.read_text())["training"]["steps"] == steps
@@ -288,10 +288,10 @@ def recipe(name, family, **changes):
 def test_recipes_are_compared_as_they_are(place):
     words = [recipe("small", "gru"), recipe("bengio", "nplm"), "--models", "ngram", "--steps", "2", *PLAIN]
     assert run(["compare", *words]) == 0
-    found = models()
-    assert [entry["name"] for entry in found] == ["ngram", "small", "bengio"]
-    assert "hidden_size 16" in found[1]["description"]
-    assert found[1]["steps"] == 2
+    entries = models()
+    assert [entry["name"] for entry in entries] == ["ngram", "small", "bengio"]
+    assert "hidden_size 16" in entries[1]["description"]
+    assert entries[1]["steps"] == 2
 
 
 @pytest.mark.parametrize(
@@ -318,9 +318,9 @@ def test_recipes_are_compared_as_they_are(place):
 def test_a_mistake_is_an_error_a_hint_and_a_code(words, code, message, place, capsys):
     small = [] if "--data.train" in words else ["--text", "ring", "--tokenizer", "{kind: character}"]
     assert run(["compare", *small, *words]) == code
-    found = capsys.readouterr().err
-    assert message in found
-    assert "hint: " in found
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert "hint: " in printed
 
 
 def test_recipes_on_other_texts_or_with_a_size_are_refused(place, capsys):

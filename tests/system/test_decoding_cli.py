@@ -27,9 +27,9 @@ def lm(model):
 
 def test_an_answer_of_a_form(model, capsys, tmp_path):
     run(generate, model, "the cat", "--regex", "(the|a) [a-z]{2,4}!", "--max-new-tokens", 20)
-    found = capsys.readouterr()
-    assert re.fullmatch("(the|a) [a-z]{2,4}!\n", found.out)
-    assert "ended by the end token" in found.err
+    printed = capsys.readouterr()
+    assert re.fullmatch("(the|a) [a-z]{2,4}!\n", printed.out)
+    assert "ended by the end token" in printed.err
     schema = tmp_path / "schema.json"
     schema.write_text('{"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"]}')
     run(generate, model, "the cat", "--json-schema", schema, "--max-new-tokens", 40, "--bad-word", "1", "--seed", 5)
@@ -74,9 +74,9 @@ def test_guesses_change_no_answer(model, capsys, draft):
     run(generate, model, *words)
     plain = capsys.readouterr().out
     run(generate, model, *words, "--draft", model if draft == "itself" else draft)
-    found = capsys.readouterr()
-    assert found.out == plain
-    assert re.search(r"\d+ steps of the model, \d+ of \d+ guesses held", found.err)
+    printed = capsys.readouterr()
+    assert printed.out == plain
+    assert re.search(r"\d+ steps of the model, \d+ of \d+ guesses held", printed.err)
 
 
 def test_a_draft_of_another_vocabulary_is_refused(model, tmp_path):
@@ -119,9 +119,9 @@ def test_the_tree_as_text_json_and_picture(model, lm, capsys, tmp_path):
     assert any("pruned" in line for line in lines)
     ElementTree.parse(tmp_path / "tree.svg")
     run(tree, model, *words, "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert found["prompt"] == "the cat"
-    best = next(node for node in found["tree"] if "greedy" in node["ways"])
+    written = json.loads(capsys.readouterr().out)
+    assert written["prompt"] == "the cat"
+    best = next(node for node in written["tree"] if "greedy" in node["ways"])
     logp_V = lm.logits([TOKENIZER.encode("the cat")])[0, -1].log_softmax(-1)
     assert best["token"] == int(logp_V.argmax())
     assert best["cost"] == pytest.approx(-float(logp_V.max()), abs=1e-4)

@@ -178,8 +178,8 @@ OTHERS = [pytest.param("float32", marks=pytest.mark.long)] if has_bfloat16("cpu"
 def test_the_demo_itself(precision: str, tmp_path: Path) -> None:
     command = [*without_network(), sys.executable, "-m", "orrery", "demo", "--training.precision", precision]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "ORRERY_RUNS": str(tmp_path)}
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "demo" / "report.json").read_text())
     bits = {measure["name"]: measure["bits_per_byte"] for measure in report["measures"]}
     # Measured over three seeds: at least 0.25 below xz, the nearest floor.

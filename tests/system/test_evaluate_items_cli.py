@@ -30,9 +30,9 @@ def test_choices_with_an_interval_a_file_and_contamination(model: Path, capsys: 
     assert "95 % interval" in said
     assert "contamination with train.txt: 1 of 2 items share 13 words in a row" in said
     assert "clean items, 1: accuracy " in said
-    found = json.loads(Path("out.json").read_text())
-    assert found["contamination"]["items"] == [True, False]
-    assert len(found["items"]) == 2
+    written = json.loads(Path("out.json").read_text())
+    assert written["contamination"]["items"] == [True, False]
+    assert len(written["items"]) == 2
     assert run([*words, "-o", "out.json"]) == 2
     assert "--overwrite" in capsys.readouterr().err
     assert run([*words, "-o", "rows.jsonl", "--overwrite"]) == 2

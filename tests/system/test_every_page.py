@@ -3,9 +3,12 @@
 import re
 
 import pytest
+import torch
 
 from browser import Seen
+from orrery.data.pictures.files import read_pixels
 from orrery.data.pictures.png import write_png
+from orrery.language_model.pictures import content_of
 from orrery.page.page import Page
 from orrery.page.views._view import ViewSubject, fitting
 from orrery.serving.background import serving
@@ -20,26 +23,26 @@ SCREENS = ("inside", "decode", "model")
 WRONG = re.compile(r"\bundefined\b|\bNaN\b|\[object |\bnull\b")
 
 
-def whole(found):
+def whole(visit):
     """Say that a view shows no value that is none, neither as text nor in its pictures."""
-    html = found.page.locator("main").evaluate("(one) => one.outerHTML")
+    html = visit.page.locator("main").evaluate("(one) => one.outerHTML")
     words = [html[max(0, one.start() - 60) : one.end() + 20] for one in WRONG.finditer(html)]
     assert words == []
-    assert found.page.locator("main .failure:not([hidden])").all_inner_texts() == []
+    assert visit.page.locator("main .failure:not([hidden])").all_inner_texts() == []
 
 
-def walked(found):
+def walked(visit):
     """Open every view of every screen; return what was opened."""
-    opened, screens = [], found.page.evaluate("() => window.orrery.session.screens")
+    opened, screens = [], visit.page.evaluate("() => window.orrery.session.screens")
     for screen in [screen for screen in SCREENS if screen in screens]:
-        found.page.evaluate("(screen) => window.orrery.focus.set({ screen })", screen)
-        found.page.wait_for_selector(f'main[data-ready="{screen}"]')
-        for stop in found.page.locator(".rail [data-view]").all():
+        visit.page.evaluate("(screen) => window.orrery.focus.set({ screen })", screen)
+        visit.page.wait_for_selector(f'main[data-ready="{screen}"]')
+        for stop in visit.page.locator(".rail [data-view]").all():
             name = stop.get_attribute("data-view")
-            found.view(name)
-            found.page.wait_for_load_state("networkidle")
-            assert found.page.locator(".view").inner_text().strip(), name
-            whole(found)
+            visit.view(name)
+            visit.page.wait_for_load_state("networkidle")
+            assert visit.page.locator(".view").inner_text().strip(), name
+            whole(visit)
             opened.append(name)
     return opened
 
@@ -50,61 +53,87 @@ def test_every_view_opens(browser, tmp_path, family):
     file = tmp_path / "image.png"
     file.write_bytes(write_png(PIXELS.permute(2, 0, 1)))
     with serving(lm, "toy") as toy:
-        found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22", "inside")
+        visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22", "inside")
         if lm.model.spec.vocabulary is None:
-            found.page.set_input_files("input[name=image]", file)
-            found.page.click("form.ask button.go")
-            found.page.wait_for_selector(".strip")
-            found.ready()
+            visit.page.set_input_files("input[name=image]", file)
+            visit.page.click("form.ask button.go")
+            visit.page.wait_for_selector(".strip")
+            visit.ready()
         else:
-            found.look("the cat sat on", "the dog" if lm.model.spec.reads_source else None)
-        opened = walked(found)
+            visit.look("the cat sat on", "the dog" if lm.model.spec.reads_source else None)
+        opened = walked(visit)
         expected = [view.kind for view in fitting(subject_of(family)) if view.screen in SCREENS]
         assert sorted(opened) == sorted(expected)
-        found.quiet()
-        found.close()
+        visit.quiet()
+        visit.close()
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5", "bert", "rnnsearch", "vit"])
 def test_a_saved_page_shows_every_view_too(browser, tmp_path, family):
     file = Page(subject_of(family)).save(tmp_path / "page.html")
-    found = Seen(browser).open(file.as_uri()).ready()
-    assert set(walked(found)) == {view.kind for view in fitting(subject_of(family)) if view.screen in SCREENS}
-    assert found.said == []
-    found.close()
+    visit = Seen(browser).open(file.as_uri()).ready()
+    assert set(walked(visit)) == {view.kind for view in fitting(subject_of(family)) if view.screen in SCREENS}
+    assert visit.said == []
+    visit.close()
 
 
 def test_the_alignment_of_a_translation(browser):
     """Bahdanau's picture: the source across, what was written down, in grey."""
     subject = subject_of("rnnsearch")
     with serving(subject.lm, "toy") as toy:
-        found = (
+        visit = (
             Seen(browser).open(f"{toy.url}/#screen=%22inside%22&view=%22attention%22").look("the cat sat on", "the dog")
         )
         (site,) = subject.seen.sites
         pattern_LS = subject.seen[site.key(site.layers[0], "pattern")][0, 0]
         canvas = ".view .labelled .heat canvas"
         rows, columns = pattern_LS.shape
-        assert found.page.evaluate(f"[document.querySelector('{canvas}').height]") == [rows]
-        assert found.page.get_attribute(canvas, "data-colours") == "grey"
+        assert visit.page.evaluate(f"[document.querySelector('{canvas}').height]") == [rows]
+        assert visit.page.get_attribute(canvas, "data-colours") == "grey"
         for row in range(rows):
             for column in range(columns):
-                value, *_ = found.cell(canvas, row, column)
+                value, *_ = visit.cell(canvas, row, column)
                 assert abs(value - float(pattern_LS[row, column])) <= 0.5 / 255 + 2**-11
+        visit.quiet()
+        visit.close()
+
+
+@pytest.mark.parametrize("family", ["vit", "vision_encoder_decoder"])
+def test_a_picture_is_given_and_its_patches_are_looked_at(browser, tmp_path, family):
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow, of the extra vision, is not installed")
+    lm, file = language_model_of(family), tmp_path / "image.webp"
+    pixels = PIXELS[:12, :12].contiguous()
+    pillow.fromarray(pixels.numpy()).save(file, lossless=True)
+    with serving(lm, "toy") as toy:
+        found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22", "inside")
+        found.page.set_input_files("input[name=image]", file)
+        found.page.click("form.ask button.go")
+        found.page.wait_for_selector(".strip")
+        found.ready().view("patches")
+        frames = found.page.locator(".view svg.patches rect")
+        assert frames.count() == 9
+        focus = "query" if family == "vit" else "key"
+        frames.nth(4).click()
+        assert found.page.evaluate(f"() => window.orrery.focus.get('{focus}')") == 5
+        found.page.wait_for_selector('.view svg.patches rect:nth-of-type(5)[stroke-width="4"]')
+        assert frames.nth(3).get_attribute("stroke-width") == "1"
+        address = found.page.get_attribute(".view svg.patches image", "href")
+        assert torch.equal(read_pixels(content_of(address)), pixels.permute(2, 0, 1))
+        whole(found)
         found.quiet()
         found.close()
 
 
 def test_the_search_sees_what_is_undefined(browser):
     with serving(language_model_of("gpt2"), "toy") as toy:
-        found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22").look("the cat sat on")
-        found.view("tokens")
-        whole(found)
+        visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22").look("the cat sat on")
+        visit.view("tokens")
+        whole(visit)
         for text in ("undefined", "NaN", "[object Object]"):
-            found.page.evaluate("(text) => document.querySelector('.view').append(' ' + text)", text)
+            visit.page.evaluate("(text) => document.querySelector('.view').append(' ' + text)", text)
             with pytest.raises(AssertionError):
-                whole(found)
-        found.close()
+                whole(visit)
+        visit.close()
 
 
 def test_the_subject_of_the_model_alone_has_views():

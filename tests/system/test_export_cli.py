@@ -14,10 +14,10 @@ def model(tmp_path_factory):
 
 def test_both_formats_say_what_was_compared(model, tmp_path, capsys):
     assert program.run(["export", model, "gguf", str(tmp_path / "x.gguf"), "--type", "q8_0"]) == 0
-    found = capsys.readouterr()
-    assert "x.gguf: GGUF, llama, q8_0; 37,152 parameters, " in found.out
-    assert "read back and compared: the largest deviation of a weight is 0.00" in found.out
-    assert "note: words of more than 64 characters" in found.err
+    printed = capsys.readouterr()
+    assert "x.gguf: GGUF, llama, q8_0; 37,152 parameters, " in printed.out
+    assert "read back and compared: the largest deviation of a weight is 0.00" in printed.out
+    assert "note: words of more than 64 characters" in printed.err
     assert program.run(["export", model, "hf", str(tmp_path / "folder")]) == 0
     assert "Hugging Face layout, llama; 37,152 parameters" in capsys.readouterr().out
     assert (tmp_path / "folder" / "config.json").is_file()

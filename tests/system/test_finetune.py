@@ -146,9 +146,19 @@ def test_settings_of_writing_that_cannot_go_together(tmp_path, said, told, capsy
 
 def test_the_tasks_are_all_that_can_be_named(base, tmp_path, capsys):
     own_verbs = ("sft", "reward", "dpo", "ppo", "grpo", "rloo")
-    assert learned() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN, *own_verbs))
+    no_texts = (
+        "image_classification",
+        "image_segmentation",
+        "object_detection",
+        "captioning",
+        "next_item",
+        "many_labels",
+    )
+    assert learned() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN, *own_verbs, *no_texts))
     assert run(["finetune", "recipe", "--from", base, "--train", rows(tmp_path, "classification")]) == 2
-    assert "there is no task called 'recipe'; known: classification, dpo, embedding, grpo" in capsys.readouterr().err
+    assert (
+        "there is no task called 'recipe'; known: captioning, classification, dpo, embedding" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

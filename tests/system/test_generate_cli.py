@@ -39,15 +39,17 @@ def test_generate_prints_the_text_and_tells_the_speed_apart(model, capsys):
 def test_every_flag_is_heard(model, capsys):
     flags = "--temperature 1.5 --top-k 40 --top-p 0.9 --min-p 0.01 --repetition-penalty 1.1 --seed 7 --dtype float64"
     run(generate, model, "the", *flags.split(), "--max-new-tokens", 5)
-    found = capsys.readouterr()
-    assert "seed 7" in found.err
-    assert "float64" in found.err
+    printed = capsys.readouterr()
+    assert "seed 7" in printed.err
+    assert "float64" in printed.err
 
 
 def test_beams_print_the_best_answer_and_refuse_what_draws(model, capsys):
     run(generate, model, "the cat", "--num-beams", 3, "--max-new-tokens", 4)
-    found = capsys.readouterr()
-    assert re.search(r"4 tokens, 3 beams, log probability -[\d.]+, score -[\d.]+, ended by --max-new-tokens", found.err)
+    printed = capsys.readouterr()
+    assert re.search(
+        r"4 tokens, 3 beams, log probability -[\d.]+, score -[\d.]+, ended by --max-new-tokens", printed.err
+    )
     with pytest.raises(UsageError, match="temperature cannot be used with num_beams"):
         run(generate, model, "the cat", "--num-beams", 3, "--temperature", 0.5)
 

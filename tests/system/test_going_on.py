@@ -53,8 +53,8 @@ def steps(folder: Path) -> int:
 
 
 def config(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((folder / "config.yaml").read_text())
-    return found
+    values: dict[str, Any] = yaml.safe_load((folder / "config.yaml").read_text())
+    return values
 
 
 WAYS = {
@@ -117,18 +117,18 @@ def test_the_recipe_of_a_run_can_be_that_of_another(here: Path) -> None:
 )  # fmt: skip
 def test_what_is_asked_for_otherwise_is_refused_by_its_key(flag: str, begun: Path, here: Path) -> None:
     text = begun / "text.txt"
-    found = as_begun(recipe_for(text, [flag]), here, asked_for([flag]), FOUND_FOR_A_TEXT)
+    recipe = as_begun(recipe_for(text, [flag]), here, asked_for([flag]), FOUND_FOR_A_TEXT)
     with pytest.raises(UsageError, match="--resume: ") as fault:
-        refuse_changes(config(here), found)
+        refuse_changes(config(here), recipe)
     assert flag.partition("=")[0].lstrip("-").partition(".")[0] in fault.value.message
 
 
 @pytest.mark.parametrize("count", [1, 7, 29, 31, 60, 450, 10_000])
 def test_whatever_the_steps_nothing_else_changes(count: int, begun: Path, here: Path) -> None:
     flags = [f"--training.steps={max(count, 2)}"]
-    found = as_begun(recipe_for(begun / "text.txt", flags), here, asked_for(flags), FOUND_FOR_A_TEXT)
-    refuse_changes(config(here), found)
-    assert found.training.steps == max(count, 2)
+    recipe = as_begun(recipe_for(begun / "text.txt", flags), here, asked_for(flags), FOUND_FOR_A_TEXT)
+    refuse_changes(config(here), recipe)
+    assert recipe.training.steps == max(count, 2)
 
 
 def test_a_folder_that_is_no_run_is_no_run(tmp_path: Path, here: Path) -> None:

@@ -49,19 +49,19 @@ def called(*words, capsys):
 
 
 def test_without_the_flag_the_command_is_named(pickled, tmp_path, capsys):
-    code, found = called(pickled, tmp_path / "out", capsys=capsys)
+    code, printed = called(pickled, tmp_path / "out", capsys=capsys)
     assert code == 4  # as every other verb says of a pickle
-    assert "is a pickle, which can run any code" in found.err
-    assert f"orrery import {pickled} {tmp_path / 'out'} --allow-pickle" in found.err
+    assert "is a pickle, which can run any code" in printed.err
+    assert f"orrery import {pickled} {tmp_path / 'out'} --allow-pickle" in printed.err
     assert not (tmp_path / "out").exists()
     assert run(["score", str(pickled), "text"]) == 4
     assert "--allow-pickle" in capsys.readouterr().err
 
 
 def test_a_pickle_becomes_the_same_model(pickled, safe, tmp_path, capsys):
-    code, found = called(pickled, tmp_path / "out", ALLOW, capsys=capsys)
-    assert (code, found.out) == (0, f"{tmp_path / 'out'}\n")
-    assert "read back equal bit for bit" in found.err
+    code, printed = called(pickled, tmp_path / "out", ALLOW, capsys=capsys)
+    assert (code, printed.out) == (0, f"{tmp_path / 'out'}\n")
+    assert "read back equal bit for bit" in printed.err
     assert not list((tmp_path / "out").glob("*.bin"))
     before, after = (read_tensors(folder / "model.safetensors") for folder in (safe, tmp_path / "out"))
     assert before.keys() == after.keys()
@@ -160,11 +160,11 @@ def test_a_hostile_pickle_is_refused_and_nothing_runs(name, pickled, tmp_path, c
     content, says = CASES[name]
     hostile(pickled / "pytorch_model.bin", content(str(mark)))
     start = time.perf_counter()
-    code, found = called(pickled, tmp_path / "out", ALLOW, capsys=capsys)
+    code, printed = called(pickled, tmp_path / "out", ALLOW, capsys=capsys)
     assert time.perf_counter() - start < 20
     assert code == 4
-    assert len(found.err.splitlines()) == 3  # converting, error, hint
-    assert re.search(f"was not converted: .*{says}", found.err), found.err
+    assert len(printed.err.splitlines()) == 3  # converting, error, hint
+    assert re.search(f"was not converted: .*{says}", printed.err), printed.err
     assert not mark.exists()
     assert not (tmp_path / "out").exists()
 

@@ -18,10 +18,10 @@ def test_it_lists_every_question(capsys) -> None:
 def test_it_leaves_figure_and_numbers(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("ORRERY_RUNS", str(tmp_path))
     assert run(["lab", "bottleneck", "--quick", "--seeds", "4", "5"]) == 0
-    found = json.loads((tmp_path / "lab-bottleneck" / "numbers.json").read_text(encoding="utf-8"))
-    assert list(found["seeds"]) == ["4", "5"]
-    assert found["quick"] is True
-    assert min(found["margins"].values()) >= 0
+    numbers = json.loads((tmp_path / "lab-bottleneck" / "numbers.json").read_text(encoding="utf-8"))
+    assert list(numbers["seeds"]) == ["4", "5"]
+    assert numbers["quick"] is True
+    assert min(numbers["margins"].values()) >= 0
     assert (tmp_path / "lab-bottleneck" / "figure.svg").read_text(encoding="utf-8").startswith("<svg")
     said = capsys.readouterr().out
     assert "holds" in said

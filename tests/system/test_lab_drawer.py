@@ -19,8 +19,8 @@ EDIT = {"at": "blocks.0.attention.mixed", "op": "zero", "head": 1}
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as found:
-        yield found
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,10 @@ def runs(toy):
 
 @pytest.fixture
 def seen(browser, toy):
-    found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2&lab=true").look(TEXT)
-    yield found
-    found.quiet()
-    found.close()
+    visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2&lab=true").look(TEXT)
+    yield visit
+    visit.quiet()
+    visit.close()
 
 
 def focus(seen, name):
@@ -213,32 +213,32 @@ def test_a_saved_page_has_the_edits_that_it_was_saved_with(browser, toy, runs, t
     clean, edited = runs
     other = {"at": "blocks.1.attention.mixed", "op": "zero", "head": 0}
     file = orrery.see(toy.served.lm, TEXT, edits=[[EDIT], [EDIT, other]]).save(tmp_path / "page.html")
-    found = Seen(browser).open(f"{file.as_uri()}#layer=1&head=2&lab=true").ready()
-    ablate(found)
-    compare(found)
-    found.page.click('.grid button[data-layer="1"][data-head="2"]')
-    found.page.wait_for_selector('.grid button[data-layer="1"][data-head="2"][aria-pressed="true"]')
+    visit = Seen(browser).open(f"{file.as_uri()}#layer=1&head=2&lab=true").ready()
+    ablate(visit)
+    compare(visit)
+    visit.page.click('.grid button[data-layer="1"][data-head="2"]')
+    visit.page.wait_for_selector('.grid button[data-layer="1"][data-head="2"][aria-pressed="true"]')
     wanted = (edited["blocks.1.attention.pattern"] - clean["blocks.1.attention.pattern"])[0, 2]
-    value, lowest, highest = found.cell(HEAT, 6, 2)
+    value, lowest, highest = visit.cell(HEAT, 6, 2)
     assert abs(value - float(wanted[6, 2])) <= (highest - lowest) / 255
-    found.page.dblclick('.grid button[data-layer="1"][data-head="0"]')
-    settled(found, "2 of 2")
-    assert found.page.locator('[data-edit="0"]').is_disabled()  # the second alone was not saved
-    assert found.page.locator('[data-edit="1"]').is_enabled()
-    found.page.dblclick('.grid button[data-layer="1"][data-head="3"]')
-    found.page.wait_for_selector('#lab:has-text("saved without these edits")')
-    code = found.page.locator("#lab pre.code").inner_text()
+    visit.page.dblclick('.grid button[data-layer="1"][data-head="0"]')
+    settled(visit, "2 of 2")
+    assert visit.page.locator('[data-edit="0"]').is_disabled()  # the second alone was not saved
+    assert visit.page.locator('[data-edit="1"]').is_enabled()
+    visit.page.dblclick('.grid button[data-layer="1"][data-head="3"]')
+    visit.page.wait_for_selector('#lab:has-text("saved without these edits")')
+    code = visit.page.locator("#lab pre.code").inner_text()
     made = {}
     exec(code.replace(f"orrery.load({toy.served.lm.stored.name!r})", "lm"), {"lm": toy.served.lm}, made)
     wanted = clean.edit([EDIT, other, {**other, "head": 3}]).run()
     assert torch.equal(made["edited"].logits, wanted.logits)
-    settled(found, "2 of 2")
-    found.page.click('[data-saved="0"]')  # what was saved can be chosen from a list
-    settled(found, "1 of 1")
-    assert found.page.locator('[data-saved="0"]').get_attribute("aria-pressed") == "true"
-    found.page.click('[data-saved="1"]')
-    settled(found, "2 of 2")
-    found.accessible()
-    assert [url for url in found.asked if not url.startswith("data:")] == [file.as_uri()]
-    assert found.said == []
-    found.close()
+    settled(visit, "2 of 2")
+    visit.page.click('[data-saved="0"]')  # what was saved can be chosen from a list
+    settled(visit, "1 of 1")
+    assert visit.page.locator('[data-saved="0"]').get_attribute("aria-pressed") == "true"
+    visit.page.click('[data-saved="1"]')
+    settled(visit, "2 of 2")
+    visit.accessible()
+    assert [url for url in visit.asked if not url.startswith("data:")] == [file.as_uri()]
+    assert visit.said == []
+    visit.close()

@@ -18,8 +18,8 @@ FAST = ("dictionary", "retrieval")
 @pytest.fixture
 def few(monkeypatch) -> None:
     """As if there were few labs, all of them fast."""
-    found = {name: path for name, path in _lab._own().items() if name in FAST}
-    monkeypatch.setattr(_lab, "_own", lambda: found)
+    quick_labs = {name: path for name, path in _lab._own().items() if name in FAST}
+    monkeypatch.setattr(_lab, "_own", lambda: quick_labs)
 
 
 def sections(text: str) -> list[str]:
@@ -74,8 +74,8 @@ def test_other_seeds_are_another_run(few, tmp_path) -> None:
         labs.carry_out_all(tmp_path, [1])
     with pytest.raises(UsageError, match="is not empty"):
         labs.carry_out_all(tmp_path, [0], quick=True)
-    found = labs.carry_out_all(tmp_path, [1], overwrite=True)
-    assert [list(one.runs) for one in found.values()] == [[1], [1]]
+    results = labs.carry_out_all(tmp_path, [1], overwrite=True)
+    assert [list(one.runs) for one in results.values()] == [[1], [1]]
 
 
 def test_a_claim_that_fails_is_exit_1_and_on_the_page(few, tmp_path, capsys, monkeypatch) -> None:

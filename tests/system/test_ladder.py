@@ -50,21 +50,21 @@ def test_a_ladder_is_trained_and_the_largest_size_is_predicted_before(place, mon
     assert said.index("smaller trainings predicts") < said.index("size 4 of 4")
     assert "a miss of " in said
     assert {path.name for path in Path("whole").glob("*.*")} == FILES
-    found = result("whole")
-    assert len(found["runs"]) == 3 * 2 + 1
-    one = found["forecasts"]["parameters"]
-    assert one["miss"] == pytest.approx(one["predicted"][0] / found["runs"][-1]["loss"] - 1)
-    largest = f"whole/{found['sizes'][-1]['parameters']}-parameters-seed-1"
+    ladder = result("whole")
+    assert len(ladder["runs"]) == 3 * 2 + 1
+    one = ladder["forecasts"]["parameters"]
+    assert one["miss"] == pytest.approx(one["predicted"][0] / ladder["runs"][-1]["loss"] - 1)
+    largest = f"whole/{ladder['sizes'][-1]['parameters']}-parameters-seed-1"
     assert load(largest, say=lambda line: None).generate("The", max_new_tokens=2)
 
 
 @pytest.mark.slow
 def test_a_ladder_that_is_stopped_twice_ends_as_one_that_is_not(place, monkeypatch, capsys):
     assert run(["ladder", "toy.yaml", "--output", "whole"]) == 0
-    found = result("whole")
-    one = found["forecasts"]["parameters"]
+    ladder = result("whole")
+    one = ladder["forecasts"]["parameters"]
     for size in (1, 3):  # inside a training of a smaller size, and of the largest
-        number = found["sizes"][size]
+        number = ladder["sizes"][size]
         stop_at(monkeypatch, number["steps"], seed=1)
         again = ["--resume"] if size == 3 else []
         assert run(["ladder", "toy.yaml", "--output", "cut", *again]) == 130
@@ -78,7 +78,7 @@ def test_a_ladder_that_is_stopped_twice_ends_as_one_that_is_not(place, monkeypat
     assert run(["ladder", "toy.yaml", "--output", str(place / "moved"), "--resume"]) == 0
     assert "seed 2: done before" in capsys.readouterr().out
     assert losses("moved") == losses("whole")
-    assert result("moved")["forecasts"] == found["forecasts"]
+    assert result("moved")["forecasts"] == ladder["forecasts"]
 
 
 def test_a_plan_trains_nothing(place, capsys):

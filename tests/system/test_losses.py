@@ -71,34 +71,34 @@ class Worlds:
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
     root = tmp_path_factory.mktemp("worlds")
-    found = Worlds(root / "inputs", root / "new", root / "old", {})
-    for folder in (found.inputs, found.new, found.old):
+    made = Worlds(root / "inputs", root / "new", root / "old", {})
+    for folder in (made.inputs, made.new, made.old):
         folder.mkdir()
-    outputs_toy.prepare(found.inputs)
-    (found.inputs / "notes.txt").write_text("mine")
+    outputs_toy.prepare(made.inputs)
+    (made.inputs / "notes.txt").write_text("mine")
     for case in CASES:
         if not case.existing:
-            shutil.copytree(found.inputs, root / case.verb)
+            shutil.copytree(made.inputs, root / case.verb)
             done = ended(case.words, root / case.verb)
             assert done.code in (0, 1), done.err  # the demo's model is below its floors
-            found.seconds[case.verb] = done.seconds
-            (root / case.verb / "out").rename(found.new / case.verb)
+            made.seconds[case.verb] = done.seconds
+            (root / case.verb / "out").rename(made.new / case.verb)
     for case in CASES:
         if case.existing:
             words = {"train": ["--seed", "7"], "train-resume": ["--training.steps", "7"]}.get(case.verb, [])
-            target = found.old / case.verb
+            target = made.old / case.verb
             if case.verb in ("train", "train-resume"):
                 source = VERBS["train"].line(target)
-                assert ended([*source, *words], found.inputs).code == 0
+                assert ended([*source, *words], made.inputs).code == 0
             elif VERBS[case.verb].folder:
-                shutil.copytree(found.new / case.verb, target)
+                shutil.copytree(made.new / case.verb, target)
                 for file in target.rglob("*"):  # another earlier result, of the same names
                     if file.suffix in (".svg", ".html", ".bin", ".jinja", ".safetensors"):
                         file.write_bytes(file.read_bytes() + b" ")
             else:
                 target.write_text("old")
-    found.seconds["train-resume"] = found.seconds["train"]
-    return found
+    made.seconds["train-resume"] = made.seconds["train"]
+    return made
 
 
 @pytest.mark.slow
@@ -173,13 +173,13 @@ def check_run(case: Case, worlds: Worlds, out: Path, new: Path, where: str) -> N
         return
     if (out / succession.DECIDED).exists():
         succession.finish(out)
-    found, old = ours(out), ours(worlds.old / case.verb)
-    if found != old:
+    run_now, old = ours(out), ours(worlds.old / case.verb)
+    if run_now != old:
         if case.verb == "train-vectors":
             assert lasting(case, out) == lasting(case, new), where
         else:
             assert CheckpointStore(out / "checkpoints").newest(pytest.fail) is not None, where
-            assert not [name for name in found if found[name] is not None and found[name] == old.get(name)
+            assert not [name for name in run_now if run_now[name] is not None and run_now[name] == old.get(name)
                         and name.endswith("model.safetensors")], where  # fmt: skip
 
 
@@ -195,15 +195,15 @@ def ours(run: Path) -> dict[str, bytes | None]:
 
 def lasting(case: Case, path: Path) -> object:
     """Return what two undisturbed commands leave alike."""
-    found = content(path)
-    if isinstance(found, bytes):
-        return is_whole(found) if case.verb in TIMED else found
+    parts = content(path)
+    if isinstance(parts, bytes):
+        return is_whole(parts) if case.verb in TIMED else parts
     if case.verb in (*RUNS, "train-resume", "compare", "ladder"):
-        weights = {name: part for name, part in found.items() if name.startswith("final/model")}
-        return sorted(name for name in found if name != LOCK and not name.startswith("checkpoints/")), weights
+        weights = {name: part for name, part in parts.items() if name.startswith("final/model")}
+        return sorted(name for name in parts if name != LOCK and not name.startswith("checkpoints/")), weights
     if case.verb in TIMED:
-        return {name: is_whole(part or b"") for name, part in found.items()}
-    return {name: part for name, part in found.items() if name != LOCK}
+        return {name: is_whole(part or b"") for name, part in parts.items()}
+    return {name: part for name, part in parts.items() if name != LOCK}
 
 
 def is_whole(part: bytes) -> bool:

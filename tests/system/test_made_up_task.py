@@ -109,8 +109,8 @@ class Both(Pipeline):
     def ask(self, rows, settings):
         return [self.lm.tokenizer.decode(row.ids) for row in rows]
 
-    def answer(self, item, rows, found, settings):
-        return settings.between.join([found[0], item["two"]])
+    def answer(self, item, rows, outputs, settings):
+        return settings.between.join([outputs[0], item["two"]])
 '''
 
 
@@ -131,8 +131,8 @@ def test_a_task_over_two_texts_that_names_its_verb_and_its_route(tmp_path, capsy
         with running(model, "float32") as toy:
             row = {"one": "the cat", "two": "a dog"}
             for given in (row, [row]):
-                status, found = post(toy, {"input": given, "between": "+"}, "/v1/both")
-                assert (status, found["data"]) == (200, [{"index": 0, "answer": "the cat+a dog"}])
+                status, answer = post(toy, {"input": given, "between": "+"}, "/v1/both")
+                assert (status, answer["data"]) == (200, [{"index": 0, "answer": "the cat+a dog"}])
             assert post(toy, {"input": row}, "/v1/both")[0] == 400
             assert post(toy, {"input": {"one": "a"}, "between": "+"}, "/v1/both")[0] == 400
     finally:

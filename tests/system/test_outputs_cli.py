@@ -92,10 +92,10 @@ def test_a_full_disk_leaves_nothing_half_written(
         assert room > 0
         return
     assert code == 5, capsys.readouterr().err
-    found = tree(here)
+    files = tree(here)
     if verb == "train":  # what was logged so far, and no checkpoint
-        assert not [name for name in found if name.startswith("new/out/checkpoints/step-")]
-        found = {name: part for name, part in found.items() if not name.startswith("new")}
+        assert not [name for name in files if name.startswith("new/out/checkpoints/step-")]
+        files = {name: part for name, part in files.items() if not name.startswith("new")}
     if verb == "data-clean-report":  # of two files the first may be complete
-        found = {name: part for name, part in found.items() if not name.startswith("new")}
-    assert found == before
+        files = {name: part for name, part in files.items() if not name.startswith("new")}
+    assert files == before

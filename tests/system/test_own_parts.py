@@ -85,11 +85,11 @@ def records(folder: Path) -> list[dict]:
 
 def test_it_learns_from_a_model_that_exists_and_the_best_is_the_highest(whole: Path) -> None:
     """The metric decides by its own direction, and the checkpoint of its best value stays."""
-    found = [(record["val/hits"], -record["step"]) for record in records(whole) if "val/hits" in record]
-    best = -max(found)[1]
-    assert len(set(found)) > 2
+    scored = [(record["val/hits"], -record["step"]) for record in records(whole) if "val/hits" in record]
+    best = -max(scored)[1]
+    assert len(set(scored)) > 2
     assert (whole / "checkpoints/best").read_text().strip() == f"step-{best:06d}"
-    assert found[-1][0] > found[0][0]
+    assert scored[-1][0] > scored[0][0]
 
 
 def test_after_sigkill_it_goes_on_to_the_same_bytes(base: Path, whole: Path) -> None:
@@ -167,5 +167,5 @@ def test_names_are_given_once() -> None:
         OBJECTIVES.register(Named)
     with pytest.raises(UsageError, match="no kind with a name as its default"):
         OBJECTIVES.register(Unnamed)
-    with pytest.raises(UsageError, match="no objective called 'casual'; known: causal, "):
+    with pytest.raises(UsageError, match="no objective called 'casual'; known: autoencoder, "):
         OBJECTIVES.find("casual")

@@ -17,8 +17,8 @@ TEXT = "the cat sat on the mat, the dog"
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as found:
-        yield found
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,10 @@ HEAT = ".view .heat canvas"
 
 @pytest.fixture
 def seen(browser, toy):
-    found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2").look(TEXT)
-    yield found
-    found.quiet()
-    found.close()
+    visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2").look(TEXT)
+    yield visit
+    visit.quiet()
+    visit.close()
 
 
 def test_pixels_are_the_numbers_of_the_pattern(seen, pattern):
@@ -85,11 +85,11 @@ def test_the_keyboard_moves_and_the_address_brings_everything_back(browser, toy,
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, scheme):
-    found = Seen(browser, width=390, scheme=scheme).open(toy.url + "/").look(TEXT)
-    found.accessible()
-    found.narrow()
-    found.quiet()
-    found.close()
+    visit = Seen(browser, width=390, scheme=scheme).open(toy.url + "/").look(TEXT)
+    visit.accessible()
+    visit.narrow()
+    visit.quiet()
+    visit.close()
 
 
 def test_the_words_change_with_the_language(seen):
@@ -128,43 +128,43 @@ def test_what_is_shown_can_be_saved(seen, pattern, tmp_path, way):
 
 def test_a_saved_page_opens_from_the_disk(browser, toy, pattern, tmp_path):
     file = orrery.see(toy.served.lm, TEXT).save(tmp_path / "page.html")
-    found = Seen(browser).open(f"{file.as_uri()}#layer=1&head=2").ready()
-    value, *_ = found.cell(HEAT, 6, 2)
+    visit = Seen(browser).open(f"{file.as_uri()}#layer=1&head=2").ready()
+    value, *_ = visit.cell(HEAT, 6, 2)
     assert abs(value - float(pattern[6, 2])) <= 0.5 / 255 + 1e-3
-    assert [url for url in found.asked if not url.startswith("data:")] == [file.as_uri()]
-    found.accessible()
-    assert found.said == []
-    found.close()
+    assert [url for url in visit.asked if not url.startswith("data:")] == [file.as_uri()]
+    visit.accessible()
+    assert visit.said == []
+    visit.close()
 
 
 def test_every_module_that_is_sent_parses_and_loads(browser, toy):
-    found = Seen(browser).open(toy.url + "/")
-    failed = found.page.evaluate("""async () => {
+    visit = Seen(browser).open(toy.url + "/")
+    failed = visit.page.evaluate("""async () => {
       const { imports } = JSON.parse(document.querySelector("script[type=importmap]").textContent);
       const asked = Object.keys(imports).map((name) => import(name).then(() => null, (error) => `${name}: ${error}`));
       return (await Promise.all(asked)).filter(Boolean);
     }""")
     assert failed == []
-    found.quiet()
-    found.close()
+    visit.quiet()
+    visit.close()
 
 
 def test_two_heads_of_any_blocks_stand_side_by_side(browser, toy):
-    found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2&drawing=%22lines%22").look(TEXT)
-    found.page.select_option("[data-choice=beside]", "0.3")
-    found.page.wait_for_selector('[data-beside="0.3"]')
+    visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2&drawing=%22lines%22").look(TEXT)
+    visit.page.select_option("[data-choice=beside]", "0.3")
+    visit.page.wait_for_selector('[data-beside="0.3"]')
     query = 6
-    found.page.click(f'.token[data-place="{query}"]')
-    found.page.wait_for_selector(".most li")
+    visit.page.click(f'.token[data-place="{query}"]')
+    visit.page.wait_for_selector(".most li")
     trace = toy.served.lm.trace(TEXT)
     for layer, head in ((1, 2), (0, 3)):
         row = trace[f"blocks.{layer}.attention.pattern"][0, head, query]
-        told = found.page.locator(f'.most [data-head="{layer}.{head}"]').inner_text()
+        told = visit.page.locator(f'.most [data-head="{layer}.{head}"]').inner_text()
         weights = [float(part.split()[-1]) for part in told.split(", ")]
         assert weights == pytest.approx(row.sort(descending=True).values[: len(weights)].tolist(), abs=6e-3)
-    again = Seen(browser).open(found.page.evaluate("location.href")).ready()
+    again = Seen(browser).open(visit.page.evaluate("location.href")).ready()
     again.page.wait_for_selector('[data-beside="0.3"]')
-    for one in (found, again):
+    for one in (visit, again):
         one.accessible()
         one.quiet()
         one.close()

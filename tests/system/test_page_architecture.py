@@ -15,8 +15,8 @@ PLACE = '/#screen="model"&view="architecture"'
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def served(request):
-    with serving(subject_of(request.param).lm, grace=5) as found:
-        yield found
+    with serving(subject_of(request.param).lm, grace=5) as server:
+        yield server
 
 
 def drawing(seen, name):

@@ -37,10 +37,10 @@ def lm():
 def opened(browser, lm):
     """One page for all tests: each goes to its own view."""
     with serving(lm, "toy") as toy:
-        found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer={LAYER}&head={HEAD}&query={QUERY}").look(TEXT)
-        yield found
-        found.quiet()
-        found.close()
+        visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer={LAYER}&head={HEAD}&query={QUERY}").look(TEXT)
+        yield visit
+        visit.quiet()
+        visit.close()
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +106,11 @@ _PICTURE = """async ([selector, number]) => {
 
 
 def assert_picture(opened, selector, expected, number=0, more=1e-6):
-    found, step = picture(opened, selector, number)
+    drawn, step = picture(opened, selector, number)
     expected = expected.detach().double()
-    assert found.shape == expected.shape
-    assert not found.isnan().any()
-    off = float((found - expected).abs().max())
+    assert drawn.shape == expected.shape
+    assert not drawn.isnan().any()
+    off = float((drawn - expected).abs().max())
     assert off <= step / 2 + more, (selector, off, step)
 
 
@@ -123,13 +123,13 @@ def parsed(text):
 
 def assert_said(text, value, digits, least=1e-7):
     """Say that a text is a number, rounded to so many digits."""
-    found, value = parsed(text), float(value)
+    number, value = parsed(text), float(value)
     if math.isnan(value) or math.isinf(value):
-        assert str(found) == str(value)
+        assert str(number) == str(value)
         return
     # Below a thousandth the page writes one digit fewer.
     digits -= abs(value) < 1.1e-3
-    assert abs(found - value) <= 0.51 * 10 ** (1 - digits) * abs(value) + least, (text, value)
+    assert abs(number - value) <= 0.51 * 10 ** (1 - digits) * abs(value) + least, (text, value)
 
 
 def table(opened, selector, number=0):
@@ -155,9 +155,9 @@ def cells(opened, selector):
 
 
 def assert_vector(opened, selector, expected, digits=3):
-    found = cells(opened, selector)
-    assert len(found) == min(8, len(expected)), selector
-    for place, text in found:
+    numbers = cells(opened, selector)
+    assert len(numbers) == min(8, len(expected)), selector
+    for place, text in numbers:
         assert_said(text, expected[place], digits)
 
 
@@ -207,12 +207,12 @@ def assert_map(opened, points_N2):
     """The names on the map stand where the points do: one scale for both axes, 24 of 460 pixels left at each edge."""
     script = """() => [...document.querySelectorAll(".scatter > div > span")]
       .map((one) => [parseFloat(one.style.left), parseFloat(one.style.top)])"""
-    found = torch.tensor(opened.page.evaluate(script), dtype=torch.float64)
+    drawn = torch.tensor(opened.page.evaluate(script), dtype=torch.float64)
     low, size = points_N2.min(0).values, (points_N2.max(0).values - points_N2.min(0).values).max()
     placed = 24 + (points_N2 - low) * (460 - 48) / size
     expected = torch.stack([placed[:, 0], 460 - placed[:, 1]], 1) * 100 / 460
-    assert len(found) == len(expected)
-    assert (found - expected).abs().max() < 1e-2
+    assert len(drawn) == len(expected)
+    assert (drawn - expected).abs().max() < 1e-2
 
 
 def test_a_table_of_positions(opened, lm, subject):
@@ -266,8 +266,8 @@ def test_every_head_small(opened, inside):
     for number in range(pictures):
         layer, head = divmod(number, shapes[0][1])
         expected = (inside[f"blocks.{layer}.attention.pattern"][0, head].sqrt() * 255).round()
-        found, _ = picture(opened, ".view .grid canvas", number)
-        assert torch.equal(found.round(), expected.double())
+        drawn, _ = picture(opened, ".view .grid canvas", number)
+        assert torch.equal(drawn.round(), expected.double())
 
 
 @pytest.mark.parametrize("layer", [0, 1])
@@ -338,12 +338,12 @@ def test_steps_of_a_head(opened, inside):
     expected = [read_D, q_C[QUERY], k_SC[KEY], v_SC[KEY], weight_S[KEY] * v_SC[KEY], mixed_C, head_D]
     expected.append(inside[f"{key}.added"][0, QUERY])
     for number, value in enumerate(expected):
-        found = opened.page.evaluate(
+        bars = opened.page.evaluate(
             """(number) => [...document.querySelectorAll(".view .vector")[number].querySelectorAll(".cell")]
               .map((cell) => [Number(cell.dataset.place), cell.lastElementChild.innerText])""",
             number,
         )
-        for place, text in found:
+        for place, text in bars:
             assert_said(text, value[place], 3, least=2e-6)
     rows = {int(one): row for one, row in _keyed(opened, '.view [data-step="scores"] table.keys')}
     for place in range(QUERY + 1):
@@ -378,15 +378,17 @@ def test_roles_of_heads(opened, inside, subject):
 
 def test_channels(opened, inside, lm):
     at_view(opened, "neurons", layer=LAYER, query=QUERY, token=None)
-    found = inside.neurons(LAYER, position=QUERY, k=20)
+    neurons = inside.neurons(LAYER, position=QUERY, k=20)
     rows = table(opened, ".view table")
     assert len(rows) == 20
     for n, (channel, activation, _, effect, promoted) in enumerate(rows):
-        assert int(channel.replace(",", "")) == int(found.channel_BK[0, n])
+        assert int(channel.replace(",", "")) == int(neurons.channel_BK[0, n])
         assert_said(activation, inside[f"blocks.{LAYER}.feed_forward.hidden"][0, QUERY, int(channel)], 3)
-        assert_said(effect, found.effect_BK[0, n], 3, least=1e-6)
+        assert_said(effect, neurons.effect_BK[0, n], 3, least=1e-6)
         assert promoted
-    assert_said(opened.page.locator(".view p.number").inner_text().split()[-1].rstrip("."), found.effect_BF[0].sum(), 4)
+    assert_said(
+        opened.page.locator(".view p.number").inner_text().split()[-1].rstrip("."), neurons.effect_BF[0].sum(), 4
+    )
 
 
 def test_the_stream(opened, inside):
@@ -418,10 +420,10 @@ def test_the_lens(opened, inside, lm, subject):
     settled(opened, lens="entropy")
     assert_picture(opened, ".view .heat canvas", lens.entropy_NBL[:, 0])
     settled(opened, lens="target")
-    found, step = picture(opened, ".view .heat canvas")
+    drawn, step = picture(opened, ".view .heat canvas")
     target_NL = lens.target_log_probability_NBL[:, 0].double()
-    assert torch.equal(found.isnan(), target_NL.isnan())  # behind the last token nothing follows
-    assert (found - target_NL.clamp(-10, 0)).nan_to_num().abs().max() <= step / 2 + 1e-6
+    assert torch.equal(drawn.isnan(), target_NL.isnan())  # behind the last token nothing follows
+    assert (drawn - target_NL.clamp(-10, 0)).nan_to_num().abs().max() <= step / 2 + 1e-6
     for row, column in ((0, 2), (rows - 1, columns - 1)):
         hover(opened, ".view .heat canvas", row, column, rows, columns)
         settled(opened)
@@ -442,14 +444,14 @@ def test_logits_and_their_parts(opened, inside):
     for n, (_, _, p, logit) in enumerate(likeliest):
         assert_said(p, best.values[n].exp(), 3)
         assert_said(logit, inside.logits[0, QUERY, best.indices[n]], 4)
-    found = inside.logit_attribution(position=QUERY)
-    parts = dict(zip(found.names, found.value_NBP[:, 0, 0].tolist(), strict=True))
+    attribution = inside.logit_attribution(position=QUERY)
+    parts = dict(zip(attribution.names, attribution.value_NBP[:, 0, 0].tolist(), strict=True))
     *rows, total = table(opened, ".view table", 1)
     assert {name for name, *_ in rows} == set(parts)
     for name, _, value in rows:
         assert_said(value, parts[name], 4, least=1e-6)
-    assert_said(total[-1], found.logit_BP[0, 0], 5)
-    assert float(found.logit_BP[0, 0]) == pytest.approx(sum(parts.values()), abs=1e-4)
+    assert_said(total[-1], attribution.logit_BP[0, 0], 5)
+    assert float(attribution.logit_BP[0, 0]) == pytest.approx(sum(parts.values()), abs=1e-4)
 
 
 @pytest.mark.parametrize("method", ["gradient", "gradient_times_input", "integrated"])
@@ -509,11 +511,11 @@ def test_the_decoding_tree(opened, lm, subject):
 
 
 def _way(nodes, number):
-    found = []
+    tokens = []
     while number >= 0:
-        found.insert(0, nodes[number]["token"])
+        tokens.insert(0, nodes[number]["token"])
         number = nodes[number]["parent"]
-    return found
+    return tokens
 
 
 def test_what_is_kept_while_decoding(opened, lm):
@@ -522,8 +524,8 @@ def test_what_is_kept_while_decoding(opened, lm):
     expected = cache_bytes(lm.model.spec, torch.float32, tokens)
     row = opened.page.locator('.view tr[data-design="own"] td').all_inner_texts()
     assert parsed(row[2]) == expected
-    found, _ = picture(opened, ".view .held canvas")
-    assert torch.equal(found, torch.ones(2, tokens, dtype=torch.float64))
+    drawn, _ = picture(opened, ".view .held canvas")
+    assert torch.equal(drawn, torch.ones(2, tokens, dtype=torch.float64))
 
 
 def test_parameters(opened, lm):

@@ -39,16 +39,16 @@ def opened(run):
 
 @pytest.fixture(scope="module")
 def served(run):
-    with opened(run) as found:
-        yield found
+    with opened(run) as server:
+        yield server
 
 
 @pytest.fixture
 def seen(browser, served):
-    found = Seen(browser).open(f"{served.url}/#screen=%22train%22", "train")
-    yield found
-    found.quiet()
-    found.close()
+    visit = Seen(browser).open(f"{served.url}/#screen=%22train%22", "train")
+    yield visit
+    visit.quiet()
+    visit.close()
 
 
 def records(run):
@@ -60,8 +60,8 @@ CELLS = ((5, 2), (9, 4), (12, 12), (7, 1))
 
 
 def shows(seen, pattern):
-    found = [seen.cell(HEAT, *cell)[0] for cell in CELLS]
-    return all(abs(value - float(pattern[cell])) <= 0.5 / 255 + 1e-3 for value, cell in zip(found, CELLS, strict=True))
+    values = [seen.cell(HEAT, *cell)[0] for cell in CELLS]
+    return all(abs(value - float(pattern[cell])) <= 0.5 / 255 + 1e-3 for value, cell in zip(values, CELLS, strict=True))
 
 
 def eventually(holds, what):
@@ -79,8 +79,8 @@ def points(seen):
 
 
 def test_curves_grow_while_a_run_learns(browser, tmp_path):
-    with learning(tmp_path, steps=4000) as run, opened(run) as found:
-        seen = Seen(browser).open(f"{found.url}/#screen=%22train%22", "train")
+    with learning(tmp_path, steps=4000) as run, opened(run) as server:
+        seen = Seen(browser).open(f"{server.url}/#screen=%22train%22", "train")
         seen.page.wait_for_selector('[data-live]:has-text("live")')
         before, began = points(seen), len(records(run))
         end = time.monotonic() + 60
@@ -94,7 +94,7 @@ def test_curves_grow_while_a_run_learns(browser, tmp_path):
         assert int(marks.get_attribute("max")) > most
         seen.quiet()
         seen.close()
-        assert found.served.followers in (0, 1)  # it notices within a moment that the page is closed
+        assert server.served.followers in (0, 1)  # it notices within a moment that the page is closed
 
 
 def test_what_is_drawn_is_what_the_run_wrote(seen, run):
@@ -158,21 +158,21 @@ def test_checkpoints_are_played_one_after_the_other(seen):
 
 
 def test_the_slider_stands_on_the_screen_inside_too(browser, served):
-    found = Seen(browser).open(f"{served.url}/#screen=%22inside%22&checkpoint=50").look(TEXT)
-    found.page.wait_for_selector('[data-checkpoint]:has-text("step 50")')
-    assert found.page.evaluate("window.orrery.pass.model").endswith("step-000050")
-    found.quiet()
-    found.close()
+    visit = Seen(browser).open(f"{served.url}/#screen=%22inside%22&checkpoint=50").look(TEXT)
+    visit.page.wait_for_selector('[data-checkpoint]:has-text("step 50")')
+    assert visit.page.evaluate("window.orrery.pass.model").endswith("step-000050")
+    visit.quiet()
+    visit.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, served, scheme):
-    found = Seen(browser, width=390, scheme=scheme).open(f"{served.url}/#screen=%22train%22", "train").look(TEXT)
-    found.page.click("details summary:has-text('What else')")
-    found.accessible()
-    found.narrow()
-    found.quiet()
-    found.close()
+    visit = Seen(browser, width=390, scheme=scheme).open(f"{served.url}/#screen=%22train%22", "train").look(TEXT)
+    visit.page.click("details summary:has-text('What else')")
+    visit.accessible()
+    visit.narrow()
+    visit.quiet()
+    visit.close()
 
 
 def test_heads_are_measured_at_every_checkpoint(browser, run, served):

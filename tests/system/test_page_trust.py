@@ -26,16 +26,16 @@ def evidence(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory, evidence):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32", laws=evidence) as found:
-        yield found
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32", laws=evidence) as server:
+        yield server
 
 
 @pytest.fixture
 def seen(browser, toy):
-    found = Seen(browser).open(f"{toy.url}/#screen=%22trust%22", "trust")
-    yield found
-    found.quiet()
-    found.close()
+    visit = Seen(browser).open(f"{toy.url}/#screen=%22trust%22", "trust")
+    yield visit
+    visit.quiet()
+    visit.close()
     toy.served.laws.report = None  # what one test checked again: the next one sees the file
 
 
@@ -89,33 +89,33 @@ def test_the_laws_of_the_model_are_checked_in_the_background(seen, toy):
 
 
 def test_the_badges_of_what_was_seen_are_collected(browser, toy):
-    found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22").look(TEXT)
-    found.view("lens").view("attention")
-    found.page.click("[data-screen=trust]")
-    found.page.wait_for_selector("main[data-ready=trust]")
-    assert found.page.locator("[data-badge]").first.get_attribute("data-badge") == "attention"
-    assert found.page.locator("[data-badge=lens]").count() == 1
-    assert "checks pass" in found.page.locator("[data-badge=lens]").inner_text()
-    found.page.click("[data-badge=lens] button")
-    found.page.wait_for_selector('.view[data-view="lens"][data-ready]')
-    found.quiet()
-    found.close()
+    visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22").look(TEXT)
+    visit.view("lens").view("attention")
+    visit.page.click("[data-screen=trust]")
+    visit.page.wait_for_selector("main[data-ready=trust]")
+    assert visit.page.locator("[data-badge]").first.get_attribute("data-badge") == "attention"
+    assert visit.page.locator("[data-badge=lens]").count() == 1
+    assert "checks pass" in visit.page.locator("[data-badge=lens]").inner_text()
+    visit.page.click("[data-badge=lens] button")
+    visit.page.wait_for_selector('.view[data-view="lens"][data-ready]')
+    visit.quiet()
+    visit.close()
 
 
 def test_a_saved_page_has_the_evidence_and_the_badges(browser, toy, evidence, tmp_path):
     file = orrery.see(toy.served.lm, TEXT, laws=evidence).save(tmp_path / "page.html")
-    found = Seen(browser).open(f"{file.as_uri()}#screen=%22trust%22", "trust")
-    assert found.page.locator('.laws button[data-state="fails"]').count() == 1
-    found.accessible()
-    assert found.said == []
-    found.close()
+    visit = Seen(browser).open(f"{file.as_uri()}#screen=%22trust%22", "trust")
+    assert visit.page.locator('.laws button[data-state="fails"]').count() == 1
+    visit.accessible()
+    assert visit.said == []
+    visit.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, scheme):
-    found = Seen(browser, width=390, scheme=scheme).open(f"{toy.url}/#screen=%22trust%22", "trust")
-    found.page.click('.laws button[data-state="fails"]')
-    found.accessible()
-    found.narrow()
-    found.quiet()
-    found.close()
+    visit = Seen(browser, width=390, scheme=scheme).open(f"{toy.url}/#screen=%22trust%22", "trust")
+    visit.page.click('.laws button[data-state="fails"]')
+    visit.accessible()
+    visit.narrow()
+    visit.quiet()
+    visit.close()

@@ -41,9 +41,9 @@ def called(capsys, *words):
 
 
 def test_a_model_equals_itself(model, capsys):
-    code, found = called(capsys, model, "--against", model)
+    code, printed = called(capsys, model, "--against", model)
     assert code == 0
-    lines = found.out.splitlines()
+    lines = printed.out.splitlines()
     assert [line.split()[0] for line in lines[1:-1]] == [
         "embedded", "blocks.0.resid_post", "blocks.1.resid_post", "final", "logits",
     ]  # fmt: skip
@@ -61,10 +61,10 @@ def test_a_model_equals_itself(model, capsys):
 )
 def test_the_first_part_that_differs_is_named(tmp_path, model, capsys, name, where):
     other = changed(saved(tmp_path / "other", "gpt2"), name, lambda tensor: tensor.flatten()[:1].add_(1))
-    code, found = called(capsys, model, "--against", other, "--json", tmp_path / "out.json")
+    code, printed = called(capsys, model, "--against", other, "--json", tmp_path / "out.json")
     assert code == 1
-    assert f"they part at {where}: " in found.out
-    assert "weights that differ: 1, " in found.out
+    assert f"they part at {where}: " in printed.out
+    assert "weights that differ: 1, " in printed.out
     written = json.loads((tmp_path / "out.json").read_text())
     assert (written["equal"], written["first"], len(written["weights"])) == (False, where, 1)
     assert next(iter(written["steps"])) == "looked_up"
@@ -78,31 +78,31 @@ def test_a_weight_that_is_not_a_number_is_no_equality(tmp_path, model):
 
 
 def test_two_widths_are_compared_by_their_shapes(tmp_path, model, capsys):
-    code, found = called(capsys, model, "--against", saved(tmp_path, "gpt2", n_embd=24))
+    code, printed = called(capsys, model, "--against", saved(tmp_path, "gpt2", n_embd=24))
     assert code == 1
-    assert "they part at looked_up: inf, shapes [2, 16, 32] and [2, 16, 24]" in found.out
+    assert "they part at looked_up: inf, shapes [2, 16, 32] and [2, 16, 24]" in printed.out
 
 
 def test_families_can_be_compared(tmp_path, model, capsys):
-    code, found = called(capsys, model, "--against", saved(tmp_path, "llama"))
+    code, printed = called(capsys, model, "--against", saved(tmp_path, "llama"))
     assert code == 1
-    assert "not compared, only one has them: blocks.0.feed_forward.gate" in found.out
+    assert "not compared, only one has them: blocks.0.feed_forward.gate" in printed.out
 
 
 @pytest.mark.parametrize("family", CONFIGS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_transformers_may_read_the_other_side(tmp_path, family, dtype, capsys):
     folder = saved(tmp_path / "a", family, getattr(torch, dtype))
-    code, found = called(capsys, folder, "--against", folder, "--with", "transformers", "--dtype", dtype)
-    assert code == 0, found.out
-    assert "equal: 4 tensors" in found.out
+    code, printed = called(capsys, folder, "--against", folder, "--with", "transformers", "--dtype", dtype)
+    assert code == 0, printed.out
+    assert "equal: 4 tensors" in printed.out
     said = f"casts to float32 inside in float64 too: 1e-06 counts as equal; recorded: {family} beside transformers"
-    assert (said in found.out) == (dtype == "float64")
+    assert (said in printed.out) == (dtype == "float64")
     changed(folder, {"gpt2": "transformer.h.1.ln_1.bias"}.get(family, NORM), lambda tensor: tensor.add_(1))
     before = saved(tmp_path / "before", family, getattr(torch, dtype))
-    code, found = called(capsys, before, "--against", folder, "--with", "transformers", "--dtype", dtype)
+    code, printed = called(capsys, before, "--against", folder, "--with", "transformers", "--dtype", dtype)
     assert code == 1
-    assert "they part at blocks.1.resid_post" in found.out
+    assert "they part at blocks.1.resid_post" in printed.out
 
 
 @pytest.mark.parametrize("family", sorted(REFERENCED))
@@ -117,19 +117,19 @@ def test_transformers_reads_every_family_alike(tmp_path, family):
             if isinstance(module, BatchNorm):
                 module.variance.abs_()
     save_model(tmp_path / "model", model, model_type(family), rules.TINY)
-    found = compare(tmp_path / "model", tmp_path / "model", "float64", other=reference.look)
-    assert found.first is None
+    parity = compare(tmp_path / "model", tmp_path / "model", "float64", other=reference.look)
+    assert parity.first is None
     begin = set() if family == "rwkv" else {"embedded"}  # its first layer holds the norm of the embeddings
-    assert begin | {"blocks.1.resid_post"} <= {step.key for step in found.steps}
+    assert begin | {"blocks.1.resid_post"} <= {step.key for step in parity.steps}
 
 
 def test_transformers_is_named_where_it_is_missing(model, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    code, found = called(capsys, model, "--against", model, "--with", "transformers")
+    code, printed = called(capsys, model, "--against", model, "--with", "transformers")
     assert code == 5
-    assert "transformers is not installed" in found.err
-    assert "orrery-lm[oracle]" in found.err
+    assert "transformers is not installed" in printed.err
+    assert "orrery-lm[oracle]" in printed.err
 
 
 def own(folder, spec):
@@ -149,8 +149,8 @@ def test_encoders_and_encoder_decoders(tmp_path, model):
     )
     folders = [own(tmp_path / "encoder", encoder), own(tmp_path / "both", both)]
     for folder, first in zip(folders, ("looked_up", "encoder.looked_up"), strict=True):
-        found = compare(folder, folder)
-        assert (found.first, found.steps[0].key) == (None, first)
+        parity = compare(folder, folder)
+        assert (parity.first, parity.steps[0].key) == (None, first)
     assert run(["parity", str(folders[1]), "--against", str(model)]) == 2
 
 
@@ -159,13 +159,13 @@ def test_families_that_transformers_lacks_are_compared_too(tmp_path, family, cap
     rules = load_family(family)
     for name in "ab":
         save_model(tmp_path / name, randomised(rules.spec(rules.TINY).build()), family, rules.TINY)
-    code, found = called(capsys, tmp_path / "a", "--against", tmp_path / "b")
-    assert code == 0, found.err
-    assert "equal: " in found.out
+    code, printed = called(capsys, tmp_path / "a", "--against", tmp_path / "b")
+    assert code == 0, printed.err
+    assert "equal: " in printed.out
     changed(tmp_path / "b", "embed.token.weight", lambda tensor: tensor.add_(1))
-    code, found = called(capsys, tmp_path / "a", "--against", tmp_path / "b")
+    code, printed = called(capsys, tmp_path / "a", "--against", tmp_path / "b")
     assert code == 1
-    assert "weights that differ: 1, " in found.out
+    assert "weights that differ: 1, " in printed.out
     assert called(capsys, tmp_path / "a", "--against", tmp_path / "b", "--with", "transformers")[0] == 2
 
 
@@ -175,8 +175,8 @@ def test_two_vocabularies_are_compared_on_what_both_models_know(tmp_path, ours, 
     for name, (source, target) in (("a", ours), ("b", theirs)):
         config = {**rules.TINY, "vocab_size": source, "decoder_vocab_size": target}
         save_model(tmp_path / name, randomised(rules.spec(config).build()), "marian", config)
-    found = compare(tmp_path / "a", tmp_path / "b")
-    assert (found.first is None) == (ours == theirs)
+    parity = compare(tmp_path / "a", tmp_path / "b")
+    assert (parity.first is None) == (ours == theirs)
 
 
 def test_errors(tmp_path, model, capsys):

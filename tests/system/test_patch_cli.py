@@ -40,13 +40,13 @@ def test_the_numbers_are_those_of_the_call(model, lm, by, tmp_path, capsys) -> N
     run(patch, model, CLEAN, OTHER, "--answer", "t", "--wrong", "o", "--by", by, "-o", tmp_path / "x.json")
     told = json.loads((tmp_path / "x.json").read_text())
     answers = lm.token_id("t"), lm.token_id("o")
-    found = activation_patching(lm.model, ids(lm, CLEAN), ids(lm, OTHER), *answers, at=by)
-    assert torch.tensor(told["restored"]).tolist() == found.grid.float().tolist()
-    assert told["measure"] == {"clean": found.clean, "corrupted": found.corrupted}
+    patching = activation_patching(lm.model, ids(lm, CLEAN), ids(lm, OTHER), *answers, at=by)
+    assert torch.tensor(told["restored"]).tolist() == patching.grid.float().tolist()
+    assert told["measure"] == {"clean": patching.clean, "corrupted": patching.corrupted}
     assert (told["by"], told["answer"], told["wrong"], told["blocks"]) == (by, "t", "o", [0, 1])
     said = capsys.readouterr().out
-    assert f"logit(answer) - logit(wrong): clean {found.clean:.4f}, corrupted {found.corrupted:.4f}" in said
-    assert f"{float(found.grid.max()):.3f}" in said.splitlines()[2]
+    assert f"logit(answer) - logit(wrong): clean {patching.clean:.4f}, corrupted {patching.corrupted:.4f}" in said
+    assert f"{float(patching.grid.max()):.3f}" in said.splitlines()[2]
 
 
 def test_the_picture_has_a_cell_for_each_number(model, tmp_path, capsys) -> None:

@@ -19,8 +19,10 @@ MISSING = [
     "generate GONE hi", "tree GONE hi", "see GONE hi", "patch GONE a b --answer c", "serve GONE", "chat GONE",
     "serve m --template GONE", "chat m --template GONE",
     "score GONE hi", "translate GONE hi", "classify GONE hi", "tag GONE hi", "answer GONE q --context c",
-    "summarise GONE hi", "embed GONE hi", "rank GONE hi a",
-    "cloze GONE a__b --candidates x,y", "evaluate GONE perplexity --file t.txt",
+    "summarise GONE hi", "caption GONE t.txt", "caption m GONE", "embed GONE hi", "rank GONE hi a",
+    "cloze GONE a__b --candidates x,y", "label GONE hi",
+    "recommend GONE --history a", "recommend m --history a --items GONE.csv",
+    "recommend m --history a --items t.csv --encoder GONE", "evaluate GONE perplexity --file t.txt",
     "evaluate GONE translation --source t.txt --target t.txt", "evaluate GONE alignment --source t.txt --target t.txt",
     "evaluate GONE word-vectors", "evaluate GONE retrieval t.csv", "evaluate m retrieval GONE",
     "evaluate GONE similarity t.csv", "evaluate m similarity GONE", "evaluate GONE reranking t.csv",
@@ -67,13 +69,13 @@ class NoTorch:
 sys.meta_path.insert(0, NoTorch())
 from orrery.cli.program import run
 
-found = {}
+outcomes = {}
 for line in json.load(sys.stdin):
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
         code = run(line.split())
-    found[line] = code, said.getvalue()
-print(json.dumps(found))
+    outcomes[line] = code, said.getvalue()
+print(json.dumps(outcomes))
 """
 
 
@@ -94,8 +96,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, st
         text=True,
         check=True,
     )  # fmt: skip
-    found: dict[str, tuple[int, str]] = json.loads(done.stdout)
-    return found
+    answered: dict[str, tuple[int, str]] = json.loads(done.stdout)
+    return answered
 
 
 @pytest.mark.parametrize("line", MISSING)
@@ -143,9 +145,9 @@ def test_a_path_goes_before_a_run_and_a_near_name_is_suggested(runs: Path) -> No
     Path("small").mkdir()
     assert place_of("small") == "small"
     for wrong in ("smal", "runs/smal", "smalll"):
-        with pytest.raises(ModelFileError, match="does not exist") as found:
+        with pytest.raises(ModelFileError, match="does not exist") as refused:
             place_of(wrong)
-        assert found.value.hint.startswith("did you mean small? ")
+        assert refused.value.hint.startswith("did you mean small? ")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a\0b", "n" * 5000, "é" * 300, "runs/../..", " "])

@@ -54,9 +54,9 @@ def test_dpo_from_the_shell(assistant: str, pairs: str, tmp_path: Path, capsys: 
     said = capsys.readouterr()
     assert "log p, chosen > rejected" in said.out
     assert "KL of the model and the model it began from" in said.out
-    found = scores(tmp_path / "run")
-    assert [score["name"] for score in found["scores"]] == ["accuracy", "judged-chosen", "ends", "length"]
-    assert {floor["method"] for floor in found["floors"]} >= {"the shorter reply", "the model it began from"}
+    written = scores(tmp_path / "run")
+    assert [score["name"] for score in written["scores"]] == ["accuracy", "judged-chosen", "ends", "length"]
+    assert {floor["method"] for floor in written["floors"]} >= {"the shorter reply", "the model it began from"}
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert {"val/reward_accuracy", "val/kl", "train/reward_chosen"} <= set(records[-1])
     assert (tmp_path / "run" / "final" / "chat_template.jinja").is_file()
@@ -86,7 +86,7 @@ def test_a_reward_model_is_one_in_transformers(base: str, pairs: str, tmp_path: 
     talks = [
         [{"role": "user", "content": "cat?"}, {"role": "assistant", "content": text}] for text in ("the mat", "no")
     ]
-    found = lm.rewards(talks)
+    rewards = lm.rewards(talks)
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "run" / "final").eval()
     reads = transformers.AutoTokenizer.from_pretrained(tmp_path / "run" / "final")
     rows = [reads.apply_chat_template(talk, return_dict=False) for talk in talks]
@@ -96,8 +96,8 @@ def test_a_reward_model_is_one_in_transformers(base: str, pairs: str, tmp_path: 
         for side in ("left", "right"):
             batch = reads.pad({"input_ids": rows}, padding_side=side, return_tensors="pt")
             assert theirs(**batch).logits[:, 0].tolist() == pytest.approx(alone, abs=1e-5)
-    assert found == pytest.approx(alone, abs=1e-5)
-    assert found == pytest.approx([lm.rewards([talk])[0] for talk in talks], abs=1e-5)
+    assert rewards == pytest.approx(alone, abs=1e-5)
+    assert rewards == pytest.approx([lm.rewards([talk])[0] for talk in talks], abs=1e-5)
     with pytest.raises(DataError, match="the template writes nothing of the last reply"):
         lm.rewards([[{"role": "user", "content": "cat?"}]])
     with pytest.raises(UsageError, match="has 65 tokens, the model's context 64"):

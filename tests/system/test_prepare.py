@@ -101,16 +101,16 @@ def test_two_in_one_folder_are_refused(corpus, tmp_path):
 def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
     (tmp_path / "out").mkdir()
     script = 'mount -t tmpfs -o size=1m tmpfs "$FOLDER"; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
-    found = subprocess.run(
+    done = subprocess.run(
         ["unshare", "-m", "bash", "-c", script, "bash", *command(corpus, "text.txt", tmp_path / "out")],
         capture_output=True,
         text=True,
         env={**os.environ, "FOLDER": str(tmp_path / "out")},
         check=False,
     )
-    assert found.returncode == 5, found.stderr
-    assert "No space left on device" in found.stderr
-    assert "run the same command again" in found.stderr
+    assert done.returncode == 5, done.stderr
+    assert "No space left on device" in done.stderr
+    assert "run the same command again" in done.stderr
     copy = tmp_path / "out.copy"
     programs.run(command(corpus, "text.txt", copy), check=True, capture_output=True)
     programs.run(command(corpus, "text.txt", tmp_path / "whole"), check=True, capture_output=True)
@@ -119,9 +119,9 @@ def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_refused(corpus, tmp_path):
     (tmp_path / "file").write_text("")
-    found = programs.run(command(corpus, "text.txt", tmp_path / "file"), capture_output=True, text=True)
-    assert found.returncode == 2
-    assert "is a file" in found.stderr
+    done = programs.run(command(corpus, "text.txt", tmp_path / "file"), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "is a file" in done.stderr
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     wanted = command(corpus, "text.txt", closed / "out")
@@ -129,8 +129,8 @@ def test_a_folder_that_cannot_be_written_is_refused(corpus, tmp_path):
         if not CAN_MOUNT:
             pytest.skip("this user may write into every folder, and may mount none that is read-only")
         wanted = ["unshare", "-m", "bash", "-c", f'mount -t tmpfs -o ro tmpfs "{closed}"; exec "$@"', "bash", *wanted]
-    found = subprocess.run(wanted, capture_output=True, text=True, check=False)
-    assert found.returncode == 5, found.stderr
+    done = subprocess.run(wanted, capture_output=True, text=True, check=False)
+    assert done.returncode == 5, done.stderr
 
 
 PEAK = """
@@ -148,7 +148,7 @@ def test_ten_times_the_text_needs_no_more_memory(corpus, tmp_path):
         (tmp_path / f"{name}.txt").write_text((text * 3)[:size])
         words = command(corpus, str(tmp_path / f"{name}.txt"), tmp_path / name)
         # Through a small process: a child's peak counts what its parent held when it was made, here all of pytest.
-        found = subprocess.run([sys.executable, "-c", PEAK, *words], capture_output=True, text=True, check=True)
-        peaks.append(float(found.stdout.splitlines()[-1]))
+        done = subprocess.run([sys.executable, "-c", PEAK, *words], capture_output=True, text=True, check=True)
+        peaks.append(float(done.stdout.splitlines()[-1]))
     assert peaks[1] < 500
     assert peaks[1] - peaks[0] < 100, peaks

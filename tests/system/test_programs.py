@@ -18,7 +18,7 @@ import json, os, signal, sys, threading
 def of(stream):
     names = ("name", "encoding", "errors", "mode", "line_buffering", "write_through", "newlines")
     return stream and {name: getattr(stream, name) for name in names} | {"buffer": type(stream.buffer).__name__}
-found = {
+seen = {
     "streams": [of(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)],
     "same": [sys.stdin is sys.__stdin__, sys.stdout is sys.__stdout__, sys.stderr is sys.__stderr__],
     "words": sys.argv, "first": sys.path[0], "folder": os.getcwd(), "name": __name__,
@@ -28,14 +28,14 @@ found = {
     "handles": [name for name in os.listdir("/proc/self/fd") if int(name) > 2 and os.path.exists(f"/dev/fd/{name}")],
     "threads": threading.active_count(),
 }
-open(sys.argv[-1], "w").write(json.dumps(found))
+open(sys.argv[-1], "w").write(json.dumps(seen))
 """
 ENCODINGS = ("", "ascii", "ascii:strict", "latin-1", "utf-8:replace", ":backslashreplace")
 
 
 def both(tmp_path: Path, *words: str, streams: dict[str, int], **variables: str) -> list[dict]:
     """Return what a started Python and a fork find around them."""
-    found = []
+    numbers = []
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONIOENCODING"}
     environment |= {"OMP_NUM_THREADS": "1", **variables}
     for number, start in enumerate((subprocess.run, programs.run)):
@@ -49,12 +49,12 @@ def both(tmp_path: Path, *words: str, streams: dict[str, int], **variables: str)
             assert start(command, cwd=tmp_path, env=environment, **redirected).returncode == 0
         else:
             assert start(command, cwd=tmp_path, env=environment, **streams).returncode == 0
-        found.append(json.loads(file.read_text()))
-        found[-1]["words"].pop()
+        numbers.append(json.loads(file.read_text()))
+        numbers[-1]["words"].pop()
     for name in ("_", "SHLVL", "PWD", "OLDPWD"):  # the shell's own
-        for each in found:
+        for each in numbers:
             each["environment"].pop(name, None)
-    return found
+    return numbers
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

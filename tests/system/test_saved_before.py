@@ -21,8 +21,8 @@ ARCHIVES = sorted((Path(__file__).parents[1] / "saved_before").glob("*.zip"))
 def runs(archive: Path) -> list[str]:
     """Return the trainings of an archive."""
     with ZipFile(archive) as held:
-        found = {Path(name).stem for name in held.namelist() if "/" not in name and name.endswith(".yaml")}
-    return sorted(found - {"word2vec"})
+        names = {Path(name).stem for name in held.namelist() if "/" not in name and name.endswith(".yaml")}
+    return sorted(names - {"word2vec"})
 
 
 each_run = pytest.mark.parametrize(
@@ -46,18 +46,18 @@ def test_an_interrupted_run_continues_to_the_same_end(saved, run, tmp_path, monk
     monkeypatch.chdir(tmp_path / "saved")
     again = Path("trained") / run
     assert program(["train", f"{run}.yaml", "--resume", "--output", str(again / "interrupted")]) == 0
-    found = load_file(again / "interrupted" / "final" / "model.safetensors")
+    weights = load_file(again / "interrupted" / "final" / "model.safetensors")
     expected = load_file(again / "whole" / "final" / "model.safetensors")
-    assert found.keys() == expected.keys()
+    assert weights.keys() == expected.keys()
     for name in expected:
-        torch.testing.assert_close(found[name], expected[name], rtol=0, atol=1e-5)
+        torch.testing.assert_close(weights[name], expected[name], rtol=0, atol=1e-5)
 
 
 @each_run
 def test_a_final_model_answers_as_it_did(saved, run):
     expected = json.loads((saved / "answers.json").read_text())[run]
-    found = answer(saved / "trained" / run / "whole")
-    torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=0, atol=1e-5)
+    answered = answer(saved / "trained" / run / "whole")
+    torch.testing.assert_close(torch.tensor(answered), torch.tensor(expected), rtol=0, atol=1e-5)
 
 
 def test_a_model_in_whole_numbers_answers_as_it_did(saved):

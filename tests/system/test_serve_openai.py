@@ -43,8 +43,8 @@ def server(folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(server):
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, timeout=60) as found:
-        yield found
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, timeout=60) as openai_client:
+        yield openai_client
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,8 @@ def ask(server):
 
 
 def test_models(client, server):
-    found = client.models.list().data
-    assert [model.id for model in found] == [server.model]
+    listed = client.models.list().data
+    assert [model.id for model in listed] == [server.model]
     assert client.models.retrieve(server.model).object == "model"
 
 
@@ -93,13 +93,13 @@ def test_several_answers_to_each_prompt(client, ask):
 def test_echo_with_the_log_probabilities_of_the_prompt(client, ask, lm):
     ids = lm.tokenizer.encode("the cat sat")
     answer = client.completions.create(prompt=[ids], echo=True, logprobs=2, **{**ask, "max_tokens": 1})
-    found = answer.choices[0].logprobs
-    assert len(found.tokens) == len(found.token_logprobs) == len(found.text_offset) == len(ids) + 1
-    assert found.token_logprobs[0] is None
+    logprobs = answer.choices[0].logprobs
+    assert len(logprobs.tokens) == len(logprobs.token_logprobs) == len(logprobs.text_offset) == len(ids) + 1
+    assert logprobs.token_logprobs[0] is None
     expected = lm.logits([ids])[0].log_softmax(-1)
     for place, id in enumerate(ids[1:]):
-        assert found.token_logprobs[place + 1] == pytest.approx(float(expected[place, id]), abs=1e-4)
-        assert max(found.top_logprobs[place + 1].values()) >= found.token_logprobs[place + 1] - 1e-6
+        assert logprobs.token_logprobs[place + 1] == pytest.approx(float(expected[place, id]), abs=1e-4)
+        assert max(logprobs.top_logprobs[place + 1].values()) >= logprobs.token_logprobs[place + 1] - 1e-6
     assert answer.choices[0].text.startswith("the cat sat")
 
 
@@ -135,9 +135,9 @@ def test_a_streamed_chat_joined_is_the_whole(client, ask):
 
 
 def test_log_probabilities_of_a_chat(client, ask):
-    found = client.chat.completions.create(messages=[USER], logprobs=True, top_logprobs=3, **ask).choices[0].logprobs
-    assert len(found.content) <= ask["max_tokens"]
-    for token in found.content:
+    logprobs = client.chat.completions.create(messages=[USER], logprobs=True, top_logprobs=3, **ask).choices[0].logprobs
+    assert len(logprobs.content) <= ask["max_tokens"]
+    for token in logprobs.content:
         assert len(token.top_logprobs) == 3
         assert token.top_logprobs[0].logprob == pytest.approx(token.logprob)
         assert token.bytes is None or bytes(token.bytes).decode("utf-8", "ignore") is not None
@@ -234,9 +234,9 @@ def test_what_stands_between_a_prompt_and_a_suffix_is_written(tmp_path_factory):
     with ServerProcess(folder) as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="x") as client:
         how = {"model": server.model, "max_tokens": 12, "temperature": 0}
         wanted = client.completions.create(prompt=ids, **how)
-        found = client.completions.create(prompt="the cat", suffix=" on the mat", **how)
-        assert found.usage.prompt_tokens == len(ids)
-        assert found.choices[0].text == wanted.choices[0].text
+        filled = client.completions.create(prompt="the cat", suffix=" on the mat", **how)
+        assert filled.usage.prompt_tokens == len(ids)
+        assert filled.choices[0].text == wanted.choices[0].text
         parts = client.completions.create(prompt="the cat", suffix=" on the mat", stream=True, **how)
         assert "".join(part.choices[0].text for part in parts) == wanted.choices[0].text
         nothing = client.completions.create(prompt="", suffix=" on the mat", **how)

@@ -46,12 +46,12 @@ def test_each_of_64_clients_gets_its_own_answer_or_a_refusal(server):
     alone = [ask(server.port, one).text for one in bodies]
     assert len(set(alone)) == CLIENTS
     with Watch(server.port) as watch:
-        found = all_at_once(server.port, bodies)
-    assert {one.status for one in found} <= {200, 429}
-    answered = [number for number, one in enumerate(found) if one.status == 200]
+        outcomes = all_at_once(server.port, bodies)
+    assert {one.status for one in outcomes} <= {200, 429}
+    answered = [number for number, one in enumerate(outcomes) if one.status == 200]
     assert len(answered) >= ROWS + QUEUE
-    assert [number for number in answered if found[number].text != alone[number]] == []
-    refused = [one for one in found if one.status == 429]
+    assert [number for number in answered if outcomes[number].text != alone[number]] == []
+    refused = [one for one in outcomes if one.status == 429]
     assert refused
     assert all(one.retry_after for one in refused)
     assert percentile([one.seconds for one in refused], 0.5) < PATIENT
@@ -108,8 +108,8 @@ def test_a_reader_that_does_not_read_delays_nobody(server):
 def test_sigterm_lets_answers_end_and_leaves_with_0(folder):
     with ServerProcess(folder, "--most-rows", "2") as server:
         expected = ask(server.port, body(server.model, 1, 200)).text
-        found = []
-        waiting = threading.Thread(target=lambda: found.append(ask(server.port, body(server.model, 1, 200))))
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(ask(server.port, body(server.model, 1, 200))))
         with Stream(server.port, body(server.model, 1, 200)) as stream:
             pieces = stream.texts(1)
             waiting.start()
@@ -119,7 +119,7 @@ def test_sigterm_lets_answers_end_and_leaves_with_0(folder):
         waiting.join()
         assert "".join([*pieces, *(e["choices"][0]["text"] for e in events if e != "[DONE]")]) == expected
         assert events[-1] == "[DONE]"
-        assert (found[0].status, found[0].text) == (200, expected)
+        assert (answers[0].status, answers[0].text) == (200, expected)
         assert server.process.wait(30) == 0
 
 

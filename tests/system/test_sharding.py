@@ -33,7 +33,7 @@ def test_every_objective_learns_the_same_under_fsdp() -> None:
     ]
     (out, err), (_, other) = (process.communicate(timeout=300) for process in ranks)
     assert [process.returncode for process in ranks] == [0, 0], err + other
-    found = json.loads(out.splitlines()[-1])
-    assert {case.partition(" ")[0] for case in found} >= {"causal", "seq2seq", "verdicts"}
-    assert set(OBJECTIVES.names()) <= {case.partition(" ")[0] for case in found}
-    assert max(found.values()) <= 1e-6, found
+    errors = json.loads(out.splitlines()[-1])
+    assert {case.partition(" ")[0] for case in errors} >= {"causal", "seq2seq", "verdicts"}
+    assert set(OBJECTIVES.names()) <= {case.partition(" ")[0] for case in errors}
+    assert max(errors.values()) <= 1e-6, errors

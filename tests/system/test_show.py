@@ -15,44 +15,44 @@ def show(capsys, *words):
 
 
 def test_a_family_is_shown_at_the_size_of_its_defaults(capsys):
-    code, found = show(capsys, "gpt2")
+    code, printed = show(capsys, "gpt2")
     assert code == 0
-    first, *others = found.out.splitlines()
+    first, *others = printed.out.splitlines()
     assert first == "gpt2: Decoder(width=768, context=1024)  [124,439,808]"
     assert "    blocks: Block(depth=0-11)  [12 x 7,087,872]" in others
-    assert "Identity" not in found.out
+    assert "Identity" not in printed.out
 
 
 def test_a_folder_is_shown_without_its_weights(capsys, tmp_path):
     folder = saved(tmp_path, "llama")
     (folder / "model.safetensors").unlink()
-    code, found = show(capsys, folder)
+    code, printed = show(capsys, folder)
     assert code == 0
-    assert "Decoder(width=32, context=48)" in found.out
+    assert "Decoder(width=32, context=48)" in printed.out
 
 
 def test_a_configuration_goes_with_its_family(capsys, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "model_type": "gpt2"}))
-    code, found = show(capsys, "gpt2", "--config", tmp_path / "config.json")
-    assert (code, "Decoder(width=32, context=48)" in found.out) == (0, True)
-    code, found = show(capsys, "llama", "--config", tmp_path / "config.json")
-    assert (code, "is a configuration of 'gpt2'" in found.err) == (2, True)
-    code, found = show(capsys, tmp_path, "--config", tmp_path / "config.json")
-    assert (code, "--config goes with a family" in found.err) == (2, True)
+    code, printed = show(capsys, "gpt2", "--config", tmp_path / "config.json")
+    assert (code, "Decoder(width=32, context=48)" in printed.out) == (0, True)
+    code, printed = show(capsys, "llama", "--config", tmp_path / "config.json")
+    assert (code, "is a configuration of 'gpt2'" in printed.err) == (2, True)
+    code, printed = show(capsys, tmp_path, "--config", tmp_path / "config.json")
+    assert (code, "--config goes with a family" in printed.err) == (2, True)
 
 
 @pytest.mark.parametrize("words", [("--diff", "gpt2", "llama"), ("gpt2", "--diff", "llama")])
 def test_only_what_differs(capsys, words):
-    code, found = show(capsys, *words)
+    code, printed = show(capsys, *words)
     assert code == 0
-    assert found.out.splitlines()[0].split()[:3] == ["part", "gpt2", "[124,439,808]"]
-    assert "LayerNorm(eps=1e-05, bias, gain)" in found.out
-    assert "masks.causal" not in found.out
+    assert printed.out.splitlines()[0].split()[:3] == ["part", "gpt2", "[124,439,808]"]
+    assert "LayerNorm(eps=1e-05, bias, gain)" in printed.out
+    assert "masks.causal" not in printed.out
 
 
 def test_equal_architectures_are_said_to_be_equal(capsys):
-    code, found = show(capsys, "--diff", "gpt2", "gpt2")
-    assert (code, "the architectures are the same" in found.out) == (0, True)
+    code, printed = show(capsys, "--diff", "gpt2", "gpt2")
+    assert (code, "the architectures are the same" in printed.out) == (0, True)
 
 
 def test_as_json(capsys):
@@ -69,8 +69,8 @@ def test_as_json(capsys):
     ],
 )
 def test_errors(capsys, words, code, says):
-    found = show(capsys, *words)
-    assert (found[0], says in found[1].err) == (code, True)
+    shown = show(capsys, *words)
+    assert (shown[0], says in shown[1].err) == (code, True)
 
 
 def test_a_terminal_gets_a_drawing():

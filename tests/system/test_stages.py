@@ -38,9 +38,9 @@ def test_every_stage_leaves_a_model_and_the_report_compares_them(toy: tuple[str,
     assert list(told["runs"]) == ["base", "sft", "reward", "ppo", "dpo", "grpo"]
     assert list(told["stages"]) == ["base", "sft", "ppo", "dpo", "grpo"]  # the reward model writes nothing
     for name, stage in told["stages"].items():
-        found = set(stage["scores"])
+        names = set(stage["scores"])
         wins = set() if name == "sft" else {"wins"}
-        assert found == {"perplexity", "reward", "KL", "length", "ends", "leaks", "format"} | wins
+        assert names == {"perplexity", "reward", "KL", "length", "ends", "leaks", "format"} | wins
         assert stage["conversations"]["held"] == 3
         assert all("low" in score for score in stage["scores"].values())
     assert told["stages"]["sft"]["scores"]["KL"]["score"] == 0.0

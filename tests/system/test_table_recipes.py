@@ -44,8 +44,8 @@ def train(folder, kind, rows, *flags):
 
 @pytest.mark.parametrize("kind", RECIPES)
 def test_a_recipe_reads_the_columns_of_a_table(kind, tmp_path):
-    found = train(tmp_path, kind, GOOD)
-    assert found.returncode == 0, found.stderr
+    done = train(tmp_path, kind, GOOD)
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs" / "table" / "final").is_dir()
 
 
@@ -57,18 +57,18 @@ def test_a_recipe_reads_the_columns_of_a_table(kind, tmp_path):
     ],
 )
 def test_a_bad_row_is_told_with_its_line(kind, row, words, tmp_path):
-    found = train(tmp_path, kind, [GOOD[0], row, *GOOD[1:]])
-    assert found.returncode == 3, found.stderr
-    assert words in found.stderr
-    assert "hint: " in found.stderr
+    done = train(tmp_path, kind, [GOOD[0], row, *GOOD[1:]])
+    assert done.returncode == 3, done.stderr
+    assert words in done.stderr
+    assert "hint: " in done.stderr
     assert not (tmp_path / "runs").exists()
 
 
 def test_flags_change_the_columns_and_a_wrong_one_lists_them(tmp_path):
-    found = train(tmp_path, "pairs", GOOD, "--data.columns.target", "brief")
-    assert found.returncode == 3, found.stderr
-    assert "no column 'brief'" in found.stderr
-    assert "long, short" in found.stderr
-    found = train(tmp_path, "matches", GOOD, "--training.micro_batch", "1")
-    assert found.returncode == 2, found.stderr
-    assert "couples the examples of a batch" in found.stderr
+    done = train(tmp_path, "pairs", GOOD, "--data.columns.target", "brief")
+    assert done.returncode == 3, done.stderr
+    assert "no column 'brief'" in done.stderr
+    assert "long, short" in done.stderr
+    done = train(tmp_path, "matches", GOOD, "--training.micro_batch", "1")
+    assert done.returncode == 2, done.stderr
+    assert "couples the examples of a batch" in done.stderr

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.parity.picture_folders import captioner, picture
 from tests.parity.pipelines import LABELS, folder, named
 
 import orrery
@@ -65,8 +66,8 @@ def test_classify(models, tmp_path, capsys):
     for file in files(tmp_path):
         assert lines(capsys, "classify", models["classes"], "--file", str(file)) == shown
     pairs = objects(capsys, "classify", models["classes"], "--file", str(tmp_path / "a.csv"), "--pair", "other")
-    found = pipe({"text": TEXTS[0], "text_pair": "Ada"})
-    assert pairs[0]["labels"][0]["score"] == pytest.approx(found["score"], abs=1e-6)
+    alone = pipe({"text": TEXTS[0], "text_pair": "Ada"})
+    assert pairs[0]["labels"][0]["score"] == pytest.approx(alone["score"], abs=1e-6)
     zero = objects(capsys, "classify", models["classes"], TEXTS[0], "--labels", "art, sport", "--top-k", "2")
     assert {one["label"] for one in zero[0]["labels"]} == {"art", "sport"}
 
@@ -83,8 +84,8 @@ def test_standard_input(models, capsys, monkeypatch):
 
 def test_tag(models, capsys):
     expected = orrery.pipeline("ner", models["tags"], device="cpu", aggregation_strategy="simple")(TEXTS[0])
-    found = objects(capsys, "tag", models["tags"], TEXTS[0])[0]["entities"]
-    assert [(one["entity_group"], one["start"], one["end"]) for one in found] == [
+    entities = objects(capsys, "tag", models["tags"], TEXTS[0])[0]["entities"]
+    assert [(one["entity_group"], one["start"], one["end"]) for one in entities] == [
         (one["entity_group"], one["start"], one["end"]) for one in expected
     ]
     shown = lines(capsys, "tag", models["tags"], *TEXTS, "--group", "first", "--everything")
@@ -99,8 +100,8 @@ def test_tag(models, capsys):
 def test_answer(models, tmp_path, capsys):
     pipe = orrery.pipeline("question-answering", models["spans"], device="cpu")
     expected = pipe(question="Who?", context=TEXTS[0])
-    found = objects(capsys, "answer", models["spans"], "Who?", "--context", TEXTS[0])[0]["answers"]
-    assert found[0] == {**expected, "score": pytest.approx(expected["score"], abs=1e-6)}
+    answers_given = objects(capsys, "answer", models["spans"], "Who?", "--context", TEXTS[0])[0]["answers"]
+    assert answers_given[0] == {**expected, "score": pytest.approx(expected["score"], abs=1e-6)}
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(json.dumps({"question": "Who?", "context": text}) + "\n" for text in TEXTS))
     assert len(lines(capsys, "answer", models["spans"], "--file", str(rows), "--top-k", "2")) > 3
@@ -116,6 +117,24 @@ def test_summarise(models, capsys):
     words = ["summarise", models["writes"], *TEXTS, *flags]
     assert [one["summary"] for one in objects(capsys, *words)] == [one["summary_text"] for one in pipe(TEXTS, **how)]
     assert len(lines(capsys, *words)) == 3
+
+
+def test_caption(tmp_path, capsys):
+    captioner(tmp_path / "model")
+    model, files = str(tmp_path / "model"), [str(tmp_path / name) for name in ("a.png", "b.jpg")]
+    for number, file in enumerate(files):
+        picture("RGB", (20, 30), number).save(file)
+    how = {"max_new_tokens": 9, "num_beams": 2, "min_new_tokens": 7, "length_penalty": 2.0, "no_repeat_ngram_size": 2}
+    flags = [word for key, value in how.items() for word in ("--" + key.replace("_", "-"), str(value))]
+    expected = [one[0]["generated_text"] for one in orrery.pipeline("image-to-text", model, device="cpu")(files, **how)]
+    found = objects(capsys, "caption", model, *files, *flags, "--batch-size", "1")
+    assert found == [{"picture": file, "caption": text} for file, text in zip(files, expected, strict=True)]
+    assert len(lines(capsys, "caption", model, *files, *flags)) == 2
+    (tmp_path / "b.jpg").write_bytes(b"\xff\xd8\xff no more")
+    assert "picture 2: " in refused(capsys, DataError.exit_code, "caption", model, *files)
+    assert "there is no picture" in refused(capsys, 2, "caption", model)
+    assert "no such file" in refused(capsys, 3, "caption", model, str(tmp_path / "c.png"))
+    assert lines(capsys, "generate", model, files[0], "--temperature", "0", "--max-new-tokens", "3")
 
 
 VERBS = {
@@ -140,9 +159,9 @@ def test_a_row_without_a_text_is_passed_over_by_every_verb(models, tmp_path, cap
     assert run(words) == 0, capsys.readouterr()
     out, err = capsys.readouterr()
     assert err.count("without a text, and passed over: 1 of 3 rows (line 2)") == 1
-    found = [json.loads(line) for line in out.splitlines()]
-    assert len(found) == 3
-    answers = [[value for key, value in row.items() if key not in ("text", "question", "context")] for row in found]
+    printed = [json.loads(line) for line in out.splitlines()]
+    assert len(printed) == 3
+    answers = [[value for key, value in row.items() if key not in ("text", "question", "context")] for row in printed]
     assert [bool(answer[0]) for answer in answers] == [True, False, True]
     if verb != "embed":
         assert run(words[:-1]) == 0

@@ -124,9 +124,9 @@ def test_a_mistake_is_an_error_a_hint_and_a_code(
     words: list[str], code: int, message: str, recipe: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["train", recipe, *words]) == code
-    found = capsys.readouterr().err
-    assert message in found
-    assert "hint: " in found
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert "hint: " in printed
 
 
 def test_a_resumed_run_must_find_the_same_text(recipe: str, capsys: pytest.CaptureFixture) -> None:

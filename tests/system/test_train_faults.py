@@ -47,19 +47,19 @@ def test_a_full_disk_keeps_the_old_checkpoint_and_says_how_much_is_missing(tmp_p
     filler = 'mount -t tmpfs -o size=3m tmpfs "$FOLDER" && "$@" --steps 3'
     filler += ' && head -c 2500k /dev/zero > "$FOLDER/filler"'
     script = f'{filler}; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
-    found = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path / "run", "--width", "64")
-    assert found.returncode == 5, found.stderr
-    assert "bytes needed" in found.stderr
-    assert "free" in found.stderr
+    done = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path / "run", "--width", "64")
+    assert done.returncode == 5, done.stderr
+    assert "bytes needed" in done.stderr
+    assert "free" in done.stderr
     assert newest(tmp_path / "run.copy/checkpoints") == 3
     assert not list((tmp_path / "run.copy/checkpoints").glob("*.tmp-*"))
 
 
 def test_a_limit_of_file_sizes_is_an_error_not_a_death(tmp_path: Path) -> None:
     assert toy(tmp_path, "--steps", "3", "--width", "64").returncode == 0
-    found = toy(tmp_path, "--steps", "12", "--width", "64", room=32 << 10)
-    assert found.returncode == 5, found.stderr
-    assert "no room to write" in found.stderr
+    done = toy(tmp_path, "--steps", "12", "--width", "64", room=32 << 10)
+    assert done.returncode == 5, done.stderr
+    assert "no room to write" in done.stderr
     assert newest(tmp_path / "checkpoints") == 3
     assert not list((tmp_path / "checkpoints").glob("*.tmp-*"))
 
@@ -67,10 +67,10 @@ def test_a_limit_of_file_sizes_is_an_error_not_a_death(tmp_path: Path) -> None:
 @pytest.mark.skipif(not CAN_MOUNT, reason="a full disk is a small one mounted here, which needs root")
 def test_a_read_only_folder_fails_before_the_first_step(tmp_path: Path) -> None:
     script = 'mount -t tmpfs -o ro tmpfs "$FOLDER"; "$@"'
-    found = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path)
-    assert found.returncode == 5
-    assert "cannot write" in found.stderr
-    assert "Traceback" not in found.stderr
+    done = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path)
+    assert done.returncode == 5
+    assert "cannot write" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def start(folder: Path, *words: str) -> Program:
@@ -147,8 +147,8 @@ def test_a_signal_inside_a_save_or_an_evaluation_loses_nothing(
 
 
 def test_too_little_memory_is_an_estimate_and_a_hint(tmp_path: Path) -> None:
-    found = shell('ulimit -v 3000000; "$@"', tmp_path, "--width", "16000")
-    assert found.returncode == 1, found.stderr
-    assert "memory" in found.stderr
-    assert "hint:" in found.stderr
-    assert "Traceback" not in found.stderr
+    done = shell('ulimit -v 3000000; "$@"', tmp_path, "--width", "16000")
+    assert done.returncode == 1, done.stderr
+    assert "memory" in done.stderr
+    assert "hint:" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -80,13 +80,13 @@ def test_a_sentence_a_file_and_standard_input(model: str, capsys, monkeypatch: p
     lines = "abc\n\nfedcba\r\n  \ncc"
     Path("lines.txt").write_bytes(lines.encode())
     assert run(["translate", model, "--file", "lines.txt", "--batch-size", "1"]) == 0
-    found, told = capsys.readouterr()
+    printed, told = capsys.readouterr()
     assert "lines.txt: without a text, and passed over: 2 of 5 rows (lines 2, 4)" in told
-    assert found.split("\n")[0] + "\n" == one
-    assert [bool(line) for line in found.split("\n")] == [True, False, True, False, True, False]
+    assert printed.split("\n")[0] + "\n" == one
+    assert [bool(line) for line in printed.split("\n")] == [True, False, True, False, True, False]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     assert run(["translate", model, "-"]) == 0
-    assert capsys.readouterr().out == found
+    assert capsys.readouterr().out == printed
 
 
 def test_the_alignment_of_a_sentence_is_drawn_and_that_of_a_set_measured(model: str, capsys) -> None:

@@ -23,9 +23,9 @@ def test_everything_passes_and_the_evidence_has_its_shape(tmp_path, capsys, monk
     assert all(set(e) == {"name", "law", "family", "passed", "value", "bound"} for e in evidence["checks"])
     assert all(e["passed"] is True and e["value"] <= e["bound"] for e in evidence["checks"])
     assert all(set(e) == {"name", "reason"} for e in evidence["not_run"])
-    found = {(e["law"], e["family"]) for e in evidence["checks"]}
+    pairs = {(e["law"], e["family"]) for e in evidence["checks"]}
     for law in ("cache", "branching", "padding", "packing", "kernel", "checkpoint", "sight", "accumulation", "resume"):
-        assert {(law, "gpt2"), (law, "llama")} <= found
+        assert {(law, "gpt2"), (law, "llama")} <= pairs
     keys = [(e["law"], e["family"], e["name"]) for e in evidence["checks"]]
     assert len(set(keys)) == len(keys)
     assert f"all {len(keys)} checks passed" in out.out

@@ -55,12 +55,12 @@ def test_a_recipe_leaves_vectors_metrics_and_itself(place, capsys):
     assert yaml.safe_load((folder / "config.yaml").read_text())["model"]["width"] == 16
     told = capsys.readouterr().err
     assert "20 of them different" in told
-    found = read_vectors(folder)
-    assert "cat" in found  # Cat, in small letters
+    vectors = read_vectors(folder)
+    assert "cat" in vectors  # Cat, in small letters
     assert run(["train", "toy.yaml"]) == 2
     assert "--overwrite" in capsys.readouterr().err
     assert run(["train", "toy.yaml", "--overwrite", "--training.workers", "2"]) == 0
-    assert read_vectors(folder).matrix.tobytes() == found.matrix.tobytes()
+    assert read_vectors(folder).matrix.tobytes() == vectors.matrix.tobytes()
     assert run(["neighbours", "runs/toy", "cat", "--n", "3"]) == 0
     assert capsys.readouterr().out.startswith("cat")
 
@@ -87,9 +87,9 @@ def test_the_rate_follows_the_kind_and_is_shown(place, capsys):
     assert run(["train", "toy.yaml", "--dry-run", "--training.rate", "null"]) == 0
     assert "0.025 falling to 0.0001" in capsys.readouterr().out
     assert run(["train", "toy.yaml", "--dry-run", "--training.rate", "null", "--model.kind", "cbow"]) == 0
-    found = capsys.readouterr().out
-    assert "0.075 falling to 0.0001" in found
-    assert "640 in two tables" in found
+    printed = capsys.readouterr().out
+    assert "0.075 falling to 0.0001" in printed
+    assert "640 in two tables" in printed
     assert not (place / "runs").exists()
     assert run(["train", "toy.yaml", "--print-config"]) == 0
     assert yaml.safe_load(capsys.readouterr().out)["model"]["window"] == 3

@@ -17,12 +17,12 @@ SOURCE = Path(orrery.__file__).parents[1]
 
 @pytest.mark.parametrize("name", dir(orrery))
 def test_every_name_is_what_it_says(name):
-    found = orrery.__version__ if name == "__version__" else orrery.__getattr__(name)
-    assert found is getattr(orrery, name)
+    attribute = orrery.__version__ if name == "__version__" else orrery.__getattr__(name)
+    assert attribute is getattr(orrery, name)
     if name in orrery._MODULES:
-        assert found is import_module(f"orrery.{name}")
+        assert attribute is import_module(f"orrery.{name}")
     elif name in orrery._ATTRIBUTES and name != "pipeline":
-        assert found.__name__ == name
+        assert attribute.__name__ == name
 
 
 @pytest.mark.parametrize("name", ["no_such_name", "nn.norms", "cli"])
@@ -36,8 +36,8 @@ def test_neither_the_package_nor_the_way_into_the_program_loads_what_takes_time(
     # A signal that comes before the program can catch it is a traceback.
     looked = "import orrery; print(*dir(orrery)); import orrery.cli.start; print(*sys.modules)"
     code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); {looked}"
-    found = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout
-    offered, loaded = (set(line.split()) for line in found.splitlines())
+    printed = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout
+    offered, loaded = (set(line.split()) for line in printed.splitlines())
     assert offered == set(dir(orrery))
     assert loaded >= {"orrery", "orrery.cli.start"}
     assert loaded.isdisjoint({"typing", "torch", "cyclopts", "rich"})

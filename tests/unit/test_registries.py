@@ -13,12 +13,12 @@ _MADE = re.compile(r"^(\w+)(?:: [^=\n]+)? = Registry\(", re.MULTILINE)
 
 def test_every_registry_of_the_package_is_known():
     source = Path(orrery.__file__).parent
-    found = {
+    registries = {
         ".".join(("orrery", *path.relative_to(source).with_suffix("").parts)): name
         for path in source.rglob("*.py")
         for name in _MADE.findall(path.read_text("utf-8"))
     }
-    assert found == REGISTRIES
+    assert registries == REGISTRIES
 
 
 def test_a_part_of_a_tests_body_is_forgotten_and_those_of_modules_stay():

@@ -122,8 +122,8 @@ def _is_about(error: OSError, path: Path) -> bool:
     """Say whether an error may come from writing at ``path``: it names no file, or one on the way there or below."""
     if not isinstance(error.filename, str | bytes):
         return True
-    named, whole = Path(os.path.realpath(os.fsdecode(error.filename))), Path(os.path.realpath(path))
-    return whole.parent == named.parent or named.is_relative_to(whole) or whole.is_relative_to(named)
+    named, place = Path(os.path.realpath(os.fsdecode(error.filename))), Path(os.path.realpath(path))
+    return place.parent == named.parent or named.is_relative_to(place) or place.is_relative_to(named)
 
 
 def no_room(path: Path, needed: int, hint: str = MORE_ROOM) -> MachineError:

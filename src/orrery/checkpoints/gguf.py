@@ -163,7 +163,7 @@ def read_gguf(path: Path) -> Content:
     return Content(facts, tensors, kinds)
 
 
-def deviation(original: Tensor, found: Tensor, kind: str) -> tuple[float, bool]:
+def deviation(original: Tensor, read_back: Tensor, kind: str) -> tuple[float, bool]:
     """Return the largest difference between a tensor and what was read back, and whether the kind explains it all.
 
     A plain kind is exact to its cast. In a block of scale ``d = max|x| / steps`` a number is off by the rounding to a
@@ -171,12 +171,12 @@ def deviation(original: Tensor, found: Tensor, kind: str) -> tuple[float, bool]:
     """
     original = original.detach().cpu()
     exact, plain = original.to(torch.float32), KINDS[kind].dtype
-    if exact.shape != found.shape:
+    if exact.shape != read_back.shape:
         return float("inf"), False
-    worst = float((found - original).abs().max())
+    worst = float((read_back - original).abs().max())
     if plain is not None:
-        return worst, torch.equal(found, exact.to(plain).to(torch.float32))
-    error = (found - exact).abs().reshape(-1, BLOCK)
+        return worst, torch.equal(read_back, exact.to(plain).to(torch.float32))
+    error = (read_back - exact).abs().reshape(-1, BLOCK)
     peak = exact.abs().reshape(-1, BLOCK).amax(1, keepdim=True)
     steps, rounding = KINDS[kind].steps, KINDS[kind].rounding
     # The last term is float32's own rounding in the products.

@@ -94,8 +94,8 @@ def _q5_0(blocks: Tensor) -> Tensor:
 
 
 def _q5_1(blocks: Tensor) -> Tensor:
-    whole = _halves(blocks[:, 8:]) | _fifth_bits(blocks[:, 4:8])
-    return _half(blocks, 0) * whole.float() + _half(blocks, 2)
+    steps = _halves(blocks[:, 8:]) | _fifth_bits(blocks[:, 4:8])
+    return _half(blocks, 0) * steps.float() + _half(blocks, 2)
 
 
 def _q8_0(blocks: Tensor) -> Tensor:
@@ -110,45 +110,45 @@ def _sixes(packed: Tensor) -> tuple[Tensor, Tensor]:
     return scale, least
 
 
-def _scaled(blocks: Tensor, scale: Tensor, least: Tensor, whole: Tensor) -> Tensor:
+def _scaled(blocks: Tensor, scale: Tensor, least: Tensor, steps: Tensor) -> Tensor:
     """Return ``d scale q - dmin least`` for the parts of each block."""
     d, dmin = _half(blocks, 0), _half(blocks, 2)
-    return ((d * scale.float())[..., None] * whole.float() - (dmin * least.float())[..., None]).flatten(1)
+    return ((d * scale.float())[..., None] * steps.float() - (dmin * least.float())[..., None]).flatten(1)
 
 
 def _q4_k(blocks: Tensor) -> Tensor:
-    whole = _bits(blocks[:, 16:].unflatten(1, (4, 32)).flatten(0, 1), 4).unflatten(0, (-1, 4)).flatten(1, 2)
-    return _scaled(blocks, *_sixes(blocks[:, 4:16]), whole)
+    steps = _bits(blocks[:, 16:].unflatten(1, (4, 32)).flatten(0, 1), 4).unflatten(0, (-1, 4)).flatten(1, 2)
+    return _scaled(blocks, *_sixes(blocks[:, 4:16]), steps)
 
 
 def _q5_k(blocks: Tensor) -> Tensor:
     low = _bits(blocks[:, 48:].unflatten(1, (4, 32)).flatten(0, 1), 4).unflatten(0, (-1, 4)).flatten(1, 2)
-    whole = low | (_bits(blocks[:, 16:48], 1) << 4)
-    return _scaled(blocks, *_sixes(blocks[:, 4:16]), whole)
+    steps = low | (_bits(blocks[:, 16:48], 1) << 4)
+    return _scaled(blocks, *_sixes(blocks[:, 4:16]), steps)
 
 
 def _q6_k(blocks: Tensor) -> Tensor:
     low = _bits(blocks[:, :128].unflatten(1, (2, 64)).flatten(0, 1), 4).unflatten(0, (-1, 2)).unflatten(-1, (2, 32))
     high = _bits(blocks[:, 128:192].unflatten(1, (2, 32)).flatten(0, 1), 2).unflatten(0, (-1, 2)).unflatten(2, (2, 2))
-    whole = (low | (high.reshape(low.shape) << 4)).float() - 32
+    steps = (low | (high.reshape(low.shape) << 4)).float() - 32
     scale = _half(blocks, 208) * blocks[:, 192:208].contiguous().view(torch.int8).float()
-    return (scale[..., None] * whole.reshape(len(blocks), 16, 16)).flatten(1)
+    return (scale[..., None] * steps.reshape(len(blocks), 16, 16)).flatten(1)
 
 
 def _q2_k(blocks: Tensor) -> Tensor:
     d, dmin = _half(blocks, 80), _half(blocks, 82)
     scale, least = blocks[:, :16] & 15, blocks[:, :16] >> 4
-    whole = _bits(blocks[:, 16:80].unflatten(1, (2, 32)).flatten(0, 1), 2).reshape(len(blocks), 16, 16)
-    return ((d * scale.float())[..., None] * whole.float() - (dmin * least.float())[..., None]).flatten(1)
+    steps = _bits(blocks[:, 16:80].unflatten(1, (2, 32)).flatten(0, 1), 2).reshape(len(blocks), 16, 16)
+    return ((d * scale.float())[..., None] * steps.float() - (dmin * least.float())[..., None]).flatten(1)
 
 
 def _q3_k(blocks: Tensor) -> Tensor:
     low, high = _bits(blocks[:, 96:104], 4).flatten(1), _bits(blocks[:, 104:108], 2).flatten(1)
     scale = _half(blocks, 108) * ((low | (high << 4)).float() - 32)
-    whole = _bits(blocks[:, 32:96].unflatten(1, (2, 32)).flatten(0, 1), 2).unflatten(0, (-1, 2)).flatten(1, 2)
+    steps = _bits(blocks[:, 32:96].unflatten(1, (2, 32)).flatten(0, 1), 2).unflatten(0, (-1, 2)).flatten(1, 2)
     # A number whose bit in the mask is not set is less by four.
     least = (1 - _bits(blocks[:, :32], 1).float()) * 4
-    return (scale[..., None] * (whole.float() - least).reshape(len(blocks), 16, 16)).flatten(1)
+    return (scale[..., None] * (steps.float() - least).reshape(len(blocks), 16, 16)).flatten(1)
 
 
 FORMULAS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -163,5 +163,5 @@ def rounded_to_q8_0(matrix: Float[Tensor, "rows width"]) -> UInt8[Tensor, "rows 
     blocks = matrix.detach().float().reshape(-1, 32)
     scale = (blocks.abs().amax(1, keepdim=True) / 127).to(torch.float16)
     wide = scale.float()
-    whole = torch.where(wide > 0, blocks / wide, 0.0).round().clamp(-128, 127).to(torch.int8)
-    return torch.cat([scale.view(torch.uint8), whole.view(torch.uint8)], 1).reshape(len(matrix), -1)
+    steps = torch.where(wide > 0, blocks / wide, 0.0).round().clamp(-128, 127).to(torch.int8)
+    return torch.cat([scale.view(torch.uint8), steps.view(torch.uint8)], 1).reshape(len(matrix), -1)

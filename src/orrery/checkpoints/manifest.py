@@ -67,8 +67,8 @@ def check_folder(folder: Path, needed: tuple[str, ...] = ()) -> None:
         path = folder / name
         size = path.stat().st_size if path.exists() else None
         if size != record.size:
-            found = "is missing" if size is None else f"has {size:,} bytes"
-            message = f"{path} {found}, its manifest says {record.size:,} bytes"
+            fault = "is missing" if size is None else f"has {size:,} bytes"
+            message = f"{path} {fault}, its manifest says {record.size:,} bytes"
             raise ModelFileError(message, "the file is cut or changed; use another checkpoint of the run")
         if file_sha256(path) != record.sha256:
             message = f"{path} ({size:,} bytes as expected) differs from the sha256 in its manifest"

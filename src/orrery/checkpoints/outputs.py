@@ -161,18 +161,18 @@ class OutputFolder(Output):
             return
         if not stat.S_ISDIR(status.st_mode):
             raise UsageError(f"{self.given} is a file", "choose another name for the folder")
-        found = sorted(entry.name for entry in self.path.iterdir())
-        if not found:
+        entries = sorted(entry.name for entry in self.path.iterdir())
+        if not entries:
             return
         self._refuse_inside_input()
         for name, path in self.inputs.items():
             if self.path in path.parents:
                 raise UsageError(f"{name}, which this command reads, lies in {self.given}", "choose another folder")
-        if others := [name for name in found if name not in self.ours]:
+        if others := [name for name in entries if name not in self.ours]:
             message = f"{self.given} is not empty: it has {', '.join(others[:3])}, which this command does not write"
             raise UsageError(message, "choose another folder, a new or an empty one")
         if not self.overwrite:
-            message = f"{self.given} is not empty: it has {', '.join(found[:3])}"
+            message = f"{self.given} is not empty: it has {', '.join(entries[:3])}"
             raise UsageError(message, "add --overwrite to replace it, or choose another folder")
 
     def put(self, fresh: Path) -> None:

@@ -1,9 +1,12 @@
 """How the verbs of tasks ask: a pipeline over what is read, its answers printed as lines or as JSON."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orrery.cli.texts import InputText, TextReading, one_line, print_json, run
+
+if TYPE_CHECKING:
+    from orrery.tasks import Pipeline
 
 
 def ask(
@@ -25,11 +28,20 @@ def ask(
     """
     from orrery.tasks import pipeline
 
-    pipe = pipeline(task, model, device=device, dtype=dtype, batch_size=reading.batch_size, **settings)
+    tell(
+        pipeline(task, model, device=device, dtype=dtype, batch_size=reading.batch_size, **settings),
+        given,
+        inputs,
+        reading,
+    )
+
+
+def tell(pipe: "Pipeline", given: Sequence[InputText], inputs: list[Any] | None, reading: TextReading) -> None:
+    """Print what a pipeline answers; arguments as above."""
     if inputs is None:
         inputs = [one.fields[reading.column] for one in given]
-    found = run(pipe.several, given, inputs)
-    for one, item, answer in zip(given, inputs, found, strict=True):
+    answers = run(pipe.several, given, inputs)
+    for one, item, answer in zip(given, inputs, answers, strict=True):
         if reading.json:
             print_json({**one.fields, pipe.said: pipe.told(answer)})
             continue

@@ -31,8 +31,8 @@ def average(
     """
     from orrery.exchange.exporting import average as averages
 
-    found = averages.average(model, out, last=last, checkpoints=checkpoints, others=others, overwrite=overwrite)
-    for folder in found.folders:
+    averaged = averages.average(model, out, last=last, checkpoints=checkpoints, others=others, overwrite=overwrite)
+    for folder in averaged.folders:
         print(f"read {folder}")
-    layout = "Hugging Face layout" if found.layout == "hf" else "spec.json and our own names"
-    print(f"{found.path}: the mean of {len(found.folders)} models, {found.parameters:,} parameters; {layout}")
+    layout = "Hugging Face layout" if averaged.layout == "hf" else "spec.json and our own names"
+    print(f"{averaged.path}: the mean of {len(averaged.folders)} models, {averaged.parameters:,} parameters; {layout}")

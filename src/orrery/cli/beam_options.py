@@ -53,8 +53,8 @@ class BeamOptions:
         Raises:
             UsageError: several answers, groups or a ranking were asked for.
         """
-        asked = given(self)
-        if not self.searches and (asked["answers"] > 1 or asked["num_beam_groups"] > 1 or asked["coverage_penalty"]):
+        flags = given(self)
+        if not self.searches and (flags["answers"] > 1 or flags["num_beam_groups"] > 1 or flags["coverage_penalty"]):
             raise UsageError("one beam has one answer, one group and no ranking", "add --num-beams 4")
 
 
@@ -73,6 +73,20 @@ class Summaries:
 
 
 SUMMARIES = Summaries()
+"""What is used unless told otherwise."""
+
+
+@with_flags(
+    "max_new_tokens", "min_new_tokens", "num_beams", "length_penalty", "no_repeat_ngram_size",
+    max_new_tokens=f"{_AS_FILES} 256", min_new_tokens=f"{_AS_FILES} none", num_beams=f"{_AS_FILES} 1",
+    length_penalty=f"{_AS_FILES} 1", no_repeat_ngram_size="what the model's files say",
+)  # fmt: skip
+@dataclass(frozen=True)
+class Captions:
+    """How captions are searched for; the penalty of lengths is that of Hugging Face's files."""
+
+
+CAPTIONS = Captions()
 """What is used unless told otherwise."""
 
 

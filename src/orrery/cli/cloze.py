@@ -1,4 +1,8 @@
-"""``orrery cloze``: which of several words or phrases fits a gap."""
+"""``orrery cloze``: which of several words or phrases fits a gap.
+
+It asks no task: a task answers several texts in common batches, and tells all answers at its end; here the candidates
+of one text are the batch, and each table is printed as soon as it is known.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -52,27 +56,27 @@ def cloze(
             print_json({**one.fields, "candidates": []}) if reading.json else print(NO_TEXT)
             continue
         try:
-            found = lm.cloze(text, named, both_sides=not left_only, mean=mean, batch_size=reading.batch_size)
+            filled_gap = lm.cloze(text, named, both_sides=not left_only, mean=mean, batch_size=reading.batch_size)
         except (DataError, UsageError) as error:
             raise _named(error, one.where) from None
         if reading.json:
             filled = [
                 {"candidate": each.candidate, "score": each.score, "log_probability": each.log_probability,
                  "rest": each.rest, "log_probabilities": each.log_probabilities}
-                for each in found
+                for each in filled_gap
             ]  # fmt: skip
             print_json({**one.fields, "candidates": filled})
         else:
-            _print(found)
+            _print(filled_gap)
 
 
 def _named(error: OrreryError, where: str) -> OrreryError:
     return type(error)(f"{where}: {error.message}", error.hint)
 
 
-def _print(found: "Sequence[Filled]") -> None:
+def _print(filled: "Sequence[Filled]") -> None:
     rows = [
         [*(f"{nats:.4f}" for nats in (one.score, one.log_probability, one.rest)), str(len(one.ids)), one.candidate]
-        for one in found
+        for one in filled
     ]
     print_table(["score", "candidate's nats", "nats behind it", "tokens", "candidate"], rows)

@@ -92,15 +92,15 @@ def carry_out(plan: "ComparisonPlan", folder: Path, resume: bool) -> int:
 
     plan.check()
     print(costs(plan)[1] + "; --dry-run lists it", flush=True)
-    found = lab.compare(plan, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)
-    if found.entries:
+    comparison = lab.compare(plan, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)
+    if comparison.entries:
         print()
-        print_table(columns(found), table(found))
-        turning = [sentence for sentence in order_sentences(found) if "turns" in sentence]
+        print_table(columns(comparison), table(comparison))
+        turning = [sentence for sentence in order_sentences(comparison) if "turns" in sentence]
         print("".join(f"\n{sentence}" for sentence in turning) + f"\nThe page with the curves: {lab.kept(folder).page}")
-    if found.signal is not None:
+    if comparison.signal is not None:
         print("stopped; --resume goes on with what is not done")
-    return 128 + found.signal if found.signal is not None else 0
+    return 128 + comparison.signal if comparison.signal is not None else 0
 
 
 def dry(plan: "ComparisonPlan") -> int:
@@ -108,9 +108,9 @@ def dry(plan: "ComparisonPlan") -> int:
     from orrery.studies.compare.estimate import COLUMNS, costs
 
     plan.check()
-    rows, whole = costs(plan)
+    rows, total = costs(plan)
     print_table((*COLUMNS[:-1], f"{plan.budgets[0].unit} in all"), rows)
-    print(f"\n{whole}")
+    print(f"\n{total}")
     return 0
 
 

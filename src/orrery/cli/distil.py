@@ -60,20 +60,18 @@ def distil(
 
     target = OutputFile(output, inputs=[model, prompts], overwrite=overwrite)
     judged = judge([reward_settings(each) for each in reward])
-    asked = list(read_prompts(prompts, column))
+    prompts_read = list(read_prompts(prompts, column))
     lm = load(model)
-    how: dict[str, Any] = {
-        "samples": samples,
-        "max_new_tokens": max_new_tokens,
-        "temperature": temperature,
-        "seed": seed,
-    }
-    answers = best_answers(lm, asked, template_for(lm, template), judged, **how)
+    how: dict[str, Any] = {"samples": samples, "temperature": temperature, "seed": seed}
+    how["max_new_tokens"] = max_new_tokens
+    answers = best_answers(lm, prompts_read, template_for(lm, template), judged, **how)
     with waiting() as line, target.lines() as stream:
-        kept, unended, below = _write(answers, least, stream, lambda n: line.now(f"answered {n:,} of {len(asked):,}"))
-    told = f"{output}: {kept:,} of {len(asked):,} prompts"
-    told += f"; {unended:,} without an answer that ends" if unended else ""
-    print(told + (f"; {below:,} worth less than {least:g}" if below else ""))
+        kept, unended, below = _write(
+            answers, least, stream, lambda n: line.now(f"answered {n:,} of {len(prompts_read):,}")
+        )
+    message = f"{output}: {kept:,} of {len(prompts_read):,} prompts"
+    message += f"; {unended:,} without an answer that ends" if unended else ""
+    print(message + (f"; {below:,} worth less than {least:g}" if below else ""))
 
 
 def _write(
@@ -81,13 +79,13 @@ def _write(
 ) -> tuple[int, int, int]:
     """Write the answers; return how many were written, had no end, and were worth too little."""
     kept = unended = below = 0
-    for number, found in enumerate(answers, start=1):
+    for number, answer in enumerate(answers, start=1):
         say(number)
-        if found is None:
+        if answer is None:
             unended += 1
-        elif least is not None and found.reward < least:
+        elif least is not None and answer.reward < least:
             below += 1
         else:
             kept += 1
-            print(json.dumps(found.row, ensure_ascii=False), file=stream)
+            print(json.dumps(answer.row, ensure_ascii=False), file=stream)
     return kept, unended, below

@@ -34,5 +34,5 @@ def dpo(
             (both without a reference model).
         run: How often, from where on, and where to.
     """
-    asked = replace(asked_of("dpo", model, train, val, run), objective=loss)
-    return carry_out(asked, overrides, run, task="dpo")
+    request = replace(asked_of("dpo", model, train, val, run), objective=loss)
+    return carry_out(request, overrides, run, task="dpo")

@@ -51,18 +51,15 @@ def embed(
     target = None if output is None else OutputFile(output, inputs=[model, reading.file], overwrite=overwrite)
     given = read(texts, reading)
     from orrery.language_model.load import load
+    from orrery.tasks import pipeline
 
-    lm = load(model, device, dtype)
     settings: dict[str, Any] = {"prompt": prompt, "normalise": normalise, "truncation": truncation}
-    found = run(
-        lambda items, names: lm.vectors(items, names=names, batch_size=reading.batch_size, **settings),
-        given,
-        [one.fields[reading.column] for one in given],
-    )
-    if cut := sum(one is not None and one.cut > 0 for one in found):
+    pipe = pipeline("embedding", load(model, device, dtype), batch_size=reading.batch_size, **settings)
+    vectors_of = run(pipe.several, given, [one.fields[reading.column] for one in given])
+    if cut := sum(one is not None and one.cut > 0 for one in vectors_of):
         print(f"{cut:,} texts lost their end: they are longer than a row", file=sys.stderr)
-    vectors = [None if one is None else one.vector.tolist() for one in found]
-    records = [{**one.fields, "vector": vector} for one, vector in zip(given, vectors, strict=True)]
+    vectors = [pipe.told(one) for one in vectors_of]
+    records = [{**one.fields, pipe.said: vector} for one, vector in zip(given, vectors, strict=True)]
     if target is None:
         for record in records:
             print_json(record)

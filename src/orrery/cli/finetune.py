@@ -45,15 +45,17 @@ def finetune(
 ) -> int:
     """Fine-tune a model on a task, or train a recipe that names one, and score it.
 
-    The tasks are classification (of a text or a pair), multi-label, regression, tagging, question-answering,
-    summarisation, translation, embedding, image-classification and sft (orrery sft). What is not said is found from the
-    data: columns by their names, labels, length, steps and rate; --print-config shows the recipe.
+    The tasks are classification (of a text or a pair), multi-label, many-labels (thousands of them), regression,
+    tagging, question-answering, summarisation, translation, embedding, image-classification, image-segmentation,
+    object-detection, captioning, next-item (which makes its own model where none is named) and sft (orrery sft). What
+    is not said is found from the data: columns by their names, labels, length, steps and rate; --print-config shows the
+    recipe.
 
     Args:
         task: The name of the task, or a recipe with the key task, which says all the rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500.
         base: The model to begin from: a run, a checkpoint, a Hugging Face folder, a GGUF file.
-        train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, or a named set.
+        train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, MovieLens, or a named set.
         val: The data to validate on; by default a tenth of the training data is held back, by the texts.
         columns: What is taken of the data.
         mode: What learns: all of the model, its new head alone (frozen), or its last blocks too (partial).
@@ -64,5 +66,5 @@ def finetune(
     from orrery.tasks.finetuning.recipe import Request
 
     named = {name: value for name, value in asdict(columns).items() if value is not None}
-    asked = Request(task, base, train, val, named, mode, blocks, scratch, run.output.name if run.output else None)
-    return carry_out(asked, overrides, run)
+    request = Request(task, base, train, val, named, mode, blocks, scratch, run.output.name if run.output else None)
+    return carry_out(request, overrides, run)

@@ -98,11 +98,11 @@ def _speculate(
     lm: "LanguageModel", prompt: str, draft: "LanguageModel | Literal['lookup']", settings: Mapping[str, Any]
 ) -> None:
     """Print an answer as it comes, and what the guesses were worth."""
-    found = lm.speculate(prompt, draft, stream=_show, **settings)
+    speculated = lm.speculate(prompt, draft, stream=_show, **settings)
     print(flush=True)
     print(
-        f"{_summary(found.answer, settings)}; {found.steps} steps of the model, "
-        f"{found.accepted} of {found.proposed} guesses held",
+        f"{_summary(speculated.answer, settings)}; {speculated.steps} steps of the model, "
+        f"{speculated.accepted} of {speculated.proposed} guesses held",
         file=sys.stderr,
     )
 
@@ -138,9 +138,9 @@ def _contrast(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> 
 
 def _search(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None:
     """Print the best answers of a beam search, a line each."""
-    for found in lm.search([prompt], **settings)[0]:
-        print(printable(found.text), flush=True)
-        one = found.hypothesis
+    for answer in lm.search([prompt], **settings)[0]:
+        print(printable(answer.text), flush=True)
+        one = answer.hypothesis
         print(
             f"{len(one.ids)} tokens, {beams_of(settings)} beams, log probability {one.log_probability:.3f}, "
             f"score {one.score:.3f}, ended by {_WHY[one.finish_reason]}",

@@ -41,8 +41,8 @@ def collect() -> Facts:
 
 
 def _versions() -> dict[str, str | None]:
-    found = {"orrery": orrery.__version__, "python": platform.python_version()}
-    return {**found, **{name: _version(name) for name in _PACKAGES}, "system": platform.platform()}
+    versions = {"orrery": orrery.__version__, "python": platform.python_version()}
+    return {**versions, **{name: _version(name) for name in _PACKAGES}, "system": platform.platform()}
 
 
 def _version(package: str) -> str | None:

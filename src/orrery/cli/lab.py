@@ -75,13 +75,16 @@ def _all(folder: Path, seeds: tuple[int, ...], *, run: bool, quick: bool, overwr
     if run:
         carry_out_all(folder, seeds, quick=quick, overwrite=overwrite, say=_say)
     path = write_page(folder)
-    found = results(folder)
+    results_by_lab = results(folder)
     print_table(
         ("lab", "claims", "", "minutes"),
-        [(name, str(len(one.margins)), verdict(bool(one.failed)), f"{one.minutes:.1f}") for name, one in found.items()],
+        [
+            (name, str(len(one.margins)), verdict(bool(one.failed)), f"{one.minutes:.1f}")
+            for name, one in results_by_lab.items()
+        ],
     )
     print(f"\nThe page: {path}")
-    if failed := [name for name, one in found.items() if one.failed]:
+    if failed := [name for name, one in results_by_lab.items() if one.failed]:
         raise RunError(f"a claim does not hold for every seed in: {', '.join(failed)}", "the page shows which")
 
 

@@ -35,36 +35,40 @@ def ladder(
     """
     from orrery.studies.ladder.settings import load_ladder
 
-    asked = load_ladder(config, overrides, os.environ)
-    return dry(asked) if dry_run else carry_out(asked, output or runs_folder() / asked.base.name, resume)
+    staged_ladder = load_ladder(config, overrides, os.environ)
+    return (
+        dry(staged_ladder)
+        if dry_run
+        else carry_out(staged_ladder, output or runs_folder() / staged_ladder.base.name, resume)
+    )
 
 
-def dry(asked: "Ladder") -> int:
+def dry(ladder: "Ladder") -> int:
     """Print what would be trained, and for how long."""
     from orrery.studies.ladder.run import rehearse
     from orrery.studies.ladder.summary import SIZES, planned, planned_rows
 
-    found = rehearse(asked, lambda line: print(line, flush=True))
+    rehearsal = rehearse(ladder, lambda line: print(line, flush=True))
     columns = SIZES[: SIZES.index("planned")]
-    print_table((*columns, "trainings", "each"), planned_rows(found))
-    print(f"\n{planned(found)}")
+    print_table((*columns, "trainings", "each"), planned_rows(rehearsal))
+    print(f"\n{planned(rehearsal)}")
     return 0
 
 
-def carry_out(asked: "Ladder", folder: Path, resume: bool) -> int:
+def carry_out(ladder_asked: "Ladder", folder: Path, resume: bool) -> int:
     """Train, fit, predict, and print the tables."""
     from orrery.studies.ladder.forecast import forecasts
     from orrery.studies.ladder.run import kept, train_ladder
     from orrery.studies.ladder.summary import LAWS, SIZES, law_rows, size_rows
     from orrery.training.progress import find_reporter
 
-    found = train_ladder(asked, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)
-    if found.signal is not None:
+    ladder = train_ladder(ladder_asked, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)
+    if ladder.signal is not None:
         print("stopped; --resume goes on with what is not done")
-        return 128 + found.signal
+        return 128 + ladder.signal
     print()
-    print_table(SIZES, size_rows(found))
+    print_table(SIZES, size_rows(ladder))
     print()
-    print_table(LAWS, law_rows(forecasts(found)))
+    print_table(LAWS, law_rows(forecasts(ladder)))
     print(f"\nThe page with the curves: {kept(folder).page}")
     return 0

@@ -73,7 +73,7 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run
     return Request(task, model, train, val, name=name)
 
 
-def carry_out(asked: "Request", overrides: Sequence[str], run: RunOptions, *, task: str | None = None) -> int:
+def carry_out(request: "Request", overrides: Sequence[str], run: RunOptions, *, task: str | None = None) -> int:
     """Train and score what is asked for, or print its recipe, and return the exit code.
 
     ``task`` is the one that a recipe has to name.
@@ -83,28 +83,28 @@ def carry_out(asked: "Request", overrides: Sequence[str], run: RunOptions, *, ta
     """
     from orrery.runs.going_on import folder_of, where_begun
 
-    home = folder_of(Path(asked.task), run.output) if run.resume else None
+    home = folder_of(Path(request.task), run.output) if run.resume else None
     if home is None:
-        return _carry_out(asked, overrides, run, task)
-    asked = replace(asked, task=os.path.abspath(asked.task))
+        return _carry_out(request, overrides, run, task)
+    request = replace(request, task=os.path.abspath(request.task))
     run = run if run.output is None else replace(run, output=Path(os.path.abspath(run.output)))
     with where_begun(Path(os.path.abspath(home)), lambda line: print(line, file=sys.stderr)):
-        return _carry_out(asked, overrides, run, task)
+        return _carry_out(request, overrides, run, task)
 
 
-def _carry_out(asked: "Request", overrides: Sequence[str], run: RunOptions, task: str | None) -> int:
+def _carry_out(request: "Request", overrides: Sequence[str], run: RunOptions, task: str | None) -> int:
     """Do so, once it is known which folder relative paths mean."""
     from orrery.runs.going_on import folder_of
     from orrery.tasks.finetuning.recipe import recipe_for
 
-    asked = replace(asked, task=gone_on(asked.task, run))
-    recipe = recipe_for(asked, overrides, os.environ)
+    request = replace(request, task=gone_on(request.task, run))
+    recipe = recipe_for(request, overrides, os.environ)
     if task is not None and recipe.task != task:
-        message = f"{asked.task} is a recipe of the task {recipe.task}, not {task}"
-        raise UsageError(message, f"orrery finetune {asked.task}")
-    files = [Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each]
-    if asked.file is not None:
-        return trained(recipe, files, run, None, folder_of(asked.file, run.output) if run.resume else None)
+        message = f"{request.task} is a recipe of the task {recipe.task}, not {task}"
+        raise UsageError(message, f"orrery finetune {request.task}")
+    files = [Path(each) for each in (request.task, request.model, request.train, request.val) if each]
+    if request.file is not None:
+        return trained(recipe, files, run, None, folder_of(request.file, run.output) if run.resume else None)
     return trained(recipe, files, run, overrides)
 
 

@@ -22,12 +22,12 @@ def models(*paths: Path, json: bool = False) -> None:
         raise DataError(f"{', '.join(missing)}: no such file or folder", "name one that is there, or none")
     from orrery.exchange.reading.inventory import inventory
 
-    found = list(inventory(paths))
+    listed = list(inventory(paths))
     if json:
-        for one in found:
+        for one in listed:
             print(json_format.dumps({**vars(one), "place": str(one.place)}, ensure_ascii=False))
         return
-    if not found:
+    if not listed:
         where = ", ".join(map(str, paths or (runs_folder(), hub_cache())))
         print(f"no models in {where}; orrery models FOLDER looks elsewhere")
         return
@@ -40,6 +40,6 @@ def models(*paths: Path, json: bool = False) -> None:
             " ".join(one.numbers[:3]),
             " ".join(one.can) or one.fault,
         )
-        for one in found
+        for one in listed
     ]
     print_table(("name", "size", "family", "numbers", "stored as", "can"), rows)

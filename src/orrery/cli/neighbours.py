@@ -50,24 +50,24 @@ def neighbours(
     if not words and (map or concordance or not (similarity or analogy or evaluate)):
         raise UsageError("no word is given", "orrery neighbours VECTORS WORD ...; see also --analogy, --evaluate")
     picture = OutputFile(map, inputs=[vectors, concordance], overwrite=overwrite) if map else None
-    found = read_word_vectors(vectors, lambda line: print(line, file=sys.stderr))
+    word_vectors = read_word_vectors(vectors, lambda line: print(line, file=sys.stderr))
     if similarity:
-        one, other = (spelling(found, word) for word in similarity)
-        print(f"{one} {other}  {found.similarity(one, other):.4f}")
+        one, other = (spelling(word_vectors, word) for word in similarity)
+        print(f"{one} {other}  {word_vectors.similarity(one, other):.4f}")
     if analogy:
-        a, b, c = (spelling(found, word) for word in analogy)
-        print_table((f"{a} : {b} = {c} :", "cosine"), _rows(found.analogy(a, b, c, n)))
+        a, b, c = (spelling(word_vectors, word) for word in analogy)
+        print_table((f"{a} : {b} = {c} :", "cosine"), _rows(word_vectors.analogy(a, b, c, n)))
     if evaluate:
-        print_measures(found)
-    known = [spelling(found, word) for word in words]
+        print_measures(word_vectors)
+    known = [spelling(word_vectors, word) for word in words]
     if picture:
-        picture.write(draw_map(found, known, n))
+        picture.write(draw_map(word_vectors, known, n))
         print(picture.given)
     if concordance:
         print_places(concordance, words, n)
     if not (map or concordance):
         for word in known:
-            print_table((word, "cosine"), _rows(found.neighbours(word, n)))
+            print_table((word, "cosine"), _rows(word_vectors.neighbours(word, n)))
 
 
 def spelling(vectors: "Vectors", word: str) -> str:
@@ -91,16 +91,18 @@ def print_measures(vectors: "Vectors") -> None:
     from orrery.evaluation.benchmarks.word_vectors import measure
     from orrery.settings import data_folder
 
-    found = measure(vectors, data_folder())
+    measures = measure(vectors, data_folder())
     rows = [
         (part.section, f"{part.right / part.asked:.4f}" if part.asked else "-", f"{part.right:,} of {part.asked:,}",
          f"{part.skipped:,}")
-        for part in found.analogies
+        for part in measures.analogies
     ]  # fmt: skip
-    asked, skipped = (sum(getattr(part, name) for part in found.analogies) for name in ("asked", "skipped"))
-    right = sum(part.right for part in found.analogies)
-    rows.append(("all analogies", f"{found.accuracy:.4f}", f"{right:,} of {asked:,}", f"{skipped:,}"))
-    rows.append(("WordSim-353 (Spearman)", f"{found.similarity:.4f}", f"{found.pairs:,} pairs", f"{found.skipped:,}"))
+    answerable, skipped = (sum(getattr(part, name) for part in measures.analogies) for name in ("asked", "skipped"))
+    right = sum(part.right for part in measures.analogies)
+    rows.append(("all analogies", f"{measures.accuracy:.4f}", f"{right:,} of {answerable:,}", f"{skipped:,}"))
+    rows.append(
+        ("WordSim-353 (Spearman)", f"{measures.similarity:.4f}", f"{measures.pairs:,} pairs", f"{measures.skipped:,}")
+    )
     print_table(("measure", "value", "of", "skipped"), rows)
 
 
@@ -146,9 +148,9 @@ def _print_concordance(places: "Iterable[Occurrence]", word: str, source: str) -
         print(f"{word!r} does not stand in {source}", file=sys.stderr)
         return
     width = max(len(before) for before, _, _ in rows)
-    for before, found, after in rows:
-        print(f"{before:>{width}}  {found}  {after}")
+    for before, match, after in rows:
+        print(f"{before:>{width}}  {match}  {after}")
 
 
-def _rows(found: list[tuple[str, float]]) -> list[tuple[str, str]]:
-    return [(word, f"{cosine:.4f}") for word, cosine in found]
+def _rows(neighbours: list[tuple[str, float]]) -> list[tuple[str, str]]:
+    return [(word, f"{cosine:.4f}") for word, cosine in neighbours]

@@ -20,10 +20,10 @@ def make_known(file: Path) -> None:
     if (folder := str(file.parent.resolve())) not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found = import_module(file.stem)
+        module = import_module(file.stem)
     except OrreryError:
         raise
     except Exception as error:
         raise DataError(f"cannot import {file}: {type(error).__name__}: {error}", "--debug shows where") from error
-    if Path(found.__file__ or "").resolve() != file.resolve():
+    if Path(module.__file__ or "").resolve() != file.resolve():
         raise UsageError(f"Python knows another module called {file.stem}", "give the file another name")

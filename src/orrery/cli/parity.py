@@ -45,33 +45,33 @@ def parity(
     other = None
     if reader == "transformers":
         from orrery.exchange.parity.reference import look as other  # type: ignore[assignment]
-    found = compare(model, against, dtype, other=other)
+    parity = compare(model, against, dtype, other=other)
     if target is not None:
-        target.write(json_format.dumps(_as_json(found), indent=1) + "\n")
-    _print(found)
+        target.write(json_format.dumps(_as_json(parity), indent=1) + "\n")
+    _print(parity)
     if reader == "transformers" and dtype == "float64":
-        print(_recorded(model, found.bound))
-    return int(found.first is not None)
+        print(_recorded(model, parity.bound))
+    return int(parity.first is not None)
 
 
-def _print(found: "Parity") -> None:
+def _print(parity: "Parity") -> None:
     rows = [
-        (step.key, f"{step.error:.1e}", "" if step.error <= found.bound else "differs")
-        for step in found.steps
-        if _LAYERS.fullmatch(step.key) or step is found.first
+        (step.key, f"{step.error:.1e}", "" if step.error <= parity.bound else "differs")
+        for step in parity.steps
+        if _LAYERS.fullmatch(step.key) or step is parity.first
     ]
     print_table(("after", "difference", ""), rows)
-    if found.alone:
-        print(f"not compared, only one has them: {_some(found.alone)}")
-    if found.weights:
-        print(f"weights that differ: {len(found.weights)}, {_some(found.weights)}")
-    if found.first is None:
-        worst = max(step.error for step in found.steps)
-        print(f"equal: {len(found.steps)} tensors within {found.bound:.0e}, the largest difference is {worst:.1e}")
+    if parity.alone:
+        print(f"not compared, only one has them: {_some(parity.alone)}")
+    if parity.weights:
+        print(f"weights that differ: {len(parity.weights)}, {_some(parity.weights)}")
+    if parity.first is None:
+        worst = max(step.error for step in parity.steps)
+        print(f"equal: {len(parity.steps)} tensors within {parity.bound:.0e}, the largest difference is {worst:.1e}")
     else:
-        ours, theirs = found.first.shapes
+        ours, theirs = parity.first.shapes
         shapes = f", shapes {ours} and {theirs}" if ours != theirs else ""
-        print(f"they part at {found.first.key}: {found.first.error:.1e}{shapes}")
+        print(f"they part at {parity.first.key}: {parity.first.error:.1e}{shapes}")
 
 
 def _recorded(model: str, bound: float) -> str:
@@ -91,15 +91,15 @@ def _some(names: Any) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-def _as_json(found: "Parity") -> dict[str, Any]:
+def _as_json(parity: "Parity") -> dict[str, Any]:
     def number(error: float) -> float | str:
         return error if error < float("inf") else "infinite"
 
     return {
-        "equal": found.first is None,
-        "bound": found.bound,
-        "first": None if found.first is None else found.first.key,
-        "steps": {step.key: number(step.error) for step in found.steps},
-        "weights": list(found.weights),
-        "alone": list(found.alone),
+        "equal": parity.first is None,
+        "bound": parity.bound,
+        "first": None if parity.first is None else parity.first.key,
+        "steps": {step.key: number(step.error) for step in parity.steps},
+        "weights": list(parity.weights),
+        "alone": list(parity.alone),
     }

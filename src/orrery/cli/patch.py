@@ -68,15 +68,15 @@ def patch(
 
     lm = load(model, device, dtype)
     texts = [_read(lm, text) for text in (clean, corrupted)]
-    found = _patched(lm, [ids for ids, _ in texts], answer, wrong, by, position)
+    patching = _patched(lm, [ids for ids, _ in texts], answer, wrong, by, position)
     names = [
         one if one == other else f"{one}/{other}" for one, other in zip(*(words for _, words in texts), strict=True)
     ]
     if file is not None:
-        told = {"model": model, "answer": answer, "wrong": wrong, "position": position}
-        plain = _plain(found, told, [words for _, words in texts])
-        file.write(plain if file.given.suffix == ".json" else found.figure(names) + "\n")
-    _print(found, names, wrong)
+        facts = {"model": model, "answer": answer, "wrong": wrong, "position": position}
+        plain = _plain(patching, facts, [words for _, words in texts])
+        file.write(plain if file.given.suffix == ".json" else patching.figure(names) + "\n")
+    _print(patching, names, wrong)
     if output is not None:
         print(f"wrote {output}")
 
@@ -107,16 +107,16 @@ def _patched(
         )
 
 
-def _plain(found: "Patching", told: dict[str, Any], tokens: Sequence[Sequence[str]]) -> str:
+def _plain(patching: "Patching", facts: dict[str, Any], tokens: Sequence[Sequence[str]]) -> str:
     import json
 
-    numbers = {"measure": {"clean": found.clean, "corrupted": found.corrupted}, "blocks": list(found.blocks)}
+    numbers = {"measure": {"clean": patching.clean, "corrupted": patching.corrupted}, "blocks": list(patching.blocks)}
     spelled = {"clean": list(tokens[0]), "corrupted": list(tokens[1])}
-    plain = {**told, "by": found.at, "tokens": spelled, **numbers, "restored": found.grid.tolist()}
+    plain = {**facts, "by": patching.at, "tokens": spelled, **numbers, "restored": patching.grid.tolist()}
     return json.dumps(plain, ensure_ascii=False) + "\n"
 
 
-def _print(found: "Patching", names: Sequence[str], wrong: str | None) -> None:
+def _print(patching: "Patching", names: Sequence[str], wrong: str | None) -> None:
     measured = "log p(answer)" if wrong is None else "logit(answer) - logit(wrong)"
-    print(f"{measured}: clean {found.clean:.4f}, corrupted {found.corrupted:.4f}")
-    print_table(("", "", "restores"), [(row, column, f"{part:.3f}") for row, column, part in found.top(names)])
+    print(f"{measured}: clean {patching.clean:.4f}, corrupted {patching.corrupted:.4f}")
+    print_table(("", "", "restores"), [(row, column, f"{part:.3f}") for row, column, part in patching.top(names)])

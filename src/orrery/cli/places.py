@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orrery.checkpoints.places import is_name, place_of
+from orrery.data.rows.ranges import images_of_part, in_range
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text.kinds import CHATS, no_chat
 
@@ -25,10 +26,10 @@ class NamedPath:
 
     check: Callable[[str], str]
 
-    def found(self, value: Any) -> Any:
+    def located(self, value: Any) -> Any:
         """Return a value, or each of several, as `check` gives it."""
         if isinstance(value, tuple | list):
-            return type(value)(self.found(one) for one in value)
+            return type(value)(self.located(one) for one in value)
         return None if value is None else type(value)(self.check(str(value)))
 
 
@@ -41,7 +42,7 @@ def look_for_places(verb: Callable[..., Any], given: BoundArguments) -> None:
     for name, parameter in signature(verb).parameters.items():
         for mark in getattr(parameter.annotation, "__metadata__", ()):
             if isinstance(mark, NamedPath) and name in given.arguments:
-                given.arguments[name] = mark.found(given.arguments[name])
+                given.arguments[name] = mark.located(given.arguments[name])
 
 
 def _model(word: str) -> str:
@@ -72,13 +73,14 @@ def _data(word: str) -> str:
     Raises:
         DataError: it is none; the named sets are told.
     """
-    if not Path(word).exists():
+    name, *_ = in_range(word)
+    if not Path(name).exists() and images_of_part(name) is None:
         from orrery.data import generated, sets
         from orrery.data.corpora import PYTHON_DOCS, locate
 
-        first = word.partition("/")[0]
+        first = name.partition("/")[0]
         if first not in (PYTHON_DOCS, *sets.SETS, *generated.names()):
-            locate(word)
+            locate(name)
     return word
 
 
@@ -100,6 +102,12 @@ def _evidence(word: str) -> str:
     return word
 
 
+def _picture(word: str) -> str:
+    if not Path(word).is_file():
+        raise DataError(f"{word}: no such file", "give the path of a picture file")
+    return word
+
+
 def _template(word: str) -> str:
     if word not in CHATS and not Path(word).is_file():
         raise no_chat(word)
@@ -109,6 +117,7 @@ def _template(word: str) -> str:
 MODEL, MODEL_OR_RECIPE, MODEL_IF_PATH = NamedPath(_model), NamedPath(_model_or_recipe), NamedPath(_model_if_path)
 TASK_OR_RECIPE, RUN_OR_PATH, DRAFT = NamedPath(_task_or_recipe), NamedPath(_run_or_path), NamedPath(_draft)
 DATA, EVIDENCE, TEMPLATE = NamedPath(_data), NamedPath(_evidence), NamedPath(_template)
+PICTURE = NamedPath(_picture)
 
 
 def check_adapters(folders: dict[str, str]) -> dict[str, str]:
@@ -124,13 +133,14 @@ def check_adapters(folders: dict[str, str]) -> dict[str, str]:
 
 
 def check_places(recipe: "Recipe") -> None:
-    """Look for the data that a recipe names, and for the model that it begins from.
+    """Look for the data that a recipe names, and for the models that it begins from.
 
     Raises:
         DataError, ModelFileError: one is not there.
     """
-    if recipe.model.begin is not None:
-        place_of(recipe.model.begin)
+    for model in (recipe.model.begin, recipe.model.encoder):
+        if model is not None:
+            place_of(model)
     for word in sources(recipe.data.model_dump(mode="json")):
         _data(word)
 
@@ -138,7 +148,9 @@ def check_places(recipe: "Recipe") -> None:
 def sources(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the files, folders and named sets of a recipe's section of data."""
     for key in ("train", "val", "pairs"):
-        found = data.get(key)
-        yield from (one for one in (found.values() if isinstance(found, Mapping) else [found]) if isinstance(one, str))
+        source = data.get(key)
+        yield from (
+            one for one in (source.values() if isinstance(source, Mapping) else [source]) if isinstance(one, str)
+        )
     for part in data.get("mixture") or ():
         yield part["train"]

@@ -72,7 +72,7 @@ def plan(
     from orrery.cli.plan_tables import print_budget, print_tables
 
     instead = {"--tables": tables, "--budget": budget is not None, "--data": data, "--published": layouts.published}
-    _refuse_beside([flag for flag, asked in instead.items() if asked], subject, layouts.asked)
+    _refuse_beside([flag for flag, given in instead.items() if given], subject, layouts.asked)
     if measure and any(instead.values()):
         raise UsageError("--measure takes a step of a model", "name a model or a recipe, and nothing else to print")
     if (output is not None or overwrite) and not tables:
@@ -124,25 +124,25 @@ def _plan_model(
     from orrery.planning.plan import plan as planned
 
     usual = "float32" if measure else "bfloat16"
-    found = planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype or usual)
+    plan = planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype or usual)
     if measure:
         from orrery.cli.plan_measured import print_measured
 
-        print_measured(found)
+        print_measured(plan)
     elif layouts.asked:
-        many_devices(found, layouts)
+        many_devices(plan, layouts)
     else:
-        print_plan(found)
+        print_plan(plan)
 
 
-def many_devices(found: "Plan", options: LayoutOptions) -> None:
+def many_devices(plan: "Plan", options: LayoutOptions) -> None:
     """Print on how many devices, and how, a planned model is best trained."""
     from dataclasses import replace
 
     from orrery.cli.plan_layouts import layouts
     from orrery.planning.layouts.work import work_of
 
-    layouts(replace(work_of(found.spec, found.name), length=found.length), options, found.tokens)
+    layouts(replace(work_of(plan.spec, plan.name), length=plan.length), options, plan.tokens)
 
 
 def course_data() -> None:

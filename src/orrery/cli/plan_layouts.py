@@ -85,44 +85,44 @@ def layouts(work: "DecoderWork", options: LayoutOptions, tokens: float | None = 
         print_scaled(search, counts, tokens)
         return
     if options.layout is None:
-        found = best(search)
+        plan = best(search)
     else:
-        found = plan_layout(work, training, parse_layout(options.layout), machine)
-        _refuse_other_number(found, options.devices)
-        refuse_too_large(found, limit, would_fit(found, limit) if found.memory.total > limit else "")
+        plan = plan_layout(work, training, parse_layout(options.layout), machine)
+        _refuse_other_number(plan, options.devices)
+        refuse_too_large(plan, limit, would_fit(plan, limit) if plan.memory.total > limit else "")
     print(head)
-    print_plan(found, limit, tokens)
+    print_plan(plan, limit, tokens)
 
 
-def _refuse_other_number(found: "LayoutPlan", devices: tuple[int, ...]) -> None:
+def _refuse_other_number(plan: "LayoutPlan", devices: tuple[int, ...]) -> None:
     from orrery.errors import UsageError
 
-    own = found.layout.devices
+    own = plan.layout.devices
     if devices and devices != (own,):
-        asked = ", ".join(f"{count:,}" for count in devices)
-        message = f"the layout {found.layout.text()} is of {own:,} devices, and --devices says {asked}"
+        numbers_given = ", ".join(f"{count:,}" for count in devices)
+        message = f"the layout {plan.layout.text()} is of {own:,} devices, and --devices says {numbers_given}"
         raise UsageError(message, "its degrees multiply to the devices: change one of them, or leave --devices out")
 
 
-def print_plan(found: "LayoutPlan", limit: float, tokens: float) -> None:
+def print_plan(plan: "LayoutPlan", limit: float, tokens: float) -> None:
     """Print a plan: memory, communication, time, what the training takes, and how it is started."""
     from orrery.cli.tables import print_table
     from orrery.planning.layouts.launch import launch
     from orrery.planning.layouts.tables import dollars, memory_rows, time_rows, traffic_rows
 
-    print(f"\nlayout {found.layout.text()}: {found.layout.devices:,} devices")
+    print(f"\nlayout {plan.layout.text()}: {plan.layout.devices:,} devices")
     print("\nbytes of the fullest device")
-    print_table(("what", "bytes", "of the device"), memory_rows(found, limit))
-    if rows := traffic_rows(found):
+    print_table(("what", "bytes", "of the device"), memory_rows(plan, limit))
+    if rows := traffic_rows(plan):
         print("\nbytes that each device sends in a step")
         print_table(("parallelism", "ranks", "bytes", "network", "formula", "paper"), rows)
     print("\nseconds of a step")
-    print_table(("what", "seconds", "of the step"), time_rows(found))
+    print_table(("what", "seconds", "of the step"), time_rows(plan))
     print(
-        f"\n{found.tokens_per_second:,.0f} tokens a second, MFU {100 * found.mfu():.1f} %, "
-        f"{found.days(tokens):,.1f} days, {dollars(found.cost(tokens))} dollars"
+        f"\n{plan.tokens_per_second:,.0f} tokens a second, MFU {100 * plan.mfu():.1f} %, "
+        f"{plan.days(tokens):,.1f} days, {dollars(plan.cost(tokens))} dollars"
     )
-    start = launch(found.layout, found.training, found.machine)
+    start = launch(plan.layout, plan.training, plan.machine)
     print(f"\n{start.micro_batches:,} micro batches a replica; on every node:\n{start.command()}")
     print("the keys parallel.* are the plan's: recipes do not have them yet")
 
@@ -132,10 +132,10 @@ def print_scaled(search: "LayoutSearch", counts: tuple[int, ...], tokens: float)
     from orrery.cli.tables import print_table
     from orrery.planning.layouts.tables import SCALED_COLUMNS, scaled, scaled_rows
 
-    found = scaled(search, counts)
+    plans = scaled(search, counts)
     print()
-    print_table(SCALED_COLUMNS, scaled_rows(found, tokens))
-    for one in found:
+    print_table(SCALED_COLUMNS, scaled_rows(plans, tokens))
+    for one in plans:
         if one.plan is None:
             print(one.why)
 
@@ -146,8 +146,8 @@ def published_layouts() -> None:
     from orrery.planning.layouts.published import comparisons
     from orrery.planning.layouts.tables import PUBLISHED_COLUMNS, published_rows
 
-    found = comparisons()
-    print_table(PUBLISHED_COLUMNS, published_rows(found))
+    compared = comparisons()
+    print_table(PUBLISHED_COLUMNS, published_rows(compared))
     print("\nsources")
-    for source in dict.fromkeys(one.run.source for one in found):
+    for source in dict.fromkeys(one.run.source for one in compared):
         print(f"- {source}")

@@ -26,12 +26,12 @@ def print_measured(plan: "Plan") -> None:
     print(f"rehearsing a step of {plan.name}", file=sys.stderr)
     check_fits(plan)
     print("measuring how fast this processor is, then taking steps", file=sys.stderr)
-    found = compare(step, calibration(precision))
+    compared = compare(step, calibration(precision))
     print(f"{plan.name}: a step of {plan.rows:,} x {plan.length:,} tokens, {name}, {precision.threads} threads\n")
     rows = [
-        ("MB of tensors", *_cells(found.tensors, 1e6, ",.1f")),
-        ("MB of the process", *_cells(found.process, 1e6, ",.1f")),
-        ("seconds", *_cells(found.seconds, 1, ".3g")),
+        ("MB of tensors", *_cells(compared.tensors, 1e6, ",.1f")),
+        ("MB of the process", *_cells(compared.process, 1e6, ",.1f")),
+        ("seconds", *_cells(compared.seconds, 1, ".3g")),
     ]
     print_table(("", "predicted", "measured", "miss"), rows)
 

@@ -17,15 +17,15 @@ def print_plan(plan: "Plan") -> None:
     print(f"rehearsing a step of {plan.name}", file=sys.stderr)
     operations = operation_rows(plan)  # before a line is printed: a length may be one that the model has no places for
     own, lecture = total(plan.matrices, Convention()), plan.by_convention(LECTURE)
-    found = plan.parameters
+    counts = plan.parameters
     print(f"{plan.name}\n")
     rows = [
-        ("parameters", f"{found.trained + found.fixed:,}", "each storage once"),
+        ("parameters", f"{counts.trained + counts.fixed:,}", "each storage once"),
         ("in matrices", f"{own[1]:,}", "q, k and v one a head, what mixes heads one a layer"),
         ("as the course counts", f"{lecture[0]:,} in {lecture[1]:,}", "no biases, norms or positions; the head apart"),
     ]
-    if found.active != found.trained + found.fixed:
-        rows.append(("active", f"{found.active:,}", "those that one token meets"))
+    if counts.active != counts.trained + counts.fixed:
+        rows.append(("active", f"{counts.active:,}", "those that one token meets"))
     print_table(("", "number", "counted"), rows)
     print()
     print_table(("matrix", "shape", "how many", "parameters"), matrix_rows(plan))
@@ -35,7 +35,7 @@ def print_plan(plan: "Plan") -> None:
     print()
     print_table(("memory", "bytes", "GB", ""), memory_rows(plan))
     if plan.training is not None:
-        print_training(plan.training, plan.tokens or 0, found.trained)
+        print_training(plan.training, plan.tokens or 0, counts.trained)
 
 
 def matrix_rows(plan: "Plan") -> list[tuple[str, ...]]:

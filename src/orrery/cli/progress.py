@@ -41,7 +41,7 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
         what: the name of what is done, in the plural.
     """
     with _line() as show:
-        yield lambda done, whole: show(f"{done:,} of {whole:,} {what}")
+        yield lambda done, total: show(f"{done:,} of {total:,} {what}")
 
 
 @contextmanager

@@ -116,5 +116,5 @@ def _perplexity(model: str, text: Path) -> float:
     lm = load(model)
     with waiting() as line:
         line.now(f"measuring {model}")
-        found = evaluate_perplexity(lm, texts, done=lambda count: line.now(f"{model}: {count:,} windows measured"))
-    return found["perplexity"]
+        measures = evaluate_perplexity(lm, texts, done=lambda count: line.now(f"{model}: {count:,} windows measured"))
+    return measures["perplexity"]

@@ -1,4 +1,7 @@
-"""``orrery rank``: documents in the order in which they fit a query."""
+"""``orrery rank``: documents in the order in which they fit a query.
+
+It asks no task: a task answers each input by itself, and the place of a document follows from all of its query.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -55,27 +58,27 @@ def rank(
     lm.check_ranks()
     pairs = [(query if queries is None else one.fields[queries], one.fields[reading.column]) for one in given]
     settings: dict[str, Any] = {"prompt": prompt, "truncation": truncation, "batch_size": reading.batch_size}
-    found = run(lambda items, names: lm.pair_scores(items, names=names, **settings), given, pairs)
-    if cut := sum(one is not None and one.cut > 0 for one in found):
+    scores = run(lambda items, names: lm.pair_scores(items, names=names, **settings), given, pairs)
+    if cut := sum(one is not None and one.cut > 0 for one in scores):
         print(f"{cut:,} documents were cut: with their query they are longer than a row", file=sys.stderr)
-    asked = dict[str | None, list[int]]()
+    by_query = dict[str | None, list[int]]()
     for number, (own, _) in enumerate(pairs):
-        asked.setdefault(own, []).append(number)
-    for own, numbers in asked.items():
+        by_query.setdefault(own, []).append(number)
+    for own, numbers in by_query.items():
         if queries is not None and not reading.json:
             print(f"# {one_line(str(own))}")
-        _print(given, found, numbers, reading, top_n)
+        _print(given, scores, numbers, reading, top_n)
 
 
 def _print(
     given: Sequence[InputText],
-    found: Sequence["PairScore | None"],
+    scores: Sequence["PairScore | None"],
     numbers: Sequence[int],
     reading: TextReading,
     top_n: int | None,
 ) -> None:
     """Print the documents of a query, the best first; their index is their place among those of that query."""
-    scored = [(place, number, found[number]) for place, number in enumerate(numbers)]
+    scored = [(place, number, scores[number]) for place, number in enumerate(numbers)]
     kept = [(place, number, float(one.score)) for place, number, one in scored if one is not None]
     for place, number, score in sorted(kept, key=lambda one: -one[2])[:top_n]:
         if reading.json:

@@ -30,5 +30,5 @@ def reward(
         val: Preferences to validate on; by default a tenth of the first prompts is held back.
         run: How often, from where on, and where to.
     """
-    asked = asked_of("reward", model, train, val, run)
-    return carry_out(asked, overrides, run, task="reward")
+    request = asked_of("reward", model, train, val, run)
+    return carry_out(request, overrides, run, task="reward")

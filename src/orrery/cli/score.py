@@ -50,16 +50,16 @@ def _read(file: Path) -> str:
         raise DataError(f"{file} is not UTF-8 (byte {error.start})", "convert it to UTF-8") from error
 
 
-def _print(text: str, found: "Score") -> None:
+def _print(text: str, score: "Score") -> None:
     print(f"{'id':>8}  {'nats':>9}  token")
-    for id, nats, token in zip(found.ids, found.log_probabilities, found.tokens, strict=True):
+    for id, nats, token in zip(score.ids, score.log_probabilities, score.tokens, strict=True):
         shown = "-" if nats is None else f"{nats:.4f}"
         print(f"{id:>8}  {shown:>9}  {_visible(token)}")
-    scored = [nats for nats in found.log_probabilities if nats is not None]
-    if len(scored) < len(found.ids):
+    scored = [nats for nats in score.log_probabilities if nats is not None]
+    if len(scored) < len(score.ids):
         print("the first token has no prediction: this tokenizer has no start or end token", file=sys.stderr)
-    bits = -found.total / math.log(2) / len(text.encode())
-    print(f"total {found.total:.4f} nats over {len(scored)} tokens, {bits:.4f} bits per byte")
+    bits = -score.total / math.log(2) / len(text.encode())
+    print(f"total {score.total:.4f} nats over {len(scored)} tokens, {bits:.4f} bits per byte")
 
 
 def _visible(token: str) -> str:

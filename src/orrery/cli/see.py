@@ -95,5 +95,5 @@ def _say_memory(lm: "LanguageModel", given: Mapping[str, Any]) -> None:
     from orrery.inspection.memory import readable
     from orrery.page.views._inside import memory_of
 
-    told = f"looking inside takes up to {readable(memory_of(lm, given).total)} beside the weights"
-    print(told, file=sys.stderr, flush=True)  # what a program reads is the address alone
+    message = f"looking inside takes up to {readable(memory_of(lm, given).total)} beside the weights"
+    print(message, file=sys.stderr, flush=True)  # what a program reads is the address alone

@@ -125,15 +125,15 @@ def _load(model: str, device: str, dtype: str, kernel: str | None, template: str
 
 def _folders(given: Sequence[str]) -> dict[str, str]:
     """Return the folders of adapters by the names that clients give."""
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for one in given:
         name, equals, folder = one.partition("=")
         if not (name and equals and folder):
             raise UsageError(f"--adapter {one!r} is no name with a folder", "write --adapter NAME=FOLDER")
-        if name in found:
+        if name in folders:
             raise UsageError(f"two adapters are called {name!r}", "give each a name of its own")
-        found[name] = folder
-    return found
+        folders[name] = folder
+    return folders
 
 
 def _key(file: Path | None) -> "SecretStr | None":

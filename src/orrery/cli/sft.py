@@ -30,5 +30,5 @@ def sft(
         val: Conversations to validate on; by default a tenth of the first prompts is held back.
         run: How often, from where on, and where to.
     """
-    asked = asked_of("sft", model, train, val, run)
-    return carry_out(asked, overrides, run, task="sft")
+    request = asked_of("sft", model, train, val, run)
+    return carry_out(request, overrides, run, task="sft")

@@ -48,22 +48,22 @@ def show(
     found_first, found_second = _find(model, config), _find(other, None)
     first = tree(found_first.spec, model, found_first.transforms)
     second = tree(found_second.spec, other, found_second.transforms)
-    found = list(differences(first, second))
+    changes = list(differences(first, second))
     if json:
-        print(json_format.dumps([vars(difference) for difference in found], indent=1))
+        print(json_format.dumps([vars(difference) for difference in changes], indent=1))
     else:
-        _print_differences(first, second, found)
+        _print_differences(first, second, changes)
 
 
 def _print_one(model: str, config: Path | None, json: bool) -> None:
     from orrery.planning.spec_tree import lines, tree
     from orrery.tuning import spec_json
 
-    found = _find(model, config)
+    subject = _find(model, config)
     if json:
-        print(json_format.dumps(spec_json(found.spec, found.transforms), indent=1))
+        print(json_format.dumps(spec_json(subject.spec, subject.transforms), indent=1))
         return
-    shown = tree(found.spec, model, found.transforms)
+    shown = tree(subject.spec, model, subject.transforms)
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -87,10 +87,10 @@ def _find(model: str, config: Path | None) -> "Described":
     return described(locate(model))
 
 
-def _print_differences(first: "SpecNode", second: "SpecNode", found: "list[SpecDifference]") -> None:
+def _print_differences(first: "SpecNode", second: "SpecNode", changes: "list[SpecDifference]") -> None:
     columns = ("part", *(f"{node.name} [{node.parameters or 0:,}]" for node in (first, second)))
-    print_table(columns, [(d.path, d.first or "-", d.second or "-") for d in found])
-    if not found:
+    print_table(columns, [(d.path, d.first or "-", d.second or "-") for d in changes])
+    if not changes:
         print("the architectures are the same")
 
 

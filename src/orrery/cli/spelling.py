@@ -24,8 +24,10 @@ def as_flags(hint: str, words: Sequence[str]) -> str:
     if not _SETTING.search(hint) or not words:
         return hint
     parts = _BETWEEN.split(hint)
-    told = [(between, _told(part, words)) for between, part in zip(["", *parts[1::2]], parts[::2], strict=True)]
-    kept = [(between, part) for between, part in told if part]
+    parts_as_flags = [
+        (between, _told(part, words)) for between, part in zip(["", *parts[1::2]], parts[::2], strict=True)
+    ]
+    kept = [(between, part) for between, part in parts_as_flags if part]
     return "".join(between * (place > 0) + part for place, (between, part) in enumerate(kept)) or hint
 
 
@@ -34,8 +36,8 @@ def _told(part: str, words: Sequence[str]) -> str:
     flags = [_flag(match["name"], match["value"], words) for match in _SETTING.finditer(part)]
     if None in flags:
         return ""
-    found = iter(flags)
-    return _SETTING.sub(lambda match: next(found) or "", part)
+    replacements = iter(flags)
+    return _SETTING.sub(lambda match: next(replacements) or "", part)
 
 
 def _flag(name: str, value: str, words: Sequence[str]) -> str | None:

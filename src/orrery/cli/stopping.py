@@ -75,9 +75,9 @@ class Stops:
         while received := os.read(reader, 64):
             for number in received:
                 if number in NUMBERS and signal.getsignal(number) == self.receive:
-                    asked = self._asked = self._asked or time.monotonic()
+                    since = self._asked = self._asked or time.monotonic()
                     time.sleep(PATIENCE)
-                    if self._asked != asked:
+                    if self._asked != since:
                         continue
                     if signal.getsignal(number) == self.receive:
                         leave(number, None)

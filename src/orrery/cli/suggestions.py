@@ -71,20 +71,20 @@ def of_settings(error: UnknownSettingError, words: Sequence[str], see: str) -> t
 
 def spelled(arguments: "ArgumentCollection | None") -> dict[str, str]:
     """Return the settings of a verb by their plain names, as they are written: a flag, or a place in capitals."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for argument in arguments or ():
         if argument.field_info.kind is not argument.field_info.VAR_POSITIONAL:
             long = [name for name in argument.names if name[:1] != "-" or name.startswith("--")]
             negative = {f"--no-{name[2:]}" for name in long}
-            found |= {plain(name): name for name in long if name not in negative and plain(name).isidentifier()}
-    return found
+            names |= {plain(name): name for name in long if name not in negative and plain(name).isidentifier()}
+    return names
 
 
 def _advice(word: str, shown: dict[str, str], known: Known, see: str, otherwise: str = "") -> str:
     name = meant(word, known)
     if name is None:
         return f"{otherwise}; {see}" if otherwise else see
-    written = shown.get(name, f"--{name}")
-    if not written.startswith("--"):
-        return f"{written} stands in its place, without a flag; {see}"
-    return f"did you mean {written}? {see}"
+    flag = shown.get(name, f"--{name}")
+    if not flag.startswith("--"):
+        return f"{flag} stands in its place, without a flag; {see}"
+    return f"did you mean {flag}? {see}"

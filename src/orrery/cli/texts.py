@@ -78,11 +78,11 @@ def read(texts: Sequence[str], reading: TextReading, columns: Sequence[str] | No
     if reading.file is None and sys.stdin.isatty():
         raise UsageError("there is no text", "give one, or --file FILE, or lines on standard input")
     with _source(reading.file) as file:
-        found = list(_rows(file, _format(file, reading.format), wanted))
-    if not found:
+        inputs = list(_rows(file, _format(file, reading.format), wanted))
+    if not inputs:
         raise DataError(f"{reading.file or 'standard input'} has no lines", "give it at least one text")
-    tell_of_blanks(reading.file, [one.where.rpartition(":")[2] for one in found if one.blank], len(found))
-    return found
+    tell_of_blanks(reading.file, [one.where.rpartition(":")[2] for one in inputs if one.blank], len(inputs))
+    return inputs
 
 
 def tell_of_blanks(file: Path | None, passed: Sequence[str], rows: int) -> None:
@@ -91,8 +91,8 @@ def tell_of_blanks(file: Path | None, passed: Sequence[str], rows: int) -> None:
         return
     listed = ", ".join(passed[:_LISTED]) + (", ..." if len(passed) > _LISTED else "")
     lines = f"line{'s' * (len(passed) > 1)} {listed}"
-    told = f"without a text, and passed over: {len(passed):,} of {rows:,} rows ({lines})"
-    print(f"{file or 'standard input'}: {told}", file=sys.stderr)
+    message = f"without a text, and passed over: {len(passed):,} of {rows:,} rows ({lines})"
+    print(f"{file or 'standard input'}: {message}", file=sys.stderr)
 
 
 def _tell_of_files(texts: Sequence[str]) -> None:
@@ -104,8 +104,8 @@ def _tell_of_files(texts: Sequence[str]) -> None:
             there = Path(text).is_file()
             if there or (Path(text).suffix.lower() in _FILES and len(text.split()) == 1):
                 what = "is the name of a file" if there else "looks like the name of a file"
-                told = f"note: {printable(text)!r} {what}, and is read as a text of its own"
-                print(f"{told}; --file {printable(text)} reads the file", file=sys.stderr)
+                message = f"note: {printable(text)!r} {what}, and is read as a text of its own"
+                print(f"{message}; --file {printable(text)} reads the file", file=sys.stderr)
 
 
 def run(
@@ -114,14 +114,14 @@ def run(
     """Return what a pipeline answers to inputs, and nothing to those that are passed over; errors name their lines."""
     from orrery.reports.status import waiting
 
-    asked = [number for number, one in enumerate(given) if not one.blank]
-    found: list[Any] = [None] * len(given)
+    with_text = [number for number, one in enumerate(given) if not one.blank]
+    results: list[Any] = [None] * len(given)
     with waiting() as line:
-        line.now(f"{len(asked):,} texts")
-        answers = answer([inputs[n] for n in asked], [given[n].where for n in asked]) if asked else []
-        for number, one in zip(asked, answers, strict=True):
-            found[number] = one
-    return found
+        line.now(f"{len(with_text):,} texts")
+        answers = answer([inputs[n] for n in with_text], [given[n].where for n in with_text]) if with_text else []
+        for number, one in zip(with_text, answers, strict=True):
+            results[number] = one
+    return results
 
 
 def one_line(text: str) -> str:
@@ -136,8 +136,8 @@ def print_json(record: Mapping[str, Any]) -> None:
     print(json.dumps(record, ensure_ascii=False))
 
 
-def _format(file: Path, asked: Format | None) -> Format:
-    return asked or _ENDS.get(file.suffix.lower(), "text")
+def _format(file: Path, format: Format | None) -> Format:
+    return format or _ENDS.get(file.suffix.lower(), "text")
 
 
 @contextmanager

@@ -1,4 +1,9 @@
-"""``orrery translate``: sentences in, their translations out, line by line."""
+"""``orrery translate``: sentences in, their translations out, line by line.
+
+It does not ask the task ``translation``, which follows the keys of generation_config.json as transformers does: its
+search is that of the papers, whose penalty of lengths, tokens beyond the source and coverage those keys lack; and a
+blank line has a blank translation.
+"""
 
 import sys
 from collections.abc import Callable
@@ -59,15 +64,15 @@ def translate(
 
     lm = load(model, device, dtype)
     with waiting() as line:
-        written = lm.translate(
+        translations = lm.translate(
             lines,
             **given(search),
             done=counting(line.now, len(lines)),
         )
-    for answer in written:
+    for answer in translations:
         print(one_line(answer))
     if picture is not None:
-        picture.write(lm.align(lines[0], written[0]).figure() + "\n")
+        picture.write(lm.align(lines[0], translations[0]).figure() + "\n")
 
 
 def _told(lines: list[str], file: Path | None) -> list[str]:

@@ -55,7 +55,7 @@ def tree(
     file = None if picture is None else OutputFile(picture, inputs=[model], overwrite=overwrite)
     from orrery.language_model.load import load
 
-    found = load(model, device, dtype).tree(
+    tree_of_text = load(model, device, dtype).tree(
         prompt,
         max_new_tokens=max_new_tokens,
         **given(beams),
@@ -65,13 +65,13 @@ def tree(
         **drawing.settings(0.8),
     )
     if file is not None:
-        file.write(found.figure())
+        file.write(tree_of_text.figure())
     if json:
-        print_json(found.plain())
+        print_json(tree_of_text.plain())
     else:
-        _print(found)
+        _print(tree_of_text)
 
 
-def _print(found: "DecodingTree") -> None:
-    for line in found.lines():
+def _print(tree: "DecodingTree") -> None:
+    for line in tree.lines():
         print(printable(line))

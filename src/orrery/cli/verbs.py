@@ -48,6 +48,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "serve": ("serve:serve", "serving"),
         "score": ("score:score", "generating"),
         "classify": ("classify:classify", "pipelines"),
+        "caption": ("caption:caption", "pictures"),
         "tag": ("tag:tag", "pipelines"),
         "answer": ("answer:answer", "pipelines"),
         "summarise": ("summarise:summarise", "pipelines"),
@@ -55,6 +56,8 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "embed": ("embed:embed", "sentence-vectors"),
         "rank": ("rank:rank", "sentence-vectors"),
         "cloze": ("cloze:cloze", "pipelines"),
+        "label": ("label:label", "many-labels"),
+        "recommend": ("recommend:recommend", "recommendation"),
         "neighbours": ("neighbours:neighbours", "word-vectors"),
     },
     "Look inside": {
@@ -100,15 +103,15 @@ def verbs() -> dict[str, Verb]:
         return VERBS
     from orrery.tasks import TASKS
 
-    found = dict(VERBS)
+    known = dict(VERBS)
     for task in TASKS.own():
         about = " ".join((task.__doc__ or task.kind).partition("\n\n")[0].split())
         if task.verb in VERBS:
             message = f"the verb {task.verb} of the task {task.kind} is one of Orrery's own"
             raise UsageError(message, "give the task another verb")
         if task.verb:
-            found[task.verb] = Verb(f"orrery.cli.own_task:{task.kind}", OWN, "own-parts", about)
-    return found
+            known[task.verb] = Verb(f"orrery.cli.own_task:{task.kind}", OWN, "own-parts", about)
+    return known
 
 
 def summary(name: str) -> str:
@@ -125,8 +128,8 @@ def _first_sentence(file: Path, attribute: str) -> str:
     """Return the first paragraph of a function's docstring, or the ``help`` of an app."""
     source = file.read_text(encoding="utf-8")
     if attribute == "app":
-        found = re.search(r'\bhelp="([^"]+)"', source)
+        match = re.search(r'\bhelp="([^"]+)"', source)
     else:
-        found = re.compile(rf'^def {attribute}\(.*?"""(.*?)(?:\n\n|""")', re.MULTILINE | re.DOTALL).search(source)
-    assert found is not None, f"{file.name}: {attribute} says nothing of itself"
-    return " ".join(found[1].split())
+        match = re.compile(rf'^def {attribute}\(.*?"""(.*?)(?:\n\n|""")', re.MULTILINE | re.DOTALL).search(source)
+    assert match is not None, f"{file.name}: {attribute} says nothing of itself"
+    return " ".join(match[1].split())

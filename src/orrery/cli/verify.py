@@ -116,28 +116,28 @@ def _recorded(checks: "list[Evidence]") -> list[str]:
 
 def _seconds(by_check: dict[str, float]) -> str:
     """Return what the checks cost, the dearest first; what is below one in fifty of all stands together."""
-    whole = sum(by_check.values())
-    large = {name: seconds for name, seconds in by_check.items() if 50 * seconds >= whole}
-    rest = whole - sum(large.values())
+    total = sum(by_check.values())
+    large = {name: seconds for name, seconds in by_check.items() if 50 * seconds >= total}
+    rest = total - sum(large.values())
     return ", ".join([*(f"{name} {seconds:.1f}" for name, seconds in large.items()), f"all others {rest:.1f}"])
 
 
 def _by_reason(not_run: dict[str, str]) -> dict[str, list[str]]:
     """Return what did not run, those with one reason together."""
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for name, reason in not_run.items():
-        found.setdefault(reason, []).append(name)
-    return found
+        by_reason.setdefault(reason, []).append(name)
+    return by_reason
 
 
 def _together(names: list[str]) -> list[str]:
     """Return checks by name; one that did not run for more than three families stands there once, with their number."""
-    found: dict[str, list[str]] = {}
+    by_check: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(name.partition(" (")[0], []).append(name)
+        by_check.setdefault(name.partition(" (")[0], []).append(name)
     return [
         name
-        for check, each in found.items()
+        for check, each in by_check.items()
         for name in (each if len(each) <= 3 else [f"{check} ({len(each)} families)"])
     ]
 
@@ -156,14 +156,14 @@ def _matrix(checks: "list[Evidence]") -> Table:
 
 def _general(checks: "list[Evidence]") -> str:
     """Return one line for golden numbers and for what belongs to no family."""
-    found = [evidence for evidence in checks if evidence.law == GOLDEN or not evidence.family]
-    laws = dict.fromkeys(evidence.law for evidence in found)
-    return ", ".join(f"{law} {_cell([e for e in found if e.law == law])}" for law in laws)
+    general = [evidence for evidence in checks if evidence.law == GOLDEN or not evidence.family]
+    laws = dict.fromkeys(evidence.law for evidence in general)
+    return ", ".join(f"{law} {_cell([e for e in general if e.law == law])}" for law in laws)
 
 
-def _cell(found: "list[Evidence]") -> str:
+def _cell(checks: "list[Evidence]") -> str:
     """Return how many checks passed, and how many failed; a dash where the law has no use for the family."""
-    if not found:
+    if not checks:
         return "-"
-    failed = sum(not evidence.passed for evidence in found)
-    return f"[red]{failed} of {len(found)} FAIL[/]" if failed else f"[green]{len(found)}[/]"
+    failed = sum(not evidence.passed for evidence in checks)
+    return f"[red]{failed} of {len(checks)} FAIL[/]" if failed else f"[green]{len(checks)}[/]"

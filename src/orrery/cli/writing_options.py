@@ -90,12 +90,12 @@ class AnswerOptions:
             DataError: a file that cannot be read, or holds no JSON.
         """
         given = {name: getattr(self, SETTINGS[name].about.flag or name) for name in ("stop", *DEMANDS)}
-        found = {name: value for name, value in given.items() if value is not None}
-        if "json_schema" in found:
-            found["json_schema"] = _schema(found["json_schema"])
-        if "grammar" in found:
-            found["grammar"] = _text(found["grammar"])
-        return found
+        settings_given = {name: value for name, value in given.items() if value is not None}
+        if "json_schema" in settings_given:
+            settings_given["json_schema"] = _schema(settings_given["json_schema"])
+        if "grammar" in settings_given:
+            settings_given["grammar"] = _text(settings_given["grammar"])
+        return settings_given
 
 
 CHOOSING, FREE = SamplingOptions(), AnswerOptions()

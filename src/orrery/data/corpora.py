@@ -186,13 +186,15 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
         raise DataError(
             f"{path}: no such file, folder or named set", f"{near}the named corpora are: {', '.join(corpora)}"
         )
-    found = [entry for entry in sorted(path.rglob("*")) if not (entry.name.startswith(".") or _is_open_folder(entry))]
-    files = [file for file in found if file.is_file() and _is_known(file)]
+    entries = [entry for entry in sorted(path.rglob("*")) if not (entry.name.startswith(".") or _is_open_folder(entry))]
+    files = [file for file in entries if file.is_file() and _is_known(file)]
     known = f"these are read: {', '.join(formats.SUFFIXES)}; also .gz, .xz"
     if not files:
-        raise DataError(f"{path}: no text among its files ({len(found)})", known)
-    if others := [name_of(entry, path) for entry in found if entry not in set(files)]:
-        _tell_left_out(str(path), len(found), ", ".join(others[:5]) + (", ..." if len(others) > 5 else ""), len(others))
+        raise DataError(f"{path}: no text among its files ({len(entries)})", known)
+    if others := [name_of(entry, path) for entry in entries if entry not in set(files)]:
+        _tell_left_out(
+            str(path), len(entries), ", ".join(others[:5]) + (", ..." if len(others) > 5 else ""), len(others)
+        )
     return path, files
 
 

@@ -95,11 +95,11 @@ def kept(rows: Iterable[tuple[str, Row]], make: Callable[[str, Row], Made], allo
     faults = Faults(allowed=allowed)
     for where, row in rows:
         try:
-            found = make(where, row)
+            made = make(where, row)
         except DataError as error:
             faults.meet(error)
             continue
-        yield found
+        yield made
 
 
 def bad_record(where: str, what: str) -> DataError:

@@ -115,15 +115,15 @@ def find(name: str) -> DataSet:
 
 def corpus_files(name: str, part: str, folder: Path) -> tuple[Path, list[Path]]:
     """Return the data folder and the files of one corpus. Raises `DataError` where they are missing."""
-    found = find(name)
-    if part in found.tables:
-        return folder, [present(folder, name, found.tables[part])]
-    if part not in found.corpora:
-        parts = ", ".join(f"{name}/{known}" if known else name for known in found.corpora)
+    data_set = find(name)
+    if part in data_set.tables:
+        return folder, [present(folder, name, data_set.tables[part])]
+    if part not in data_set.corpora:
+        parts = ", ".join(f"{name}/{known}" if known else name for known in data_set.corpora)
         hint = f"it has: {parts}" if parts else "its tasks read it with their own loaders"
         what = f"{name}/{part}: not a text corpus" if part else f"{name} is not a text corpus as a whole"
         raise DataError(what if parts else f"{name} is not a text corpus", hint)
-    return folder, [present(folder, name, found.corpora[part])]
+    return folder, [present(folder, name, data_set.corpora[part])]
 
 
 def is_parallel(source: str) -> bool:
@@ -136,7 +136,11 @@ def pair_files(source: str, folder: Path) -> tuple[Path, Path]:
     """Return the two files of a named parallel corpus. Raises `DataError` where there are none."""
     name, _, part = source.partition("/")
     if not is_parallel(source):
-        known = [f"{found.name}/{part}" if part else found.name for found in SETS.values() for part in found.pairs]
+        known = [
+            f"{data_set.name}/{part}" if part else data_set.name
+            for data_set in SETS.values()
+            for part in data_set.pairs
+        ]
         raise DataError(f"{source}: not a named parallel corpus", f"name two files, or one of: {', '.join(known)}")
     left, right = SETS[name].pairs[part]
     return present(folder, name, left), present(folder, name, right)
@@ -168,23 +172,23 @@ def fetch(name: str, folder: Path, get: Download = download) -> list[Path]:
     Raises `DataError` for a file whose checksum differs, and for one that needs a conversion which is only
     described: then nothing is written.
     """
-    found = find(name)
-    missing = found.missing(folder)
+    data_set = find(name)
+    missing = data_set.missing(folder)
     described = [file.name for file in missing if file.url is None]
     if described:
         raise DataError(
-            f"{name}: {', '.join(described)} cannot be fetched as is (origin: {found.origin})",
-            f"make it from the origin: {found.conversion}; put it under {folder / name}",
+            f"{name}: {', '.join(described)} cannot be fetched as is (origin: {data_set.origin})",
+            f"make it from the origin: {data_set.conversion}; put it under {folder / name}",
         )
-    written = []
+    fetched = []
     for file in missing:
         path = folder / name / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.write_bytes(_verified(file, get(file.url or "")))
         os.replace(temporary, path)
-        written.append(path)
-    return written
+        fetched.append(path)
+    return fetched
 
 
 def _verified(file: SetFile, content: bytes) -> bytes:
@@ -206,16 +210,18 @@ def _verified(file: SetFile, content: bytes) -> bytes:
 def table() -> str:
     """Return the registry as a Markdown table, as docs/data.md shows it."""
     rows = ["| set | what | origin | licence | conversion |", "|---|---|---|---|---|"]
-    for found in SETS.values():
-        rows.append(f"| `{found.name}` | {found.what} | {found.origin} | {found.licence} | {found.conversion} |")
+    for data_set in SETS.values():
+        rows.append(
+            f"| `{data_set.name}` | {data_set.what} | {data_set.origin} | {data_set.licence} | {data_set.conversion} |"
+        )
     return "\n".join(rows) + "\n"
 
 
 def checksums() -> str:
     """Return every file with its size, sha256 and public address, as docs/data.md shows it."""
     rows = ["| file | bytes | sha256 | fetched |", "|---|---:|---|---|"]
-    for found in SETS.values():
-        for file in found.files:
+    for data_set in SETS.values():
+        for file in data_set.files:
             how = f"[yes]({file.url})" if file.url else "described"
-            rows.append(f"| {found.name}/{file.name} | {file.bytes:,} | `{file.sha256}` | {how} |")
+            rows.append(f"| {data_set.name}/{file.name} | {file.bytes:,} | `{file.sha256}` | {how} |")
     return "\n".join(rows) + "\n"

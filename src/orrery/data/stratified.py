@@ -62,10 +62,10 @@ def divide(rows: Sequence[Parted], every: int, classes: Classes | None = None) -
     if all(row.parts == row.whole and len(row.parts) == 1 for row in rows):
         return finest
     for keys in (_any_part, _first_part):
-        found = _chosen(_together([keys(row) for row in rows]), labels, every)
-        as_many = sum(finest) / 2 <= sum(found) <= 2 * sum(finest)
-        if as_many and len(_of(found, labels)) >= len(_of(finest, labels)):
-            return found
+        held_back = _chosen(_together([keys(row) for row in rows]), labels, every)
+        as_many = sum(finest) / 2 <= sum(held_back) <= 2 * sum(finest)
+        if as_many and len(_of(held_back, labels)) >= len(_of(finest, labels)):
+            return held_back
     return finest
 
 
@@ -96,11 +96,11 @@ def _key(*texts: str) -> str:
 def _numbered(keys: Sequence[str]) -> list[str]:
     """Return a key of its own for each row: that of its text, and how many had it before."""
     met: Counter[str] = Counter()
-    found = []
+    own_keys = []
     for key in keys:
         met[key] += 1
-        found.append(_key(key, str(met[key])))
-    return found
+        own_keys.append(_key(key, str(met[key])))
+    return own_keys
 
 
 def _of(held: Sequence[bool], labels: Classes) -> set[str]:

@@ -57,14 +57,14 @@ def answers(
         sampling: how tokens are drawn, as in ``LanguageModel.generations``.
     """
     order = sorted(range(len(prompts)), key=lambda place: (-len(prompts[place]), place))
-    found: dict[int, str] = {}
+    answers: dict[int, str] = {}
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
-        written = lm.generations(
+        generations = lm.generations(
             [prompts[place] for place in batch], max_new_tokens=max_new_tokens, stop=list(stop),
             seed=[seeds[place] for place in batch], truncate="left", **sampling,
         )  # fmt: skip
-        found.update(zip(batch, (one.text for one in written), strict=True))
+        answers.update(zip(batch, (one.text for one in generations), strict=True))
         if done is not None:
-            done(f"{len(found):,} of {len(prompts):,} answers written")
-    return [found[place] for place in range(len(prompts))]
+            done(f"{len(answers):,} of {len(prompts):,} answers written")
+    return [answers[place] for place in range(len(prompts))]

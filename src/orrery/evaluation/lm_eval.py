@@ -93,8 +93,8 @@ class LmEvalAnswers:
 
     def likelihoods(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, bool]]:
         """Return the log likelihood of each continuation, and whether each of its tokens is the most probable."""
-        found = self.lm.likelihoods(pairs, batch_size=self.rows, longest=self.longest)
-        return [(one.nats, one.greedy) for one in found]
+        likelihoods = self.lm.likelihoods(pairs, batch_size=self.rows, longest=self.longest)
+        return [(one.nats, one.greedy) for one in likelihoods]
 
     def rolling(self, texts: Sequence[str]) -> list[float]:
         """Return the log likelihood of each text, in windows as lm_eval's where it is longer than one."""
@@ -111,15 +111,15 @@ class LmEvalAnswers:
         kinds: dict[str, list[int]] = {}
         for place, (_, settings) in enumerate(requests):
             kinds.setdefault(repr(sorted(settings.items())), []).append(place)
-        found: dict[int, str] = {}
+        by_place: dict[int, str] = {}
         for places in kinds.values():
             stop, longest, sampling = drawing(requests[places[0]][1])
             said = answers(
                 self.lm, [requests[place][0] for place in places], seeds=[self.seed + place for place in places],
                 stop=stop, max_new_tokens=longest, batch_size=self.rows, **sampling,
             )  # fmt: skip
-            found.update(zip(places, said, strict=True))
-        return [found[place] for place in range(len(requests))]
+            by_place.update(zip(places, said, strict=True))
+        return [by_place[place] for place in range(len(requests))]
 
 
 def drawing(settings: Mapping[str, Any]) -> tuple[list[str], int, dict[str, Any]]:

@@ -43,13 +43,13 @@ def evaluate_perplexity(
     size = lm.context if length is None else length
     if not 1 <= size <= lm.context:
         raise UsageError(f"windows of {size:,} tokens, the context is {lm.context:,}", "choose a shorter --length")
-    written = sum(len(text.encode()) for text in texts)
-    if not written:
+    bytes_read = sum(len(text.encode()) for text in texts)
+    if not bytes_read:
         raise DataError("the texts are empty", "give at least one character")
     scored = likelihoods(lm.stored, windows_of(lm, texts, size), batch_size=batch_size, longest=size, done=done)
     nats, tokens = fsum(one.nats for one in scored), sum(one.tokens for one in scored)
     loss = -nats / max(1, tokens)
-    return {"loss": loss, "perplexity": exp(min(loss, LARGEST)), "bpb": -nats / log(2) / written}
+    return {"loss": loss, "perplexity": exp(min(loss, LARGEST)), "bpb": -nats / log(2) / bytes_read}
 
 
 def windows_of(lm: LanguageModel, texts: Sequence[str], size: int) -> list[Continuation]:

@@ -1,6 +1,7 @@
 """What every task asks of a stored model, or is refused by name: tokenizer, device, end tokens, vocabularies."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +35,13 @@ def device_of(stored: Stored) -> torch.device:
 
 
 def ends_of(stored: Stored) -> frozenset[int]:
-    """Return the ids that end a text: generation_config.json's, else config.json's, else the tokenizer's."""
-    for source in (stored.generation, stored.config or {}):
+    """Return the ids that end a text: generation_config.json's, else config.json's, else the tokenizer's.
+
+    Of a model of two parts, each with a configuration, it is the decoder's that may say so.
+    """
+    config = stored.config or {}
+    decoder = config.get("decoder")
+    for source in (stored.generation, config, decoder if isinstance(decoder, Mapping) else {}):
         if (ids := source.get("eos_token_id")) is not None:
             return frozenset(ids if isinstance(ids, list) else [ids])
     id = control_token(stored, "end")
@@ -71,10 +77,19 @@ def writer(stored: Stored) -> Any:
     Raises:
         UsageError: it does not write, or its step cannot be compiled as asked.
     """
-    if not stored.model.spec.writes:
-        raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
+    check_writes(stored)
     check_one_vocabulary(stored)
     return stepping(stored.model, stored.kernel)
+
+
+def check_writes(stored: Stored) -> None:
+    """Refuse a model that writes nothing.
+
+    Raises:
+        UsageError: it is an encoder.
+    """
+    if not stored.model.spec.writes:
+        raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
 
 
 def vocabulary(stored: Stored) -> int:
@@ -102,10 +117,10 @@ def check_one_vocabulary(stored: Stored) -> None:
     Raises:
         UsageError: the two sides have vocabularies of their own.
     """
-    read, written = stored.model.spec.vocabulary, stored.model.spec.target_vocabulary
-    if read is not None and written is not None and read != written:
+    read, writes = stored.model.spec.vocabulary, stored.model.spec.target_vocabulary
+    if read is not None and writes is not None and read != writes:
         raise UsageError(
-            f"this model reads {read:,} tokens and writes {written:,} others, and there is one tokenizer",
+            f"this model reads {read:,} tokens and writes {writes:,} others, and there is one tokenizer",
             "encode both sides yourself, and give the ids to logits or to the model",
         )
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         register,
         rules_of,
         spec_of,
+        writes_apart,
     )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "register",
     "rules_of",
     "spec_of",
+    "writes_apart",
 ]
 
 

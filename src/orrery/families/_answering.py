@@ -9,6 +9,7 @@ from orrery.families._registry import load_family, spec_of
 
 _ENDS = {"sequence": "ForSequenceClassification", "token": "ForTokenClassification", "span": "ForQuestionAnswering"}
 _LANGUAGE_MODEL, _PICTURES = "ForMaskedLM", "ForImageClassification"
+_PUBLISHED = {"boxes": "ForObjectDetection", "pixel": "ForSemanticSegmentation"}
 
 
 def answering(
@@ -19,7 +20,7 @@ def answering(
     Args:
         family: its name.
         config: a configuration of the family, whatever its class.
-        kind: ``sequence``, ``token`` or ``span``.
+        kind: ``sequence``, ``token`` or ``span``, of pictures also ``boxes`` or ``pixel``.
         labels: how many there are.
         names: what they are called.
         problem: the ``problem_type``.
@@ -29,24 +30,26 @@ def answering(
     if named is None:
         return None
     names = names or [f"LABEL_{number}" for number in range(labels)]
-    told: dict[str, Any] = {
+    label_settings: dict[str, Any] = {
         "architectures": [named],
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},
     }
     kept = {key: value for key, value in config.items() if key not in ("num_labels", "problem_type")}
-    found = {**kept, **told, **({"problem_type": problem} if problem else {})}
+    answering_config = {**kept, **label_settings, **({"problem_type": problem} if problem else {})}
     try:
-        spec_of(rules, found)
+        spec_of(rules, answering_config)
     except ModelFileError:
         return None
-    return found
+    return answering_config
 
 
 def _class_of(architecture: str, kind: str) -> str | None:
     """Return the class of a kind of answers; decoders have one for whole rows alone."""
-    if architecture.endswith(_LANGUAGE_MODEL):
+    if architecture.endswith(_LANGUAGE_MODEL) and kind in _ENDS:
         return architecture.removesuffix(_LANGUAGE_MODEL) + _ENDS[kind]
+    if kind in _PUBLISHED:
+        return architecture if architecture.endswith(_PUBLISHED[kind]) else None
     if architecture.endswith(_PICTURES):
         return architecture if kind == "sequence" else None
     return class_beside(architecture) if kind == "sequence" else None

@@ -35,9 +35,9 @@ def refuse_other_parts(architecture: str, config: Mapping[str, Any]) -> None:
 
 def is_bare(architecture: str, config: Mapping[str, Any]) -> bool:
     """Say whether a configuration names the backbone of a family's class, ``LlamaModel`` for ``LlamaForCausalLM``."""
-    stem, found = _WHOLE.subn("", architecture)
+    stem, count = _WHOLE.subn("", architecture)
     named = _named(config).removesuffix("Model").removesuffix("Text")
-    return bool(found) and _named(config) != architecture and named.lower() == stem.lower()
+    return bool(count) and _named(config) != architecture and named.lower() == stem.lower()
 
 
 def without_head(architecture: str, config: Mapping[str, Any], spec: Any) -> ModelSpec:

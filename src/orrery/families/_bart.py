@@ -170,16 +170,16 @@ def is_bare(architectures: Sequence[str] | None) -> bool:
 def rules(config: Mapping[str, Any], slot: str) -> tuple[Rule, ...]:
     """Return the rules of a member whose norms stand in this slot of a residual."""
     prefix = "" if is_bare(config.get("architectures")) else "model."
-    found = [rename(f"{prefix}shared.weight", "reader.embed.token.weight")]
+    rules = [rename(f"{prefix}shared.weight", "reader.embed.token.weight")]
     for side, roles in _ROLES.items():
         stack = STACKS[side]
         theirs, ours = f"{prefix}{side}.layers.{{i}}", f"{stack}.blocks.{{i}}"
         for role, name in roles.items():
-            found += renames(theirs, ours, [(f"{name}_layer_norm", f"{role}.{slot}")])
-            found += renames(f"{theirs}.{name}", f"{ours}.{role}", _PROJECTIONS)
-        found += renames(theirs, f"{ours}.feed_forward.branch", [("fc1", "up"), ("fc2", "down")])
-        found += renames(prefix + side, stack, [("layernorm_embedding", "start.0"), ("layer_norm", "final")])
+            rules += renames(theirs, ours, [(f"{name}_layer_norm", f"{role}.{slot}")])
+            rules += renames(f"{theirs}.{name}", f"{ours}.{role}", _PROJECTIONS)
+        rules += renames(theirs, f"{ours}.feed_forward.branch", [("fc1", "up"), ("fc2", "down")])
+        rules += renames(prefix + side, stack, [("layernorm_embedding", "start.0"), ("layer_norm", "final")])
         positions = [f"{stack}.positions.absolute.table{end}" for end in (".weight", "")]
-        found += [rename(f"{prefix}{side}.embed_positions.weight", name) for name in positions]
-    found.append(rename("lm_head.weight", "head.vocabulary.weight"))  # a copy, where a file has one
-    return (*found, Rule("final_logits_bias", ("head.cap.shift",), Reshaped(1)))
+        rules += [rename(f"{prefix}{side}.embed_positions.weight", name) for name in positions]
+    rules.append(rename("lm_head.weight", "head.vocabulary.weight"))  # a copy, where a file has one
+    return (*rules, Rule("final_logits_bias", ("head.cap.shift",), Reshaped(1)))

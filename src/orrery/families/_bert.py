@@ -9,7 +9,7 @@ from orrery.families._config import Config
 from orrery.families._keys import number, size
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
-from orrery.nn.embeddings import SegmentedEmbedding
+from orrery.nn.embeddings import TokenTypeEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
@@ -51,9 +51,9 @@ FIXED: Mapping[str, Any] = {
 IGNORED = ("pooler_*", "directionality")
 
 
-def embed(c: Config) -> SegmentedEmbedding.Spec:
-    """Return the embeddings of tokens and segments."""
-    return SegmentedEmbedding.Spec(vocabulary=c["vocab_size"], segments=c["type_vocab_size"])
+def embed(c: Config) -> TokenTypeEmbedding.Spec:
+    """Return the embeddings of tokens and token types."""
+    return TokenTypeEmbedding.Spec(vocabulary=c["vocab_size"], token_types=c["type_vocab_size"])
 
 
 def norm(c: Config) -> LayerNorm.Spec:
@@ -107,7 +107,7 @@ def tied(config: Mapping[str, Any]) -> bool:
 
 
 def tables(base: str) -> tuple[Rule, ...]:
-    """Return the rules of the tables of tokens, segments and positions."""
+    """Return the rules of the tables of tokens, token types and positions."""
     pairs = (
         ("word_embeddings", "embed.token"),
         ("token_type_embeddings", "embed.segment"),

@@ -38,8 +38,8 @@ _RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")
 
 def class_beside(architecture: str) -> str | None:
     """Return the class for rows beside that of a decoder's language model, ``LlamaForSequenceClassification``."""
-    stem, found = _LANGUAGE_MODEL.subn("", architecture)
-    return f"{stem}{_CLASS}" if found and architecture not in _WITHOUT else None
+    stem, count = _LANGUAGE_MODEL.subn("", architecture)
+    return f"{stem}{_CLASS}" if count and architecture not in _WITHOUT else None
 
 
 def is_classifier(architecture: str, config: Mapping[str, Any]) -> bool:
@@ -58,8 +58,8 @@ def with_labels(architecture: str, config: Mapping[str, Any], spec: Any) -> Mode
     Raises:
         ModelFileError: what the configuration says of its labels or of its padding cannot be meant.
     """
-    told = {key: config[key] for key in _heads.DEFAULTS if key in config}
-    labels = _heads.of_row(Config("a classifier", told, _heads.DEFAULTS))
+    label_settings = {key: config[key] for key in _heads.DEFAULTS if key in config}
+    labels = _heads.of_row(Config("a classifier", label_settings, _heads.DEFAULTS))
     head = SequenceHead.Spec(bias=False, pooler=Pooler.Spec(pool=Last()), **labels)
     return replace(spec, head=Headless.Spec(), heads={HEAD: head}, padding=padding_of(architecture, config))
 

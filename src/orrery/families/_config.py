@@ -121,17 +121,17 @@ class Config:
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
 
-    def divide(self, whole: str, parts: str) -> int:
+    def divide(self, dividend: str, parts: str) -> int:
         """Return one setting divided by another.
 
         Raises:
             ModelFileError: it leaves a remainder, or there are no parts.
         """
-        quotient, remainder = divmod(self[whole], self[parts]) if self[parts] else (0, self[whole])
+        quotient, remainder = divmod(self[dividend], self[parts]) if self[parts] else (0, self[dividend])
         if remainder or not self[parts]:
             raise ModelFileError(
-                f"{self.family}: {whole} = {self[whole]} is not divisible by {parts} = {self[parts]}",
-                f"choose {parts} among the divisors of {self[whole]}",
+                f"{self.family}: {dividend} = {self[dividend]} is not divisible by {parts} = {self[parts]}",
+                f"choose {parts} among the divisors of {self[dividend]}",
             )
         return quotient
 

@@ -13,7 +13,7 @@ from orrery.models.encoder import Encoder
 from orrery.nn.attention.disentangled import ContentToPosition, DisentangledAttention, PositionToContent
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
-from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
+from orrery.nn.embeddings import TokenEmbedding, TokenTypeEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import TokenHead
 from orrery.nn.masks import Full
@@ -107,7 +107,7 @@ def block(config: Config, attention: ModuleSpec) -> Block.Spec:
 
 def encoder(config: Config, architecture: str, blocks: tuple[Block.Spec, ...], relative: PositionSpec) -> Encoder.Spec:
     """Return the model around the blocks, with the heads that its configuration asks for."""
-    vocabulary, segments = config["vocab_size"], config["type_vocab_size"]
+    vocabulary, token_types = config["vocab_size"], config["type_vocab_size"]
     norm, context = LayerNorm.Spec(eps=config["layer_norm_eps"]), config["max_position_embeddings"]
     positions: dict[str, PositionSpec] = {}
     if config["position_biased_input"]:
@@ -117,8 +117,8 @@ def encoder(config: Config, architecture: str, blocks: tuple[Block.Spec, ...], r
     return Encoder.Spec(
         width=config["hidden_size"],
         context=context,
-        embed=SegmentedEmbedding.Spec(vocabulary=vocabulary, segments=segments)
-        if segments
+        embed=TokenTypeEmbedding.Spec(vocabulary=vocabulary, token_types=token_types)
+        if token_types
         else TokenEmbedding.Spec(vocabulary=vocabulary),
         stack=Stack.Spec(
             blocks=blocks,

@@ -106,11 +106,15 @@ def named(c: Config) -> dict[str, Any]:
     Raises:
         ModelFileError: the names are not numbered from 0, or one is no text.
     """
-    found = {int(key) if str(key).isdecimal() else key: name for key, name in (c["id2label"] or {}).items()}
-    if set(found) != set(range(len(found))) or not all(isinstance(name, str) for name in found.values()):
-        message = f"{c.family}: id2label = {str(c['id2label'])[:60]} does not name the labels 0 to {len(found) - 1}"
+    names_by_number = {int(key) if str(key).isdecimal() else key: name for key, name in (c["id2label"] or {}).items()}
+    if set(names_by_number) != set(range(len(names_by_number))) or not all(
+        isinstance(name, str) for name in names_by_number.values()
+    ):
+        message = (
+            f"{c.family}: id2label = {str(c['id2label'])[:60]} does not name the labels 0 to {len(names_by_number) - 1}"
+        )
         raise ModelFileError(message, "get the file again from its source")
-    names = tuple(found[number] for number in range(len(found)))
+    names = tuple(names_by_number[number] for number in range(len(names_by_number)))
     usual = tuple(f"LABEL_{number}" for number in range(len(names)))
     return {"labels": labels(c), "names": () if names == usual else names}
 

@@ -20,15 +20,15 @@ def branches(
         groups: how many times the fused matrix says queries, key, value: once for each key-value head.
         places: where a block of ours may keep its attention and its feed-forward network, one pair for each form.
     """
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for ours, network in places:
         for end in ("weight", "bias"):
             parts = tuple(f"stack.blocks.{{i}}.{ours}.{x}.{end}" for x in "qkv")
-            found.append(Rule(f"{layer}.{attention}.query_key_value.{end}", parts, GroupInterleaved(groups)))
+            rules.append(Rule(f"{layer}.{attention}.query_key_value.{end}", parts, GroupInterleaved(groups)))
         pairs = (
             (f"{attention}.dense", f"{ours}.out"),
             ("mlp.dense_h_to_4h", f"{network}.up"),
             ("mlp.dense_4h_to_h", f"{network}.down"),
         )
-        found += renames(layer, "stack.blocks.{i}", pairs)
-    return tuple(found)
+        rules += renames(layer, "stack.blocks.{i}", pairs)
+    return tuple(rules)

@@ -68,6 +68,11 @@ def is_row_decoder(family: Family, config: Mapping[str, Any]) -> bool:
     return _classifier.is_classifier(family.ARCHITECTURE, config)
 
 
+def writes_apart(family: Family) -> bool:
+    """Say whether a family's configuration holds that of its writer, under ``decoder``: its vocabulary stands there."""
+    return isinstance(defaults_of(family).get("decoder"), Mapping)
+
+
 def spec_of(family: Family, config: Mapping[str, Any]) -> ModelSpec:
     """Return the architecture of a ``config.json`` with the head that its class has, or none.
 
@@ -75,10 +80,10 @@ def spec_of(family: Family, config: Mapping[str, Any]) -> ModelSpec:
         ModelFileError: the class is not built, or the configuration describes nothing.
     """
     _bare.refuse_other_parts(family.ARCHITECTURE, config)
-    found: Any = family.spec(config)
-    if is_row_decoder(family, config) and _classifier.can_lose_its_head(found):
-        return _classifier.with_labels(family.ARCHITECTURE, config, found)
-    return _bare.without_head(family.ARCHITECTURE, config, found)
+    spec: Any = family.spec(config)
+    if is_row_decoder(family, config) and _classifier.can_lose_its_head(spec):
+        return _classifier.with_labels(family.ARCHITECTURE, config, spec)
+    return _bare.without_head(family.ARCHITECTURE, config, spec)
 
 
 def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -90,7 +95,7 @@ def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[st
     _wrappers.refuse_adapter(tensors)
     given = getattr(family, "LEGACY_NAMES", {})
     old: Mapping[str, str | None] = given(config) if callable(given) else given
-    found: dict[str, Tensor] = {}
+    renamed: dict[str, Tensor] = {}
     known = {name: now for name in tensors if (now := _current(name, old)) is not None}
     place = _bare.placing(family.ARCHITECTURE, config, _whole_rules(family, config), known.values())
     for name, now in known.items():
@@ -98,13 +103,13 @@ def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[st
         if current is None:
             continue
         tensor = tensors[name]
-        if current in found and not (tensor.is_meta or torch.equal(found[current], tensor)):
+        if current in renamed and not (tensor.is_meta or torch.equal(renamed[current], tensor)):
             raise ModelFileError(
                 f"{name} is {current} under an old name, and the file has two different ones",
                 "keep the one that the model was trained with",
             )
-        found[current] = tensor
-    return found
+        renamed[current] = tensor
+    return renamed
 
 
 def other_heads(family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -141,8 +146,8 @@ def defaults_of(family: Family) -> dict[str, Any]:
 
 def initial_stds(family: Family, config: Mapping[str, Any]) -> Mapping[str, float]:
     """Return how a family draws new matrices, by a regular expression over paths; nothing where as GPT-2 does."""
-    found: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = getattr(family, "INITIAL_STD", None)
-    return {} if found is None else found(config)
+    stds: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = getattr(family, "INITIAL_STD", None)
+    return {} if stds is None else stds(config)
 
 
 def model_type(name: str) -> str:

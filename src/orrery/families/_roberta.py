@@ -49,12 +49,12 @@ def heads(c: Config, architecture: str, dropout: float) -> dict[str, ModuleSpec]
     """Return the heads that a configuration asks for; ``dropout`` comes before the labels."""
     width = c["hidden_size"]
     pooler = _heads.transform(width, "tanh")
-    found = {
+    heads = {
         "masked": _heads.masked(c, width, "gelu", _bert.norm(c)),
         "pooled": Pooler.Spec(transform=pooler),
         **_heads.answers(c, dropout, Chain.Spec(parts=(Dropout.Spec(rate=dropout), pooler))),
     }
-    return _heads.choose(c, architecture, found)
+    return _heads.choose(c, architecture, heads)
 
 
 def _stack_rules(base: str) -> tuple[Rule, ...]:

@@ -88,9 +88,10 @@ def _check_factors(family: str, given: Mapping[str, Any], pairs: int) -> None:
         factors = given.get(key)
         numbers = factors if isinstance(factors, list | tuple) else ()
         if len(numbers) != pairs or not all(type(x) in (int, float) and x > 0 for x in numbers):
-            found = f"{len(numbers)} numbers" if numbers else repr(factors)[:40]
+            factors_given = f"{len(numbers)} numbers" if numbers else repr(factors)[:40]
             raise ModelFileError(
-                f"{family}: {key} is {found}, but {pairs} pairs of channels turn", "longrope has one factor a pair"
+                f"{family}: {key} is {factors_given}, but {pairs} pairs of channels turn",
+                "longrope has one factor a pair",
             )
 
 

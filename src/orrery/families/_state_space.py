@@ -183,8 +183,8 @@ def mixer_beside_attention(c: Config, **fields: Any) -> Mamba2.Spec:
     if width == "auto":
         width = wide // heads
     if not isinstance(width, int) or heads * width != wide:
-        whole = "mamba_d_ssm" if named else "mamba_expand * hidden_size"
-        message = f"{c.family}: {whole} = {wide}, and mamba_n_heads * mamba_d_head = {heads} * {width}"
+        formula = "mamba_d_ssm" if named else "mamba_expand * hidden_size"
+        message = f"{c.family}: {formula} = {wide}, and mamba_n_heads * mamba_d_head = {heads} * {width}"
         raise ModelFileError(message, "they are the same channels: let them be equal")
     c.divide("mamba_n_heads", "mamba_n_groups")
     bias = c["mamba_proj_bias"]

@@ -25,8 +25,8 @@ def refuse_adapter(names: Iterable[str]) -> None:
     Raises:
         ModelFileError: an adapter was saved with its base, and not merged.
     """
-    if found := next(filter(_ADAPTER.search, names), None):
+    if name := next(filter(_ADAPTER.search, names), None):
         raise ModelFileError(
-            f"the weights hold an adapter of peft that was not merged into the model: {found}",
+            f"the weights hold an adapter of peft that was not merged into the model: {name}",
             "merge it with peft, model.merge_and_unload().save_pretrained(FOLDER), and load that folder",
         )

@@ -1,7 +1,7 @@
 """BERT (Devlin et al. 2019): the bidirectional encoder, trained to fill in masked tokens.
 
 Peculiar to it: post-LN, so a LayerNorm behind each residual sum and one on the embeddings, none at the end; learned
-positions; a segment's vector for each token of a pair of sentences; biases everywhere. The masked language model's
+positions; a token type's vector for each token of a pair of sentences; biases everywhere. The masked language model's
 head is a transform, a norm and the embedding table with a bias of its own; the pooler is tanh of a projected [CLS].
 Its head for a pair of sentences says whether the second follows the first: label 0 says that it does.
 """

@@ -2,7 +2,7 @@
 
 Peculiar to it: a score is content with content, content with distance and distance with content, divided by the root
 of 3 C; distances come from one table for all layers and are clipped; the norm follows each addition, as in BERT; no
-positions or segments are added to the embeddings where the configuration says so, as in the published models. Keys
+positions or token types are added to the embeddings where the configuration says so, as in the published models. Keys
 have no bias. In its files q, k and v are one matrix, head by head, without biases; those of q and v lie beside it.
 Differs from the paper: transformers leaves out the enhanced mask decoder, whose weights the published files lack.
 """

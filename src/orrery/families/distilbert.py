@@ -1,6 +1,6 @@
 """DistilBERT (Sanh et al. 2019): half of BERT's layers, taught by the whole.
 
-Peculiar to it: BERT's blocks under other names, without segments and without a pooler; a class's head has a
+Peculiar to it: BERT's blocks under other names, without token types and without a pooler; a class's head has a
 projection of its own with relu. Position tables that were set to sinusoids are read as what they are: tables.
 """
 

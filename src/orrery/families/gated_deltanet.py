@@ -1,6 +1,6 @@
-"""Gated DeltaNet (Yang, Kautz and Hatamizadeh 2025): a memory that forgets, and corrects what it says to a key.
+"""Gated DeltaNet (Yang, Kautz and Hatamizadeh 2025): a matrix state that forgets, and corrects what it says to a key.
 
-Peculiar to it: the delta rule takes away what the memory says to a key before the new value is written, so that a key
+Peculiar to it: the delta rule takes away what the state says to a key before the new value is written, so that a key
 can be given another value; short convolutions before it, keys of length one, a norm of each head and an output gate.
 Its block is Llama's in the paper too.
 """

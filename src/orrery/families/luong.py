@@ -29,8 +29,8 @@ def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     width = c["hidden_size"]
     scores: Mapping[str, Dot.Spec | General.Spec | Additive.Spec] = {
         "dot": Dot.Spec(),
-        "general": General.Spec(memory=width),
-        "concat": Additive.Spec(memory=width, hidden=width),
+        "general": General.Spec(encoder_width=width),
+        "concat": Additive.Spec(encoder_width=width, hidden=width),
     }
     decoder = InputFeedingLSTM.Spec(layers=c["num_layers"], scoring=c.choose("score", scores))
     return _translation.assemble(c, StackedLSTMEncoder.Spec(layers=c["num_layers"]), decoder)

@@ -2,7 +2,7 @@
 
 Peculiar to it: pre-LN without biases, but for the first attention, before which the norm of the embeddings stands
 already; rotary positions; GEGLU; every third layer sees the whole row and turns slowly, the others see
-``local_attention`` / 2 tokens on either side and turn at a rate of their own. No segments and no pooler: every head
+``local_attention`` / 2 tokens on either side and turn at a rate of their own. No token types and no pooler: every head
 has a transform with a norm, and the class of a row reads the first token or the mean.
 """
 

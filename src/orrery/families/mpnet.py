@@ -1,4 +1,4 @@
-"""MPNet (Song et al. 2020): BERT's stack with relative positions beside absolute ones, and without segments.
+"""MPNet (Song et al. 2020): BERT's stack with relative positions beside absolute ones, and without token types.
 
 Peculiar to it: a bias on the scores by buckets of the distance, one table for all layers, as T5's, whose 32 buckets its
 code has written out; absolute positions begin at row 2; RoBERTa's heads. Sentence vectors are often made of it

@@ -76,7 +76,7 @@ TINY = {
     "num_experts": 4,
     "num_experts_per_tok": 2,
     "max_position_embeddings": 48,
-    # The norm behind a memory magnifies what float32 inside the installed reference rounds where a head says little.
+    # The norm behind a state magnifies what float32 inside the installed reference rounds where a head says little.
     "rms_norm_eps": 1e-5,
 }
 _FIXED = {"hidden_act": "silu"}
@@ -96,7 +96,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     many, normalised = c["num_experts"], c["norm_topk_prob"]
     mixture = _mixture.experts(c, many, "moe_intermediate_size", normalised=normalised, shared=(shared,))
     blocks = [
-        _parts.sequential({**(_attention(c) if attends else _memory(c)), "feed_forward": feed_forward}, pre=norm)
+        _parts.sequential({**(_attention(c) if attends else _delta_rule(c)), "feed_forward": feed_forward}, pre=norm)
         for attends, feed_forward in zip(_attends(c), _mixture.mixed(c, many, mixture), strict=True)
     ]
     positions = {"rotary": _decoders.rotary(c, share=c["partial_rotary_factor"])}
@@ -130,7 +130,7 @@ def _attention(c: Config) -> dict[str, ModuleSpec]:
     return {"attention": OutputGate.Spec(attention=attention, bias=biased)}
 
 
-def _memory(c: Config) -> dict[str, ModuleSpec]:
+def _delta_rule(c: Config) -> dict[str, ModuleSpec]:
     heads, sharing = c["linear_num_value_heads"], c.divide("linear_num_value_heads", "linear_num_key_heads")
     mixer = GatedDelta.Spec(
         heads=heads,
@@ -145,7 +145,7 @@ def _memory(c: Config) -> dict[str, ModuleSpec]:
 
 
 _LAYER, _BLOCK = _decoders.LAYER, _decoders.BLOCK
-_MEMORY, _SHARED = f"{_LAYER}.linear_attn", f"{_mixture.OURS}.shared.0"
+_DELTA_RULE, _SHARED = f"{_LAYER}.linear_attn", f"{_mixture.OURS}.shared.0"
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
@@ -166,13 +166,13 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
         ),
         *renames(f"{_LAYER}.self_attn", attention, (("k_proj", "k"), ("v_proj", "v"), ("o_proj", "out"))),
         Rule(
-            f"{_MEMORY}.in_proj_qkvz.weight",
+            f"{_DELTA_RULE}.in_proj_qkvz.weight",
             tuple(f"{mixer}.{part}.weight" for part in ("q", "k", "v", "gate")),
             by_key,
         ),
-        Rule(f"{_MEMORY}.in_proj_ba.weight", (f"{mixer}.write.weight", f"{mixer}.forget.weight"), by_key),
-        *(rename(f"{_MEMORY}.{theirs}", f"{mixer}.{ours}") for theirs, ours in named),
-        *renames(_MEMORY, mixer, (("norm", "norm.norm"), ("out_proj", "out"))),
+        Rule(f"{_DELTA_RULE}.in_proj_ba.weight", (f"{mixer}.write.weight", f"{mixer}.forget.weight"), by_key),
+        *(rename(f"{_DELTA_RULE}.{theirs}", f"{mixer}.{ours}") for theirs, ours in named),
+        *renames(_DELTA_RULE, mixer, (("norm", "norm.norm"), ("out_proj", "out"))),
         *_decoders.gated_weights(),
         *_mixture.EXPERTS,
         *renames(_mixture.THEIRS, _SHARED, [("shared_expert_gate", "gate")]),

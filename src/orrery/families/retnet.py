@@ -1,6 +1,6 @@
 """RetNet (Sun et al. 2023): each head forgets at a fixed pace of its own, from 32 tokens on.
 
-Peculiar to it: no normaliser but a norm of each head; a memory that turns, as rotary positions do; an output gate;
+Peculiar to it: no normaliser but a norm of each head; a state that turns, as rotary positions do; an output gate;
 values twice as wide as keys, for which the network after it is smaller. Differs from the paper: it stands in Llama's
 block, whose network is gated; it is narrower, so that a layer has the paper's 12 parameters for each of D^2.
 """

@@ -1,6 +1,6 @@
 """RNNenc (Cho et al. 2014): the whole source in one vector, which every step reads.
 
-Peculiar to it: it is RNNsearch over a memory of one place, at which attention looks with weight one whatever it
+Peculiar to it: it is RNNsearch over encoder states of one place, at which attention looks with weight one whatever it
 scores; so the two differ in what is read alone, and comparing them compares just that.
 """
 
@@ -23,9 +23,9 @@ TINY = _translation.TINY
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("rnnenc", config, DEFAULTS)
-    scoring = Additive.Spec(memory=c["hidden_size"], hidden=c["hidden_size"])
+    scoring = Additive.Spec(encoder_width=c["hidden_size"], hidden=c["hidden_size"])
     return _translation.assemble(
-        c, FinalStateGRU.Spec(), BahdanauDecoder.Spec(memory=c["hidden_size"], scoring=scoring)
+        c, FinalStateGRU.Spec(), BahdanauDecoder.Spec(encoder_width=c["hidden_size"], scoring=scoring)
     )
 
 

@@ -25,9 +25,9 @@ PARTS = ("first", "word", "context", "state", "readout", "scoring.q", "scoring.k
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("rnnsearch", config, DEFAULTS)
-    scoring = Additive.Spec(memory=2 * c["hidden_size"], hidden=c["hidden_size"])
+    scoring = Additive.Spec(encoder_width=2 * c["hidden_size"], hidden=c["hidden_size"])
     return _translation.assemble(
-        c, BidirectionalGRUEncoder.Spec(), BahdanauDecoder.Spec(memory=2 * c["hidden_size"], scoring=scoring)
+        c, BidirectionalGRUEncoder.Spec(), BahdanauDecoder.Spec(encoder_width=2 * c["hidden_size"], scoring=scoring)
     )
 
 

@@ -1,7 +1,7 @@
 """RoBERTa (Liu et al. 2019): BERT trained longer, on more text, and without pairs of sentences.
 
 Peculiar to it: BERT's stack, whose positions are numbered from the id after the padding's, so that the first rows of
-the table are never used and the length it is meant for is that much shorter; one segment in the published files;
+the table are never used and the length it is meant for is that much shorter; one token type in the published files;
 gelu in the masked language model's head whatever the blocks use; a class's head has a projection of its own in the
 place of the pooler, which only the bare model has.
 Differs from transformers: positions count the tokens that the call says are real, not the ids other than padding's;

@@ -98,7 +98,7 @@ def drawn(c: Config, factor: float) -> Mapping[str, float]:
     width, inner = c["d_model"], c["num_heads"] * c["d_kv"]
     tied, scaled = c["tie_word_embeddings"], c["scale_decoder_outputs"]
     words = 1.0 if scaled or not tied else width**-0.5
-    found = {
+    deviations = {
         r"\bembed\.token$": words,
         r"\bvocabulary$": words if tied else width**-0.5,
         r"\bq$": (width * c["d_kv"]) ** -0.5,
@@ -106,7 +106,7 @@ def drawn(c: Config, factor: float) -> Mapping[str, float]:
         r"\bdown$": c["d_ff"] ** -0.5,
         r"\b(k|v|up|gate|relative\.table)$": width**-0.5,
     }
-    return {pattern: factor * deviation for pattern, deviation in found.items()}
+    return {pattern: factor * deviation for pattern, deviation in deviations.items()}
 
 
 def assemble(c: Config) -> EncoderDecoder.Spec:
@@ -232,14 +232,14 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
 def rules(gated: bool | None) -> tuple[Rule, ...]:
     """Return the rules; whether the feed-forward network is gated decides what ``wi`` means."""
     feed_forward = _GATED if gated else _PLAIN
-    found = [rename("shared.weight", "reader.embed.token.weight"), rename("lm_head.weight", "head.vocabulary.weight")]
+    rules = [rename("shared.weight", "reader.embed.token.weight"), rename("lm_head.weight", "head.vocabulary.weight")]
     for side, sublayers in _SUBLAYERS.items():
         first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        found.append(rename(first, f"{STACKS[side]}.positions.relative.table.weight"))
+        rules.append(rename(first, f"{STACKS[side]}.positions.relative.table.weight"))
         for number, (part, role) in enumerate(sublayers):
             theirs, ours = f"{side}.block.{{i}}.layer.{number}", f"{STACKS[side]}.blocks.{{i}}.{role}"
             pairs = feed_forward if role == "feed_forward" else _ATTENTION
-            found += renames(f"{theirs}.{part}", ours, pairs, ends=("weight",))
-            found.append(rename(f"{theirs}.layer_norm.weight", f"{ours}.pre.weight"))
-        found.append(rename(f"{side}.final_layer_norm.weight", f"{STACKS[side]}.final.0.weight"))
-    return tuple(found)
+            rules += renames(f"{theirs}.{part}", ours, pairs, ends=("weight",))
+            rules.append(rename(f"{theirs}.layer_norm.weight", f"{ours}.pre.weight"))
+        rules.append(rename(f"{side}.final_layer_norm.weight", f"{STACKS[side]}.final.0.weight"))
+    return tuple(rules)

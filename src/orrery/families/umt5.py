@@ -36,10 +36,10 @@ TINY = {**t5.TINY, "num_layers": 2, "num_decoder_layers": 2}
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    whole = t5.assemble(_config(config))
-    reader: Any = whole.reader
+    assembled = t5.assemble(_config(config))
+    reader: Any = assembled.reader
     return replace(
-        whole, reader=replace(reader, stack=_own_positions(reader.stack)), decoder=_own_positions(whole.decoder)
+        assembled, reader=replace(reader, stack=_own_positions(reader.stack)), decoder=_own_positions(assembled.decoder)
     )
 
 
@@ -70,7 +70,7 @@ def INITIAL_STD(config: Mapping[str, Any]) -> Mapping[str, float]:  # noqa: N802
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, which are T5's with a table a layer."""
     shared = "positions.relative.table.weight"
-    found = t5.rules(t5.settled(config, DEFAULTS["feed_forward_proj"])["is_gated_act"])
+    t5_rules = t5.rules(t5.settled(config, DEFAULTS["feed_forward_proj"])["is_gated_act"])
     tables = (
         rename(
             f"{side}.block.{{i}}.layer.0.SelfAttention.relative_attention_bias.weight",
@@ -78,4 +78,4 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
         )
         for side, stack in STACKS.items()
     )
-    return (*(rule for rule in found if not rule.ours[0].endswith(shared)), *tables)
+    return (*(rule for rule in t5_rules if not rule.ours[0].endswith(shared)), *tables)

@@ -67,9 +67,9 @@ class AnswerText:
         if not self._stop:
             self._emit(len(self._held))
             return False
-        found = [place for place in map(self._held.find, self._stop) if place >= 0]
-        if found:
-            self._emit(min(found))
+        places = [place for place in map(self._held.find, self._stop) if place >= 0]
+        if places:
+            self._emit(min(places))
             self._held = ""
             return True
         self._emit(len(self._held) - self._doubtful())

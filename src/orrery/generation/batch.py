@@ -1,4 +1,4 @@
-"""Rows that are written together, and their memory."""
+"""Rows that are written together, and their session."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -11,7 +11,7 @@ from orrery.generation.requests import Answering
 
 @final
 class Batch:
-    """Answers of which each step writes one token, and the session that holds their memory, row for row."""
+    """Answers of which each step writes one token, and their session, row for row."""
 
     def __init__(self, rows: Sequence[Answering], session: Any) -> None:
         self.rows, self._session = list(rows), session

@@ -28,10 +28,10 @@ def in_batches(
     if size < 1:
         raise UsageError(f"batch_size = {size} is not possible", "it must be at least 1")
     order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
-    found: dict[int, Answer] = {}
+    answers: dict[int, Answer] = {}
     for start in range(0, len(order), size):
         numbers = order[start : start + size]
-        found.update(zip(numbers, answer(numbers), strict=True))
+        answers.update(zip(numbers, answer(numbers), strict=True))
         if done is not None:
-            done(len(found))
-    return [found[number] for number in range(len(lengths))]
+            done(len(answers))
+    return [answers[number] for number in range(len(lengths))]

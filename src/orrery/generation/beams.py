@@ -102,13 +102,13 @@ class Beam(ABC):
 
     def candidates(self, values: list[list[float]], tokens: list[list[int]]) -> list[tuple[float, int, int]]:
         """Return the continuations with their log probability, parent and token, the best first."""
-        found = [
+        continuations = [
             (total + value, parent, token)
             for parent, (total, _) in enumerate(self.growing)
             for value, token in zip(values[parent], tokens[parent], strict=True)
             if value > float("-inf")
         ]
-        return sorted(found, key=lambda one: -one[0])
+        return sorted(continuations, key=lambda one: -one[0])
 
     def hypothesis(self, total: float, ids: list[int], reason: FinishReason, parent: int) -> Hypothesis:
         """Return an answer that has ended."""
@@ -121,7 +121,7 @@ class Beam(ABC):
 
     def best(self, wanted: int) -> list[Hypothesis]:
         """Return the best answers."""
-        return sorted(self.ended, key=lambda found: -found.score)[:wanted]
+        return sorted(self.ended, key=lambda hypothesis: -hypothesis.score)[:wanted]
 
     def reason(self, ids: list[int]) -> FinishReason | None:
         """Return why an answer ends here, if it does."""
@@ -137,9 +137,9 @@ class NarrowingBeam(Beam):
 
     def extend(self, values: list[list[float]], tokens: list[list[int]]) -> list[tuple[int, int]]:
         """Take the best continuations; return the parent and the token of each that grows on."""
-        found = self.candidates(values, tokens)[: self.width - len(self.ended)]
+        continuations = self.candidates(values, tokens)[: self.width - len(self.ended)]
         before, self.growing, kept = self.growing, [], []
-        for total, parent, token in found:
+        for total, parent, token in continuations:
             ids = [*before[parent][1], token]
             reason = self.reason(ids)
             if reason is None:
@@ -155,7 +155,7 @@ class NarrowingBeam(Beam):
             return True
         total, ids = self.growing[0]
         bound = total / max(self.penalty(len(ids) + 1), self.penalty(self.longest))
-        return sum(found.score >= bound for found in self.ended) >= wanted
+        return sum(hypothesis.score >= bound for hypothesis in self.ended) >= wanted
 
 
 @dataclass
@@ -177,9 +177,9 @@ class RefilledBeam(Beam):
 
     def extend(self, values: list[list[float]], tokens: list[list[int]]) -> list[tuple[int, int]]:
         """Take the best continuations; return the parent and the token of each that grows on."""
-        found = self.candidates(values, tokens)[: self.reach]
+        continuations = self.candidates(values, tokens)[: self.reach]
         before, self.growing, kept = self.growing, [], []
-        for rank, (total, parent, token) in enumerate(found):
+        for rank, (total, parent, token) in enumerate(continuations):
             ids = [*before[parent][1], token]
             reason = self.reason(ids)
             if reason is None and len(self.growing) < self.width:

@@ -98,8 +98,8 @@ def _scores(rows: Sequence[Answering], tokens: Sequence[int], logits_GV: Float[T
     for place, row in enumerate(rows):
         if row.request.scores is not None:
             groups.setdefault(row.request.scores, []).append(place)
-    found: dict[int, TokenScore] = {}
+    scores: dict[int, TokenScore] = {}
     for best, places in groups.items():
         some = scores_of(at(logits_GV, places), [tokens[place] for place in places], best)
-        found.update(zip(places, some, strict=True))
-    return found
+        scores.update(zip(places, some, strict=True))
+    return scores

@@ -208,5 +208,5 @@ def _state(model: Decoder) -> list[tuple[int, int]]:
 
 def _small(model: Decoder) -> Tensor:
     """Return the numbers of which a program has a copy: torch's fused optimizers change them and count no version."""
-    found = [parameter.detach().flatten() for parameter in model.parameters() if parameter.ndim < 2]
-    return torch.cat(found) if found else torch.empty(0)
+    parameters = [parameter.detach().flatten() for parameter in model.parameters() if parameter.ndim < 2]
+    return torch.cat(parameters) if parameters else torch.empty(0)

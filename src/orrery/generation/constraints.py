@@ -86,15 +86,15 @@ class Constraints:
     def _forbidden(self, row: TokenPlace) -> set[int]:
         """Return the tokens that may not come next."""
         ids = row.ids
-        found = set(self.never)
+        forbidden = set(self.never)
         if len(ids) < self.least_row or len(row.answer) < self.least_answer:
-            found |= self.end
+            forbidden |= self.end
         if len(row.answer) == int(self.first is not None and len(row.before) == 1):
-            found |= set(self.never_first)
+            forbidden |= set(self.never_first)
         for *start, token in self.phrases:
             if ids[len(ids) - len(start) :] == start:
-                found.add(token)
-        return found | self._repeated(ids)
+                forbidden.add(token)
+        return forbidden | self._repeated(ids)
 
     def _repeated(self, ids: Sequence[int]) -> set[int]:
         """Return the tokens that would complete a run which the row holds already."""

@@ -64,12 +64,12 @@ class Conversation:
         self.messages, self.attempt = self.messages[: self._last_question()], 0
 
     def _last_question(self) -> int:
-        asked = [place for place, message in enumerate(self.messages) if message["role"] == "user"]
-        if not asked:
+        questions = [place for place, message in enumerate(self.messages) if message["role"] == "user"]
+        if not questions:
             raise UsageError("nothing was asked yet", "write a question first")
-        return asked[-1]
+        return questions[-1]
 
-    def _answer(self, asked: list[Message], attempt: int, show: Callable[[str], None]) -> Generation | None:
+    def _answer(self, conversation: list[Message], attempt: int, show: Callable[[str], None]) -> Generation | None:
         """Answer, and keep question and answer; where that fails the conversation is as it was."""
         before, self.attempt = self.attempt, attempt
         pieces: list[str] = []
@@ -79,17 +79,17 @@ class Conversation:
             show(piece)
 
         try:
-            answer = self._reply(asked, pass_on)
+            answer = self._reply(conversation, pass_on)
         except KeyboardInterrupt:
             if pieces:
-                self.messages = [*asked, {"role": "assistant", "content": "".join(pieces)}]
+                self.messages = [*conversation, {"role": "assistant", "content": "".join(pieces)}]
             else:
                 self.attempt = before
             return None
         except BaseException:
             self.attempt = before
             raise
-        self.messages = [*asked, {"role": "assistant", "content": answer.text}]
+        self.messages = [*conversation, {"role": "assistant", "content": answer.text}]
         return answer
 
     def reset(self) -> None:

@@ -41,13 +41,13 @@ class Unwatched(SearchWatch):
 
     def start(self, ids_BL: Tensor, capacity: int, lengths: Sequence[int] | None) -> tuple[Tensor, Any]:
         """Start the model."""
-        found: tuple[Tensor, Any] = self._model.start(ids_BL, capacity, lengths)
-        return found
+        started: tuple[Tensor, Any] = self._model.start(ids_BL, capacity, lengths)
+        return started
 
     def step(self, tokens_NT: Tensor, session: Any, parents: Sequence[int]) -> Tensor:
         """Take a step."""
-        found: Tensor = self._model.step(tokens_NT, session)
-        return found
+        logits: Tensor = self._model.step(tokens_NT, session)
+        return logits
 
     def added(self, source: int, rows: slice) -> list[float] | None:
         """Return that nothing is."""
@@ -94,11 +94,11 @@ class Coverage(SearchWatch):
     def added(self, source: int, rows: slice) -> list[float]:
         """Return what is added to the scores of the rows that answer this source."""
         looked_NS = self._looked_NS[rows]
-        # What stands before the words in the memory is the last states of a recurrent reader.
+        # What stands before the words in the encoder states is the last states of a recurrent reader.
         begin = looked_NS.shape[1] - max(self._lengths)
         own_NS: Float[Tensor, "N S"] = looked_NS[:, begin : begin + self._lengths[source]]
-        found: list[float] = (self._beta * own_NS.double().clamp(LEAST, 1.0).log().sum(1)).tolist()
-        return found
+        bonus: list[float] = (self._beta * own_NS.double().clamp(LEAST, 1.0).log().sum(1)).tolist()
+        return bonus
 
     def _notice(self, key: str, value: Tensor) -> Tensor:
         if key.endswith("cross.pattern"):

@@ -99,15 +99,15 @@ class DraftModel(Draft):
         reading.mark(count)
         begun = prompt if self._model.first_token is None else [self._model.first_token]
         history = History.of([begun], logits_V[None], [answer], sampler.window)
-        found: list[Guess] = []
+        guesses: list[Guess] = []
         while True:
             filtered_1V = sampler.filtered(logits_V[None], history)
             token_1 = sampler.pick(filtered_1V, [draws])
-            found.append(Guess(int(token_1), filtered_1V[0].double().softmax(-1) if sampler.draws else None))
-            if len(found) == count:
-                return found
+            guesses.append(Guess(int(token_1), filtered_1V[0].double().softmax(-1) if sampler.draws else None))
+            if len(guesses) == count:
+                return guesses
             history.add(token_1)
-            logits_V = reading.read([found[-1].token])[-1]
+            logits_V = reading.read([guesses[-1].token])[-1]
 
     def _reading_of(self, prompt: list[int], answer: Sequence[int]) -> DraftSession | None:
         """Return the reading of this prompt, which goes on from guess to guess; another answer begins again."""

@@ -62,7 +62,7 @@ class Engine:
             ``most_rows`` full rows. It bounds the memory of keys and values, of which every row has as much as the
             longest, unless they stand in pages. Storage grows by doubling.
         chunk: tokens of prompts that are read in one round.
-        kept_tokens: of prompts whose memory is kept for those that begin alike; by default one context.
+        kept_tokens: of prompts whose session is kept for those that begin alike; by default one context.
         device: where the model is.
         adapters: the LoRAs that requests may name.
         pool: pages for keys and values, where rows shall share those of a common beginning; tokens are then counted
@@ -319,9 +319,9 @@ class Engine:
                 own.row = GenerationRow(own.begun, limits.context - taken, text, limits, own.began)
             if limits.max_new_tokens == 0:
                 own.row.finish_reason = "length"
-        asked = [place for place, own in enumerate(group) if not own.done]
-        if asked:
-            self._choose([group[place] for place in asked], at(logits_GV, asked))
+        unfinished = [place for place, own in enumerate(group) if not own.done]
+        if unfinished:
+            self._choose([group[place] for place in unfinished], at(logits_GV, unfinished))
         batch = Batch(group, session)
         batch.drop()
         if self._batches and not self._apart:

@@ -80,8 +80,8 @@ def _last(rows: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], windo
     found_BN = torch.full((len(rows), window), -1, dtype=torch.long)
     for row, ids in enumerate(rows):
         answer = answers[row] if answers else ()
-        whole = [*ids[-window:], *answer[-window:]][-window:]
-        found_BN[row, window - len(whole) :] = torch.tensor(whole, dtype=torch.long)
+        last_ids = [*ids[-window:], *answer[-window:]][-window:]
+        found_BN[row, window - len(last_ids) :] = torch.tensor(last_ids, dtype=torch.long)
     return found_BN
 
 

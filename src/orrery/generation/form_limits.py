@@ -70,11 +70,11 @@ def _values(schema: Any) -> Iterator[Any]:
 
 def _apart(schema: Mapping[str, Any]) -> Sequence[Any]:
     """Return the alternatives of a schema that has nothing else, where no chain leads from one to another."""
-    found = schema.get("anyOf")
-    if not isinstance(found, list | tuple) or len(schema) > 1 or len(found) > MOST_PARTS:
+    alternatives = schema.get("anyOf")
+    if not isinstance(alternatives, list | tuple) or len(schema) > 1 or len(alternatives) > MOST_PARTS:
         return [schema]
-    places = [f"#/anyOf/{number}/" for number in range(len(found))]
-    return found if all(map(_is_closed, found, places)) else [schema]
+    places = [f"#/anyOf/{number}/" for number in range(len(alternatives))]
+    return alternatives if all(map(_is_closed, alternatives, places)) else [schema]
 
 
 def _is_closed(part: Any, place: str) -> bool:

@@ -98,13 +98,13 @@ def _tell(line: socket.socket, number: int, kind: int, content: bytes) -> None:
 
 
 def _read(line: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        part = line.recv(size - len(found))
+    received = b""
+    while len(received) < size:
+        part = line.recv(size - len(received))
         if not part:
             os._exit(0)
-        found += part
-    return found
+        received += part
+    return received
 
 
 def _bound_time(seconds: float) -> None:

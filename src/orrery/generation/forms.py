@@ -25,19 +25,19 @@ class FormsOfVocabularies:
 
     def __init__(self, glance: float | None = None) -> None:
         self._lock, self._glance = threading.Lock(), glance
-        self._found: OrderedDict[TokenVocabulary, FormsApart | FormsAlone] = OrderedDict()
+        self._compilers: OrderedDict[TokenVocabulary, FormsApart | FormsAlone] = OrderedDict()
 
     def begin(self, form: Form, vocabulary: TokenVocabulary) -> Begin:
         """Return what begins the guide of an answer; errors as in `FormsApart`."""
         gone = None
         with self._lock:
-            found = self._found.pop(vocabulary, None) or self._over(vocabulary)
-            self._found[vocabulary] = found
-            if len(self._found) > VOCABULARIES:
-                _, gone = self._found.popitem(last=False)
+            compiler = self._compilers.pop(vocabulary, None) or self._over(vocabulary)
+            self._compilers[vocabulary] = compiler
+            if len(self._compilers) > VOCABULARIES:
+                _, gone = self._compilers.popitem(last=False)
         if gone is not None:
             gone.close()
-        return found.begin(form)
+        return compiler.begin(form)
 
     def _over(self, vocabulary: TokenVocabulary) -> FormsApart | FormsAlone:
         """Return what holds forms over a vocabulary on this system."""
@@ -48,6 +48,6 @@ class FormsOfVocabularies:
     def close(self) -> None:
         """End them."""
         with self._lock:
-            for found in self._found.values():
-                found.close()
-            self._found.clear()
+            for compiler in self._compilers.values():
+                compiler.close()
+            self._compilers.clear()

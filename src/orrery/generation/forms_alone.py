@@ -84,7 +84,7 @@ class FormsAlone:
 
 def _received(line: socket.socket, size: int) -> bytes:
     """Return the first bytes that come, or fewer where no more do."""
-    found = b""
-    while len(found) < size and (part := line.recv(size - len(found))):
-        found += part
-    return found
+    received = b""
+    while len(received) < size and (part := line.recv(size - len(received))):
+        received += part
+    return received

@@ -115,8 +115,8 @@ def command(word: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     """Return what such a process sees of the environment: no keys."""
-    found = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
-    return {**found, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    variables = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
+    return {**variables, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 @final
@@ -217,14 +217,14 @@ class HeldForm:
             if not part:
                 self._end()
             self._read += part
-        found = []
+        messages = []
         while len(self._read) >= TOLD.size:
             number, kind, length = TOLD.unpack_from(self._read)
             if len(self._read) < TOLD.size + length:
                 break
-            found.append((number, kind, bytes(self._read[TOLD.size : TOLD.size + length])))
+            messages.append((number, kind, bytes(self._read[TOLD.size : TOLD.size + length])))
             del self._read[: TOLD.size + length]
-        return found
+        return messages
 
     def _end(self) -> None:
         self.gone = f"the tokens that may come next were not found within {FOLLOWING:g} s"

@@ -83,8 +83,8 @@ class _Sampled(Choice):
     def pick(self, places: Sequence[int], allowed_NV: Tensor) -> list[int]:
         """Return the tokens; ``tokens_B`` are the same on the device."""
         self.tokens_B = self._sampler(allowed_NV, self._history, self._draws)
-        found: list[int] = self.tokens_B.tolist()
-        return found
+        tokens: list[int] = self.tokens_B.tolist()
+        return tokens
 
     def keep(self, going: Sequence[int]) -> None:
         """Count the tokens, and let go of the rows that have ended."""

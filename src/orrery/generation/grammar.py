@@ -135,14 +135,14 @@ def _as_json(schema: Mapping[str, Any]) -> str:
         UsageError: it holds what JSON does not, or is too deep.
     """
     try:
-        written = json.dumps(schema, allow_nan=False)
+        text = json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the JSON schema cannot be written as JSON: {error}", "give plain JSON values") from error
-    check_text(SCHEMA, written)
-    return written
+    check_text(SCHEMA, text)
+    return text
 
 
 def _quoted(regex: str) -> str:
     """Return a regular expression between slashes, as a terminal of Lark."""
-    escaped = re.sub(r"(\\.)|/", lambda found: found[1] or "\\/", regex, flags=re.DOTALL)
+    escaped = re.sub(r"(\\.)|/", lambda match: match[1] or "\\/", regex, flags=re.DOTALL)
     return "/" + escaped.replace("\n", "\\n") + "/"

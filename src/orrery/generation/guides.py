@@ -92,9 +92,9 @@ class SpellingIndex:
         return self._mask([id for id, own in enumerate(self.spellings) if any(word in own for word in words)])
 
     def _mask(self, ids: Sequence[int]) -> Bool[Tensor, "V"]:
-        found = torch.zeros(len(self.spellings), dtype=torch.bool)
-        found[torch.tensor(ids, dtype=torch.long)] = True
-        return found
+        mask_V = torch.zeros(len(self.spellings), dtype=torch.bool)
+        mask_V[torch.tensor(ids, dtype=torch.long)] = True
+        return mask_V
 
 
 def without(words: Sequence[str], index: SpellingIndex) -> Begin:
@@ -110,6 +110,6 @@ def without(words: Sequence[str], index: SpellingIndex) -> Begin:
         if not word:
             raise UsageError("an empty bad word stands everywhere", "leave it away")
         refuse_surrogates(word)
-    found = tuple(word.encode() for word in words)
-    always_V = index.containing(found)
-    return lambda: BadWords(index, found, always_V)
+    spellings = tuple(word.encode() for word in words)
+    always_V = index.containing(spellings)
+    return lambda: BadWords(index, spellings, always_V)

@@ -26,8 +26,8 @@ class PagedModel:
     @property
     def first_token(self) -> int | None:
         """Return the token that every row begins with, or ``None`` where a row begins with its prompt."""
-        found: int | None = self._model.first_token
-        return found
+        token: int | None = self._model.first_token
+        return token
 
     @property
     def reads_at_once(self) -> bool:

@@ -10,11 +10,11 @@ from orrery.generation.reading import common_start
 
 @final
 class Prefixes:
-    """The memories of the prompts that were used last, up to so many tokens of them together.
+    """The sessions of the prompts that were used last, up to so many tokens of them together.
 
     Args:
         most_tokens: of all prompts together; 0 keeps none.
-        least: the fewest tokens that are worth a copy of their memory.
+        least: the fewest tokens that are worth a copy of their session.
         page: tokens are counted in whole pages of so many.
     """
 
@@ -46,9 +46,9 @@ class Prefixes:
     def find(self, prompt: Sequence[int], adapter: str | None = None, grid: int = 1) -> tuple[int, Any] | None:
         """Return how many of the prompt's first tokens were read before, and a session that has read them alone.
 
-        At least one token stays to be read, behind which the answer begins. A memory that cannot go back (a recurrence,
-        a window that has slid) serves only where all that it has read begins the prompt. What was read with another
-        adapter does not serve. The number is a multiple of ``grid``.
+        At least one token stays to be read, behind which the answer begins. A session that cannot go back (a
+        recurrence, a window that has slid) serves only where all that it has read begins the prompt. What was read with
+        another adapter does not serve. The number is a multiple of ``grid``.
         """
         alike = [key for key in self._kept if key[0] == adapter]
         lengths = {key: min(common_start(key[1], prompt), len(prompt) - 1) // grid * grid for key in alike}

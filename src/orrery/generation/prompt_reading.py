@@ -81,12 +81,12 @@ class PromptReading:
 
     def begin(self) -> None:
         """Go on from a prompt that begins alike, where there is one."""
-        whole = self.answering.request.prompt_scores or self._model.reads_at_once
-        if self.session is not None or whole:
+        reads_all = self.answering.request.prompt_scores or self._model.reads_at_once
+        if self.session is not None or reads_all:
             return
-        found = self._prefixes.find(self._ids, self.answering.request.adapter, self._grid or 1)
-        if found is not None:
-            self._taken, self.session = found
+        prefix = self._prefixes.find(self._ids, self.answering.request.adapter, self._grid or 1)
+        if prefix is not None:
+            self._taken, self.session = prefix
             if not self._alone:  # what is read again was not spared
                 self.answering.reused = self._taken
 
@@ -136,10 +136,10 @@ class PromptReading:
     def _step(self, tokens: Sequence[int]) -> None:
         logits_NV = self._model.step(self._rows(tokens), self.session)[0]
         request = self.answering.request
-        asked = tokens[: max(0, len(request.prompt) - self._taken)] if request.prompt_scores else ()
-        if asked:
-            behind_NV = torch.cat([self.logits_V[None], logits_NV[: len(asked) - 1]])
-            self.answering.prompt_scores += scores_of(behind_NV, asked, request.scores or 0)
+        next_tokens = tokens[: max(0, len(request.prompt) - self._taken)] if request.prompt_scores else ()
+        if next_tokens:
+            behind_NV = torch.cat([self.logits_V[None], logits_NV[: len(next_tokens) - 1]])
+            self.answering.prompt_scores += scores_of(behind_NV, next_tokens, request.scores or 0)
         self.logits_V, self._taken = logits_NV[-1], self._taken + len(tokens)
 
     def _rows(self, ids: Sequence[int]) -> Tensor:

@@ -43,7 +43,7 @@ class DraftSession:
         return self._most - len(self.answer)
 
     def mark(self, tokens: int) -> None:
-        """Be ready to go back here, once at most so many tokens are read; a memory that cannot go back is copied."""
+        """Be ready to go back here, once at most so many tokens are read; a session that cannot go back is copied."""
         self.certain = len(self.answer)
         self._copy = None if self._session.can_take_back(tokens) else self._session.fork()
 

@@ -49,7 +49,7 @@ def score(
         before: tokens that stand before a text, so that its first token is predicted as well.
     """
     ids_1L = torch.tensor([[*before, *ids]], dtype=torch.long)
-    found = log_probabilities(logits(ids_1L).cpu(), ids_1L)[0].double().tolist() if ids else []
-    found = found[max(0, len(before) - 1) :]
-    unpredicted: list[float | None] = [None] * (len(ids) - len(found))
-    return Score(list(ids), [spell(id) for id in ids], [*unpredicted, *found], math.fsum(found))
+    nats = log_probabilities(logits(ids_1L).cpu(), ids_1L)[0].double().tolist() if ids else []
+    nats = nats[max(0, len(before) - 1) :]
+    unpredicted: list[float | None] = [None] * (len(ids) - len(nats))
+    return Score(list(ids), [spell(id) for id in ids], [*unpredicted, *nats], math.fsum(nats))

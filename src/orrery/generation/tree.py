@@ -73,12 +73,12 @@ def with_beams(
 ) -> list[Hypothesis]:
     """Add what a beam search looked at, and return its answers, the best first."""
     watch = partial(_WatchedBeam, tree)
-    found = beam_search(
+    answers = beam_search(
         model, [prompt], limits, width, penalty=penalty, answers=width, vocabulary=vocabulary, device=device, beam=watch
     )[0]
-    for number, answer in enumerate(found, start=1):
+    for number, answer in enumerate(answers, start=1):
         _mark(tree, answer.ids, f"beam {number}")
-    return found
+    return answers
 
 
 @torch.no_grad()

@@ -44,13 +44,13 @@ class TokenVocabulary:
 
     def __call__(self, text: bytes) -> list[int]:
         """Cut a text into tokens, the longest that fits each time."""
-        found, place = [], 0
+        ids, place = [], 0
         while place < len(text):
             ends = range(min(len(text), place + self._longest), place, -1)
             end = next(end for end in ends if text[place:end] in self._ids)
-            found.append(self._ids[text[place:end]])
+            ids.append(self._ids[text[place:end]])
             place = end
-        return found
+        return ids
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:

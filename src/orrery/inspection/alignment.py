@@ -63,7 +63,7 @@ def align(trace: Trace, tokenizer: Tokenizer, source: Sequence[int], target: Seq
     target_words, target_word_T = words_of(tokenizer, target)
     if not source_words or not target_words:
         raise UsageError("a blank text has no words to align", "give a sentence and its translation")
-    # [heads, L, S] each; what stands before the words in the memory is the reader's last states.
+    # [heads, L, S] each; what stands before the words in the encoder states is the reader's last states.
     pattern_LS = torch.cat([pattern.flatten(0, -3).double().cpu() for pattern in patterns]).mean(0)
     if pattern_LS.shape[-1] < len(source):
         raise UsageError("this model has made one vector of the source", _OTHERS)

@@ -24,7 +24,7 @@ class ModelRun(Generic[Seen]):
         model: what ran.
         inputs: what it read, in the order of ``model.spec.inputs``.
         edit: the functions that changed tensors inside it.
-        how: what else the model was told: ``real``, ``segments``, ...
+        how: what else the model was told: ``real``, ``token_types``, ...
         tokens: the spelling of the ids.
         source_tokens: that of the source, where there is one.
         spell: gives the spelling of an id, where a tokenizer was at hand.

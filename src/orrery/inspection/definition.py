@@ -49,13 +49,13 @@ class Definition:
 
     def whole(self, name: str) -> Float[Tensor, "B H L S"]:
         """Return all of it, the same bits as a trace keeps: the pieces are the same."""
-        found: Tensor | None = None
+        filled: Tensor | None = None
         for place in pieces(self.shape):
             value = self.part(name, place)
-            found = value.new_empty(self.shape) if found is None else found
-            found[place] = value
-        assert found is not None
-        return found
+            filled = value.new_empty(self.shape) if filled is None else filled
+            filled[place] = value
+        assert filled is not None
+        return filled
 
     def rows(self, name: str, head: int, rows: slice) -> Float[Tensor, "l S"]:
         """Return some queries of one head, computed in pieces that fit."""

@@ -82,10 +82,10 @@ class Difference:
     def lines(self, spell: Callable[[int], str] = str) -> list[str]:
         """Return the difference as lines: the tensors in their order, and the next tokens of the last position."""
         width = max(map(len, self.changes), default=0)
-        found = [f"{key:{width}}  largest {one.largest:.2e}  norm {one.norm:.2e}" for key, one in self.changes.items()]
-        found.append(f"KL of the last next token: {self.kl_BL[0, -1].item():.4f} nats")
-        found += [f"{spell(one.id)!r}: {one.clean:.4f} -> {one.edited:.4f}" for one in self.top()]
-        return found
+        lines = [f"{key:{width}}  largest {one.largest:.2e}  norm {one.norm:.2e}" for key, one in self.changes.items()]
+        lines.append(f"KL of the last next token: {self.kl_BL[0, -1].item():.4f} nats")
+        lines += [f"{spell(one.id)!r}: {one.clean:.4f} -> {one.edited:.4f}" for one in self.top()]
+        return lines
 
 
 def difference(clean: Trace, edited: Trace) -> Difference:

@@ -14,8 +14,8 @@ _LAYER = re.compile(r"(.*?blocks\.\d+)\.")
 
 def layer_of(key: str) -> str:
     """Return the layer that a key belongs to, ``blocks.3`` for example, or nothing for one outside the blocks."""
-    found = _LAYER.match(key)
-    return found[1] if found else ""
+    match = _LAYER.match(key)
+    return match[1] if match else ""
 
 
 class KeptOnDisk(MutableMapping[str, Tensor]):

@@ -141,19 +141,19 @@ def _bias_bytes(model: Model, cost: TraceCost) -> int:
 
     The model makes such a bias whole, whatever is kept; blocks that share one hold it once.
     """
-    recorder, found = Recorder(), dict[int, tuple[Tensor, int]]()
+    recorder, biases = Recorder(), dict[int, tuple[Tensor, int]]()
     kernel = eager if model.kernel is eager else sdpa
 
     def noting(q_BHLC: Tensor, kv: KeysValues, operands: Operands) -> Tensor:
         bias = operands.bias_BHLS
         if bias is not None:
-            whole = cost.shapes[recorder.key(operands.tap, "scores")]
-            sides = [1 if now == 1 else side for now, side in zip(bias.shape, whole, strict=True)]
-            found[bias.data_ptr()] = bias, bias.element_size() * math.prod(sides)
+            shape = cost.shapes[recorder.key(operands.tap, "scores")]
+            sides = [1 if now == 1 else side for now, side in zip(bias.shape, shape, strict=True)]
+            biases[bias.data_ptr()] = bias, bias.element_size() * math.prod(sides)
         return kernel(q_BHLC, kv, operands._replace(tap=unseen))
 
     _run(model, [SHORT] * len(model.spec.inputs), 1, noting, recorder)
-    sizes = [size for _, size in found.values()]
+    sizes = [size for _, size in biases.values()]
     return sum(sizes) + max(sizes, default=0)
 
 
@@ -184,11 +184,11 @@ def free_bytes(device: torch.device) -> int | None:
         return torch.cuda.mem_get_info(device)[0]
     facts = Path("/proc/meminfo")
     lines = facts.read_text().splitlines() if facts.exists() else []
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    limits = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     if all(path.exists() for path in _LIMITS):
         limit, used = (path.read_text().strip() for path in _LIMITS)
-        found += [max(0, int(limit) - int(used))] if limit.isdigit() else []
-    return min(found, default=None)
+        limits += [max(0, int(limit) - int(used))] if limit.isdigit() else []
+    return min(limits, default=None)
 
 
 def _shapes(model: Model, lengths: Sequence[int], rows: int, keep: Sequence[str]) -> dict[str, Tensor]:

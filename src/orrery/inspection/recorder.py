@@ -152,8 +152,8 @@ class Recorder:
         if not any(along.start for along in place):
             self._meet(key)
             if self._keeps(key):
-                whole = value.shape[:-1] == shape
-                self.values[key] = value if whole else value.new_empty(*shape, value.shape[-1])
+                keeps_all = value.shape[:-1] == shape
+                self.values[key] = value if keeps_all else value.new_empty(*shape, value.shape[-1])
         kept = self.values.get(key)
         if kept is not None and kept is not value:
             kept[place] = value
@@ -171,10 +171,10 @@ class Recorder:
         return any([self._matches(key, pattern) for pattern in self.keep])  # a list: each one counts as used
 
     def _matches(self, key: str, pattern: str) -> bool:
-        found = fnmatchcase(key, pattern)
-        if found:
+        matches = fnmatchcase(key, pattern)
+        if matches:
             self._used.add(pattern)
-        return found
+        return matches
 
     def _kinds(self) -> list[str]:
         """Return the keys, with the numbers of the blocks as stars."""

@@ -54,9 +54,9 @@ def _lines(trace: Shown) -> list[str]:
     blocks: dict[str, list[int]] = {}
     shapes: dict[str, str] = {}
     for key in trace.values:
-        found = _BLOCK.search(key)
+        match = _BLOCK.search(key)
         name = _BLOCK.sub("blocks.*.", key, count=1)
-        blocks.setdefault(name, []).extend([int(found[1])] if found else [])
+        blocks.setdefault(name, []).extend([int(match[1])] if match else [])
         if name not in shapes:
             shapes[name] = f"  {list(trace.values[key].shape)}" if isinstance(trace.values, dict) else ""
     named = {name: name.replace("*", _ranges(numbers), 1) if numbers else name for name, numbers in blocks.items()}

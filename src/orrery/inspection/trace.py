@@ -90,11 +90,11 @@ class Trace:
 
         if key in self.values:
             return self.values[key]
-        found = by_legacy_name(self, key)
-        if found is None:
+        tensor = by_legacy_name(self, key)
+        if tensor is None:
             near = difflib.get_close_matches(key, self.values, n=3) or list(self.values)[:5]
             raise UsageError(f"nothing is called {key!r} in this trace", f"there is: {', '.join(near)}")
-        return found
+        return tensor
 
     def edit(
         self,
@@ -184,8 +184,8 @@ class Trace:
         """Return the channels of a feed-forward that move a token's logit most; see ``attribution/neurons.py``."""
         from orrery.inspection.attribution.neurons import top_neurons
 
-        told: dict[str, Any] = {"against": against, "position": position, "k": k, "promoted": promoted}
-        return top_neurons(self, block, token, channels=channels, **told)
+        settings: dict[str, Any] = {"against": against, "position": position, "k": k, "promoted": promoted}
+        return top_neurons(self, block, token, channels=channels, **settings)
 
     def weighted_pattern(self, attention: str) -> Float[Tensor, "B H L S"]:
         """Return the length of what each key writes for each query; see ``attribution/edges.py``."""
@@ -272,7 +272,7 @@ def trace(
         defer: hold queries, keys and values of every attention, so that its scores and patterns can be computed when
             they are asked for, whole or a few rows (``trace.definitions``).
         interventions: where ``edit`` comes from: kept in the trace, so that more can be added.
-        call: what else the model takes: ``real``, ``segments``, ...
+        call: what else the model takes: ``real``, ``token_types``, ...
 
     Raises:
         UsageError: a pattern matches nothing, an edit does not take a value and its key, or it changes the shape.
@@ -300,5 +300,5 @@ def trace(
     else:
         notes.append(no_sum)
     made = ModelRun(trace, model, inputs, recorder.edit, call, tokens, source_tokens, spell)
-    told = (tokens, source_tokens, beside.definitions, interventions)
-    return Trace(inputs[-1], made, logits, values, checks, notes, *told)
+    facts = (tokens, source_tokens, beside.definitions, interventions)
+    return Trace(inputs[-1], made, logits, values, checks, notes, *facts)

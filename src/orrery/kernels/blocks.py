@@ -75,8 +75,8 @@ class _Writer:
             table = ir.Constant(_VECTOR, [float(number - less) for number in range(LANES)])
             return self.called("llvm.x86.avx512.permvar.sf.512", _VECTOR, table, longs)
         whole = self.builder.and_(longs, ir.Constant(_LONGS, [15] * LANES))
-        found = self.builder.sitofp(whole, _VECTOR)
-        return self.builder.fsub(found, self.constant(float(less))) if less else found
+        floats = self.builder.sitofp(whole, _VECTOR)
+        return self.builder.fsub(floats, self.constant(float(less))) if less else floats
 
     def shifted(self, longs: ir.Value, bits: int) -> ir.Value:
         return self.builder.lshr(longs, ir.Constant(_LONGS, [bits] * LANES)) if bits else longs
@@ -90,8 +90,8 @@ class _Writer:
 
     def bit(self, longs: ir.Value, number: int) -> ir.Value:
         """Return a mask: where a bit is set."""
-        found = self.builder.and_(longs, ir.Constant(_LONGS, [1 << number] * LANES))
-        return self.builder.icmp_signed("!=", found, ir.Constant(_LONGS, None))
+        masked = self.builder.and_(longs, ir.Constant(_LONGS, [1 << number] * LANES))
+        return self.builder.icmp_signed("!=", masked, ir.Constant(_LONGS, None))
 
     def fused(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         return self.called("llvm.fma.v16f32", _VECTOR, a, b, c)
@@ -133,14 +133,14 @@ def _five_bits(w: _Writer, at: ir.Value, bits: int, rest: int, less: int) -> Ite
 
 def _q5_0(w: _Writer, at: ir.Value) -> Decoded:
     d = w.spread(w.half(at, 0))
-    for place, whole in _five_bits(w, at, 2, 6, 16):
-        yield place, w.times(d, whole)
+    for place, number in _five_bits(w, at, 2, 6, 16):
+        yield place, w.times(d, number)
 
 
 def _q5_1(w: _Writer, at: ir.Value) -> Decoded:
     d, m = w.spread(w.half(at, 0)), w.spread(w.half(at, 2))
-    for place, whole in _five_bits(w, at, 4, 8, 0):
-        yield place, w.fused(d, whole, m)
+    for place, number in _five_bits(w, at, 4, 8, 0):
+        yield place, w.fused(d, number, m)
 
 
 def _sixes(w: _Writer, at: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -150,12 +150,12 @@ def _sixes(w: _Writer, at: ir.Value) -> tuple[ir.Value, ir.Value]:
 
     def joined(first: ir.Value, second: ir.Value, factor: ir.Value) -> ir.Value:
         both = b.or_(b.zext(first, _INT), b.shl(b.zext(second, _INT), _INT(32)))
-        whole = b.uitofp(b.zext(b.bitcast(both, _EIGHT_BYTES), _EIGHT_LONGS), _EIGHT)
+        number = b.uitofp(b.zext(b.bitcast(both, _EIGHT_BYTES), _EIGHT_LONGS), _EIGHT)
         undefined = ir.Constant(_EIGHT, ir.Undefined)
         spread = b.shuffle_vector(
             b.insert_element(undefined, factor, _LONG(0)), undefined, ir.Constant(_EIGHT_LONGS, None)
         )
-        return b.fmul(whole, spread)
+        return b.fmul(number, spread)
 
     def upper(shifted: ir.Value, with_two: ir.Value) -> ir.Value:
         return b.or_(b.and_(shifted, _LONG(0x0F0F0F0F)), b.and_(b.lshr(with_two, _LONG(2)), _LONG(0x30303030)))
@@ -186,8 +186,8 @@ def _q5_k(w: _Writer, at: ir.Value) -> Decoded:
             part = 2 * j + high
             d, m = w.lane(scales, part), w.lane(least, part)
             for k in (0, 1):
-                whole = w.more_where(w.bit(fifth[k], part), w.low(w.shifted(packed[k], 4 * high)), 16.0)
-                yield 32 * part + 16 * k, w.fused(d, whole, m)
+                number = w.more_where(w.bit(fifth[k], part), w.low(w.shifted(packed[k], 4 * high)), 16.0)
+                yield 32 * part + 16 * k, w.fused(d, number, m)
 
 
 def _q6_k(w: _Writer, at: ir.Value) -> Decoded:
@@ -348,12 +348,12 @@ def channels(
         first: the first output channel.
         last: the one after the last.
     """
-    whole = rows - rows % ROWS
+    in_groups = rows - rows % ROWS
     for o in range(first, last):
         own, to = weight + o * step, out + 4 * o
-        for m in range(0, whole, ROWS):
+        for m in range(0, in_groups, ROWS):
             multiplied(kind, ROWS, own, blocks, x + m * x_step, x_step, to + m * out_step, out_step)
-        for m in range(whole, rows):
+        for m in range(in_groups, rows):
             multiplied(kind, 1, own, blocks, x + m * x_step, x_step, to + m * out_step, out_step)
 
 
@@ -389,9 +389,9 @@ def _written(kind: int, weight: int, out: int, sizes: NDArray[np.int64]) -> None
 def compile_blocks() -> None:
     """Compile what this module calls, or load it."""
     product: Any = _product
-    written: Any = _written
+    writer: Any = _written
     product.compile((*[types.int64] * 4, types.int64[::1]))
-    written.compile((*[types.int64] * 3, types.int64[::1]))
+    writer.compile((*[types.int64] * 3, types.int64[::1]))
 
 
 def product(kind: str, weight: NDArray[np.uint8], x: NDArray[np.float32], out: NDArray[np.float32]) -> None:

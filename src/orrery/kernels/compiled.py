@@ -34,8 +34,8 @@ T = TypeVar("T")
 @functools.lru_cache(maxsize=1)
 def has_openmp() -> bool:
     """Return whether numba is here with its OpenMP layer: of its layers the only one that several threads may enter."""
-    found = find_spec("numba")
-    return found is not None and any((Path(str(found.origin)).parent / "np" / "ufunc").glob("omppool*"))
+    numba = find_spec("numba")
+    return numba is not None and any((Path(str(numba.origin)).parent / "np" / "ufunc").glob("omppool*"))
 
 
 def in_parallel(function: Callable[P, T]) -> Callable[P, T]:
@@ -103,8 +103,8 @@ def release_compiler() -> None:
         return
     forget = ctypes.CDLL(None).madvise
     forget.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    for found in _COMPILER_MAP.finditer(maps.read_text()):
+    for match in _COMPILER_MAP.finditer(maps.read_text()):
         # Where nothing can be written and no page, in memory or swapped out, differs from its file, none is lost.
-        if int(found["anonymous"]) == int(found["swap"]) == 0:
-            start, end = (int(found[name], 16) for name in ("start", "end"))
+        if int(match["anonymous"]) == int(match["swap"]) == 0:
+            start, end = (int(match[name], 16) for name in ("start", "end"))
             forget(start, end - start, mmap.MADV_DONTNEED)

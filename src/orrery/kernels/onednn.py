@@ -22,8 +22,8 @@ def doubles_float32(processor: Processor) -> bool:
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Return ``x W^T + b`` in float32 by oneDNN's linear operator."""
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    return found
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return product
 
 
 def fits(x: Tensor, weight: Tensor) -> bool:

@@ -74,10 +74,10 @@ def at_hand() -> bool:
     As ``ORRERY_KERNEL`` says; by default where the machine code is there, so that nobody waits for a compiler. Where it
     is not, it is made for the next program.
     """
-    asked = step_kernel()
-    if asked == "eager" or why_not_here() is not None:
+    kernel = step_kernel()
+    if kernel == "eager" or why_not_here() is not None:
         return False
-    if asked == "compiled" or ready():
+    if kernel == "compiled" or ready():
         return True
     build_beside()
     return False

@@ -120,27 +120,27 @@ def way(starts: Numbers, pieces: Numbers, last: int) -> tuple[Numbers, Numbers]:
     count, place = 0, last
     while place > 0:
         count, place = count + 1, starts[place]
-    found, ends = np.empty(count, np.int32), np.empty(count, np.int32)
+    best, ends = np.empty(count, np.int32), np.empty(count, np.int32)
     place = last
     for k in range(count - 1, -1, -1):
-        found[k], ends[k] = pieces[place], place
+        best[k], ends[k] = pieces[place], place
         place = starts[place]
-    return found, ends
+    return best, ends
 
 
 @exactly_compiled
 def spell(
-    text: NDArray[np.uint32], found: Numbers, ends: Numbers, unknown: int, bytes_of: Numbers, running: bool
+    text: NDArray[np.uint32], pieces: Numbers, ends: Numbers, unknown: int, bytes_of: Numbers, running: bool
 ) -> Any:
     """Return rows of ids, starts and ends, with what is unknown in bytes, or as one id for a run where there are none.
 
     With ``running`` an unknown id goes before: a run that begins the text continues it, and is left out.
     """
-    spelled = np.empty((3, len(found) * (4 if len(bytes_of) else 1)), np.int32)
+    spelled = np.empty((3, len(pieces) * (4 if len(bytes_of) else 1)), np.int32)
     count, place = 0, 0
-    for k in range(len(found)):
+    for k in range(len(pieces)):
         start, place = place, ends[k]
-        if found[k] == unknown and len(bytes_of):
+        if pieces[k] == unknown and len(bytes_of):
             code = np.int64(text[start])
             more = 0 if code < 0x80 else 1 if code < 0x800 else 2 if code < 0x10000 else 3
             for byte in range(more, -1, -1):
@@ -150,12 +150,12 @@ def spell(
                 spelled[0, count], spelled[1, count], spelled[2, count] = bytes_of[value], start, place
                 count += 1
             continue
-        if found[k] == unknown and running:
+        if pieces[k] == unknown and running:
             if count:
                 spelled[2, count - 1] = place
             continue
-        running = found[k] == unknown
-        spelled[0, count], spelled[1, count], spelled[2, count] = found[k], start, place
+        running = pieces[k] == unknown
+        spelled[0, count], spelled[1, count], spelled[2, count] = pieces[k], start, place
         count += 1
     return spelled[:, :count]
 
@@ -166,5 +166,5 @@ def cut(text: NDArray[np.uint32], table: Table, scores: Scores, unknown: int, la
     totals, starts = np.zeros(len(text) + 1, np.float32), np.full(len(text) + 1, -1, np.int32)
     pieces = np.empty(len(text) + 1, np.int32)
     advance(text, (0, 0, True), table, scores, unknown, largest, totals, starts, pieces)
-    found, ends = way(starts, pieces, len(text))
-    return spell(text, found, ends, unknown, bytes_of, False)
+    best, ends = way(starts, pieces, len(text))
+    return spell(text, best, ends, unknown, bytes_of, False)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.generate import too_long
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids, check_segments
+from orrery.nn.embeddings import TokenTypeEmbedding, check_ids, check_token_types
 from orrery.nn.spec import ModuleSpec
 
 Ids = Tensor | Sequence[Sequence[int]]
@@ -35,32 +35,32 @@ def one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
     Raises:
         UsageError: it has another shape than the ids.
     """
-    found = torch.as_tensor(given)
-    if found.shape != ids_BL.shape:
+    each = torch.as_tensor(given)
+    if each.shape != ids_BL.shape:
         raise UsageError(
-            f"{name} of shape {list(found.shape)} for input_ids of {list(ids_BL.shape)}",
+            f"{name} of shape {list(each.shape)} for input_ids of {list(ids_BL.shape)}",
             "give one number for each token",
         )
-    return found
+    return each
 
 
 def strings_of(stop: str | Sequence[str]) -> list[str]:
     """Return the strings that end an answer. Raises `UsageError` for anything else."""
-    found = [stop] if isinstance(stop, str) else stop
-    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
+    strings = [stop] if isinstance(stop, str) else stop
+    if not isinstance(strings, list | tuple) or not all(isinstance(string, str) for string in strings):
         raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
-    return list(found)
+    return list(strings)
 
 
-def segments_of(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:
-    """Return the segment of each token.
+def token_types_of(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:
+    """Return the token type of each token.
 
     Raises:
         DataError: one that the model does not have.
-        UsageError: the embedding has no segments, or they have another shape than the ids.
+        UsageError: the embedding has no token types, or they have another shape than the ids.
     """
-    if not isinstance(embed, SegmentedEmbedding.Spec):
-        raise UsageError("this model has no segments", "leave token_type_ids away")
-    segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
-    check_segments(segments_BL, embed.segments)
-    return segments_BL
+    if not isinstance(embed, TokenTypeEmbedding.Spec):
+        raise UsageError("this model has no token types", "leave token_type_ids away")
+    token_types_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
+    check_token_types(token_types_BL, embed.token_types)
+    return token_types_BL

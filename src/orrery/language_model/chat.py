@@ -12,6 +12,7 @@ from orrery.generation.row import Generation
 from orrery.language_model.arguments import strings_of
 from orrery.language_model.generate import continued
 from orrery.language_model.guides import Demands
+from orrery.language_model.sources import of_ids
 from orrery.language_model.texts import limits_of
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.messages import Message
@@ -55,4 +56,4 @@ def reply(
     demands, drawing = Demands.taken_from(sampling)
     limits = limits_of(stored, max_new_tokens, strings_of(stop), chat.end, demands)
     show = None if stream is None else lambda row, piece: stream(piece)
-    return continued(stored, lambda: [ids], limits, seed, show, drawing)[0]
+    return continued(stored, lambda: of_ids(stored, [ids]), limits, seed, show, drawing)[0]

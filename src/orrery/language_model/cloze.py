@@ -15,7 +15,7 @@ from orrery.exchange.stored import device_of, refuse_no_number, tokenizer_of, vo
 from orrery.generation.generate import padded, too_long
 from orrery.generation.scoring import log_probabilities
 from orrery.language_model.texts import before_text
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids
+from orrery.nn.embeddings import TokenTypeEmbedding, check_ids
 from orrery.nn.heads import LanguageModelHead
 
 GAP = "__"
@@ -58,13 +58,13 @@ def cloze(
         raise UsageError(f"batch_size = {batch_size} is not possible", "it must be at least 1")
     with torch.no_grad():
         if stored.model.spec.writes and not stored.model.spec.reads_source:
-            found = _by_decoder(stored, before, after, given, both_sides, batch_size)
+            scored = _by_decoder(stored, before, after, given, both_sides, batch_size)
         elif not both_sides:
             raise UsageError("a masked model reads both sides of the gap", "leave out what stands behind it yourself")
         else:
-            found = _by_masks(stored, before, after, given, batch_size)
+            scored = _by_masks(stored, before, after, given, batch_size)
     filled = []
-    for candidate, (ids, inside, rest) in zip(given, found, strict=True):
+    for candidate, (ids, inside, rest) in zip(given, scored, strict=True):
         total, behind = math.fsum(inside), math.fsum(rest)
         refuse_no_number(stored, total + behind)
         score = (total + behind) / (len(inside) + len(rest)) if mean else total + behind
@@ -84,7 +84,7 @@ def _by_decoder(
     lead = before_text(stored)
     if not lead and any(first == 0 for _, first, _ in parts):
         raise UsageError("nothing stands before the gap, and this tokenizer has no start token", "begin with a word")
-    found: list[Found] = []
+    scored: list[Found] = []
     for begin in range(0, len(parts), batch_size):
         some = parts[begin : begin + batch_size]
         rows = [[*lead, *ids] for ids, _, _ in some]
@@ -95,8 +95,8 @@ def _by_decoder(
         logp_BM = log_probabilities(stored.model.logits(ids_BL, real=real_BL), ids_BL).double().cpu()
         for (ids, first, last), logp_M in zip(some, logp_BM, strict=True):
             own = logp_M.tolist()[len(lead) - 1 :] if lead else [0.0, *logp_M.tolist()]
-            found.append((ids[first:last], own[first:last], own[last : len(ids)]))
-    return found
+            scored.append((ids[first:last], own[first:last], own[last : len(ids)]))
+    return scored
 
 
 def _by_masks(stored: Stored, before: str, after: str, candidates: Sequence[str], batch_size: int) -> list[Found]:
@@ -117,7 +117,7 @@ def _by_masks(stored: Stored, before: str, after: str, candidates: Sequence[str]
     for begin in range(0, len(rows), batch_size):
         stop = begin + batch_size
         some = rows[begin:stop]
-        logits_BLV = _logits(stored, head, [one.ids for one in some], [one.segments for one in some])
+        logits_BLV = _logits(stored, head, [one.ids for one in some], [one.token_types for one in some])
         picked_BV = logits_BLV[torch.arange(len(some)), torch.tensor(places[begin:stop])]
         logp_BV = picked_BV.to(torch.promote_types(picked_BV.dtype, torch.float32)).log_softmax(-1).double()
         for owner, id, logp_V in zip(owners[begin:stop], wanted[begin:stop], logp_BV, strict=True):
@@ -126,15 +126,15 @@ def _by_masks(stored: Stored, before: str, after: str, candidates: Sequence[str]
 
 
 def _logits(
-    stored: Stored, head: str, rows: Sequence[list[int]], segments: Sequence[list[int]]
+    stored: Stored, head: str, rows: Sequence[list[int]], token_types: Sequence[list[int]]
 ) -> Float[Tensor, "B L V"]:
     """Return the logits of a masked head for rows of several lengths."""
     ids_BL, lengths = padded(rows, device_of(stored))
     batch: dict[str, Any] = {"ids": ids_BL}
     if lengths is not None:
         batch["real"] = (torch.arange(ids_BL.shape[1]) < torch.tensor(lengths)[:, None]).to(ids_BL.device)
-    if isinstance(getattr(stored.model.spec, "embed", None), SegmentedEmbedding.Spec):
-        batch["segments"] = padded(segments, device_of(stored))[0]
+    if isinstance(getattr(stored.model.spec, "embed", None), TokenTypeEmbedding.Spec):
+        batch["token_types"] = padded(token_types, device_of(stored))[0]
     return stored.model(batch, (head,))[head].cpu()
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-import torch
-
 from orrery.errors import UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import (
+    check_writes,
     device_of,
     reads_apart,
     tokenizer_of,
@@ -28,9 +27,10 @@ from orrery.inspection.interventions.interventions import Interventions
 from orrery.inspection.interventions.writing import EditedWriter
 from orrery.language_model.arguments import strings_of
 from orrery.language_model.guides import NO_DEMANDS, Demands
+from orrery.language_model.pictures import reads_pictures
 from orrery.language_model.search import Beams, search
-from orrery.language_model.texts import EVERYTHING, Text, Truncate, limits_of, prompt, prompts
-from orrery.nn.embeddings import check_ids
+from orrery.language_model.sources import Source, Sources, one_source
+from orrery.language_model.texts import EVERYTHING, Truncate, limits_of, prompt
 from orrery.schema.writing import SETTINGS, refuse_with_beams
 
 Edits = Interventions | Sequence[Mapping[str, Any] | Intervention]
@@ -41,7 +41,7 @@ LONGEST_ANSWER = 64
 
 def generate(
     stored: Stored,
-    text: Text,
+    text: Source,
     drawing: Mapping[str, Any],
     demands: Demands,
     *,
@@ -61,19 +61,20 @@ def generate(
     beams = (files.beams if plain else 1) if num_beams is None else num_beams
     if beams < 1:
         raise UsageError(f"num_beams = {beams} is not possible", "it must be at least 1, which is no search")
+    check_writes(stored)
     longest = _longest(stored, text) if max_new_tokens is None else max_new_tokens
     if beams > 1:
         drawn = files.sampling["temperature"] if num_beams is None else 0
         repeated = given.pop("repetition_penalty", None)
         refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn, **demands.given, edits=inside.edits)
         penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
-        asked = with_repetitions(stored, repeated)
-        return search(asked, [text], Beams(beams, penalty), longest, truncate)[0][0].text
+        with_penalty = with_repetitions(stored, repeated)
+        return search(with_penalty, [text], Beams(beams, penalty), longest, truncate)[0][0].text
     usual = files.sampling if given.get("temperature") is None else {"temperature": 0}
     show = None if stream is None else lambda row, piece: stream(piece)
     limits = limits_of(stored, longest, strings_of(stop), demands=demands)
     return continued(
-        stored, lambda: prompts(stored, [text], truncate, longest), limits, seed, show, {**usual, **given}, inside
+        stored, lambda: one_source(stored, text, truncate, longest), limits, seed, show, {**usual, **given}, inside
     )[0].text
 
 
@@ -91,25 +92,26 @@ def with_repetitions(stored: Stored, penalty: float | int | None) -> Stored:
 
 def continued(
     stored: Stored,
-    rows_of: Callable[[], list[list[int]]],
+    sources_of: Callable[[], Sources],
     limits: Limits,
     seed: int | Sequence[int],
     show: Callable[[int, str], None] | None,
     sampling: Mapping[str, Any],
     edits: Interventions = NO_EDITS,
 ) -> list[Generation]:
-    """Continue rows of ids, which are made only once the model and the settings are known to serve."""
+    """Continue prompts or pictures, which are read only once the model and the settings are known to serve."""
     model, tokenizer, chosen = writer(stored), tokenizer_of(stored), sampler_of(stored, sampling)
     if edits.edits:
         model = EditedWriter(stored.model, edits)
-    rows = rows_of()
-    check_ids(torch.tensor([id for row in rows for id in row], dtype=torch.long), vocabulary(stored))
-    return write_tokens(model, rows, tokenizer, limits, sampler=chosen, seed=seed, show=show, device=device_of(stored))
+    read = sources_of()
+    return write_tokens(
+        read.before(model), read.rows, tokenizer, limits, sampler=chosen, seed=seed, show=show, device=device_of(stored)
+    )
 
 
 def contrasted(
     stored: Stored,
-    text: Text,
+    text: Source,
     limits: Limits,
     *,
     top_k: int,
@@ -124,9 +126,10 @@ def contrasted(
             f"generation_config.json has a {' and a '.join(counted)}, which contrastive search does not know",
             "remove it there, or draw tokens",
         )
+    model, read = writer(stored), one_source(stored, text, truncate, limits.max_new_tokens)
     return contrastive_search(
-        writer(stored),
-        prompts(stored, [text], truncate, limits.max_new_tokens)[0],
+        read.before(model),
+        read.rows[0],
         tokenizer_of(stored),
         limits,
         top_k=top_k,
@@ -138,7 +141,7 @@ def contrasted(
 
 def speculated(
     stored: Stored,
-    text: Text,
+    text: Source,
     draft: Draft,
     limits: Limits,
     *,
@@ -149,10 +152,10 @@ def speculated(
     sampling: Mapping[str, Any],
 ) -> Speculation:
     """Continue one text with guesses; see ``LanguageModel.speculate``."""
-    row = prompts(stored, [text], truncate, limits.max_new_tokens)[0]
+    model, read = writer(stored), one_source(stored, text, truncate, limits.max_new_tokens)
     return speculate(
-        writer(stored),
-        row,
+        read.before(model),
+        read.rows[0],
         tokenizer_of(stored),
         limits,
         draft,
@@ -172,6 +175,8 @@ def draft_of(stored: Stored, guesser: Stored | Literal["lookup"]) -> Draft:
     """
     if guesser == "lookup":
         return PromptLookup()
+    if reads_pictures(stored) is not None:
+        raise UsageError("a model that guesses for a captioner would have to see its picture", "take lookup")
     if tokenizer_of(guesser).fingerprint != tokenizer_of(stored).fingerprint:
         raise UsageError(
             f"{guesser.folder} has another tokenizer than {stored.folder}",
@@ -185,11 +190,11 @@ def draft_of(stored: Stored, guesser: Stored | Literal["lookup"]) -> Draft:
 def sampler_of(stored: Stored, sampling: Mapping[str, Any]) -> Sampler:
     """Return the sampler of these settings; what counts in every choice is as the files say where it is not given."""
     given = {name: value for name, value in sampling.items() if value is not None}
-    written = stored.model.spec.target_vocabulary or vocabulary(stored)
-    return sampler(vocabulary=min(tokenizer_of(stored).size, written), **{**wishes(stored).always, **given})
+    tokens = stored.model.spec.target_vocabulary or vocabulary(stored)
+    return sampler(vocabulary=min(tokenizer_of(stored).size, tokens), **{**wishes(stored).always, **given})
 
 
-def _longest(stored: Stored, text: Text) -> int:
+def _longest(stored: Stored, text: Source) -> int:
     """Return the most tokens of an answer where the caller names none."""
-    read = 1 if reads_apart(stored) else len(prompt(stored, text, "left", EVERYTHING))
+    read = 1 if reads_apart(stored) else len(prompt(stored, text, "left", EVERYTHING))  # type: ignore[arg-type]
     return wishes(stored).longest(read, LONGEST_ANSWER)

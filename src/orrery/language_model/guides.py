@@ -82,9 +82,9 @@ def held(form: Form, vocabulary: TokenVocabulary) -> Begin:
 @lru_cache(maxsize=1)
 def _forms() -> FormsOfVocabularies:
     """Return the processes of this one; an answer here waits until it is known whether it is whole."""
-    found = FormsOfVocabularies(glance=FOLLOWING + LATE)
-    atexit.register(found.close)
-    return found
+    forms = FormsOfVocabularies(glance=FOLLOWING + LATE)
+    atexit.register(forms.close)
+    return forms
 
 
 _NOT_OURS: list[FormsOfVocabularies] = []
@@ -109,12 +109,12 @@ def guides_of(tokenizer: Tokenizer, ends: frozenset[int], demands: Demands, hold
         UsageError: the form cannot be read or is too large, or the tokenizer has no bytes for its tokens.
         MachineError: the library that holds forms is not installed.
     """
-    found: list[Begin] = []
+    guides: list[Begin] = []
     if demands.bad_words:
-        found.append(without(demands.bad_words, _index(tokenizer)))
+        guides.append(without(demands.bad_words, _index(tokenizer)))
     if demands.form is not None:
-        found.append(hold(demands.form, _vocabulary(tokenizer, ends)))
-    return tuple(found)
+        guides.append(hold(demands.form, _vocabulary(tokenizer, ends)))
+    return tuple(guides)
 
 
 @lru_cache(maxsize=4)

@@ -74,24 +74,26 @@ def continuation(stored: Stored, context: str, text: str) -> Continuation:
         UsageError: the context is empty, and the tokenizer has neither token.
     """
     tokenizer = tokenizer_of(stored)
-    own, whole = tokenizer.encode(context.rstrip()), tokenizer.encode(context + text)
-    shared = next((n for n, (a, b) in enumerate(zip(own, whole, strict=False)) if a != b), min(len(own), len(whole)))
+    own, together = tokenizer.encode(context.rstrip()), tokenizer.encode(context + text)
+    shared = next(
+        (n for n, (a, b) in enumerate(zip(own, together, strict=False)) if a != b), min(len(own), len(together))
+    )
     before = opening_of(tokenizer) if shared else beginning(stored)
-    found = Continuation((*before, *whole[:shared]), tuple(whole[shared:]))
-    if not found.ids:
+    split = Continuation((*before, *together[:shared]), tuple(together[shared:]))
+    if not split.ids:
         raise DataError(f"{text!r} adds no token to what stands before it", "give at least one character")
-    return found
+    return split
 
 
 def beginning(stored: Stored) -> list[int]:
     """Return what an empty context is. Raises `UsageError` where the tokenizer has no token for it."""
-    found = before_text(stored)
-    if not found:
+    start = before_text(stored)
+    if not start:
         raise UsageError(
             "this tokenizer has neither a start nor an end token, so a text's first token has no probability",
             "give each text a context",
         )
-    return found
+    return start
 
 
 def windows(ids: Sequence[int], before: Sequence[int], size: int) -> Iterator[Continuation]:
@@ -115,16 +117,16 @@ def of_pairs(stored: Stored, pairs: Sequence[tuple[str, str]], **how: Any) -> li
 def of_texts(stored: Stored, texts: str | Sequence[str], *, longest: int | None = None, **how: Any) -> list[float]:
     """Return the log likelihood of whole texts, in nats, each behind the token that begins one, in `windows`."""
     size, before, tokenizer = longest or stored.model.spec.context, beginning(stored), tokenizer_of(stored)
-    whole = [texts] if isinstance(texts, str) else texts
-    parts = [list(windows(tokenizer.encode(text), before, size)) for text in whole]
-    found = iter(likelihoods(stored, [one for own in parts for one in own], longest=longest, **how))
-    return [fsum(next(found).nats for _ in own) for own in parts]
+    several = [texts] if isinstance(texts, str) else texts
+    parts = [list(windows(tokenizer.encode(text), before, size)) for text in several]
+    each_likelihood = iter(likelihoods(stored, [one for own in parts for one in own], longest=longest, **how))
+    return [fsum(next(each_likelihood).nats for _ in own) for own in parts]
 
 
 @torch.no_grad()
 def likelihoods(
     stored: Stored,
-    asked: Sequence[Continuation],
+    continuations: Sequence[Continuation],
     *,
     batch_size: int = 64,
     longest: int | None = None,
@@ -137,7 +139,7 @@ def likelihoods(
 
     Args:
         stored: a decoder.
-        asked: what is scored.
+        continuations: what is scored.
         batch_size: rows computed at once; fewer where they are long or the vocabulary large.
         longest: tokens that are read at once; the model's context by default.
         done: told after each batch how many continuations are scored.
@@ -151,31 +153,31 @@ def likelihoods(
         raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
     context, size = longest or stored.model.spec.context, vocabulary(stored)
     by_row: dict[Ids, list[int]] = {}
-    for place, one in enumerate(asked):
+    for place, one in enumerate(continuations):
         if len(one.ids) > context:
             message = f"a continuation of {len(one.ids):,} tokens, the context is {context:,}"
             raise DataError(message, "shorten it, or load a model with a longer context")
         by_row.setdefault((*one.before, *one.ids)[-(context + 1) :][:-1], []).append(place)
     rows = sorted(by_row, key=lambda row: (-len(row), row))
-    check_ids(torch.tensor([id for one in asked for id in (*one.before, *one.ids)] or [0]), size)
-    found: dict[int, Likelihood] = {}
+    check_ids(torch.tensor([id for one in continuations for id in (*one.before, *one.ids)] or [0]), size)
+    by_place: dict[int, Likelihood] = {}
     start = 0
     while start < len(rows):
         count = max(1, min(batch_size, LOGITS // (len(rows[start]) * size)))
         batch = rows[start : start + count]
-        _score(stored, batch, [[(place, asked[place]) for place in by_row[row]] for row in batch], found)
+        _score(stored, batch, [[(place, continuations[place]) for place in by_row[row]] for row in batch], by_place)
         start += count
         if done is not None:
-            done(len(found))
-    refuse_no_number(stored, fsum(one.nats for one in found.values()))
-    return [found[place] for place in range(len(asked))]
+            done(len(by_place))
+    refuse_no_number(stored, fsum(one.nats for one in by_place.values()))
+    return [by_place[place] for place in range(len(continuations))]
 
 
 def _score(
     stored: Stored,
     rows: Sequence[Ids],
-    asked: Sequence[Sequence[tuple[int, Continuation]]],
-    found: dict[int, Likelihood],
+    continuations: Sequence[Sequence[tuple[int, Continuation]]],
+    by_place: dict[int, Likelihood],
 ) -> None:
     """Compute some rows, and add what is asked of each to what is found; logits come and go in pieces."""
     ids_BL, real_BL = _padded(rows)
@@ -186,7 +188,7 @@ def _score(
     at_once = max(1, PIECE // (stored.model.spec.vocabulary or 1))
 
     def measured(head: Callable[[Tensor], Tensor], x_BLD: Tensor, real_BL: Tensor | None) -> None:
-        for row, here, x_LD in zip(rows, asked, x_BLD, strict=True):
+        for row, here, x_LD in zip(rows, continuations, x_BLD, strict=True):
             longest = max(len(one.ids) for _, one in here)
             targets = [[*[0] * (longest - len(one.ids)), *one.ids] for _, one in here]
             targets_ML = torch.tensor(targets, device=device)
@@ -195,7 +197,7 @@ def _score(
                 own = slice(longest - len(one.ids), None)
                 cut = len(one.before) + len(one.ids) - 1 - len(row)
                 nats = fsum(logp_L[own].double().tolist())
-                found[place] = Likelihood(nats, len(one.ids), bool(best_L[own].all()), cut)
+                by_place[place] = Likelihood(nats, len(one.ids), bool(best_L[own].all()), cut)
 
     with wide_products():
         stored.model(batch, {stored.model.spec.head_names[0]: measured})

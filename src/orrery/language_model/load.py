@@ -54,8 +54,8 @@ def load(
     place(stored.model, target, dtype)
     for behind in stored.behind:
         behind.to(target, torch.promote_types(stored.model.dtype, torch.float32))
-    told = stored.model.spec.writes and chosen != "eager"
-    steps = f", {described(stored.model, chosen)}" if told else ""
+    tells_kernel = stored.model.spec.writes and chosen != "eager"
+    steps = f", {described(stored.model, chosen)}" if tells_kernel else ""
     say(f"{stored.folder}: {describe(stored.model)}{steps}")
     if stored.passed_over:
         say(f"config.json: {', '.join(stored.passed_over)} passed over, which no number depends on")

@@ -19,6 +19,7 @@ from orrery.inspection.alignment import Alignment, align, no_source
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
 from orrery.language_model import (
+    captions,
     chat,
     cloze,
     generate,
@@ -36,10 +37,12 @@ from orrery.language_model.arguments import Ids, strings_of
 from orrery.language_model.cloze import Filled
 from orrery.language_model.guides import Demands
 from orrery.language_model.likelihoods import Likelihood
+from orrery.language_model.pictures import Picture
 from orrery.language_model.ranking import PairScore, Ranked
 from orrery.language_model.search import Beams, Found
 from orrery.language_model.signatures import spelling_out
-from orrery.language_model.texts import Text, Truncate, limits_of, prompts
+from orrery.language_model.sources import Source, sources
+from orrery.language_model.texts import Text, Truncate, limits_of
 from orrery.language_model.trace import Given, Row
 from orrery.language_model.tree import DecodingTree
 from orrery.language_model.vectors import TextVector
@@ -51,7 +54,7 @@ from orrery.schema.writing import Drawing, Form, Writing
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 
 @doors_on_cpu_by_default
@@ -114,7 +117,7 @@ class LanguageModel:
     @spelling_out(Writing)
     def generate(
         self,
-        text: Text,
+        text: Source,
         *,
         max_new_tokens: int | None = None,
         num_beams: int | None = None,
@@ -133,7 +136,8 @@ class LanguageModel:
         from the files.
 
         Args:
-            text: the prompt, or its ids; an empty one stands for the beginning of a text.
+            text: the prompt, or its ids; an empty one stands for the beginning of a text. Of a model that reads
+                pictures a picture: a path, an array of bytes ``[rows, columns, channels]``, a picture of Pillow's.
             max_new_tokens: the most tokens of the answer; 64 where nothing is said.
             num_beams: above 1 searches for the answer of the greatest score instead of drawing tokens.
             length_penalty: of beams: 0 favours short answers, see ``LengthPenalty``; in files ``HuggingFacePenalty``.
@@ -167,7 +171,7 @@ class LanguageModel:
     @spelling_out(Writing)
     def generations(
         self,
-        texts: Text | Sequence[Text],
+        texts: Source | Sequence[Source],
         *,
         max_new_tokens: int = 64,
         stop: str | Sequence[str] = (),
@@ -184,13 +188,13 @@ class LanguageModel:
         demands, drawing = Demands.taken_from(settings)
         limits = limits_of(self.stored, max_new_tokens, strings_of(stop), demands=demands)
         return generate.continued(
-            self.stored, lambda: prompts(self.stored, texts, truncate, max_new_tokens), limits, seed, stream, drawing
+            self.stored, lambda: sources(self.stored, texts, truncate, max_new_tokens), limits, seed, stream, drawing
         )
 
     @spelling_out(Writing)
     def speculate(
         self,
-        text: Text,
+        text: Source,
         draft: "LanguageModel | Literal['lookup']",
         *,
         guesses: int = 5,
@@ -235,7 +239,7 @@ class LanguageModel:
     @spelling_out(Form)
     def contrastive_search(
         self,
-        text: Text,
+        text: Source,
         *,
         top_k: int = 4,
         penalty_alpha: float | int = 0.6,
@@ -275,7 +279,7 @@ class LanguageModel:
 
     def search(
         self,
-        texts: Text | Sequence[Text],
+        texts: Source | Sequence[Source],
         *,
         num_beams: int = 4,
         length_penalty: float | int = 0.6,
@@ -309,13 +313,13 @@ class LanguageModel:
         beams = Beams(
             num_beams, LengthPenalty(length_penalty), answers, num_beam_groups, diversity_penalty, coverage_penalty
         )
-        asked = generate.with_repetitions(self.stored, repetition_penalty)
-        return search.search(asked, texts, beams, max_new_tokens, truncate)
+        with_penalty = generate.with_repetitions(self.stored, repetition_penalty)
+        return search.search(with_penalty, texts, beams, max_new_tokens, truncate)
 
     @spelling_out(Drawing)
     def tree(
         self,
-        text: Text,
+        text: Source,
         *,
         max_new_tokens: int = 4,
         num_beams: int = 3,
@@ -353,7 +357,7 @@ class LanguageModel:
 
     def write(
         self,
-        rows: Sequence[Sequence[int]],
+        rows: Sequence[Sequence[int]] | Sequence[Picture],
         settings: Mapping[str, Any] | None = None,
         *,
         seeds: Sequence[int] | None = None,
@@ -364,7 +368,7 @@ class LanguageModel:
         What is meant by the keys is what transformers means by them, beams too; ``search`` ranks and ends its own way.
 
         Args:
-            rows: prompts, or sources of an encoder-decoder, special tokens among them.
+            rows: prompts, or sources of an encoder-decoder, special tokens among them; or pictures.
             settings: keys that stand before those of the model's files; ``num_return_sequences`` besides.
             seeds: of the draws, one for each row.
             stop: strings that end an answer that is drawn or greedy.
@@ -425,6 +429,26 @@ class LanguageModel:
             coverage_penalty=coverage_penalty,
             done=done,
         )
+
+    def caption(self, pictures: Picture | Sequence[Picture], **settings: Any) -> Any:
+        """Return what a model that reads pictures writes of one, or a list of what it writes of several.
+
+        Differs from ``generate`` in what holds where neither the caller nor the model's files say anything: at most 256
+        tokens, as in the image-to-text pipeline of transformers 4.
+
+        Args:
+            pictures: paths, arrays of bytes ``[rows, columns, channels]`` or of floats ``[channels, rows, columns]``
+                as the model reads them, pictures of Pillow's, ``data:image/png;base64,...``; one, or a list.
+            settings: ``num_beams``, hypotheses followed a picture, by default what the model's files say, else 1, which
+                is greedy; ``length_penalty`` of beams, in Hugging Face's form; ``max_new_tokens``; ``batch_size``,
+                pictures read at once; ``done``, told after each batch how many pictures are done.
+
+        Raises:
+            UsageError: the model reads no pictures or writes nothing, or what is given is no picture.
+            DataError: a file is damaged.
+        """
+        found = captions.captions(self.stored, pictures, **settings)
+        return found if isinstance(pictures, list | tuple) else found[0]
 
     def chat_template(self, choice: str | Path | None = None) -> ChatTemplate:
         """Return the template of the model's chats, or another: one of Orrery's formats by name, or a Jinja file.
@@ -588,12 +612,12 @@ class LanguageModel:
             input_ids: ``[B, L]``; for an encoder-decoder the sources.
             attention_mask: ``[B, L]``, 1 at tokens and 0 at padding, which may stand on either side.
             decoder_input_ids: ``[B, T]``, the targets of an encoder-decoder, the start token first.
-            token_type_ids: ``[B, L]``, the segment of each token, where the model has segments; by default the first.
+            token_type_ids: ``[B, L]``, of each token, where the model has token types; by default 0.
 
         Raises:
-            DataError: an id outside the vocabulary, or a segment that the model does not have.
-            UsageError: rows longer than the context, padding inside a row, a mask or segments of another shape or for
-                a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
+            DataError: an id outside the vocabulary, or a token type that the model does not have.
+            UsageError: rows longer than the context, padding inside a row, a mask or token types of another shape or
+                for a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
         """
         return outputs.logits(self.stored, input_ids, attention_mask, decoder_input_ids, token_type_ids)
 
@@ -627,10 +651,10 @@ class LanguageModel:
             DataError: a text without a token.
         """
         several = [texts] if isinstance(texts, str) else list(texts)
-        found = [one.vector for one in self.vectors(several, **settings)]
+        vectors = [one.vector for one in self.vectors(several, **settings)]
         if isinstance(texts, str):
-            return found[0]
-        return torch.stack(found) if found else torch.empty(0, self.model.spec.width)
+            return vectors[0]
+        return torch.stack(vectors) if vectors else torch.empty(0, self.model.spec.width)
 
     def rank(self, query: str, documents: Sequence[str], *, top_n: int | None = None, **settings: Any) -> list[Ranked]:
         """Return documents by how well they fit a query, the best first; equal ones as they were given.
@@ -664,9 +688,9 @@ class LanguageModel:
             UsageError: the model scores no pairs, or one is longer than a row and may not be cut.
             DataError: a pair that is none, or without a token.
         """
-        found = [one.score for one in self.pair_scores(pairs, **settings)]
-        if found:
-            return torch.stack(found)
+        scores = [one.score for one in self.pair_scores(pairs, **settings)]
+        if scores:
+            return torch.stack(scores)
         labels = ranking.scoring_of(self.stored).scorer.labels
         return torch.empty(0) if labels == 1 else torch.empty(0, labels)
 

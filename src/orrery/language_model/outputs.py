@@ -19,7 +19,7 @@ from orrery.exchange.stored import (
 from orrery.generation.generate import too_long
 from orrery.generation.scoring import Score
 from orrery.generation.scoring import score as score_ids
-from orrery.language_model.arguments import Ids, one_each, rows_of, segments_of
+from orrery.language_model.arguments import Ids, one_each, rows_of, token_types_of
 from orrery.language_model.texts import Text, before_text, opening_of, read, spell
 
 
@@ -32,9 +32,9 @@ def score(stored: Stored, text: Text) -> Score:
     ids = row[len(opening_of(tokenizer_of(stored))) :]
     if len(before) + len(ids) > context:
         raise too_long(len(before) + len(ids), context)
-    found = score_ids(lambda rows: logits(stored, rows), ids, lambda id: spell(stored, id), before)
-    refuse_no_number(stored, found.total)
-    return found
+    score = score_ids(lambda rows: logits(stored, rows), ids, lambda id: spell(stored, id), before)
+    refuse_no_number(stored, score.total)
+    return score
 
 
 def logits(
@@ -46,13 +46,13 @@ def logits(
 ) -> Float[Tensor, "B L V"]:
     """Return the logits of every next token, or what the main head of an encoder says; see ``LanguageModel.logits``."""
     ids_BL, real_BL = inputs(stored, input_ids, attention_mask)
-    segments = _segments(stored, token_type_ids, ids_BL)
+    token_types = _token_types(stored, token_type_ids, ids_BL)
     with torch.no_grad():
         if reads_apart(stored):
             return stored.model.logits(ids_BL, targets(stored, decoder_input_ids), source_real=real_BL)
         if decoder_input_ids is not None:
             raise UsageError("this model has no encoder and decoder", "give input_ids without decoder_input_ids")
-        return stored.model.logits(ids_BL, real=real_BL, **segments)
+        return stored.model.logits(ids_BL, real=real_BL, **token_types)
 
 
 def hidden(
@@ -60,12 +60,12 @@ def hidden(
 ) -> Float[Tensor, "B L D"]:
     """Return the final hidden states, after the last norm; see ``LanguageModel.hidden``."""
     ids_BL, real_BL = inputs(stored, input_ids, attention_mask)
-    segments = _segments(stored, token_type_ids, ids_BL)
+    token_types = _token_types(stored, token_type_ids, ids_BL)
     with torch.no_grad():
         if reads_apart(stored):
             reader: Any = stored.model
-            return reader.read(ids_BL, real=real_BL).memory_BSD
-        return stored.model.hidden(ids_BL, real=real_BL, **segments)
+            return reader.read(ids_BL, real=real_BL).encoder_states_BSD
+        return stored.model.hidden(ids_BL, real=real_BL, **token_types)
 
 
 def inputs(stored: Stored, input_ids: Ids, attention_mask: Ids | None) -> tuple[Tensor, Tensor | None]:
@@ -90,9 +90,9 @@ def targets(stored: Stored, decoder_input_ids: Ids | None) -> Tensor:
     return targets_BL.to(device_of(stored))
 
 
-def _segments(stored: Stored, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Any]:
-    """Return the checked segments as an argument of the model, where there are any."""
+def _token_types(stored: Stored, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Any]:
+    """Return the checked token types as an argument of the model, where there are any."""
     if token_type_ids is None:
         return {}
     embed = getattr(stored.model.spec, "embed", None)
-    return {"segments": segments_of(token_type_ids, ids_BL, embed).to(device_of(stored))}
+    return {"token_types": token_types_of(token_type_ids, ids_BL, embed).to(device_of(stored))}

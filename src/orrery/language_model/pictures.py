@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from orrery.data.pictures.files import pixels_of, read_pixels
+from orrery.data.pictures.files import pixels_of, read_file, read_pixels
 from orrery.data.pictures.pillow import pillow
 from orrery.data.pictures.preparing import Preparation, fitted, for_size, preparation
 from orrery.errors import DataError, UsageError
@@ -56,6 +56,17 @@ def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows c
     return images.to(device_of(stored), stored.model.dtype)
 
 
+def pixels_given(given: object) -> UInt8[Tensor, "channels rows columns"]:
+    """Return the pixels of a picture that is given, in its own size.
+
+    Raises:
+        UsageError: it is none, or what a model reads already.
+        DataError: the file cannot be read.
+    """
+    value = _value(given)
+    return _decoded(value) if isinstance(value, str | Path) else _pixels(value)
+
+
 def reads_pictures(stored: Stored) -> Images | None:
     """Return the pictures that a model reads, or nothing where it reads tokens."""
     read = next(iter(stored.model.spec.inputs.values()))
@@ -91,15 +102,16 @@ def _value(given: object) -> Any:
 
 def _decoded(given: str | Path) -> UInt8[Tensor, "channels rows columns"]:
     if isinstance(given, str) and given.startswith("data:"):
-        return read_pixels(_content_of(given))
-    try:
-        return read_pixels(Path(given).read_bytes(), str(given))
-    except OSError as error:
-        raise DataError(f"{given} cannot be read: {error.strerror}", "check the path") from error
+        return read_pixels(content_of(given))
+    return read_file(Path(given))
 
 
-def _content_of(address: str) -> bytes:
-    """Return what stands in a ``data:`` address."""
+def content_of(address: str) -> bytes:
+    """Return what stands in a ``data:`` address.
+
+    Raises:
+        DataError: it is none, or holds no base64.
+    """
     head, comma, content = address.partition(",")
     if not comma or not head.endswith(";base64") or len(head) > _LONGEST_HEAD:
         raise DataError(f"{address[:40]!r} is no picture in base64", f"it begins with {DATA}")

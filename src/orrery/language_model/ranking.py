@@ -15,7 +15,7 @@ from orrery.language_model.vectors import prompt_of, too_long
 from orrery.models.pair_scores import PairScores, PairTemplate
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.render import template_of
-from orrery.text.chat.segments import encode_segments
+from orrery.text.chat.spans.encoding import encode_spans
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PairScore:
 @dataclass(frozen=True)
 class _Row:
     ids: list[int]
-    segments: list[int]
+    token_types: list[int]
     cut: int = 0
 
 
@@ -90,8 +90,8 @@ def rank(
     if top_n is not None and (type(top_n) is not int or top_n < 1):
         raise UsageError(f"the best {top_n!r} documents", "top_n is 1 or more")
     named = {"names": [f"document {number}" for number in range(1, len(documents) + 1)], **settings}
-    found = score_pairs(stored, [(query, document) for document in documents], **named)  # type: ignore[arg-type]
-    scores = [float(one.score) for one in found]
+    scored = score_pairs(stored, [(query, document) for document in documents], **named)  # type: ignore[arg-type]
+    scores = [float(one.score) for one in scored]
     order = sorted(range(len(scores)), key=lambda number: -scores[number])
     return [Ranked(number, scores[number], documents[number]) for number in order[:top_n]]
 
@@ -178,7 +178,7 @@ def _framing(stored: Stored, how: PairScores, before: str, truncation: bool) -> 
         framed = tokenizer.around(*kept)
         if not framed.ids:
             raise DataError("both texts are empty, and this tokenizer puts no special token around", "give a word")
-        return _Row(framed.ids, framed.segments, total - sum(sizes))
+        return _Row(framed.ids, framed.token_types, total - sum(sizes))
 
     return of
 
@@ -212,8 +212,8 @@ class _Messages:
         said = [*([("system", self._before)] if self._before else []), ("query", query), ("document", document)]
         messages = [{"role": role, "content": self._content(text)} for role, text in said]
         template = self._template
-        segments = self._form.segments(messages, template.prompt, **template.variables)
-        return encode_segments(self._tokenizer, segments).ids
+        spans = self._form.spans(messages, template.prompt, **template.variables)
+        return encode_spans(self._tokenizer, spans).ids
 
     def _content(self, text: str) -> object:
         return [{"type": "text", "text": text}] if self._template.structured else text
@@ -232,8 +232,8 @@ def _batch(stored: Stored, how: PairScores, rows: Sequence[_Row]) -> dict[str, T
     longest, device = max(len(row.ids) for row in rows), device_of(stored)
     lengths = torch.tensor([len(row.ids) for row in rows])
     batch = {"ids": _padded([row.ids for row in rows], longest), "real": torch.arange(longest) < lengths[:, None]}
-    if how.reads_segments and stored.model.spec.segments > 1:
-        batch["segments"] = _padded([row.segments for row in rows], longest)
+    if how.reads_token_types and stored.model.spec.token_types > 1:
+        batch["token_types"] = _padded([row.token_types for row in rows], longest)
     return {name: value.to(device) for name, value in batch.items()}
 
 

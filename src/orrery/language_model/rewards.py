@@ -28,14 +28,14 @@ def reward_head(stored: Stored) -> str:
         UsageError: the model has none.
     """
     heads: Any = stored.model.spec.heads
-    found = next(
+    head_name = next(
         (name for name, head in heads.items() if getattr(head, "labels", 0) == 1 and hasattr(head, "pooler")), ""
     )
-    if not found:
+    if not head_name:
         known = ", ".join(stored.model.spec.head_names) or "none"
         message = f"{stored.folder} has no head that gives a row one number, only {known}"
         raise UsageError(message, "train one: orrery reward MODEL --train FILE")
-    return found
+    return head_name
 
 
 def rewards(

@@ -13,13 +13,14 @@ from orrery.generation.batched import in_batches
 from orrery.generation.diverse import diverse_beam_search
 from orrery.generation.row import Limits
 from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search
-from orrery.language_model.texts import Text, Truncate, limits_of, line, prompts, spell_answer
+from orrery.language_model.sources import Source, sources
+from orrery.language_model.texts import Truncate, limits_of, line, spell_answer
 from orrery.schema.writing import BEAMS, beams_of, refuse_with_beams
 
 
-def beams_for(said: Mapping[str, Any], asked: Mapping[str, Any]) -> int:
+def beams_for(said: Mapping[str, Any], settings_given: Mapping[str, Any]) -> int:
     """Return how many hypotheses to follow: as many as asked for, or as the model's files say, or four."""
-    return beams_of(asked, beams_of(said, BEAMS))
+    return beams_of(settings_given, beams_of(said, BEAMS))
 
 
 def refuse_wishes(files: Wishes) -> None:
@@ -61,41 +62,40 @@ class Beams:
 
 
 def search(
-    stored: Stored, texts: Text | Sequence[Text], beams: Beams, longest: int, truncate: Truncate
+    stored: Stored, texts: Source | Sequence[Source], beams: Beams, longest: int, truncate: Truncate
 ) -> list[list[Found]]:
     """Return what ``LanguageModel.search`` does, ranked by any penalty."""
     refuse_wishes(wishes(stored))
-    rows, limits = prompts(stored, texts, truncate, longest), limits_of(stored, longest)
+    model = writer(stored)
+    read, limits = sources(stored, texts, truncate, longest), limits_of(stored, longest)
     settings: dict[str, Any] = {
         "penalty": beams.penalty, "vocabulary": tokenizer_of(stored).size, "device": device_of(stored)
     }  # fmt: skip
     if beams.groups > 1:
         if beams.coverage:
             raise UsageError("groups of beams have no coverage penalty", "give one of the two")
-        found = [_of_groups(stored, row, limits, beams, settings) for row in rows]
+        hypotheses = [_of_groups(read.before(model), row, limits, beams, settings) for row in read.rows]
     else:
-        found = beam_search(
-            writer(stored),
-            rows,
+        hypotheses = beam_search(
+            read.before(model),
+            read.rows,
             limits,
             beams.width,
             answers=beams.answers,
             coverage_penalty=beams.coverage,
             **settings,
         )
-    return [[Found(spell_answer(stored, one.ids), one) for one in row] for row in found]
+    return [[Found(spell_answer(stored, one.ids), one) for one in row] for row in hypotheses]
 
 
 def _of_groups(
-    stored: Stored, row: list[int], limits: Limits, beams: Beams, settings: Mapping[str, Any]
+    model: Any, row: list[int], limits: Limits, beams: Beams, settings: Mapping[str, Any]
 ) -> list[Hypothesis]:
     """Return the best answer of each group, then the second ones, as many as are wanted."""
     if not 1 <= beams.answers <= beams.width:
         raise UsageError(f"{beams.answers} answers of {beams.width} beams", "ask for no more answers than beams")
-    found = diverse_beam_search(
-        writer(stored), row, limits, beams.width, beams.groups, diversity=beams.diversity, **settings
-    )
-    ranked = [one for rank in zip_longest(*found) for one in rank if one is not None]
+    groups = diverse_beam_search(model, row, limits, beams.width, beams.groups, diversity=beams.diversity, **settings)
+    ranked = [one for rank in zip_longest(*groups) for one in rank if one is not None]
     return ranked[: beams.answers]
 
 
@@ -125,7 +125,7 @@ def translate(
 
     def answer(numbers: list[int]) -> list[str]:
         sources = [rows[number] for number in numbers]
-        found = beam_search(
+        hypotheses = beam_search(
             writer(stored),
             sources,
             limits,
@@ -136,7 +136,7 @@ def translate(
             beyond_source=beyond_source,
             coverage_penalty=coverage_penalty,
         )
-        return [spell_answer(stored, row[0].ids) for row in found]
+        return [spell_answer(stored, row[0].ids) for row in hypotheses]
 
-    written = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
-    return [written.get(place, "") for place in range(len(texts))]
+    by_place = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
+    return [by_place.get(place, "") for place in range(len(texts))]

@@ -22,7 +22,7 @@ def spelling_out(group: type) -> Callable[[Method], Method]:
         known = signature(method)
         named = [one for one in known.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         method.__signature__ = known.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
-        method.__doc__ = re.sub(r"( +)settings: .*", lambda found: _lines(hints, found[1]), method.__doc__ or "")
+        method.__doc__ = re.sub(r"( +)settings: .*", lambda match: _lines(hints, match[1]), method.__doc__ or "")
         return method
 
     return show

@@ -59,7 +59,10 @@ def read(stored: Stored, given: Text, truncate: Truncate, keep: int) -> list[int
     """
     if isinstance(given, str):
         return framed(stored, encode(stored, given, truncate, keep), truncate, keep)
-    ids = [int(id) for id in given]
+    try:
+        ids = [int(id) for id in given]
+    except (TypeError, ValueError):
+        raise UsageError(f"a {type(given).__name__} is neither a text nor a row of ids", "give one of them") from None
     check_ids(torch.tensor(ids, dtype=torch.long), vocabulary(stored))
     if truncate is None and len(ids) > stored.model.spec.context:
         raise too_long(len(ids), stored.model.spec.context)

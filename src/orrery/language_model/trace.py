@@ -36,8 +36,8 @@ def trace(
 ) -> Trace:
     """Return the inside of one pass; see ``LanguageModel.trace``."""
     call = call_of(stored, given, target)
-    told: dict[str, Any] = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
-    return call.look(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **told)
+    spelling: dict[str, Any] = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
+    return call.look(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **spelling)
 
 
 def call_of(stored: Stored, given: Given, target: Row | None = None) -> ModelRun[Trace]:
@@ -100,8 +100,8 @@ def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
     if isinstance(given, str):
         return prompt(stored, given, None, stored.model.spec.context)
     if isinstance(given, Tensor):
-        whole = not given.is_floating_point() and (given.dim() == 1 or len(given) == 1)
-        return given.flatten().tolist() if whole else _refused(given)
+        is_one_row = not given.is_floating_point() and (given.dim() == 1 or len(given) == 1)
+        return given.flatten().tolist() if is_one_row else _refused(given)
     if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray | memoryview):
         return _refused(given)
     if given and all(isinstance(part, Mapping) for part in given):

@@ -13,7 +13,8 @@ from orrery.generation.search import LengthPenalty
 from orrery.generation.tree import TreeNode, root, with_answer, with_beams
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.search import Beams
-from orrery.language_model.texts import Text, Truncate, limits_of, prompts, spell
+from orrery.language_model.sources import Source, one_source
+from orrery.language_model.texts import Truncate, limits_of, prompts, spell
 from orrery.reports.tree import tree_picture
 
 DEEPEST = 100
@@ -40,15 +41,15 @@ class DecodingTree:
 
     def lines(self) -> list[str]:
         """Return the tree as lines: the cost of each token, of the way to it, and who went there."""
-        found = [f"{'-log p':>8}  {'total':>8}  {_on_one_line(self.text)}"]
+        text_lines = [f"{'-log p':>8}  {'total':>8}  {_on_one_line(self.text)}"]
         for depth, node in self.root.walk():
             about = ", ".join((*(["pruned"] if node.fate == "pruned" else []), *node.ways))
             indent = "  " * (depth + 1)
             note = f"  ({about})" if about else ""
-            found.append(
+            text_lines.append(
                 f"{node.cost:8.4f}  {node.total:8.4f}  {indent}{_on_one_line(self._spelled[node.token])}{note}"
             )
-        return found
+        return text_lines
 
     def figure(self) -> str:
         """Draw the tree as an SVG element, with the totals."""
@@ -65,13 +66,13 @@ def one_beam(stored: Stored, ids: Sequence[int], *, max_new_tokens: int, length_
     penalty, size, device = LengthPenalty(length_penalty), tokenizer_of(stored).size, device_of(stored)
     limits = limits_of(stored, max_new_tokens)
     prompt = prompts(stored, [ids], None, max_new_tokens)[0]
-    found = with_beams(root(), writer(stored), prompt, limits, 1, penalty=penalty, vocabulary=size, device=device)
-    return found[0].ids
+    hypotheses = with_beams(root(), writer(stored), prompt, limits, 1, penalty=penalty, vocabulary=size, device=device)
+    return hypotheses[0].ids
 
 
 def grown(
     stored: Stored,
-    text: Text,
+    text: Source,
     *,
     max_new_tokens: int,
     beams: Beams,
@@ -86,8 +87,9 @@ def grown(
         raise UsageError(f"a tree of {max_new_tokens:,} tokens cannot be looked at", f"ask for {DEEPEST} at most")
     drawn, plain = sampler_of(stored, sampling), sampler(vocabulary=tokenizer.size)
     limits = limits_of(stored, max_new_tokens)
-    prompt = prompts(stored, [text], truncate, max_new_tokens)[0]
-    text = text if isinstance(text, str) else tokenizer.decode(prompt, special=True)
+    read = one_source(stored, text, truncate, max_new_tokens)
+    model, prompt = read.before(model), read.rows[0]
+    shown = "a picture" if read.pictures else text if isinstance(text, str) else tokenizer.decode(prompt, special=True)
     tree = root()
     size = tokenizer.size
     with_beams(tree, model, prompt, limits, beams.width, penalty=beams.penalty, vocabulary=size, device=device)
@@ -96,4 +98,4 @@ def grown(
         answer = generate(model, [prompt], tokenizer, limits, sampler=chosen, seed=own, device=device)[0]
         with_answer(tree, model, prompt, answer.ids, way, capacity=limits.context, vocabulary=size, device=device)
     spelled = {node.token: spell(stored, node.token) for _, node in tree.walk()}
-    return DecodingTree(text, tree, spelled)
+    return DecodingTree(shown, tree, spelled)

@@ -14,7 +14,7 @@ from orrery.exchange.stored import tokenizer_of
 from orrery.generation.batched import in_batches
 from orrery.language_model.outputs import hidden
 from orrery.models.sentence_vectors import Sentences, mean_of_tokens
-from orrery.nn.embeddings import SegmentedEmbedding
+from orrery.nn.embeddings import TokenTypeEmbedding
 
 Item = str | Sequence[int]
 """A text, or the ids of one as they are read."""
@@ -36,13 +36,22 @@ class TextVector:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """Ids with their segments; ``prompt`` of them are pooled with none, ``cut`` are left out."""
+class VectorRow:
+    """What is read for one vector.
+
+    Attributes:
+        ids: the tokens, special ones among them.
+        token_types: of each.
+        prompt: how many of them are pooled with none.
+        cut: how many were left out at the end.
+        number: of the input, among several.
+    """
 
     ids: list[int]
-    segments: list[int]
+    token_types: list[int]
     prompt: int = 0
     cut: int = 0
+    number: int = 0
 
 
 def sentences_of(stored: Stored) -> Sentences:
@@ -68,7 +77,8 @@ def vectors(
         items: texts, which get the special tokens of the family, or ids.
         prompt: the name of one of the folder's prompts, or a text that ends in a blank or a colon.
         normalise: whether vectors get the length 1; by default as the folder says.
-        truncation: whether what is longer than a row loses its end; by default where the folder says how long rows are.
+        truncation: whether what is longer than a row is cut, where the tokenizer's ``truncation_side`` says; by default
+            where the folder says how long rows are.
         batch_size: rows computed at once.
         names: what errors call each text; by default ``input 3``.
         done: told after each batch how many rows are done, and of how many.
@@ -77,91 +87,128 @@ def vectors(
         UsageError: a row longer than the context, or a prompt that the folder has not.
         DataError: a row without ids, or with one outside the vocabulary.
     """
-    how = sentences_of(stored)
-    before = prompt_of(how.prompts, how.prompt, prompt)
-    cut = how.given if truncation is None else truncation
+    embedder = TextEmbedder.of(stored, prompt, normalise, truncation)
     rows = []
     for place, item in enumerate(items):
         where = names[place] if names is not None else f"input {place + 1}" if len(items) > 1 else ""
-        rows.append(_row(stored, how, item, before, cut, where))
-    wanted = how.vectors.normalises if normalise is None else normalise
-
-    def computed(numbers: list[int]) -> list[TextVector]:
-        some = [rows[number] for number in numbers]
-        found_BE = _computed(stored, how, some)
-        if wanted and not how.vectors.normalises:
-            found_BE = F.normalize(found_BE, dim=-1)
-        return [TextVector(vector_E, len(row.ids), row.cut) for vector_E, row in zip(found_BE.cpu(), some, strict=True)]
-
+        try:
+            rows.append(embedder.row(item))
+        except OrreryError as error:
+            raise type(error)(f"{where}: {error.message}" if where else error.message, error.hint) from None
     with torch.no_grad():
         lengths = [len(row.ids) for row in rows]
-        return in_batches(lengths, batch_size, computed, lambda count: done(count, len(rows)))
+        return in_batches(
+            lengths,
+            batch_size,
+            lambda numbers: embedder.vectors([rows[number] for number in numbers]),
+            lambda count: done(count, len(rows)),
+        )
 
 
-def prompt_of(prompts: Mapping[str, str], usual: str | None, asked: str | None) -> str:
+@dataclass(frozen=True)
+class TextEmbedder:
+    """A model with all that decides which vector a text gets: texts into rows of ids, rows into vectors.
+
+    Attributes:
+        stored: any model of texts.
+        how: what its folder says of vectors.
+        before: the text in front of every text.
+        truncation: whether what is longer than a row loses its end.
+        normalises: whether vectors get the length 1.
+    """
+
+    stored: Stored
+    how: Sentences
+    before: str
+    truncation: bool
+    normalises: bool
+
+    @classmethod
+    def of(cls, stored: Stored, prompt: str | None, normalise: bool | None, truncation: bool | None) -> "TextEmbedder":
+        """Return what follows such settings; those that are ``None`` are as the model's folder says.
+
+        Raises:
+            UsageError: the folder has no such prompt.
+        """
+        how = sentences_of(stored)
+        before = prompt_of(how.prompts, how.prompt, prompt)
+        cut = how.given if truncation is None else truncation
+        return cls(stored, how, before, cut, how.vectors.normalises if normalise is None else normalise)
+
+    def row(self, item: Item) -> VectorRow:
+        """Return a text with its special tokens, or ids as they are.
+
+        Raises:
+            UsageError: it is longer than the context, and nothing may be cut.
+            DataError: it has no ids.
+            ModelFileError: the model came without a tokenizer.
+        """
+        if isinstance(item, str):
+            return _text(self.stored, self.how, item, self.before, self.truncation)
+        limit = self.stored.model.spec.context
+        if not item:
+            raise DataError("there is not one id", "give at least one")
+        if len(item) > limit and not self.truncation:
+            raise too_long(len(item), limit)
+        ids = list(item[:limit])
+        return VectorRow(ids, [0] * len(ids), 0, len(item) - len(ids))
+
+    def vectors(self, rows: Sequence[VectorRow]) -> list[TextVector]:
+        """Return the vector of each row of a batch; gradients are off."""
+        found_BE = _computed(self.stored, self.how, rows)
+        if self.normalises and not self.how.vectors.normalises:
+            found_BE = F.normalize(found_BE, dim=-1)
+        return [TextVector(vector_E, len(row.ids), row.cut) for vector_E, row in zip(found_BE.cpu(), rows, strict=True)]
+
+
+def prompt_of(prompts: Mapping[str, str], usual: str | None, prompt: str | None) -> str:
     """Return the text that stands in front of every text: a folder's by its name, or one of a caller's own.
 
     Raises:
         UsageError: the folder has no such prompt.
     """
-    if asked is None:
+    if prompt is None:
         return "" if usual is None else prompts[usual]
-    if asked in prompts:
-        return prompts[asked]
-    if asked == "" or asked[-1] in " :\n":
-        return asked
+    if prompt in prompts:
+        return prompts[prompt]
+    if prompt == "" or prompt[-1] in " :\n":
+        return prompt
     known = f"the folder has {', '.join(prompts)}" if prompts else "the folder has none"
-    raise UsageError(f"no prompt is called {asked!r}", f"{known}; a prompt of your own ends in a blank or a colon")
+    raise UsageError(f"no prompt is called {prompt!r}", f"{known}; a prompt of your own ends in a blank or a colon")
 
 
-def _row(stored: Stored, how: Sentences, item: Item, before: str, truncation: bool, where: str) -> _Row:
-    """Return a text with its special tokens, or ids as they are."""
-    try:
-        if isinstance(item, str):
-            return _text(stored, how, item, before, truncation)
-        limit = stored.model.spec.context
-        if not item:
-            raise DataError("there is not one id", "give at least one")
-        if len(item) > limit and not truncation:
-            raise too_long(len(item), limit)
-        ids = list(item[:limit])
-        return _Row(ids, [0] * len(ids), 0, len(item) - len(ids))
-    except OrreryError as error:
-        raise type(error)(f"{where}: {error.message}" if where else error.message, error.hint) from None
-
-
-def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bool) -> _Row:
+def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bool) -> VectorRow:
     tokenizer, context = tokenizer_of(stored), stored.model.spec.context
-    whole = before + text
-    ids = tokenizer.encode(whole.lower() if how.lowercase else whole)
+    text_read = before + text
+    ids = tokenizer.encode(text_read.lower() if how.lowercase else text_read)
     around = len(tokenizer.around([]).ids)
     limit = min(context, how.length or context)
     room = limit - around
     if len(ids) > room and not truncation:
         raise too_long(len(ids) + around, context)
-    framed = tokenizer.around(ids[: max(0, room)])
+    framed = tokenizer.around(tokenizer.kept(ids, max(0, room)))
     if not framed.ids:
         raise DataError("the text is empty, and this tokenizer puts no special token around it", "give it a word")
     left = 0
     if before and not how.pools_prompt:
         alone = tokenizer.around(tokenizer.encode(before.lower() if how.lowercase else before))
         left = len(alone.ids) - (1 if alone.texts and alone.texts[-1] == -1 else 0)
-    return _Row(framed.ids, framed.segments, left, max(0, len(ids) - room))
+    return VectorRow(framed.ids, framed.token_types, left, max(0, len(ids) - room))
 
 
-def _computed(stored: Stored, how: Sentences, rows: Sequence[_Row]) -> Tensor:
+def _computed(stored: Stored, how: Sentences, rows: Sequence[VectorRow]) -> Tensor:
     """Return the vectors of a batch."""
     longest = max(len(row.ids) for row in rows)
     lengths = torch.tensor([len(row.ids) for row in rows])
     real_BL: Bool[Tensor, "B L"] = torch.arange(longest) < lengths[:, None]
     ids_BL = torch.zeros(len(rows), longest, dtype=torch.long)
-    segments_BL = torch.zeros_like(ids_BL)
+    token_types_BL = torch.zeros_like(ids_BL)
     for place, row in enumerate(rows):
         ids_BL[place, : len(row.ids)] = torch.tensor(row.ids)
-        segments_BL[place, : len(row.ids)] = torch.tensor(row.segments)
+        token_types_BL[place, : len(row.ids)] = torch.tensor(row.token_types)
     embed = getattr(getattr(stored.model, "reader", stored.model), "embed", None)
-    segments = segments_BL if isinstance(embed, SegmentedEmbedding) else None
-    x_BLD = hidden(stored, ids_BL, real_BL.long(), segments)
+    token_types = token_types_BL if isinstance(embed, TokenTypeEmbedding) else None
+    x_BLD = hidden(stored, ids_BL, real_BL.long(), token_types)
     pooled_BL = real_BL & (torch.arange(longest) >= torch.tensor([row.prompt for row in rows])[:, None])
     return how.vectors(x_BLD, pooled_BL.to(x_BLD.device))
 

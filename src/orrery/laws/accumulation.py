@@ -47,9 +47,9 @@ def subject(family: str, dtype: torch.dtype) -> Subject:
     return model.model if isinstance(model, TargetModel) and translates(family) else model
 
 
-def worst(found: list[Tensor], expected: list[Tensor]) -> float:
+def worst(gradients: list[Tensor], expected: list[Tensor]) -> float:
     """Return the largest deviation of any parameter's gradient."""
-    return max(deviation(a, b) for a, b in zip(found, expected, strict=True))
+    return max(deviation(a, b) for a, b in zip(gradients, expected, strict=True))
 
 
 class OneOf:
@@ -98,14 +98,14 @@ def gradients(
             ranks=rank or OneOf(0, 1),
             precision=Precision("float32", "plain", device().type, torch.get_num_threads()),
         )
-    found = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained(model)]
+    left = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained(model)]
     model.zero_grad(set_to_none=True)
-    return found
+    return left
 
 
 def definition(model: Subject, batch: Batch) -> list[Tensor]:
     """Return the gradients of the mean cross entropy over all targets, through the logits of the whole batch."""
     (logits,) = model(batch).values()
     loss = F.cross_entropy(logits.flatten(0, 1), batch["targets"].flatten(), ignore_index=IGNORED)
-    found = torch.autograd.grad(loss, trained(model), allow_unused=True)
-    return [torch.zeros_like(p) if g is None else g for p, g in zip(trained(model), found, strict=True)]
+    exact = torch.autograd.grad(loss, trained(model), allow_unused=True)
+    return [torch.zeros_like(p) if g is None else g for p, g in zip(trained(model), exact, strict=True)]

@@ -1,4 +1,4 @@
-"""The law of branching: a fork leaves its session as it was, and whoever has given a memory away is refused."""
+"""The law of branching: a fork leaves its session as it was, and whoever has given a cache away is refused."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -81,7 +81,7 @@ def followed(model: Subject, cache: Kind, alone: tuple[Tensor, Tensor]) -> int:
 
 @torch.no_grad()
 def answered(model: Subject, cache: Kind) -> int:
-    """Count the uses of a handle that are not refused by name, after each operation that takes its memory over."""
+    """Count the uses of a handle that are not refused by name, after each operation that takes its cache over."""
     other = started(model, cache)
     operations: tuple[Callable[[DecodingSession], object], ...] = (
         lambda session: session.select([0]),
@@ -99,12 +99,12 @@ def answered(model: Subject, cache: Kind) -> int:
         lambda session: session.fork(),
         lambda session: session.lengths,
     )
-    found = 0
+    count = 0
     for operation in operations:
         session = started(model, cache)
         operation(session)
-        found += sum(_is_answered(partial(use, session)) for use in uses)
-    return found
+        count += sum(_is_answered(partial(use, session)) for use in uses)
+    return count
 
 
 def started(model: Subject, cache: Kind) -> DecodingSession:
@@ -123,9 +123,9 @@ def write(model: Subject, session: DecodingSession, seed: int) -> Tensor:
     return torch.cat([model.step(piece, session) for piece in pieces], 1)
 
 
-def unequal(found: Tensor, expected: Tensor) -> int:
+def unequal(tensor: Tensor, expected: Tensor) -> int:
     """Count the numbers that are not the same bit by bit."""
-    return int((found != expected).sum())
+    return int((tensor != expected).sum())
 
 
 def _is_answered(use: Callable[[], object]) -> bool:

@@ -46,14 +46,14 @@ def kinds(model: Subject) -> dict[str, Kind]:
     own = cache_for(masks, 1, CAPACITY).kind
     if "recurrent" in own:
         stores = {store.kind.partition(" (")[0] for store in cache_for(masks, 1, CAPACITY).stores.values()}
-        found: dict[str, Kind] = {" beside ".join(sorted(stores)): partial(cache_for, masks, device=where)}
+        by_name: dict[str, Kind] = {" beside ".join(sorted(stores)): partial(cache_for, masks, device=where)}
         if "growing" in stores:
-            found["paged beside recurrent"] = partial(_beside_pages, masks)
-        return found
-    found = {"growing": partial(growing, device=where), "static": partial(static, device=where), "paged": small_pages}
+            by_name["paged beside recurrent"] = partial(_beside_pages, masks)
+        return by_name
+    by_name = {"growing": partial(growing, device=where), "static": partial(static, device=where), "paged": small_pages}
     if "sliding" in own:
-        found["sliding"] = partial(cache_for, masks, device=where)
-    return found
+        by_name["sliding"] = partial(cache_for, masks, device=where)
+    return by_name
 
 
 def _beside_pages(masks: Mapping[str, Mask], rows: int, capacity: int) -> RowCache:

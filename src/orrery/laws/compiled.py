@@ -14,7 +14,7 @@ from orrery.nn.context import Execution
 COMPILED = ("gpt2", "llama", "bloom", "bert", "deberta_v2", "t5", "based")
 """Families whose stacks are one graph: a mixture of experts sends other rows to each expert at every call.
 
-Torch's engines of recurrences cannot be compiled; a memory that is a matrix can, here beside attention in a window.
+Torch's engines of recurrences cannot be compiled; a state that is a matrix can, here beside attention in a window.
 """
 
 
@@ -39,5 +39,5 @@ def compiled(family: str, kernel: Kernel) -> float:
     model, ids = tiny(family, torch.float32), random_ids(2, 13)
     torch._dynamo.reset()
     x_BLD, ctx = model.prepare(ids, execution=Execution(kernel))
-    found = torch.compile(model.stack, fullgraph=True)(x_BLD, ctx)
-    return deviation(found, model.stack(*model.prepare(ids, execution=Execution(eager))))
+    compiled_BLD = torch.compile(model.stack, fullgraph=True)(x_BLD, ctx)
+    return deviation(compiled_BLD, model.stack(*model.prepare(ids, execution=Execution(eager))))

@@ -52,18 +52,18 @@ def within(name: str, law: str, family: str, value: int | float, bound: int | fl
     return Evidence(name, law, family, finite and value <= bound, value if finite else None, bound)
 
 
-def exact(name: str, family: str, found: int, expected: int) -> Evidence:
+def exact(name: str, family: str, count: int, expected: int) -> Evidence:
     """Return the evidence of a golden count."""
-    return Evidence(name, "golden", family, found == expected, found, expected)
+    return Evidence(name, "golden", family, count == expected, count, expected)
 
 
-def deviation(found: Tensor, expected: Tensor) -> float:
+def deviation(tensor: Tensor, expected: Tensor) -> float:
     """Return ``max|a - b| / max(1, max|b|)``; infinite where either holds a NaN, so that no ``max`` can lose it."""
-    if found.shape != expected.shape:
+    if tensor.shape != expected.shape:
         return math.inf
-    if not found.numel():
+    if not tensor.numel():
         return 0.0
-    value = float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+    value = float((tensor - expected).abs().max() / expected.abs().max().clamp(min=1))
     return math.inf if math.isnan(value) else value
 
 

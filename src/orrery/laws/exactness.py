@@ -61,8 +61,8 @@ class Exactness:
 @lru_cache(maxsize=1)
 def record() -> Mapping[str, Any]:
     """Return the file: ``header`` with machine, versions and commit, and what was ``found``."""
-    found: dict[str, Any] = json.loads((files("orrery.laws") / FILE).read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads((files("orrery.laws") / FILE).read_text(encoding="utf-8"))
+    return content
 
 
 @lru_cache(maxsize=1)
@@ -80,14 +80,14 @@ def _read(one: Mapping[str, Any]) -> Exactness:
 
 def sentence(family: str) -> str:
     """Return what was found of a family's logits, in a sentence; nothing where it has no record."""
-    found = recorded().get(family)
-    if found is None:
+    recorded_family = recorded().get(family)
+    if recorded_family is None:
         return ""
-    exact = f"{family} beside {found.by} in float64: within {found.widened.logits:.1e}"
-    if found.cast is None:
+    exact = f"{family} beside {recorded_family.by} in float64: within {recorded_family.widened.logits:.1e}"
+    if recorded_family.cast is None:
         return f"{exact}, which cast nothing to float32"
-    how = f"as installed it raises in {found.at}, with {REMEDY}" if found.raises else "as installed"
-    return f"{exact} with its inner casts to float32 widened; {how} {found.cast.logits:.1e}"
+    how = f"as installed it raises in {recorded_family.at}, with {REMEDY}" if recorded_family.raises else "as installed"
+    return f"{exact} with its inner casts to float32 widened; {how} {recorded_family.cast.logits:.1e}"
 
 
 def summary() -> str:

@@ -62,8 +62,8 @@ def check_padding() -> Iterator[Evidence]:
     rows = truncate(example["sentences"], example["block"])
     vocabulary = word_vocabulary(rows)
     yield exact("G11 padding: entries of the vocabulary", "", len(vocabulary), 57)
-    found, expected = torch.tensor(pad(rows, vocabulary, example["block"])), torch.tensor(example["ids"])
-    yield exact("G11 padding: ids that differ", "", int((found != expected).sum()), 0)
+    ids_BL, expected = torch.tensor(pad(rows, vocabulary, example["block"])), torch.tensor(example["ids"])
+    yield exact("G11 padding: ids that differ", "", int((ids_BL != expected).sum()), 0)
 
 
 def check_noam() -> Iterator[Evidence]:

@@ -51,8 +51,8 @@ def gradients(family: str, kernel: Kernel) -> float:
 
     def gradient(chosen: Kernel) -> tuple[Tensor, ...]:
         loss = model.logits(ids, real=real, kernel=chosen)[real].pow(2).mean()
-        found = torch.autograd.grad(loss, trained(model), allow_unused=True)
-        return tuple(placed(torch.zeros(())) if gradient is None else gradient for gradient in found)
+        gradients = torch.autograd.grad(loss, trained(model), allow_unused=True)
+        return tuple(placed(torch.zeros(())) if gradient is None else gradient for gradient in gradients)
 
     return max(deviation(a, b) for a, b in zip(gradient(kernel), gradient(eager), strict=True))
 

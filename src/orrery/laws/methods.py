@@ -41,8 +41,8 @@ SINGLE = 1e-6
 def golden(name: str) -> list[dict[str, Any]]:
     """Return the golden numbers of one of the methods."""
     text = (files("orrery.laws") / "reference" / f"_{name}.json").read_text(encoding="utf-8")
-    found: list[dict[str, Any]] = json.loads(text)["cases"]
-    return found
+    cases: list[dict[str, Any]] = json.loads(text)["cases"]
+    return cases
 
 
 def check() -> Iterator[Evidence]:
@@ -58,9 +58,9 @@ def check() -> Iterator[Evidence]:
 def trained() -> Iterator[Evidence]:
     """Compare losses, clipped norms, validation and final weights of short runs through the training loop."""
     for case in golden("training"):
-        found = run(case)
+        results = run(case)
         for key, expected in case["found"].items():
-            value = apart(found[key], expected)
+            value = apart(results[key], expected)
             yield within(f"{case['name']}: {key} == {case['by']}", "outputs", "", value, FLOAT64)
 
 
@@ -124,8 +124,8 @@ def sampled() -> Iterator[Evidence]:
     history = History(seen, torch.zeros_like(seen, dtype=torch.int32))
     for case in golden("sampling"):
         chosen = sampler(**case["settings"])
-        found = chosen.filtered(logits, history).softmax(-1)
-        value = apart(found.flatten().tolist(), case["found"])
+        probabilities = chosen.filtered(logits, history).softmax(-1)
+        value = apart(probabilities.flatten().tolist(), case["found"])
         yield within(f"{case['name']}: probabilities == {case['by']}", "outputs", "", value, FLOAT64)
     rows = logits[:1].expand(DRAWS, -1)
     tokens = draw(rows, [torch.Generator().manual_seed(n) for n in range(DRAWS)])
@@ -181,11 +181,11 @@ def searched() -> Iterator[Evidence]:
         alone = beam_search(model, prompts, limits, case["width"], penalty=penalty)
         value = apart([best[0].score for best in alone], case["first"])
         yield evidence(f"{case['name']}: one answer a prompt, scores == {case['by']}", value=value)
-        for name, found in (("best", everything), ("beams", beams)):
+        for name, answers in (("best", everything), ("beams", beams)):
             expected, of = case[name], f"{case['name']}: {name}"
-            value = apart([answer.score for answer in found], expected["scores"])
+            value = apart([answer.score for answer in answers], expected["scores"])
             yield evidence(f"{of}, scores == {case['by']}", value=value)
-            wrong = sum(answer.ids != ids for answer, ids in zip(found, expected["ids"], strict=True))
+            wrong = sum(answer.ids != ids for answer, ids in zip(answers, expected["ids"], strict=True))
             yield exactly_equal(f"{of}, answers that differ", "outputs", "", wrong)
 
 
@@ -216,8 +216,8 @@ def dropped() -> float:
     rate, size = 0.3, 40_000
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        found = Dropout.Spec(rate=rate).build(1).train()(torch.ones(size))
-    kept = found != 0
-    right_size = torch.allclose(found[kept], torch.tensor(1 / (1 - rate)))
+        dropped_out = Dropout.Spec(rate=rate).build(1).train()(torch.ones(size))
+    kept = dropped_out != 0
+    right_size = torch.allclose(dropped_out[kept], torch.tensor(1 / (1 - rate)))
     error = abs(float(kept.float().mean()) - (1 - rate)) / (rate * (1 - rate) / size) ** 0.5
     return error if right_size else float("inf")

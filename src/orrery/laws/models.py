@@ -212,8 +212,8 @@ def _attends(spec: Value) -> bool:
 def spec_of(family: str) -> ModelSpec:
     """Return the architecture of a family's tiny model."""
     rules = load_family(family)
-    found: ModelSpec = rules.spec(rules.TINY)
-    return found
+    spec: ModelSpec = rules.spec(rules.TINY)
+    return spec
 
 
 def trained(model: nn.Module) -> list[nn.Parameter]:

@@ -47,10 +47,10 @@ def check(family: str) -> Iterator[Evidence]:
             yield evidence(f"{case['name']}: {part} == {case['by']}", value=value, bound=FLOAT64)
 
 
-def compared(found: Found, expected: Found) -> dict[str, float]:
+def compared(answer: Found, expected: Found) -> dict[str, float]:
     """Return how far the parts of an answer are from what was found once."""
     parts = {"logits": ("sums", "last"), "loss": ("loss",), "gradients": ("norm", "slope")}
-    return {part: max(apart(found[key], expected[key]) for key in keys) for part, keys in parts.items()}
+    return {part: max(apart(answer[key], expected[key]) for key in keys) for part, keys in parts.items()}
 
 
 def cases(family: str) -> list[dict[str, Any]]:
@@ -62,13 +62,13 @@ def cases(family: str) -> list[dict[str, Any]]:
     file = files("orrery.laws") / "reference" / f"{family}.json"
     if not file.is_file():
         raise CannotRunError("no golden outputs", "a family from outside brings tests of its own")
-    found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["cases"]
-    return found
+    golden: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["cases"]
+    return golden
 
 
-def apart(found: float | Sequence[float], expected: float | Sequence[float]) -> float:
+def apart(values: float | Sequence[float], expected: float | Sequence[float]) -> float:
     """Return ``max|a - b| / max(1, |b|)`` over one number or several."""
-    pairs = zip(*([x] if isinstance(x, float) else x for x in (found, expected)), strict=True)
+    pairs = zip(*([x] if isinstance(x, float) else x for x in (values, expected)), strict=True)
     return max(abs(a - b) / max(1.0, abs(b)) for a, b in pairs)
 
 
@@ -94,10 +94,9 @@ def built(family: str, config: Mapping[str, Any]) -> Any:
     model: Any = module.spec(config).build(0)
     model = model.to(torch.float64).eval()
     rules, own = rules_of(module, config), weights_of(model)
-    theirs = {
-        name: made if tensor.is_floating_point() else made.to(tensor.dtype)  # what counts batches stays whole
+    theirs = {  # a count, as of the batches that a norm has seen, stays one
+        name: numbers(name, tensor.shape) if tensor.is_floating_point() else tensor
         for name, tensor in to_theirs(own, rules).items()
-        for made in (numbers(name, tensor.shape),)
     }
     fill(model, to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()}))
     return model.to(device())
@@ -130,24 +129,24 @@ def read(model: Any, side: str) -> Answers:
         return paired(model, side)
     if (images := model.spec.inputs.get("images")) is not None:
         x_BLD, real = model.hidden(placed(torch.stack(questions.images(images.shape)))), None
-        counted = real
     else:
         ids, real = padded(questions.texts(model.spec.vocabulary), side)
-        shown = padded(questions.segments(), side)[0] if getattr(model.embed, "segment", None) is not None else None
-        x_BLD = model.hidden(ids, real=real, segments=shown)
-        counted = model.spec.counted({"ids": ids, "real": real})
-    said = [head(x_BLD, counted) for head in model.heads.values()] or [x_BLD]
+        shown = padded(questions.token_types(), side)[0] if getattr(model.embed, "segment", None) is not None else None
+        x_BLD = model.hidden(ids, real=real, token_types=shown)
+    ends = real if getattr(model.spec, "end", None) is None else model.spec.counted({"ids": ids, "real": real})
+    said = [head(x_BLD, ends) for head in model.heads.values()] or [x_BLD]
     keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device) if real is None else real
-    whole = x_BLD.shape[1]
+    length = x_BLD.shape[1]
     return [
-        [a[b][keep] if a.dim() == 3 and a.shape[1] == whole else a[b] for a in said] for b, keep in enumerate(keep_BL)
+        [a[b][keep] if a.dim() == 3 and a.shape[1] == length else a[b] for a in said] for b, keep in enumerate(keep_BL)
     ]
 
 
 def paired(model: DualEncoder, side: str) -> Answers:
     """Return what a dual encoder says of the first picture with the first text, of the second with the second, ..."""
     ids, real = padded(questions.texts(model.spec.vocabulary or 0), side)
-    seen = placed(torch.stack(questions.images(model.spec.sees.embed.input.shape)))
+    reads: Any = model.spec.sees.embed.input
+    seen = placed(torch.stack(questions.images(reads.shape)))
     said = model({"images": seen, "ids": ids, "real": real}, model.spec.head_names)
     return [[a[b, b : b + 1] if name == "similarity" else a[b] for name, a in said.items()] for b in range(len(ids))]
 
@@ -166,8 +165,10 @@ def learned(model: Any) -> float:
     objective, batch = lesson(model)
     plain = Precision("float32", "plain", device().type, torch.get_num_threads())
     with torch.random.fork_rng(devices=[]):
-        found = accumulate(model, objective, batch, micro_batch=2, seed=(0, 0), ranks=OneOf(0, 1), precision=plain)
-    return found.loss
+        step_result = accumulate(
+            model, objective, batch, micro_batch=2, seed=(0, 0), ranks=OneOf(0, 1), precision=plain
+        )
+    return step_result.loss
 
 
 def lesson(model: Any) -> tuple[Objective, Batch]:

@@ -40,7 +40,7 @@ def packed(full: FullForwards, way: Mapping[str, Any]) -> float:
             start += length
     logits = full.model.logits(ids, real=documents >= 0, positions=positions, documents=documents, **way)
     return max(
-        deviation(found[of == number], full.logits([row[of == number].tolist()])[0])
-        for row, of, found in zip(ids, documents, logits, strict=True)
+        deviation(logits_BLV[of == number], full.logits([row[of == number].tolist()])[0])
+        for row, of, logits_BLV in zip(ids, documents, logits, strict=True)
         for number in range(int(of.max()) + 1)
     )

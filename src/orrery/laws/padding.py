@@ -46,7 +46,7 @@ def padded(full: FullForwards, side: str, way: Mapping[str, Any]) -> float:
     ids, real = random_ids(len(LENGTHS), ROW), real_of(LENGTHS, ROW, side)
     logits = full.model.logits(ids, real=real, **way)
     rows = zip(ids, real, logits, strict=True)
-    return max(deviation(found[keep], full.logits([row[keep].tolist()])[0]) for row, keep, found in rows)
+    return max(deviation(logits_BLV[keep], full.logits([row[keep].tolist()])[0]) for row, keep, logits_BLV in rows)
 
 
 @torch.no_grad()
@@ -56,7 +56,9 @@ def padded_sources(family: str, side: str, way: Mapping[str, Any]) -> float:
     real = real_of(LENGTHS, ROW, side)
     logits = model.logits(source, target, source_real=real, **way)
     rows = zip(source, real, target, logits, strict=True)
-    return max(deviation(found, model.logits(row[keep][None], own[None])[0]) for row, keep, own, found in rows)
+    return max(
+        deviation(logits_BLV, model.logits(row[keep][None], own[None])[0]) for row, keep, own, logits_BLV in rows
+    )
 
 
 @torch.no_grad()
@@ -64,11 +66,11 @@ def answers_to_padded_sources(family: str) -> float:
     """Return the worst deviation over steps that answer sources of nine, five and one token."""
     model, source = tiny(family).model, random_ids(len(LENGTHS), ROW)
     logits, session = model.start(source, WRITTEN, LENGTHS)
-    target, found = placed(torch.full((len(source), 1), model.first_token)), [logits]
+    target, answered = placed(torch.full((len(source), 1), model.first_token)), [logits]
     for _ in range(WRITTEN - 1):
-        target = torch.cat([target, found[-1].argmax(-1, keepdim=True)], 1)
-        found.append(model.step(target[:, -1:], session)[:, -1])
-    rows = zip(source, LENGTHS, target, torch.stack(found, 1), strict=True)
+        target = torch.cat([target, answered[-1].argmax(-1, keepdim=True)], 1)
+        answered.append(model.step(target[:, -1:], session)[:, -1])
+    rows = zip(source, LENGTHS, target, torch.stack(answered, 1), strict=True)
     return max(deviation(answers, model.logits(row[None, :length], own[None])[0]) for row, length, own, answers in rows)
 
 

@@ -38,8 +38,8 @@ def offered() -> list[str]:
 
 def learned(family: str, precision: str) -> float:
     """Return the largest relative difference of a step's loss from float32's."""
-    found, expected = run(family, precision), run(family, "float32")
-    return max(abs(a / b - 1) for a, b in zip(found, expected, strict=True))
+    losses_in_precision, expected = run(family, precision), run(family, "float32")
+    return max(abs(a / b - 1) for a, b in zip(losses_in_precision, expected, strict=True))
 
 
 @lru_cache(maxsize=4)
@@ -47,9 +47,9 @@ def run(family: str, precision: str) -> list[float]:
     """Return the losses of a short run."""
     with scratch() as folder:
         train(family, folder / "run", steps=STEPS, precision=precision)
-        found = losses(folder / "run")
-    assert len(found) == STEPS
-    return found
+        run_losses = losses(folder / "run")
+    assert len(run_losses) == STEPS
+    return run_losses
 
 
 @torch.no_grad()
@@ -65,7 +65,7 @@ def written(family: str, dtype: torch.dtype) -> float:
     if not hasattr(model, "start"):
         return worst
     logits, session = model.start(ids[:, :4], 12)
-    found = [logits]
+    answered = [logits]
     for t in range(4, 9):
-        found.append(model.step(ids[:, t : t + 1], session)[:, -1])
-    return max(worst, deviation(torch.stack(found, 1).float(), single.logits(ids)[:, 3:]))
+        answered.append(model.step(ids[:, t : t + 1], session)[:, -1])
+    return max(worst, deviation(torch.stack(answered, 1).float(), single.logits(ids)[:, 3:]))

@@ -23,7 +23,7 @@ class LawQuestion:
 
     ids: Tensor
     source: Tensor | None = None
-    segments: Tensor | None = None
+    token_types: Tensor | None = None
 
 
 def texts(vocabulary: int, lengths: Sequence[int] = LENGTHS) -> list[Tensor]:
@@ -41,8 +41,8 @@ def images(size: Sequence[int]) -> list[Tensor]:
     return [4 * numbers(f"image {b}", size) for b in range(len(TARGETS))]
 
 
-def segments(lengths: Sequence[int] = LENGTHS) -> list[Tensor]:
-    """Return the segment of each token: the first five are of one text, the others of a second."""
+def token_types(lengths: Sequence[int] = LENGTHS) -> list[Tensor]:
+    """Return the token type of each token: the first five are of one text, the others of a second."""
     return [(torch.arange(n) > 4).long() for n in lengths]
 
 

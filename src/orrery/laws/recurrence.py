@@ -36,13 +36,13 @@ def check(family: str) -> Iterator[Evidence]:
     for form in dict.fromkeys(form for mixer in mixers for form in mixer.forms):
         for precision, dtype, bound in precisions:
             yield evidence(f"{form} form == steps, {precision}", value=alone[dtype].worst(form), bound=bound)
-    whole = {dtype: InTheModel(family, dtype) for _, dtype, _ in precisions}
+    in_model = {dtype: InTheModel(family, dtype) for _, dtype, _ in precisions}
     ways: tuple[str | None, ...] = (None, *forms_of(family)[1:])
     for way in ways:
         name = "outputs alone" if way is None else f"{way} form"
         for precision, dtype, bound in precisions:
-            yield evidence(f"{name} == steps, logits, {precision}", value=whole[dtype].logits(way), bound=bound)
-        value = whole[torch.float64].gradients(way)
+            yield evidence(f"{name} == steps, logits, {precision}", value=in_model[dtype].logits(way), bound=bound)
+        value = in_model[torch.float64].gradients(way)
         yield evidence(f"{name} == steps, gradients, float64", value=value, bound=FLOAT64)
 
 
@@ -78,8 +78,8 @@ class MixersAlone:
                 continue
             for segments, before, expected in cases:
                 # The steps beside themselves would say nothing but whether they are numbers.
-                found = expected if form == "step" else _everything(mixer, form, self.x, segments, before)
-                worst = max(worst, *(deviation(a, b) for a, b in zip(found, expected, strict=True)))
+                results = expected if form == "step" else _everything(mixer, form, self.x, segments, before)
+                worst = max(worst, *(deviation(a, b) for a, b in zip(results, expected, strict=True)))
             worst = max(worst, in_two_calls(mixer, form, self.x))
         return worst
 
@@ -106,17 +106,19 @@ def _everything(
     loss = y.pow(2).sum() + sum(end.pow(2).sum() for end in ends)
     needed = [x, *before, *(p for p in mixer.parameters() if p.requires_grad)]
     gradients = torch.autograd.grad(loss, needed, allow_unused=True)
-    zeros = (torch.zeros_like(one) if found is None else found for one, found in zip(needed, gradients, strict=True))
+    zeros = (
+        torch.zeros_like(one) if gradient is None else gradient for one, gradient in zip(needed, gradients, strict=True)
+    )
     return (y.detach(), *(end.detach() for end in ends), *zeros)
 
 
 @torch.no_grad()
 def in_two_calls(mixer: StatefulMixer, form: str, x: Tensor) -> float:
     """Compare whole rows with two calls, the second from the state that the first left."""
-    whole, last = mixer.compute("step", x, None, mixer.begin(x))
+    at_once, last = mixer.compute("step", x, None, mixer.begin(x))
     first, state = mixer.compute(form, x[:, :4], None, mixer.begin(x))
     second, after = mixer.compute(form, x[:, 4:], None, state)
-    pairs = [(torch.cat([first, second], 1), whole), *zip(after, last, strict=True)]
+    pairs = [(torch.cat([first, second], 1), at_once), *zip(after, last, strict=True)]
     return max(deviation(a, b) for a, b in pairs)
 
 
@@ -149,8 +151,8 @@ class InTheModel:
 
     @torch.no_grad()
     def _logits(self, form: str | None) -> tuple[Tensor, Tensor]:
-        whole = self.model.logits(self.ids, scan=form)
-        return whole, self.model.logits(self.ids, real=self.real, scan=form)[self.real]
+        logits_BLV = self.model.logits(self.ids, scan=form)
+        return logits_BLV, self.model.logits(self.ids, real=self.real, scan=form)[self.real]
 
     def _gradients(self, form: str | None) -> tuple[Tensor, ...]:
         loss = self.model.logits(self.ids, real=self.real, scan=form)[self.real].pow(2).mean()

@@ -106,10 +106,14 @@ class Report:
 
     def seconds_by(self, part: Literal[0, 1]) -> dict[str, float]:
         """Return the processor's seconds by check (0) or by family (1), the most first."""
-        found: dict[str, float] = {}
+        seconds_of: dict[str, float] = {}
         for key, seconds in self.seconds.items():
-            found[key[part]] = found.get(key[part], 0.0) + seconds
-        return {name: round(found[name], 3) for name in sorted(found, key=found.__getitem__, reverse=True) if name}
+            seconds_of[key[part]] = seconds_of.get(key[part], 0.0) + seconds
+        return {
+            name: round(seconds_of[name], 3)
+            for name in sorted(seconds_of, key=seconds_of.__getitem__, reverse=True)
+            if name
+        }
 
 
 def families() -> list[str]:
@@ -186,12 +190,12 @@ def _answers(
     """Return what each pair of a check and a family gives."""
     from orrery.laws.place import on_device
 
-    found = {}
+    reports = {}
     with one_thread():
         for number, family in group:
             with on_device(device if family else "cpu"):  # what has no family counts and compares, and computes little
-                found[number, family] = _run(CHECKS[number], family, everything, say)
-    return found
+                reports[number, family] = _run(CHECKS[number], family, everything, say)
+    return reports
 
 
 def first_failure() -> str | None:
@@ -236,5 +240,5 @@ def _run(check: LawCheck, family: str, everything: bool, say: Callable[[str], No
 def resolve(target: str) -> Callable[..., Any]:
     """Return the function behind ``module:function`` of this package."""
     module, _, name = target.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
-    return found
+    function: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    return function

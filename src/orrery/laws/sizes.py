@@ -25,8 +25,8 @@ def check() -> Iterator[Evidence]:
         yield exact(f"parameters of {size.name}", size.family, counted(size), size.parameters + size.beside)
     for name, expected in PRESETS.items():
         yield exact(f"parameters of {name}", "", parameters(preset(name)), expected)
-    found = parameters(wide_heads(gpt3(2048, 24, 16), heads=24, head_width=128))
-    yield exact("parameters of GPT-3 XL, 24 heads of 128", "", found, 1_517_123_584)
+    count = parameters(wide_heads(gpt3(2048, 24, 16), heads=24, head_width=128))
+    yield exact("parameters of GPT-3 XL, 24 heads of 128", "", count, 1_517_123_584)
     yield exact("parameters of nanoGPT's small character model", "gpt2", parameters(nanogpt()), 10_745_088)
     yield exact("GPT-3 13B of width 5140 is refused", "", int(refuses(5140, 40, 40)), 1)
 

@@ -71,17 +71,17 @@ def through_a_session(model: Any, writer: Any) -> float:
 def in_a_batch(writer: Any) -> int:
     """Return how many logits of a row change when others are written beside it."""
     rows, steps = 7, 4
-    ids, written = random_ids(rows, 6, seed=8), random_ids(rows, steps, seed=9)
+    ids, tokens = random_ids(rows, 6, seed=8), random_ids(rows, steps, seed=9)
     alone = []
     for row in range(rows):
         _, session = writer.start(ids[row : row + 1], CAPACITY)
-        alone.append(_steps(writer, session, written[row : row + 1]))
+        alone.append(_steps(writer, session, tokens[row : row + 1]))
     differing = 0
     for size in (2, 3, 5, 7):
         session = writer.start(ids[:1], CAPACITY)[1]
         for row in range(1, size):
             session = session.join(writer.start(ids[row : row + 1], CAPACITY)[1])
-        together = _steps(writer, session, written[:size])
+        together = _steps(writer, session, tokens[:size])
         differing += int((together != torch.cat(alone[:size])).sum())
     return differing
 

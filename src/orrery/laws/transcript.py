@@ -45,7 +45,7 @@ class Transcript:
     session: DecodingSession
     rows: list[list[int]]
     answers: list[list[Tensor]] = field(default_factory=list)
-    found: float = 0.0
+    earlier: float = 0.0
 
     @classmethod
     def start(cls, model: Subject | FullForwards, rows: Rows, cache: RowCache) -> "Transcript":
@@ -73,11 +73,11 @@ class Transcript:
         """Append the rows of another session."""
         self.session = self.session.join(other.session)
         self.rows, self.answers = self.rows + other.rows, self.answers + other.answers
-        self.found = max(self.found, other.found)
+        self.earlier = max(self.earlier, other.earlier)
 
     def truncate(self, lengths: Sequence[int]) -> None:
         """Forget the end of each row; what it answered so far is compared before it is forgotten."""
-        self.found = self.worst
+        self.earlier = self.worst
         self.session = self.session.truncate(lengths)
         self.rows = [row[:length] for row, length in zip(self.rows, lengths, strict=True)]
         self.answers = [[] for _ in self.rows]
@@ -86,7 +86,7 @@ class Transcript:
     def worst(self) -> float:
         """Return the largest deviation of any answer from a full forward."""
         compared = [self._compare(row, said) for row, said in zip(self.rows, self.answers, strict=True) if said]
-        return max([self.found, *compared])
+        return max([self.earlier, *compared])
 
     def _compare(self, row: list[int], said: list[Tensor]) -> float:
         expected_LV = self.full.logits([row])[0]

@@ -38,11 +38,15 @@ def said_by(model: Any, batch: "Batch", head: str) -> "Tensor":
     """Return what a head says of a batch; of padded tokens it says minus infinity."""
 
     def logits(part: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
-        found: Tensor = part(x_BLD, real_BL)
-        return found if found.ndim < 3 or real_BL is None else found.masked_fill(~real_BL[..., None], float("-inf"))
+        logits_given: Tensor = part(x_BLD, real_BL)
+        return (
+            logits_given
+            if logits_given.ndim < 3 or real_BL is None
+            else logits_given.masked_fill(~real_BL[..., None], float("-inf"))
+        )
 
-    found: Tensor = model(batch, {head: logits})[head]
-    return found
+    answer: Tensor = model(batch, {head: logits})[head]
+    return answer
 
 
 def check_labels(metric: str, labels: "Tensor", count: int) -> None:

@@ -72,17 +72,17 @@ class Metric(ABC):
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return what the sums over all batches, ``[N]`` in float64, come to."""
 
-    def better(self, found: float, than: float | None) -> bool:
+    def better(self, value: float, than: float | None) -> bool:
         """Say whether a value is better than another, or than none."""
         if than is None:
             return True
-        return found > than if self.higher_is_better else found < than
+        return value > than if self.higher_is_better else value < than
 
 
 def possible(names: Sequence[str], counts_bytes: bool) -> dict[str, type[Metric]]:
     """Return those of an objective's metrics that can be measured, by name: some need the bytes of a text."""
-    found = {name: METRICS.find(name) for name in names}
-    return {name: metric for name, metric in found.items() if counts_bytes or not metric.needs_bytes}
+    metrics = {name: METRICS.find(name) for name in names}
+    return {name: metric for name, metric in metrics.items() if counts_bytes or not metric.needs_bytes}
 
 
 METRICS: Registry[Metric] = Registry("metric", "orrery.metrics")

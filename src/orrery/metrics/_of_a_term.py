@@ -36,8 +36,8 @@ class OfTerms(Metric, ABC):
         if missing := [name for name in self.terms if name not in terms]:
             message = f"{label_of(type(self))}: the objective tells {', '.join(terms)}, and no {missing[0]}"
             raise UsageError(message, "leave it out of evaluation.metrics, or learn with an objective that tells it")
-        found = [terms[name] for name in self.terms]
-        return torch.tensor([number for term in found for number in (float(term.sum), float(term.count))])
+        own_terms = [terms[name] for name in self.terms]
+        return torch.tensor([number for term in own_terms for number in (float(term.sum), float(term.count))])
 
 
 class OfOneTerm(OfTerms, ABC):

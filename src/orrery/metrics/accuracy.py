@@ -57,10 +57,10 @@ class Accuracy(Metric):
             pieces = in_pieces(head, rows[kept], wanted[kept])
             return torch.stack([(head(x).argmax(-1) == y).sum() for x, y in pieces]).sum()
 
-        (found,) = model(batch, {self.head or model.spec.head_names[0]: right}).values()
-        return torch.stack([found, (targets != IGNORED).sum()]).double()
+        (right_answers,) = model(batch, {self.head or model.spec.head_names[0]: right}).values()
+        return torch.stack([right_answers, (targets != IGNORED).sum()]).double()
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the share of right answers; 0 where nothing was asked."""
-        right, asked = sums.tolist()
-        return right / max(1.0, asked)
+        right, targets = sums.tolist()
+        return right / max(1.0, targets)

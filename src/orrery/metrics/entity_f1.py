@@ -79,9 +79,9 @@ class EntityF1(Metric):
 
         right = field_of("entity_f1", batch, self.field)
         check_labels("entity_f1", right[right != IGNORED], len(self.names))
-        found = said_by(model, batch, self.head).argmax(-1)
+        labels_BL = said_by(model, batch, self.head).argmax(-1)
         counts = np.zeros((3, len(self.types)))
-        for ours, theirs in zip(found.tolist(), right.tolist(), strict=True):
+        for ours, theirs in zip(labels_BL.tolist(), right.tolist(), strict=True):
             words = [place for place, tag in enumerate(theirs) if tag != IGNORED]
             own, wanted = ([self.names[row[place]] for place in words] for row in (ours, theirs))
             counts += entity_counts(own, wanted, self.types, self.scheme)

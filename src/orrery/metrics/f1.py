@@ -57,10 +57,10 @@ class F1(Metric):
         if right.ndim == 2:
             ours, theirs = logits > 0, right > 0
         else:
-            asked = right != IGNORED
-            check_labels("f1", right[asked], self.labels)
-            ours = one_hot(logits[asked].argmax(-1), self.labels).bool()
-            theirs = one_hot(right[asked].long(), self.labels).bool()
+            labelled = right != IGNORED
+            check_labels("f1", right[labelled], self.labels)
+            ours = one_hot(logits[labelled].argmax(-1), self.labels).bool()
+            theirs = one_hot(right[labelled].long(), self.labels).bool()
         return torch.cat([(ours & theirs).sum(0), ours.sum(0), theirs.sum(0)]).double()
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:

@@ -47,9 +47,9 @@ class Matthews(Metric):
         from orrery.nn.cross_entropy import IGNORED
 
         right, logits = field_of("matthews", batch, self.field), said_by(model, batch, self.head)
-        asked = right != IGNORED
-        check_labels("matthews", right[asked], self.labels)
-        ours, theirs = logits[asked].argmax(-1), right[asked].long()
+        labelled = right != IGNORED
+        check_labels("matthews", right[labelled], self.labels)
+        ours, theirs = logits[labelled].argmax(-1), right[labelled].long()
         counts = [torch.bincount(side, minlength=self.labels) for side in (ours, theirs)]
         return torch.cat([(ours == theirs).sum()[None], *counts]).double()
 

@@ -55,5 +55,5 @@ class Pearson(Metric):
         """Return the correlation."""
         from orrery.scores.regression import pearson_of
 
-        found = pearson_of(sums.numpy())
-        return found if found == found else 0.0
+        correlation = pearson_of(sums.numpy())
+        return correlation if correlation == correlation else 0.0

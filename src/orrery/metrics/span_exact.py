@@ -49,12 +49,12 @@ class SpanExact(Metric):
         from orrery.nn.cross_entropy import IGNORED
 
         starts, ends = (field_of("span_exact", batch, field) for field in ("starts", "ends"))
-        found = said_by(model, batch, self.head).argmax(1)
-        asked = starts != IGNORED
-        right = (found[:, 0] == starts) & (found[:, 1] == ends) & asked
-        return torch.stack([right.sum(), asked.sum()]).double()
+        positions_B2 = said_by(model, batch, self.head).argmax(1)
+        labelled = starts != IGNORED
+        right = (positions_B2[:, 0] == starts) & (positions_B2[:, 1] == ends) & labelled
+        return torch.stack([right.sum(), labelled.sum()]).double()
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the share of spans that are found; 0 where there was none."""
-        right, asked = sums.tolist()
-        return right / max(1.0, asked)
+        right, questions = sums.tolist()
+        return right / max(1.0, questions)

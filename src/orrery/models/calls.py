@@ -19,10 +19,10 @@ def on_host(numbers: Numbers, what: str) -> list[int]:
     Raises:
         UsageError: they are not whole, or below zero.
     """
-    found = numbers.tolist() if isinstance(numbers, Tensor) else list(numbers)
-    if not all(type(number) is int and number >= 0 for number in found):
-        raise UsageError(f"{what} {str(found)[:60]}", "give whole numbers, none of them below zero")
-    return found
+    listed = numbers.tolist() if isinstance(numbers, Tensor) else list(numbers)
+    if not all(type(number) is int and number >= 0 for number in listed):
+        raise UsageError(f"{what} {str(listed)[:60]}", "give whole numbers, none of them below zero")
+    return listed
 
 
 def on_device(numbers: Sequence[int], device: torch.device) -> Int[Tensor, "N"]:

@@ -99,13 +99,13 @@ def _with_distinct(
 
 def _members(stack: Stack.Spec) -> list[list[int]]:
     """Return the numbers of equal blocks, group by group."""
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for number, block in enumerate(stack.blocks):
-        for group in found:
+        for group in groups:
             first = stack.blocks[group[0]]
             if block is first or block == first:
                 group.append(number)
                 break
         else:
-            found.append([number])
-    return found
+            groups.append([number])
+    return groups

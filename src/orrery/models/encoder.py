@@ -16,7 +16,7 @@ from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
-from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
+from orrery.nn.embeddings import TokenEmbedding, TokenTypeEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
 from orrery.nn.patches import OverlappingPatches, PatchEmbedding
@@ -24,26 +24,38 @@ from orrery.nn.row_ends import RowEnd
 from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
 
-Memory: TypeAlias = tuple[Float[Tensor, "B P M"], Bool[Tensor, "B P"] | None]
+EncoderStates: TypeAlias = tuple[Float[Tensor, "B P M"], Bool[Tensor, "B P"] | None]
 """The vectors that a reader leaves, and which of them are real; ``None`` where all are."""
 
 Given: TypeAlias = Int[Tensor, "B L"] | Float[Tensor, "B channels rows columns"]
 """What an encoder reads: token numbers, or images where its embedding cuts patches."""
 
 
+def rows_at(x_BLD: Float[Tensor, "B L D"], kept: Int[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+    """Return the vectors at some places of each row.
+
+    Raises:
+        UsageError: a place is not in the row.
+    """
+    length = x_BLD.shape[1]
+    if kept.dim() != 2 or bool(((kept < 0) | (kept >= length)).any()):
+        raise UsageError(f"kept of shape {list(kept.shape)} in rows of {length}", "give places of each row, [B, N]")
+    return x_BLD.gather(1, kept[..., None].expand(-1, -1, x_BLD.shape[-1]))
+
+
 class Encoder(Model):
-    """``head(stack(embed(inputs, segments)))``.
+    """``head(stack(embed(inputs, token_types)))``.
 
     Shapes: ids ``[B, L]`` or images ``[B, channels, rows, columns]`` to what the head gives, often ``[B, L, V]``.
     """
 
-    how = frozenset({"real", "positions", "documents", "prefix", "segments"})
+    how = frozenset({"real", "positions", "documents", "prefix", "token_types", "kept"})
 
     @spec
     class Spec(ModelSpec):
         """The whole architecture; the first of ``heads`` is the main one; ``end`` says where rows end for them."""
 
-        embed: TokenEmbedding.Spec | SegmentedEmbedding.Spec | PatchEmbedding.Spec | OverlappingPatches.Spec
+        embed: TokenEmbedding.Spec | TokenTypeEmbedding.Spec | PatchEmbedding.Spec | OverlappingPatches.Spec
         stack: Stack.Spec
         end: RowEnd | None = None
 
@@ -58,9 +70,9 @@ class Encoder(Model):
             return {"ids" if isinstance(read, Tokens) else "images": read}
 
         @property
-        def segments(self) -> int:
-            """How many segments the embedding has a vector for."""
-            return self.embed.segments if isinstance(self.embed, SegmentedEmbedding.Spec) else 1
+        def token_types(self) -> int:
+            """How many token types the embedding has a vector for."""
+            return self.embed.token_types if isinstance(self.embed, TokenTypeEmbedding.Spec) else 1
 
         @property
         def answering(self) -> Stack.Spec:
@@ -101,7 +113,8 @@ class Encoder(Model):
         positions: Int[Tensor, "#B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
         prefix: Int[Tensor, "B *L"] | None = None,
-        segments: Int[Tensor, "B L"] | None = None,
+        token_types: Int[Tensor, "B L"] | None = None,
+        kept: Int[Tensor, "B N"] | None = None,
         execution: Execution = DEFAULT_EXECUTION,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the inputs and bind everything that varies per call; always eager.
@@ -112,12 +125,15 @@ class Encoder(Model):
             positions: of each token; by default counted from the real ones, by document.
             documents: of each token in a packed row; -1 for padding.
             prefix: as in a decoder, where a mask has one.
-            segments: of each token, where the model has segments; by default the first.
+            token_types: of each token, where the model has token_types; by default the first.
+            kept: the places of those that are read, each at its position; the others of the row are left out.
             execution: how the call is computed.
         """
         spec: Any = self.spec
         grid = spec.embed.input.grid_of(inputs)
-        x_BLD = self.embed(inputs, segments)
+        x_BLD = self.embed(inputs, token_types)
+        if kept is not None:
+            x_BLD, positions = rows_at(x_BLD, kept), kept if positions is None else positions
         at = placed(self.stack, x_BLD, real=real, positions=positions, documents=documents, prefix=prefix)
         return self.stack.prepare(
             x_BLD,
@@ -141,8 +157,8 @@ class Encoder(Model):
         *,
         real: Bool[Tensor, "B S"] | None = None,
         execution: Execution = DEFAULT_EXECUTION,
-    ) -> Memory:
-        """Return the final stream as the memory of a decoder, and which of its places are real; ``None`` is all.
+    ) -> EncoderStates:
+        """Return the final stream as the states that a decoder reads, and which places are real; ``None`` is all.
 
         Raises:
             UsageError: padding of images, which they do not have.

@@ -73,8 +73,8 @@ class EncoderDecoder(Model):
         def inputs(self) -> Inputs:
             """What the reader reads, and the target's tokens, which stand under ``ids``."""
             (read,) = self.reader.inputs.values()
-            written = self.reader.embed if self.target is None else self.target
-            return {"source" if isinstance(read, Tokens) else "images": read, "ids": written.input}
+            embed = self.reader.embed if self.target is None else self.target
+            return {"source" if isinstance(read, Tokens) else "images": read, "ids": embed.input}
 
         @property
         def answering(self) -> Stack.Spec:
@@ -115,10 +115,10 @@ class EncoderDecoder(Model):
         execution: Execution = DEFAULT_EXECUTION,
     ) -> Read:
         """Read the sources; ``real`` says which of their tokens are no padding, which may stand on either side."""
-        memory_BSM, seen_BS = self.reader.read(
+        encoder_states_BSM, seen_BS = self.reader.read(
             source, real=real, execution=execution.by_default(self.kernel, self.scan)
         )
-        return Read(self.projection(memory_BSM), seen_BS)
+        return Read(self.projection(encoder_states_BSM), seen_BS)
 
     def prepare(
         self,
@@ -155,8 +155,8 @@ class EncoderDecoder(Model):
             counts=at.counts,
             cache=cache,
             execution=execution.by_default(self.kernel, self.scan),
-            memory=read.memory_BSD,
-            memory_mask=read.mask,
+            encoder_states=read.encoder_states_BSD,
+            encoder_mask=read.mask,
         )
 
     def stream(self, batch: Batch, execution: Execution) -> Float[Tensor, "B L D"]:

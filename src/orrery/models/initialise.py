@@ -47,8 +47,8 @@ def initialise(
 
 def _layer(name: str) -> int:
     """Return the number of the block in a module's path; a module outside of the blocks is with the first."""
-    found = re.search(r"\bblocks\.(\d+)\.", name)
-    return int(found[1]) if found else 0
+    match = re.search(r"\bblocks\.(\d+)\.", name)
+    return int(match[1]) if match else 0
 
 
 def _wanted(model: nn.Module) -> dict[int, float]:
@@ -58,13 +58,13 @@ def _wanted(model: nn.Module) -> dict[int, float]:
     """
     heads = {id(module.weight) for module in model.modules() if isinstance(module, nn.Linear)}
     readers = [module for module in model.modules() if isinstance(module, ReadsWords)]
-    found = {}
+    stds = {}
     for table in (module.token for module in model.modules() if isinstance(module, TokenEmbedding)):
         tied = id(table.weight) in heads
-        asked = [module.word_deviation(table.embedding_dim, tied) for module in readers]
-        if known := [deviation for deviation in asked if deviation is not None]:
-            found[id(table.weight)] = min(known)
-    return found
+        deviations = [module.word_deviation(table.embedding_dim, tied) for module in readers]
+        if known := [deviation for deviation in deviations if deviation is not None]:
+            stds[id(table.weight)] = min(known)
+    return stds
 
 
 def _scaled(model: nn.Module) -> dict[int, float]:

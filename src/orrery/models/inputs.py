@@ -10,7 +10,7 @@ from orrery.nn.inputs import Input
 Batch: TypeAlias = Mapping[str, Tensor]
 """Named tensors: what a model reads (``ids``, ``source``, ``images``), what says how, and what an objective needs."""
 
-HOW = ("real", "source_real", "positions", "documents", "prefix", "segments", "noise")
+HOW = ("real", "source_real", "positions", "documents", "prefix", "token_types", "kept", "noise")
 """The fields that say how to read the others; a model that cannot do so refuses them."""
 
 Inputs: TypeAlias = Mapping[str, Input]

@@ -17,6 +17,7 @@ _BOUNDS = (
     ("*experts*", EXPERTS),
     ("*layers*", LAYERS),
     ("n_layer", LAYERS),
+    ("group", NUMBER),  # inputs that share a scale; the others are groups of layers, experts or channels
     ("*group*", LAYERS),
     ("*_types", LAYERS),
     ("*head*", HEADS),

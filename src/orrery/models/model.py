@@ -112,15 +112,15 @@ class ModelSpec(ModuleSpec):
         return first.vocabulary if isinstance(first, Tokens) else None
 
     @property
-    def segments(self) -> int:
-        """How many segments the model tells apart in a row."""
+    def token_types(self) -> int:
+        """How many token types the model tells apart in a row."""
         return 1
 
     @property
     def target_vocabulary(self) -> int | None:
         """How many tokens the model tells apart in targets beside its source, where it writes such."""
-        written = self.inputs.get("ids") if self.reads_source else None
-        return written.vocabulary if isinstance(written, Tokens) else None
+        ids_input = self.inputs.get("ids") if self.reads_source else None
+        return ids_input.vocabulary if isinstance(ids_input, Tokens) else None
 
 
 def build_heads(spec: ModelSpec) -> nn.ModuleDict:
@@ -212,7 +212,7 @@ class Model(nn.Module, ABC):
         Args:
             batch: named tensors; what the model reads is in ``spec.inputs``, and beside it ``real`` (which tokens are
                 no padding; ``source_real`` of a source), ``positions``, ``documents`` and ``prefix`` of packed rows,
-                ``segments``. Other fields, such as an objective's targets, are left alone.
+                ``token_types``. Other fields, such as an objective's targets, are left alone.
             heads: names of heads, or by name a function that is called inside with the head, the final stream and
                 which tokens are real; ``hidden`` is the stream itself. By default the main head.
             execution: how the call is computed.
@@ -220,15 +220,15 @@ class Model(nn.Module, ABC):
         Raises:
             UsageError: a head that the model lacks, or a batch without what it reads or with what it cannot follow.
         """
-        asked = self._asked(heads)
+        answers_of_heads = self._asked(heads)
         self._check(batch)
         x_BLD = self.stream(batch, execution)
         known = {**self.named_heads, HIDDEN: _STREAM}
         real_BL = self.spec.counted(batch)
-        found = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
+        answers = {name: answer(known[name], x_BLD, real_BL) for name, answer in answers_of_heads.items()}
         if execution.taps is None:
-            return found
-        return {name: self._shown(execution, name, value) for name, value in found.items()}
+            return answers
+        return {name: self._shown(execution, name, value) for name, value in answers.items()}
 
     def logits(self, *inputs: Tensor, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
         """Return the answer of one head, the main one by default.

@@ -48,9 +48,9 @@ class TokenNgram:
         contexts = np.zeros(len(tokens), np.int64)
         for length, level in enumerate(self._levels):
             contexts[:length] = UNSEEN
-            found = level.find(contexts, tokens, self.vocabulary)
-            result = level.interpolate(result, contexts, found)
-            contexts = np.concatenate([[UNSEEN], found[:-1]])
+            places = level.find(contexts, tokens, self.vocabulary)
+            result = level.interpolate(result, contexts, places)
+            contexts = np.concatenate([[UNSEEN], places[:-1]])
         return result
 
     def nats(self, ids: ArrayLike) -> float:
@@ -120,11 +120,11 @@ class _Level:
         places = np.searchsorted(self.grams, keys).clip(max=len(self.grams) - 1)
         return np.where(self.grams[places] == keys, places, UNSEEN)
 
-    def interpolate(self, shorter: NDArray[np.float64], contexts: Ids, found: Ids) -> NDArray[np.float64]:
+    def interpolate(self, shorter: NDArray[np.float64], contexts: Ids, indices: Ids) -> NDArray[np.float64]:
         # A context that only ends the training text was never continued: it has no kinds, like an unseen one.
         known = (contexts != UNSEEN) & (contexts < len(self.totals))
         places = np.where(known, contexts, 0)
         totals, kinds = self.totals[places] * known, self.kinds[places] * known
-        counts = np.where(found == UNSEEN, 0, self.counts[found])
+        counts = np.where(indices == UNSEEN, 0, self.counts[indices])
         weight: NDArray[Any] = np.where(totals + kinds == 0, 1, totals + kinds)
         return np.where(totals + kinds == 0, shorter, (counts + kinds * shorter) / weight)

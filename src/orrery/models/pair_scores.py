@@ -57,8 +57,8 @@ class OfHead:
 
     def __call__(self, model: Model, batch: Mapping[str, Tensor]) -> Float[Tensor, "B N"]:
         """Return the logits of a batch of rows."""
-        found: Tensor = model(batch, (self.name,))[self.name]
-        return found
+        logits_BN: Tensor = model(batch, (self.name,))[self.name]
+        return logits_BN
 
 
 @final
@@ -74,11 +74,11 @@ class OfVectors:
 
         def score(head: nn.Module, x_BLD: Tensor, real_BL: Real) -> Tensor:
             every_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device)
-            found: Tensor = self.vectors(x_BLD, every_BL if real_BL is None else real_BL)
-            return found
+            vectors_BE: Tensor = self.vectors(x_BLD, every_BL if real_BL is None else real_BL)
+            return vectors_BE
 
-        found: Tensor = model(batch, {HIDDEN: score})[HIDDEN]
-        return found
+        logits_BN: Tensor = model(batch, {HIDDEN: score})[HIDDEN]
+        return logits_BN
 
 
 @final
@@ -100,8 +100,8 @@ class OfNextToken:
             logits_BV = head(Last().of(x_BLD, batch.get("real")))
             return logits_BV[:, [self.yes]] - (0 if self.no is None else logits_BV[:, [self.no]])
 
-        found: Tensor = model(batch, {LANGUAGE_MODEL: score})[LANGUAGE_MODEL]
-        return found
+        logits_BN: Tensor = model(batch, {LANGUAGE_MODEL: score})[LANGUAGE_MODEL]
+        return logits_BN
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class PairScores:
         prompts: texts put in front of the first text, by name.
         prompt: the name of that which is taken where none is asked for.
         lowercase: whether texts are lowered before they are cut into tokens.
-        reads_segments: whether the second text is marked as such, where the model tells segments apart.
+        reads_token_types: whether the second text is marked as such, where the model tells token types apart.
         template: how two texts are said where they are messages; None is the tokenizer's way of two texts.
         given: whether a list of modules says so; a head for rows needs none.
     """
@@ -147,7 +147,7 @@ class PairScores:
     prompts: Mapping[str, str] = field(default_factory=dict)
     prompt: str | None = None
     lowercase: bool = False
-    reads_segments: bool = True
+    reads_token_types: bool = True
     template: PairTemplate | None = None
     given: bool = True
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from orrery.models.calls import Numbers
 
 # Not typing.Self: the runtime type checker of the tests cannot resolve it inside a protocol.
-Memory = TypeVar("Memory", bound="Session")
+AnySession = TypeVar("AnySession", bound="Session")
 
 
 @runtime_checkable
@@ -25,19 +25,19 @@ class Session(Protocol):
         """Return how many tokens each row has taken."""
         ...
 
-    def select(self: Memory, rows: Numbers) -> Memory:
+    def select(self: AnySession, rows: Numbers) -> AnySession:
         """Return a session of the given rows: a subset, an order, or repetitions (beams)."""
         ...
 
-    def reorder(self: Memory, rows: Numbers) -> Memory:
+    def reorder(self: AnySession, rows: Numbers) -> AnySession:
         """Return the same number of rows, each now the continuation of ``rows[b]``."""
         ...
 
-    def join(self: Memory, other: Memory) -> Memory:
+    def join(self: AnySession, other: AnySession) -> AnySession:
         """Return a session of both sessions' rows, this one's first."""
         ...
 
-    def truncate(self: Memory, lengths: Numbers) -> Memory:
+    def truncate(self: AnySession, lengths: Numbers) -> AnySession:
         """Return the session with everything beyond ``lengths`` forgotten (speculation, edits)."""
         ...
 
@@ -45,17 +45,17 @@ class Session(Protocol):
         """Return whether so many tokens more could be written into each row and then be forgotten again."""
         ...
 
-    def fork(self: Memory, rows: Numbers | None = None) -> Memory:
+    def fork(self: AnySession, rows: Numbers | None = None) -> AnySession:
         """Return an independent session of the given rows, by default of all."""
         ...
 
     def bytes(self) -> int:
-        """Return the memory it holds."""
+        """Return the memory that it holds."""
         ...
 
 
 @runtime_checkable
-class DecodingModel(Protocol[Memory]):
+class DecodingModel(Protocol[AnySession]):
     """A model that writes one token after another; every search and every server is written against this."""
 
     @property
@@ -65,7 +65,7 @@ class DecodingModel(Protocol[Memory]):
 
     def start(
         self, source: Int[Tensor, "B L"], capacity: int, lengths: Numbers | None = None
-    ) -> tuple[Float[Tensor, "B V"], Memory]:
+    ) -> tuple[Float[Tensor, "B V"], AnySession]:
         """Read a prompt of right-padded rows and return the logits after each row's last token, and the session.
 
         ``capacity`` is the number of tokens that a row may reach, prompt and answer together.
@@ -73,7 +73,7 @@ class DecodingModel(Protocol[Memory]):
         ...
 
     def step(
-        self, tokens: Int[Tensor, "B N"], session: Memory, lengths: Numbers | None = None
+        self, tokens: Int[Tensor, "B N"], session: AnySession, lengths: Numbers | None = None
     ) -> Float[Tensor, "B N V"]:
         """Write N more tokens a row into the session (``lengths[b]`` where rows differ); return the logits after each.
 
@@ -83,7 +83,7 @@ class DecodingModel(Protocol[Memory]):
 
 
 @runtime_checkable
-class ChunkedModel(DecodingModel[Memory], Protocol[Memory]):
+class ChunkedModel(DecodingModel[AnySession], Protocol[AnySession]):
     """A model of which is known whether a prompt can be read in parts, as the batching engine does."""
 
     @property

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from orrery.models.encoder import Memory
+from orrery.models.encoder import EncoderStates
 from orrery.models.inputs import Inputs
 from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.nn.embeddings import TokenEmbedding
@@ -14,9 +14,9 @@ from orrery.nn.stack import Stack
 
 
 class RecurrentEncoder(nn.Module):
-    """``recurrence(enter(embed(ids)))``: the memory that a recurrence leaves of a source.
+    """``recurrence(enter(embed(ids)))``: the encoder states that a recurrence leaves of a source.
 
-    Shapes: ids ``[B, S]`` to memory ``[B, P, M]`` and, of its places, which may be seen ``[B, P]``.
+    Shapes: ids ``[B, S]`` to encoder states ``[B, P, M]`` and, of its places, which may be seen ``[B, P]``.
     """
 
     @spec
@@ -34,7 +34,7 @@ class RecurrentEncoder(nn.Module):
             return {"ids": self.embed.input}
 
         def out_width(self, width: int) -> int:
-            """Return the width of the memory."""
+            """Return the width of the encoder states."""
             return self.recurrence.out_width(width)
 
         def build(self, width: int = 0) -> "RecurrentEncoder":
@@ -55,10 +55,10 @@ class RecurrentEncoder(nn.Module):
         *,
         real: Bool[Tensor, "B S"] | None = None,
         execution: Execution = DEFAULT_EXECUTION,
-    ) -> Memory:
+    ) -> EncoderStates:
         """Run the recurrence over the sources; padding may stand on either side."""
         if real is None:
             real = torch.ones_like(source, dtype=torch.bool)
         x_BSD = execution.tap("encoder.looked_up", self.enter(self.embed(source)))
-        memory, seen = self.recurrence(x_BSD, real)
-        return execution.tap("encoder.memory", memory), seen
+        encoder_states, seen = self.recurrence(x_BSD, real)
+        return execution.tap("encoder.memory", encoder_states), seen

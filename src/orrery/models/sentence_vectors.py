@@ -87,10 +87,10 @@ class Dense(nn.Module):
 
     def forward(self, x_BD: Float[Tensor, "B D"]) -> Float[Tensor, "B E"]:
         """Map."""
-        found = ACTIVATIONS[self.activation](self.linear(x_BD))
+        mapped_BE = ACTIVATIONS[self.activation](self.linear(x_BD))
         if not self.adds:
-            return found
-        return found + (x_BD if self.residual is None else self.residual(x_BD))
+            return mapped_BE
+        return mapped_BE + (x_BD if self.residual is None else self.residual(x_BD))
 
 
 class UnitLength(nn.Module):

@@ -1,4 +1,4 @@
-"""A decoding session: the memory of rows that a model writes, with one owner who alone may use it."""
+"""A decoding session: what is held of rows that a model writes, with one owner who alone may use it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from orrery.nn.masks import PLAIN_FULL, BoundMask
 class Read:
     """What the encoder made of the sources: its output, and which of its places are real."""
 
-    memory_BSD: Float[Tensor, "B S D"]
+    encoder_states_BSD: Float[Tensor, "B S D"]
     real_BS: Bool[Tensor, "B S"] | None
 
     @property
@@ -29,27 +29,27 @@ class Read:
 
     def select(self, rows_N: Int[Tensor, "N"]) -> "Read":
         """Return the given rows."""
-        return Read(self.memory_BSD[rows_N], None if self.real_BS is None else self.real_BS[rows_N])
+        return Read(self.encoder_states_BSD[rows_N], None if self.real_BS is None else self.real_BS[rows_N])
 
     def join(self, other: "Read") -> "Read":
         """Return both sources' rows, the shorter ones padded."""
-        longest = max(self.memory_BSD.shape[1], other.memory_BSD.shape[1])
-        memory = [pad(x.memory_BSD, (0, 0, 0, longest - x.memory_BSD.shape[1])) for x in (self, other)]
-        real = [pad(x._real(), (0, longest - x.memory_BSD.shape[1])) for x in (self, other)]
+        longest = max(self.encoder_states_BSD.shape[1], other.encoder_states_BSD.shape[1])
+        memory = [pad(x.encoder_states_BSD, (0, 0, 0, longest - x.encoder_states_BSD.shape[1])) for x in (self, other)]
+        real = [pad(x._real(), (0, longest - x.encoder_states_BSD.shape[1])) for x in (self, other)]
         return Read(torch.cat(memory), torch.cat(real))
 
     def _real(self) -> Tensor:
-        whole = self.memory_BSD.new_ones(self.memory_BSD.shape[:2], dtype=torch.bool)
-        return whole if self.real_BS is None else self.real_BS
+        every_BS = self.encoder_states_BSD.new_ones(self.encoder_states_BSD.shape[:2], dtype=torch.bool)
+        return every_BS if self.real_BS is None else self.real_BS
 
 
 class DecodingSession:
     """What a model remembers of the rows that it writes, and the one handle to it.
 
     ``model.start`` gives a session, ``model.step`` writes into it in place. ``select``, ``reorder``, ``join`` and
-    ``truncate`` hand the memory over to the session that they return: the old handle is over, and whoever uses it
+    ``truncate`` hand the cache over to the session that they return: the old handle is over, and whoever uses it
     is refused by name and never answered with the numbers of other rows. ``fork`` gives a second session with a
-    memory of its own; both can go on.
+    cache of its own; both can go on.
 
     Three stores stand behind it (``nn/cache/rows.py``): tokens' keys and values, the states of recurrences, and what
     cross-attention makes of the source; beside them the encoder's output and the length of each row's prefix.
@@ -109,7 +109,7 @@ class DecodingSession:
             cache.select(chosen)
             read, prefix = self._read, self._prefix
             if read is not None and chosen != list(range(have)):
-                read = read.select(on_device(chosen, read.memory_BSD.device))
+                read = read.select(on_device(chosen, read.encoder_states_BSD.device))
             prefix = None if prefix is None else tuple(prefix[row] for row in chosen)
             return DecodingSession(cache, read, prefix)
 
@@ -177,13 +177,15 @@ class DecodingSession:
         if rows is None:
             return DecodingSession(self.cache.copy(), self._read, self._prefix)
         chosen = self._present(rows)
-        read = None if self._read is None else self._read.select(on_device(chosen, self._read.memory_BSD.device))
+        read = self._read
+        if read is not None:
+            read = read.select(on_device(chosen, read.encoder_states_BSD.device))
         prefix = None if self._prefix is None else tuple(self._prefix[row] for row in chosen)
         return DecodingSession(self.cache.copy(chosen), read, prefix)
 
     def bytes(self) -> int:
         """Return the bytes of keys, values and states, those of the source and the encoder's output among them."""
-        return self.cache.bytes() + (0 if self._read is None else self._read.memory_BSD.nbytes)
+        return self.cache.bytes() + (0 if self._read is None else self._read.encoder_states_BSD.nbytes)
 
     @contextmanager
     def writing(self) -> Iterator[RowCache]:
@@ -203,9 +205,9 @@ class DecodingSession:
         try:
             yield self.cache
         finally:
-            self._end(f"{operation}() has taken its memory over")
+            self._end(f"{operation}() has taken its cache over")
 
     def _end(self, why: str) -> None:
-        """Let go of the memory, and refuse to be used from now on."""
+        """Let go of the cache, and refuse to be used from now on."""
         self._over = why
         del self._cache, self._read

@@ -51,24 +51,24 @@ def shown(model: nn.Module, facts: str, lines: int = LINES) -> str:
     else:
         below = [line[:_WIDTH] for part in parts[: lines - 2] for line in _lines(part, 1, 1)]
         below += [f"  and {len(parts) - len(below)} more"] * (len(parts) > len(below))
-    whole = sum(parameter.numel() for parameter in model.parameters())
-    return "\n".join([f"{type(model).__name__}: {whole:,} parameters, {facts}"[:_WIDTH], *below])
+    total = sum(parameter.numel() for parameter in model.parameters())
+    return "\n".join([f"{type(model).__name__}: {total:,} parameters, {facts}"[:_WIDTH], *below])
 
 
 def _parts(module: nn.Module) -> Iterator[_Part]:
     """Yield what is inside a module, equal neighbours of a list as one."""
-    found: list[_Part] = []
+    parts: list[_Part] = []
     for name, child in module.named_children():
         part = _Part(name, _what(child), sum(p.numel() for p in child.parameters()), 1, list(_parts(child)))
         if not part.parameters and not part.parts:
             continue
-        if isinstance(module, nn.ModuleList) and found and _same(found[-1], part):
-            first = found.pop()
+        if isinstance(module, nn.ModuleList) and parts and _same(parts[-1], part):
+            first = parts.pop()
             part = _Part(
                 f"{first.name.partition('-')[0]}-{name}", part.what, part.parameters, first.copies + 1, part.parts
             )
-        found.append(part)
-    yield from found
+        parts.append(part)
+    yield from parts
 
 
 def _same(one: _Part, other: _Part) -> bool:

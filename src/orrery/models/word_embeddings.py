@@ -23,10 +23,10 @@ def embedding_table(model: nn.Module) -> Tensor:
         UsageError: it reads no tokens.
     """
     reader = getattr(model, "reader", model)
-    found = getattr(getattr(reader, "embed", None), "token", None)
-    if not isinstance(found, nn.Embedding):
+    table = getattr(getattr(reader, "embed", None), "token", None)
+    if not isinstance(table, nn.Embedding):
         raise UsageError(f"{type(model).__name__} has no table of tokens", "take a model that reads text")
-    return found.weight
+    return table.weight
 
 
 @torch.no_grad()

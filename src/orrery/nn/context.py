@@ -78,8 +78,8 @@ class Context:
         scan: the form in which mixers with a state are computed, ``step`` (the definition), ``parallel`` or
             ``chunked``; ``None`` leaves it to each.
         layer: the depth of the running block and its share of the cache, set by the stack alone.
-        memory: the encoder's output ``[B, S, D]`` that cross-attention reads.
-        memory_mask: which places of the memory are real.
+        encoder_states: the encoder's output ``[B, S, D]`` that cross-attention reads.
+        encoder_mask: which places of the encoder states are real.
         grid: rows and columns of the patches where pictures are read; ``None`` is the one the model was made for.
         routings: where each mixture of experts appends what its router decided; ``None`` drops it.
         taps: a recorder, or ``None``, which leaves nothing in a compiled graph.
@@ -92,8 +92,8 @@ class Context:
     segments: Mapping[str, PackedSegments | None] | None = None
     scan: str | None = None
     layer: Layer | None = None
-    memory: Tensor | None = None
-    memory_mask: BoundMask | None = None
+    encoder_states: Tensor | None = None
+    encoder_mask: BoundMask | None = None
     grid: Grid | None = None
     routings: list[Routing] | None = None
     taps: Taps | None = None
@@ -108,8 +108,8 @@ class Context:
             segments=self.segments,
             scan=self.scan,
             layer=layer,
-            memory=self.memory,
-            memory_mask=self.memory_mask,
+            encoder_states=self.encoder_states,
+            encoder_mask=self.encoder_mask,
             grid=self.grid,
             routings=self.routings,
             taps=self.taps,

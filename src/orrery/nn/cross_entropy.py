@@ -19,15 +19,19 @@ spent more than half of a step on that in 197 pieces of 4 million."""
 
 
 def head_cross_entropy(
-    head: nn.Module, x_ND: Float[Tensor, "N D"], targets_N: Int[Tensor, "N"], label_smoothing: float = 0.0
+    head: nn.Module,
+    x_ND: Float[Tensor, "N D"],
+    targets_N: Int[Tensor, "N"],
+    label_smoothing: float = 0.0,
+    most: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Return ``cross_entropy(head(x), targets)`` summed, in pieces of some million logits.
+    """Return ``cross_entropy(head(x), targets)`` summed, in pieces of ``most`` logits, by default some million.
 
     Gradients are taken piece by piece in the forward pass, so the logits are computed once and never stored;
     the result has a first derivative only. The arithmetic of the loss is at least float32.
     """
     parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]
-    total: Tensor = HeadCrossEntropy.apply(head, label_smoothing, x_ND, targets_N, *parameters)
+    total: Tensor = HeadCrossEntropy.apply(head, label_smoothing, most, x_ND, targets_N, *parameters)
     return total
 
 
@@ -76,6 +80,7 @@ class HeadCrossEntropy(torch.autograd.Function):
         ctx: Any,
         head: Callable[[Tensor], Tensor],
         smoothing: float,
+        most: int | None,
         x_ND: Tensor,
         targets_N: Tensor,
         *weights: Tensor,
@@ -84,15 +89,15 @@ class HeadCrossEntropy(torch.autograd.Function):
         wanted = [x_ND.requires_grad, *(weight.requires_grad for weight in weights)]
         total, gradients_x = None, []
         gradients: list[Tensor | None] = [None] * len(weights)
-        for x_piece, targets in in_pieces(head, x_ND, targets_N):
+        for x_piece, targets in in_pieces(head, x_ND, targets_N, most):
             with torch.set_grad_enabled(any(wanted)):
                 x = x_piece.detach().requires_grad_(any(wanted))
                 loss = summed_cross_entropy(head(x), targets, smoothing)
             total = loss.detach() if total is None else total + loss.detach()
             if any(wanted):
-                found = torch.autograd.grad(loss, (x, *weights), allow_unused=True)
-                gradients_x.append(found[0])
-                gradients = [add(old, new) for old, new in zip(gradients, found[1:], strict=True)]
+                gradients_of_piece = torch.autograd.grad(loss, (x, *weights), allow_unused=True)
+                gradients_x.append(gradients_of_piece[0])
+                gradients = [add(old, new) for old, new in zip(gradients, gradients_of_piece[1:], strict=True)]
         ctx.gradients = (torch.cat(gradients_x) if gradients_x else None, *gradients)
         return total if total is not None else x_ND.new_zeros(())
 
@@ -101,15 +106,18 @@ class HeadCrossEntropy(torch.autograd.Function):
         """Scale the gradients kept by the forward pass."""
         scaled = (None if gradient is None else gradient * upstream for gradient in ctx.gradients)
         x, *weights = scaled
-        return None, None, x, None, *weights
+        return None, None, None, x, None, *weights
 
 
 def in_pieces(
-    head: Callable[[Tensor], Tensor], x_ND: Float[Tensor, "N D"], targets_N: Int[Tensor, "N"]
+    head: Callable[[Tensor], Tensor],
+    x_ND: Float[Tensor, "N D"],
+    targets_N: Int[Tensor, "N"],
+    most: int | None = None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Return neighbouring rows and their targets, of at most 4 million logits at once, on a GPU of 64 million."""
-    at_once = LOGITS_AT_ONCE if x_ND.device.type == "cpu" else LOGITS_AT_ONCE_ON_A_GPU
-    rows_at_once = max(1, at_once // vocabulary_size(head, x_ND))
+    """Return neighbouring rows and their targets, by default of at most 4 million logits, on a GPU of 64 million."""
+    usual = LOGITS_AT_ONCE if x_ND.device.type == "cpu" else LOGITS_AT_ONCE_ON_A_GPU
+    rows_at_once = max(1, (most or usual) // vocabulary_size(head, x_ND))
     return zip(x_ND.split(rows_at_once), targets_N.split(rows_at_once), strict=True)
 
 

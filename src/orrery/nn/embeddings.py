@@ -32,50 +32,50 @@ class TokenEmbedding(nn.Module):
         self.token = nn.Embedding(vocabulary, width)
 
     def forward(
-        self, ids_BL: Int[Tensor, "B L"], segments_BL: Int[Tensor, "B L"] | None = None
+        self, ids_BL: Int[Tensor, "B L"], token_types_BL: Int[Tensor, "B L"] | None = None
     ) -> Float[Tensor, "B L D"]:
         """Look the rows up.
 
         Raises:
-            UsageError: segments, of which this embedding has none.
+            UsageError: token types, of which this embedding has none.
         """
-        if segments_BL is not None:
-            raise UsageError("this model has no segments", "leave segments (token_type_ids) away")
+        if token_types_BL is not None:
+            raise UsageError("this model has no token types", "leave token_types (token_type_ids) away")
         return self.token(ids_BL)
 
 
-class SegmentedEmbedding(nn.Module):
-    """``E[id] + S[segment]``: which sentence of a pair a token belongs to (Devlin et al. 2019, section 3).
+class TokenTypeEmbedding(nn.Module):
+    """``E[id] + S[token type]``: which sentence of a pair a token belongs to (Devlin et al. 2019, section 3).
 
-    Shapes: ids and segments ``[B, L]`` to ``[B, L, D]``; without segments all tokens are in the first.
+    Shapes: ids and token types ``[B, L]`` to ``[B, L, D]``; without token types all tokens are in the first.
     """
 
     @spec
     class Spec(ModuleSpec):
-        """The numbers of tokens and of segments."""
+        """The numbers of tokens and of token types."""
 
         vocabulary: int
-        segments: int
+        token_types: int
 
         @property
         def input(self) -> Tokens:
             """What it reads."""
             return Tokens(self.vocabulary)
 
-        def build(self, width: int) -> "SegmentedEmbedding":
+        def build(self, width: int) -> "TokenTypeEmbedding":
             """Return the two tables."""
-            return SegmentedEmbedding(self, width)
+            return TokenTypeEmbedding(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.token = nn.Embedding(spec.vocabulary, width)
-        self.segment = nn.Embedding(spec.segments, width)
+        self.segment = nn.Embedding(spec.token_types, width)
 
     def forward(
-        self, ids_BL: Int[Tensor, "B L"], segments_BL: Int[Tensor, "B L"] | None = None
+        self, ids_BL: Int[Tensor, "B L"], token_types_BL: Int[Tensor, "B L"] | None = None
     ) -> Float[Tensor, "B L D"]:
-        """Add the segment's vector to the token's."""
-        return self.token(ids_BL) + self.segment(torch.zeros_like(ids_BL) if segments_BL is None else segments_BL)
+        """Add the token type's vector to the token's."""
+        return self.token(ids_BL) + self.segment(torch.zeros_like(ids_BL) if token_types_BL is None else token_types_BL)
 
 
 def check_ids(ids: Int[Tensor, "..."], vocabulary: int) -> None:
@@ -92,15 +92,15 @@ def check_ids(ids: Int[Tensor, "..."], vocabulary: int) -> None:
         )
 
 
-def check_segments(segments: Int[Tensor, "..."], count: int) -> None:
-    """Refuse numbers of segments that a model does not have.
+def check_token_types(token_types: Int[Tensor, "..."], count: int) -> None:
+    """Refuse numbers of token types that a model does not have.
 
     Raises:
         DataError: names the first bad number and the count.
     """
-    bad = segments[(segments < 0) | (segments >= count)]
+    bad = token_types[(token_types < 0) | (token_types >= count)]
     if bad.numel():
         raise DataError(
-            f"segment {int(bad.flatten()[0])}, but the model has {count}, counted from 0",
+            f"token type {int(bad.flatten()[0])}, but the model has {count}, counted from 0",
             "give token_type_ids as its tokenizer writes them: 0 for the first text, 1 for the second",
         )

@@ -31,7 +31,10 @@ class MapsSpec(ModuleSpec):
 
 
 class JoinedMaps(nn.Module, ABC):
-    """From the maps of all stages to what a head reads."""
+    """From the maps of all stages to what a head reads.
+
+    Shapes: maps ``[B, C, R, W]`` of each stage to ``[B, ..., E]``.
+    """
 
     @abstractmethod
     def forward(self, maps: Maps) -> Float[Tensor, "B ... E"]:

@@ -34,8 +34,8 @@ def edits_in_time(
         take: brings it back.
         at: where in such a tensor a step stands.
     """
-    found = {name: find(name) for name in gates}
-    edits = {name: edit for name, edit in found.items() if edit is not None}
+    by_gate = {name: find(name) for name in gates}
+    edits = {name: edit for name, edit in by_gate.items() if edit is not None}
     rows = {name: gates[name] for name in edits}
 
     def at_step(step: int, name: str, gate_NE: Tensor) -> Tensor:

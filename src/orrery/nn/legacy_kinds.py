@@ -10,6 +10,7 @@ LEGACY_KINDS: Mapping[str, str] = {
     "nn.attention.scorings.General": "nn.attention.alignment_score.General",
     "nn.attention.sources.Memory": "nn.attention.sources.CrossSource",
     "nn.attention.sources.Self": "nn.attention.sources.SelfSource",
+    "nn.embeddings.SegmentedEmbedding": "nn.embeddings.TokenTypeEmbedding",
     "nn.feedforward.routers.AsScored": "nn.feedforward.routers.RawScores",
     "nn.masks.Everything": "nn.masks.Full",
     "nn.masks.Near": "nn.masks.LocalWindow",
@@ -31,7 +32,11 @@ LEGACY_KINDS: Mapping[str, str] = {
 """Old kind to new kind."""
 
 LEGACY_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "nn.attention.alignment_score.Additive": {"memory": "encoder_width"},
+    "nn.attention.alignment_score.General": {"memory": "encoder_width"},
+    "nn.embeddings.TokenTypeEmbedding": {"segments": "token_types"},
     "nn.feedforward.routers.GroupLimited": {"judged_by": "best_per_group"},
+    "nn.recurrent.bahdanau.BahdanauDecoder": {"memory": "encoder_width"},
 }
 """Of a kind, as it is called now: old name of a field to new name."""
 

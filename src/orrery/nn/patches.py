@@ -136,7 +136,7 @@ class PatchEmbedding(nn.Module):
         self.first, self.last = spec.first.build(width), spec.last.build(width)
 
     def forward(
-        self, images: Float[Tensor, "B channels rows columns"], segments: None = None
+        self, images: Float[Tensor, "B channels rows columns"], token_types: None = None
     ) -> Float[Tensor, "B L D"]:
         """Cut, project, and put the class token first."""
         patches_BND = self.project(images).flatten(2).mT

@@ -76,11 +76,11 @@ def register(cls: _Module) -> _Module:
     Raises:
         UsageError: it has no spec, or stands in this package, whose parts are known.
     """
-    found: Any = getattr(cls, "Spec", cls)
-    if not issubclass(found, Value) or _KIND.fullmatch(found.kind):
+    spec: Any = getattr(cls, "Spec", cls)
+    if not issubclass(spec, Value) or _KIND.fullmatch(spec.kind):
         message = f"{cls.__qualname__} is no part that can be registered: a module with a Spec from outside orrery"
         raise UsageError(message, "nest a class Spec(ModuleSpec) in it, made by @spec")
-    _FOREIGN[found.kind] = found
+    _FOREIGN[spec.kind] = spec
     return cls
 
 
@@ -162,12 +162,12 @@ def _resolve(kind: Any, path: str) -> type[Value]:
         )
     module, _, owner = LEGACY_KINDS.get(kind, kind).rpartition(".")
     try:
-        found = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), owner)
+        defined = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), owner)
     except (ImportError, AttributeError) as error:
         raise ModelFileError(
             f"{path}: no such kind {kind[:100]!r}", "was the file written by a newer version?"
         ) from error
-    cls = getattr(found, "Spec", found)
+    cls = getattr(defined, "Spec", defined)
     if not (isinstance(cls, type) and issubclass(cls, Value)):
         raise ModelFileError(f"{path}: {kind!r} is not a spec", "kinds look like nn.norms.LayerNorm")
     return cls

@@ -99,8 +99,8 @@ class Stack(nn.Module):
         counts: Sequence[int] | None = None,
         cache: Cache,
         execution: Execution,
-        memory: Tensor | None = None,
-        memory_mask: BoundMask | None = None,
+        encoder_states: Tensor | None = None,
+        encoder_mask: BoundMask | None = None,
         grid: Grid | None = None,
     ) -> tuple[Float[Tensor, "B L D2"], Context]:
         """Reserve the cache's slots, bind positions and masks, and bring embeddings to the first block; always eager.
@@ -108,8 +108,8 @@ class Stack(nn.Module):
         ``whole`` says that the rows are unpadded, unpacked and complete: a plain mask then needs no matrix.
         ``counts`` are the real tokens of each row, padded on the right, in numbers that the host knows.
         ``execution`` names a kernel.
-        ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real; ``grid`` is that of a
-        picture's patches.
+        ``encoder_states`` and ``encoder_mask`` are the encoder's output and which of its places are real; ``grid`` is
+        that of a picture's patches.
         """
         assert execution.kernel is not None
         keys = cache.reserve(places, real_BL, self.masks, counts)
@@ -126,8 +126,8 @@ class Stack(nn.Module):
             cache=cache,
             kernel=execution.kernel,
             scan=execution.scan,
-            memory=memory,
-            memory_mask=memory_mask,
+            encoder_states=encoder_states,
+            encoder_mask=encoder_mask,
             grid=grid,
             routings=execution.routings,
             taps=execution.taps,
@@ -173,14 +173,14 @@ def _matrix(mask: Mask, query: TokenPositions, key: TokenPositions) -> BoundMask
 
 
 def _check_names(spec: Stack.Spec) -> None:
-    """Refuse a position or mask that a part names and the stack lacks, and a mask of the other kind of memory."""
+    """Refuse a position or mask that a part names and the stack lacks, and a mask of the other kind of state."""
     known = {"position": {*spec.positions, "none"}, "mask": {*spec.masks, "memory"}}
     for path, part in traverse(spec.blocks, "blocks"):
         for slot, names in known.items():
-            asked = getattr(part, slot, None)
-            if isinstance(asked, str) and asked not in names:
+            named = getattr(part, slot, None)
+            if isinstance(named, str) and named not in names:
                 raise UsageError(
-                    f"{path} asks for the {slot} {asked!r}, which the stack does not have",
+                    f"{path} asks for the {slot} {named!r}, which the stack does not have",
                     f"the stack has: {', '.join(sorted(names))}",
                 )
         name = getattr(part, "mask", None)

@@ -62,5 +62,5 @@ class Balance:
         from orrery.objectives._real import real_tokens
 
         routings: list[Routing] = []
-        found = model(batch, heads, Execution(routings=routings))
-        return found, {TERM: Term(balance(routings, real_tokens(batch)), 1, self.weight, coupled=True)}
+        answers = model(batch, heads, Execution(routings=routings))
+        return answers, {TERM: Term(balance(routings, real_tokens(batch)), 1, self.weight, coupled=True)}

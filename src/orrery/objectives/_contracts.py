@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from orrery.models.inputs import Batch
     from orrery.models.model import ModelSpec
+    from orrery.models.sentence_vectors import SentenceVectors
     from orrery.text.tokenizer import Tokenizer
 
 
@@ -66,6 +67,15 @@ class LearnsFromModels(Protocol):
         Raises:
             UsageError: one does not fit the model that is trained.
         """
+        ...
+
+
+@runtime_checkable
+class BeginsFromVectors(Protocol):
+    """An objective over vectors of texts, which the model to begin from may make by steps behind its own."""
+
+    def begin(self, vectors: "SentenceVectors") -> None:
+        """Take how the folder of that model makes a vector of a text. Called once, before ``modules``."""
         ...
 
 
@@ -139,6 +149,12 @@ def give_models(objective: Objective, read: "Callable[[str], nn.Module]") -> Non
     """Read the models that an objective learns from, and give them to it."""
     if isinstance(objective, LearnsFromModels):
         objective.take({name: read(path) for name, path in objective.reads().items()})
+
+
+def begin_vectors(objective: Objective, vectors: "SentenceVectors | None") -> None:
+    """Give an objective over vectors of texts the steps of the model to begin from, where there are some."""
+    if vectors is not None and isinstance(objective, BeginsFromVectors):
+        objective.begin(vectors)
 
 
 def own_modules(objective: Objective, model: "nn.Module") -> "Mapping[str, nn.Module]":

@@ -1,7 +1,7 @@
 """What the objectives of encoder-decoders share: each target token from a source and the true tokens before it."""
 
 from abc import ABC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.errors import UsageError
 from orrery.objectives import Objective, Term
@@ -20,9 +20,13 @@ class FromSource(Objective, ABC):
 
     Attributes:
         label_smoothing: as in `CausalLanguageModel`.
+        reads: the field of a batch that the model reads beside what it writes.
+        families: those that do so.
     """
 
     metrics = ("loss", "perplexity")
+    reads: ClassVar[str] = "source"
+    families: ClassVar[str] = "transformer, rnnsearch, t5, bart"
     label_smoothing: float = 0.0
 
     def config(self, tokenizer: "Tokenizer | None") -> dict[str, Any]:
@@ -37,13 +41,13 @@ class FromSource(Objective, ABC):
         return {"decoder_start_token_id": tokenizer.special("start" if usual else "end")}
 
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
-        """Refuse what is no encoder-decoder over tokens, or begins its targets with another token than the tokenizer.
+        """Refuse what reads no source of its kind, or begins its targets with another token than the tokenizer.
 
         Raises:
             UsageError: it is, or does.
         """
-        if not spec.writes or "source" not in spec.inputs:
-            hint = "name a family that reads one side and writes the other: transformer, rnnsearch, t5, bart"
+        if not spec.writes or self.reads not in spec.inputs:
+            hint = f"name a family that reads one side and writes the other: {self.families}"
             name = self.Settings.model_fields["kind"].default
             raise UsageError(f"the objective {name} needs an encoder-decoder, this model is none", hint)
         if tokenizer is None:

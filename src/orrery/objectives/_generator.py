@@ -52,16 +52,18 @@ def _narrowed(tree: Any, old: int, width: int, fraction: float) -> Any:
     if not isinstance(tree, Value):
         return tree
     inner = {field.name: _narrowed(getattr(tree, field.name), old, width, fraction) for field in fields(tree)}
-    found: Any = replace(tree, **inner)
-    if isinstance(found, MultiHeadAttention.Spec):
-        heads = round(found.heads * fraction)
-        if heads < 1 or heads * found.head_width != width:
+    narrowed: Any = replace(tree, **inner)
+    if isinstance(narrowed, MultiHeadAttention.Spec):
+        heads = round(narrowed.heads * fraction)
+        if heads < 1 or heads * narrowed.head_width != width:
             message = f"a generator of {fraction:g} of the width {old} has {width} channels, which is no whole number "
-            message += f"of heads of {found.head_width}"
+            message += f"of heads of {narrowed.head_width}"
             raise UsageError(
-                message, f"objective.generator: n / {found.heads} for a whole n, such as {1 / found.heads:g}"
+                message, f"objective.generator: n / {narrowed.heads} for a whole n, such as {1 / narrowed.heads:g}"
             )
-        return replace(found, heads=heads, kv_heads=heads)
-    if isinstance(found, MLP.Spec):
-        return replace(found, hidden=max(1, round(found.hidden * fraction)))
-    return replace(found, width=width) if isinstance(found, Projection.Spec) and found.width == old else found
+        return replace(narrowed, heads=heads, kv_heads=heads)
+    if isinstance(narrowed, MLP.Spec):
+        return replace(narrowed, hidden=max(1, round(narrowed.hidden * fraction)))
+    return (
+        replace(narrowed, width=width) if isinstance(narrowed, Projection.Spec) and narrowed.width == old else narrowed
+    )

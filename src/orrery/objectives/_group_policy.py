@@ -68,7 +68,7 @@ class GroupPolicy(Policy, ABC):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the surrogate, the penalty and the measures."""
-        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).found
+        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).measures
         ratio_BL, advantages_B1 = (new_BL - batch["old"]).exp(), batch["advantages"][:, None]
         plain_BL = ratio_BL * advantages_B1
         bounded_BL = ratio_BL.clamp(self.low, self.high) * advantages_B1
@@ -98,7 +98,7 @@ def group_advantages(
         own = group_B == group
         apart = centred(reward_B[own])
         spread = deviation(reward_B[own])
-        found = apart / (spread + TINY) if scaled else apart
-        refuse_unnormalised(found, f"group {int(group)}", scale=spread / (spread + TINY) if scaled else None)
-        found_B[own] = found.to(found_B.dtype)
+        advantages_N = apart / (spread + TINY) if scaled else apart
+        refuse_unnormalised(advantages_N, f"group {int(group)}", scale=spread / (spread + TINY) if scaled else None)
+        found_B[own] = advantages_N.to(found_B.dtype)
     return found_B

@@ -10,14 +10,15 @@ class NeededHead:
 
     Attributes:
         name: what it is called.
-        kind: one answer a row (``sequence``), one a token (``token``), or the two ends of an answer (``span``).
+        kind: one answer a row (``sequence``), one a token (``token``), the two ends of an answer (``span``); of
+            pictures one a pixel (``pixel``), or things with their boxes (``boxes``).
         labels: how many numbers it gives.
         names: what they are called, where they are labels.
         problem: of a row, what transformers calls the ``problem_type``.
     """
 
     name: str
-    kind: Literal["sequence", "token", "span"]
+    kind: Literal["sequence", "token", "span", "pixel", "boxes"]
     labels: int
     names: tuple[str, ...] = ()
     problem: str = ""

@@ -32,6 +32,6 @@ def loss(model: Any, batch: "Batch", label_smoothing: float, balance: Balance = 
         return head_cross_entropy(head, x_BLD.flatten(0, 1), targets_BL.flatten(), label_smoothing)
 
     # Inside the call, so that what wraps the model (sharding, compilation) has the head's weights at hand.
-    found, more = balance.call(model, batch, {model.spec.head_names[0]: summed})
-    (total,) = found.values()
+    sums, more = balance.call(model, batch, {model.spec.head_names[0]: summed})
+    (total,) = sums.values()
     return {TERM: Term(total, (targets_BL != IGNORED).sum()), **more}

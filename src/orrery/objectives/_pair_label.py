@@ -73,6 +73,6 @@ class PairLabel(Objective, ABC):
             wide_BN = logits_BN if logits_BN.dtype == torch.float64 else logits_BN.float()
             return torch.nn.functional.cross_entropy(wide_BN, labels_B, reduction="sum")
 
-        asked = {self.tokens.head: lambda head, x_BLD, real_BL: fill_in(head, x_BLD, targets_BL), HEAD: told}
-        found = model(batch, asked)
-        return {TERM: Term(found[self.tokens.head], counts[TERM]), HEAD: Term(found[HEAD], counts[HEAD])}
+        answers_of_heads = {self.tokens.head: lambda head, x_BLD, real_BL: fill_in(head, x_BLD, targets_BL), HEAD: told}
+        sums = model(batch, answers_of_heads)
+        return {TERM: Term(sums[self.tokens.head], counts[TERM]), HEAD: Term(sums[HEAD], counts[HEAD])}

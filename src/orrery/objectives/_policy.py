@@ -37,11 +37,11 @@ class Told:
     """What a model says of the tokens that were written.
 
     Attributes:
-        found: of each measure, a value for each token, 0 where none was written, [B, L].
+        measures: of each measure, a value for each token, 0 where none was written, [B, L].
         stream_BLD: the final stream behind which each token is predicted: place ``t`` tells of token ``t``.
     """
 
-    found: "tuple[Tensor, ...]"
+    measures: "tuple[Tensor, ...]"
     stream_BLD: "Float[Tensor, 'B L D']"
 
 
@@ -62,8 +62,8 @@ def tell(model: Any, batch: "Batch", *measures: Measure) -> Told:
     def stream(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
         return before(x_BLD)
 
-    found = model(batch, {LANGUAGE_MODEL: measured, HIDDEN: stream})
-    return Told(found[LANGUAGE_MODEL], found[HIDDEN])
+    values = model(batch, {LANGUAGE_MODEL: measured, HIDDEN: stream})
+    return Told(values[LANGUAGE_MODEL], values[HIDDEN])
 
 
 def log_probability(tokens_N: "Tensor", log_probs_NV: "Tensor", logits_NV: "Tensor") -> "Tensor":
@@ -166,11 +166,11 @@ class Policy(Objective, ABC):
         """
         return self.observed(tell(model, batch, log_probability, score), batch)
 
-    def observed(self, told: Told, batch: "Batch") -> "dict[str, Tensor]":
+    def observed(self, output: Told, batch: "Batch") -> "dict[str, Tensor]":
         """Return the log probabilities of the draw, as told with their scores, and those of the reference."""
-        old_BL, scores_BL = told.found
+        old_BL, scores_BL = output.measures
         refuse_other_scores(scores_BL, batch["scores"])
-        (reference_BL,) = tell(self.reference, batch, log_probability).found
+        (reference_BL,) = tell(self.reference, batch, log_probability).measures
         return {"old": old_BL, "reference": reference_BL}
 
     def evaluated(self) -> Objective:
@@ -191,10 +191,10 @@ class Policy(Objective, ABC):
         by_token = (entropy_BL.detach(), k1_BL, k2_BL, k3_BL, ratio_BL, clipped_BL)
         by_row = (batch["reward"], written_BL.sum(1), batch["finished"])
         tokens = written_BL.sum()
-        found = {name: Term(x_B.to(new_BL.dtype).sum(), rows, 0.0) for name, x_B in zip(ROWS, by_row, strict=True)}
+        terms = {name: Term(x_B.to(new_BL.dtype).sum(), rows, 0.0) for name, x_B in zip(ROWS, by_row, strict=True)}
         for name, x_BL in zip(TOKENS, by_token, strict=True):
-            found[name] = Term(x_BL.to(new_BL.dtype)[written_BL].sum(), tokens, 0.0)
-        return found
+            terms[name] = Term(x_BL.to(new_BL.dtype)[written_BL].sum(), tokens, 0.0)
+        return terms
 
     def counted(self, batch: "Batch") -> dict[str, int]:
         """Count what the measures sum."""
@@ -252,13 +252,13 @@ def refuse_unnormalised(values_N: "Tensor", what: str, *, scale: float | None = 
     import torch
 
     wide_N = values_N.double()
-    mean, found = float(wide_N.mean()) if len(wide_N) else 0.0, deviation(wide_N)
+    mean, spread = float(wide_N.mean()) if len(wide_N) else 0.0, deviation(wide_N)
     size = max(1.0, float(wide_N.abs().max())) if len(wide_N) else 1.0
-    wrong = not abs(mean) <= 1e-4 * size or (scale is not None and not abs(found - scale) <= 1e-2)
+    wrong = not abs(mean) <= 1e-4 * size or (scale is not None and not abs(spread - scale) <= 1e-2)
     if wrong or not bool(torch.isfinite(wide_N).all()):
-        message = f"the advantages of {what} have the mean {mean:.2e} and the scale {found:.4f}"
-        asked = "" if scale is None else f" and their scale {scale:.4g}"
-        raise RunError(message, f"their mean should be 0{asked}: report this")
+        message = f"the advantages of {what} have the mean {mean:.2e} and the scale {spread:.4f}"
+        scale_note = "" if scale is None else f" and their scale {scale:.4g}"
+        raise RunError(message, f"their mean should be 0{scale_note}: report this")
 
 
 class RewardAlone(Objective):

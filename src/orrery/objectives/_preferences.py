@@ -99,8 +99,8 @@ class WithReference(OverPairs, AgainstReference, ABC):
 def told(rewards_B2: "Float[Tensor, 'B 2']") -> "Mapping[str, Term]":
     """Return the rewards of both sides, and how often the chosen one has more; a tie is not right."""
     chosen_B, rejected_B = rewards_B2.detach().unbind(-1)
-    found = {CHOSEN: chosen_B.sum(), REJECTED: rejected_B.sum(), RIGHT: (chosen_B > rejected_B).sum()}
-    return {name: Term(total, len(rewards_B2), weight=0.0) for name, total in found.items()}
+    totals = {CHOSEN: chosen_B.sum(), REJECTED: rejected_B.sum(), RIGHT: (chosen_B > rejected_B).sum()}
+    return {name: Term(total, len(rewards_B2), weight=0.0) for name, total in totals.items()}
 
 
 def likelier(log_p_B2: "Float[Tensor, 'B 2']") -> "Mapping[str, Term]":

@@ -51,10 +51,10 @@ class Reference(nn.Module):
             raise RunError(message, "nothing may train it; resume from the last checkpoint")
 
     def _digest(self) -> Tensor:
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         for part in self._bytes():
-            found.update(part)
-        return torch.frombuffer(bytearray(found.digest()), dtype=torch.uint8).clone()
+            hasher.update(part)
+        return torch.frombuffer(bytearray(hasher.digest()), dtype=torch.uint8).clone()
 
     def _bytes(self) -> Iterator[bytes]:
         for name, tensor in self.model.state_dict().items():

@@ -1,5 +1,7 @@
 """Contrastive learning: texts that belong together become neighbours, all others of the batch do not."""
 
+from collections.abc import Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import Objective, Term, register
@@ -12,15 +14,19 @@ if TYPE_CHECKING:
 
     from orrery.models.inputs import Batch
     from orrery.models.model import ModelSpec
+    from orrery.models.sentence_vectors import SentenceVectors
 
 TERM = "match"
+STEPS = "steps"
+"""What the modules behind the pooling are called among those that the objective owns."""
 
 
 @register
 class Contrastive(Objective):
     """InfoNCE in both directions: ``-log exp(s_ij) / (exp(s_ij) + sum over other groups k of exp(s_ik))``, in nats.
 
-    ``s_ij = cos(z_i, z_j) / temperature`` with ``z`` the final stream pooled over a row's tokens, by default the mean;
+    ``s_ij = cos(z_i, z_j) / temperature`` with ``z`` the final stream pooled over a row's tokens, by default the mean,
+    and then what stands behind that pooling in the folder of the model to begin from (matrices, norms), which learns;
     summed over all ordered pairs of different rows of one group. van den Oord et al. 2018; the form with both
     directions is that of SimCLR (Chen et al. 2020). A batch has what the model reads, ``real`` and ``group`` [2B].
 
@@ -42,6 +48,17 @@ class Contrastive(Objective):
 
     def __init__(self, temperature: float = 0.05, pooling: str = "mean") -> None:
         self.temperature, self.pooling = temperature, pooling
+        self.steps: nn.ModuleList | None = None
+
+    def begin(self, vectors: "SentenceVectors") -> None:
+        """Take a copy of the steps behind the pooling, where that is the one that is trained on."""
+        learns = any(True for _ in vectors.steps.parameters())
+        if learns and vectors.pooling.modes == (self.pooling,):
+            self.steps = deepcopy(vectors.steps).requires_grad_(True)
+
+    def modules(self, model: "nn.Module") -> "Mapping[str, nn.Module]":
+        """Return the steps in their order, where one has something to learn."""
+        return {} if self.steps is None else {STEPS: self.steps}
 
     def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
         """Return none: the final stream is trained."""
@@ -59,7 +76,10 @@ class Contrastive(Objective):
         group = batch["group"]
 
         def summed(stream: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
-            return info_nce(POOLINGS[self.pooling](stream(x_BLD, real_BL), batch["real"]), group, self.temperature)
+            z_BD = POOLINGS[self.pooling](stream(x_BLD, real_BL), batch["real"])
+            for step in self.steps or ():
+                z_BD = step(z_BD)
+            return info_nce(z_BD, group, self.temperature)
 
         (total,) = model(batch, {HIDDEN: summed}).values()
         return {TERM: Term(total, together(group).sum(), coupled=True)}

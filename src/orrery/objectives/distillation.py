@@ -44,7 +44,7 @@ class Distillation(Objective):
     def __init__(self, teacher: str, temperature: float = 1.0, weight: float = 0.0) -> None:
         self.path, self.temperature, self.weight = teacher, temperature, weight
         self.vocabulary: int | None = None
-        self._found: Any = None
+        self._loaded_teacher: Any = None
         self.teacher: Reference
 
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
@@ -68,8 +68,8 @@ class Distillation(Objective):
         Raises:
             UsageError: it is no decoder of the same vocabulary.
         """
-        self._found = models["teacher"]
-        spec = self._found.spec
+        self._loaded_teacher = models["teacher"]
+        spec = self._loaded_teacher.spec
         if not spec.writes or spec.reads_source or spec.vocabulary != self.vocabulary:
             message = f"the teacher {self.path} is no decoder with the student's {self.vocabulary:,} tokens"
             raise UsageError(message, "orrery distil writes a teacher's answers, which any student can learn from")
@@ -78,7 +78,7 @@ class Distillation(Objective):
         """Return the teacher, frozen."""
         from orrery.objectives._reference import Reference
 
-        self.teacher = Reference(self._found)
+        self.teacher = Reference(self._loaded_teacher)
         return {"teacher": self.teacher}
 
     def check(self) -> None:

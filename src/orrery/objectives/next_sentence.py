@@ -13,7 +13,7 @@ class NextSentence(PairLabel):
     """``masked - log p(follows | row)`` in nats, over the chosen tokens and over the rows.
 
     Devlin et al. 2019, section 3.1: half of the second parts are of another document (``batches.kind:
-    sentence_pairs``). A batch has ``ids``, ``segments`` and ``real`` [B L], and ``follows`` [B]; the head ``next``
+    sentence_pairs``). A batch has ``ids``, ``token_types`` and ``real`` [B L], and ``follows`` [B]; the head ``next``
     has label 0 where it is 1, as published ones do. ``probability`` and ``whole_words`` are those of
     `MaskedLanguageModel`.
     """
@@ -26,5 +26,5 @@ class NextSentence(PairLabel):
         whole_words: bool = False
 
     label = "follows"
-    needs = ("ids", "segments", "real", "follows")
+    needs = ("ids", "token_types", "real", "follows")
     makes = ("ids", "targets")

@@ -111,8 +111,8 @@ class Ppo(Policy):
 
     def observe(self, model: Any, batch: "Batch") -> "Mapping[str, Tensor]":
         """Return log probabilities, those of the reference too, and values, each by the model as it wrote."""
-        told = tell(model, batch, log_probability, score)
-        return {**self.observed(told, batch), "values": self._values(told.stream_BLD, batch)}
+        output = tell(model, batch, log_probability, score)
+        return {**self.observed(output, batch), "values": self._values(output.stream_BLD, batch)}
 
     def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
         """Return advantages and what the values should have been, and let the weight follow the divergence."""
@@ -124,8 +124,11 @@ class Ppo(Policy):
         rewards_BL = rewards_BL + batch["reward"][:, None].to(kl_BL.dtype) * last(written_BL)
         advantages_BL = gae(rewards_BL, values_BL, written_BL, self.discount, self.trace)
         self.control.follow(float(kl_BL.sum(1).mean()), len(kl_BL))
-        found = {"returns": (advantages_BL + values_BL) * written_BL, "advantages": whitened(advantages_BL, written_BL)}
-        return {**found, "kl_weight": kl_BL.new_full((len(kl_BL),), weight)}
+        credited = {
+            "returns": (advantages_BL + values_BL) * written_BL,
+            "advantages": whitened(advantages_BL, written_BL),
+        }
+        return {**credited, "kl_weight": kl_BL.new_full((len(kl_BL),), weight)}
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the tokens that were written."""
@@ -134,15 +137,15 @@ class Ppo(Policy):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the surrogate, the value's error, the bonus for entropy and the measures."""
-        told = tell(model, batch, log_probability, entropy)
-        (new_BL, entropy_BL), written_BL, advantages_BL = told.found, batch["written"], batch["advantages"]
+        output = tell(model, batch, log_probability, entropy)
+        (new_BL, entropy_BL), written_BL, advantages_BL = output.measures, batch["written"], batch["advantages"]
         tokens = written_BL.sum()
         ratio_BL = (new_BL - batch["old"]).exp()
         plain_BL, bounded_BL = ratio_BL * advantages_BL, ratio_BL.clamp(self.low, self.high) * advantages_BL
         surrogate = -(plain_BL.minimum(bounded_BL) * written_BL).sum()
         return {
             POLICY: Term(surrogate, tokens),
-            VALUE: Term(self._value_error(told.stream_BLD, batch), tokens, self.value_weight),
+            VALUE: Term(self._value_error(output.stream_BLD, batch), tokens, self.value_weight),
             BONUS: Term(-entropy_BL.sum(), tokens, self.entropy_weight),
             WEIGHT: Term(batch["kl_weight"].sum(), len(new_BL), 0.0),
             **self.measures(batch, new_BL, entropy_BL, bounded_BL < plain_BL),
@@ -182,14 +185,14 @@ def gae(
     """
     import torch
 
-    found, after_B, value_B = [], torch.zeros_like(rewards_BL[:, 0]), torch.zeros_like(rewards_BL[:, 0])
+    advantages, after_B, value_B = [], torch.zeros_like(rewards_BL[:, 0]), torch.zeros_like(rewards_BL[:, 0])
     for place in reversed(range(rewards_BL.shape[1])):
         here_B = written_BL[:, place]
         error_B = rewards_BL[:, place] + discount * value_B - values_BL[:, place]
         after_B = torch.where(here_B, error_B + discount * trace * after_B, 0.0)
         value_B = torch.where(here_B, values_BL[:, place], 0.0)
-        found.append(after_B)
-    return torch.stack(found[::-1], 1)
+        advantages.append(after_B)
+    return torch.stack(advantages[::-1], 1)
 
 
 def whitened(values_BL: "Float[Tensor, 'B L']", where_BL: "Bool[Tensor, 'B L']") -> "Float[Tensor, 'B L']":

@@ -136,8 +136,8 @@ class ReplacedTokenDetection(Objective):
             wide_N = logits_N if logits_N.dtype == torch.float64 else logits_N.float()
             return binary_cross_entropy_with_logits(wide_N, replaced_BL[whole_BL].to(wide_N.dtype), reduction="sum")
 
-        found = model({**batch, "ids": ids_BL}, {HEAD: told})[HEAD]
-        return {GENERATED: Term(generated, chosen_BL.sum()), HEAD: Term(found, whole_BL.sum(), self.weight)}
+        loss_found = model({**batch, "ids": ids_BL}, {HEAD: told})[HEAD]
+        return {GENERATED: Term(generated, chosen_BL.sum()), HEAD: Term(loss_found, whole_BL.sum(), self.weight)}
 
 
 def sampled(logits_MV: "Tensor", uniform_M: "Tensor") -> "Tensor":
@@ -150,5 +150,5 @@ def sampled(logits_MV: "Tensor", uniform_M: "Tensor") -> "Tensor":
     with torch.no_grad():
         cumulative_MV = logits_MV.double().softmax(-1).cumsum(-1)
         wanted_M = uniform_M[:, None] * cumulative_MV[:, -1:]
-        found: Tensor = torch.searchsorted(cumulative_MV, wanted_M, right=True)[:, 0]
-        return found.clamp(max=logits_MV.shape[-1] - 1)
+        ids_M: Tensor = torch.searchsorted(cumulative_MV, wanted_M, right=True)[:, 0]
+        return ids_M.clamp(max=logits_MV.shape[-1] - 1)

@@ -54,8 +54,8 @@ class Reward(OverPairs):
         Raises:
             UsageError: it has none.
         """
-        found: Any = spec.heads.get(self.head)
-        if getattr(found, "labels", None) != 1:
+        head: Any = spec.heads.get(self.head)
+        if getattr(head, "labels", None) != 1:
             known = ", ".join(spec.head_names) or "none"
             message = f"the objective reward trains a head {self.head} with one number, the model has {known}"
             raise UsageError(message, "leave model.heads out: the head is then added")

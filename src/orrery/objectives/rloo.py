@@ -53,7 +53,7 @@ class Rloo(Policy):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the surrogate and the measures."""
-        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).found
+        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).measures
         ratio_B = ((new_BL - batch["old"]) * batch["written"]).sum(1).exp()
         plain_B = ratio_B * batch["advantages"]
         bounded_B = ratio_B.clamp(self.low, self.high) * batch["advantages"]
@@ -76,7 +76,7 @@ def left_out_advantages(reward_B: "Float[Tensor, ' B']", group_B: "Int[Tensor, '
         count = int(own.sum())
         if count < 2:
             raise RunError("a prompt with one answer has no other to be compared with", "raise data.samples to 2")
-        found = centred(reward_B[own]) * (count / (count - 1))
-        refuse_unnormalised(found, f"group {int(group)}", scale=None)
-        found_B[own] = found.to(found_B.dtype)
+        advantages_N = centred(reward_B[own]) * (count / (count - 1))
+        refuse_unnormalised(advantages_N, f"group {int(group)}", scale=None)
+        found_B[own] = advantages_N.to(found_B.dtype)
     return found_B

@@ -13,7 +13,7 @@ class SentenceOrder(PairLabel):
     """``masked - log p(in_order | row)`` in nats, over the chosen tokens and over the rows.
 
     Lan et al. 2020, section 3.1: half of the pairs are swapped (``batches.kind: ordered_pairs``). A batch has
-    ``ids``, ``segments`` and ``real`` [B L], and ``in_order`` [B]; the head ``next`` has label 0 where it is 1, as
+    ``ids``, ``token_types`` and ``real`` [B L], and ``in_order`` [B]; the head ``next`` has label 0 where it is 1, as
     published ones do. ``probability`` and ``whole_words`` are those of `MaskedLanguageModel`.
     """
 
@@ -25,5 +25,5 @@ class SentenceOrder(PairLabel):
         whole_words: bool = False
 
     label = "in_order"
-    needs = ("ids", "segments", "real", "in_order")
+    needs = ("ids", "token_types", "real", "in_order")
     makes = ("ids", "targets")

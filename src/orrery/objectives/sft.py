@@ -12,6 +12,7 @@ from orrery.schema.numbers import NotNegative
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor, nn
 
     from orrery.models.inputs import Batch
@@ -25,7 +26,9 @@ class SupervisedFineTuning(Objective):
 
     Ouyang et al. 2022, section 3.5. A batch has what the model reads, and ``targets`` [B L], -100 where the next token
     is another's: the data say so by its place. The mean is over all tokens of all replies, so that a long reply weighs
-    more than a short one, as in trl.
+    more than a short one, as in trl. With ``weights`` [B L] it is ``sum_t w_t (-log p(x_t | x_<t)) / sum_t w_t`` over
+    the batch, as ``torch.nn.CrossEntropyLoss`` takes the mean under its weights of classes: a reply of weight 0 changes
+    nothing, and one weight for all is none. trl and axolotl know whole weights alone.
 
     Equal to the objective causal on the same targets; the head works on the learnt positions alone, and the share of
     tokens that are predicted right is measured too.
@@ -54,6 +57,16 @@ class SupervisedFineTuning(Objective):
             raise UsageError("the objective sft needs a decoder, this model is none", "begin from a decoder")
         self.balance.bind(spec)
 
+    def prepare(self, batch: "Batch", rng: "torch.Generator") -> "Batch":
+        """Scale the weights, where there are some, so that their mean over the learnt tokens of the batch is 1."""
+        from orrery.nn.cross_entropy import IGNORED
+
+        if "weights" not in batch:
+            return batch
+        weights_BL, learnt_BL = batch["weights"], batch["targets"] != IGNORED
+        # Here and not in the loss, which sees a part of the batch: the sum is then over the number of learnt tokens.
+        return {**batch, "weights": weights_BL / weights_BL[learnt_BL].mean()} if learnt_BL.any() else batch
+
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the tokens that are learnt, and the balance once."""
         return {**counts(batch), **self.balance.counts()}
@@ -64,16 +77,19 @@ class SupervisedFineTuning(Objective):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the summed cross entropy of the learnt tokens, their number, and the balance of experts."""
-        from orrery.nn.cross_entropy import IGNORED, head_cross_entropy
+        from orrery.nn.cross_entropy import IGNORED, head_cross_entropy, head_log_probabilities
 
         targets_BL = batch["targets"]
         learnt_BL = targets_BL != IGNORED
 
         def summed(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
-            return head_cross_entropy(head, x_BLD[learnt_BL], targets_BL[learnt_BL])
+            if "weights" not in batch:
+                return head_cross_entropy(head, x_BLD[learnt_BL], targets_BL[learnt_BL])
+            logp_N = head_log_probabilities(head, x_BLD[learnt_BL], targets_BL[learnt_BL])
+            return -(batch["weights"][learnt_BL].to(logp_N.dtype) * logp_N).sum()
 
-        found, more = self.balance.call(model, batch, {model.spec.head_names[0]: summed})
-        (total,) = found.values()
+        sums, more = self.balance.call(model, batch, {model.spec.head_names[0]: summed})
+        (total,) = sums.values()
         return {TERM: Term(total, learnt_BL.sum()), **more}
 
     def evaluated(self) -> "SupervisedFineTuning":

@@ -59,11 +59,11 @@ class SpanCorruption(FromSource):
         import torch
 
         super().bind(spec, tokenizer)
-        found = [] if tokenizer is None else sentinels(tokenizer)
-        if tokenizer is None or not found:
+        ids = [] if tokenizer is None else sentinels(tokenizer)
+        if tokenizer is None or not ids:
             hint = "tokenizer.frame: t5 gives a trained tokenizer a hundred; or name the tokenizer.file of such a model"
             raise UsageError("the objective span_corruption needs the sentinels <extra_id_0>, <extra_id_1> ...", hint)
-        self.sentinels_N = torch.tensor(found)
+        self.sentinels_N = torch.tensor(ids)
         assert spec.first_token is not None
         self.start, self.end = spec.first_token, tokenizer.special("end")
         self.pad = tokenizer.special("pad") if "pad" in tokenizer.roles else self.end
@@ -134,10 +134,10 @@ def before(flags_BL: "Tensor") -> "Tensor":
 
 def sentinels(tokenizer: "Tokenizer") -> list[int]:
     """Return the ids of ``<extra_id_0>``, ``<extra_id_1>`` and so on, as many as there are without a gap."""
-    found: list[int] = []
-    while (id := tokenizer.id(f"<extra_id_{len(found)}>")) is not None:
-        found.append(id)
-    return found
+    ids: list[int] = []
+    while (id := tokenizer.id(f"<extra_id_{len(ids)}>")) is not None:
+        ids.append(id)
+    return ids
 
 
 def lost_tokens(

@@ -51,14 +51,14 @@ def _data(module: bytes) -> str:
 
 
 def _walk(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
+    assets: list[tuple[str, bytes]] = []
     for one in sorted(folder.iterdir(), key=lambda one: one.name):
         name = f"{path}{one.name}"
         if one.is_dir():
-            found += _walk(one, f"{name}/")
+            assets += _walk(one, f"{name}/")
         elif any(one.name.endswith(kind) for kind in KINDS):
-            found.append((name, _sent(name, one.read_bytes())))
-    return found
+            assets.append((name, _sent(name, one.read_bytes())))
+    return assets
 
 
 def _sent(name: str, content: bytes) -> bytes:

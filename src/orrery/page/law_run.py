@@ -69,16 +69,16 @@ class LawRun:
 
     def _listen(self, process: "subprocess.Popen[str]", family: str) -> None:
         """Take up what the process says until it ends."""
-        found: dict[str, Any] = {}
+        state: dict[str, Any] = {}
         with process:
             for line in process.stdout or ():
                 said = json.loads(line)
                 self.said = said.get("said", self.said)
-                found |= said
-        if "report" in found:
-            self.report, self.of, self.runs = found["report"], family, self.runs + 1
+                state |= said
+        if "report" in state:
+            self.report, self.of, self.runs = state["report"], family, self.runs + 1
         else:
-            self.failure = self.failure or found.get("failure", "the process that checked was killed")
+            self.failure = self.failure or state.get("failure", "the process that checked was killed")
         self.said = None
 
 

@@ -98,12 +98,12 @@ def _run(subject: ViewSubject, clean: ViewSubject | None = None) -> Mapping[str,
     """Return a pass with what its views show, and how that differs from what they show of the clean one."""
     payloads = _payloads(subject)
     for view in fitting(subject) if clean is not None else []:
-        for asked in view.saved(subject) if view.compares else []:
-            given = asked.model_dump(exclude_none=True)
-            found = shown(view.kind, subject, given, clean)
-            payloads[address(view.kind, {**given, DIFFERENCE: clean.seen.id if clean else ""})] = _packed(found)
-    told = {**shown("tokens", subject, {}).facts, **_named(subject.lm)}
-    return {"edits": told["edits"], "pass": told, "payloads": payloads}
+        for view_settings in view.saved(subject) if view.compares else []:
+            given = view_settings.model_dump(exclude_none=True)
+            payload_shown = shown(view.kind, subject, given, clean)
+            payloads[address(view.kind, {**given, DIFFERENCE: clean.seen.id if clean else ""})] = _packed(payload_shown)
+    facts = {**shown("tokens", subject, {}).facts, **_named(subject.lm)}
+    return {"edits": facts["edits"], "pass": facts, "payloads": payloads}
 
 
 def _named(lm: LanguageModel) -> Mapping[str, str]:
@@ -118,8 +118,8 @@ def _payloads(subject: ViewSubject) -> dict[str, str]:
     for view in fitting(subject):
         if subject.inside is not None and view.fits(alone):
             continue  # the page asks the model for it
-        for asked in view.saved(subject):
-            given = asked.model_dump(exclude_none=True)
+        for view_settings in view.saved(subject):
+            given = view_settings.model_dump(exclude_none=True)
             payloads[address(view.kind, given)] = _packed(shown(view.kind, subject, given))
     return payloads
 
@@ -129,11 +129,11 @@ DIFFERENCE = "difference"
 SCREENS = ("chat", "inside", "decode", "model", "train", "trust")
 
 
-def address(view: str, asked: Mapping[str, Any]) -> str:
+def address(view: str, view_settings: Mapping[str, Any]) -> str:
     """Return the name of what is asked of a view, as ``source.js`` writes it."""
     from urllib.parse import urlencode
 
-    query = urlencode(sorted((name, str(value)) for name, value in asked.items()))
+    query = urlencode(sorted((name, str(value)) for name, value in view_settings.items()))
     return f"{view}?{query}" if query else view
 
 

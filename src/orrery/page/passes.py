@@ -74,28 +74,28 @@ class Passes:
         """
         given = self._with_content(given)
         named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
-        asked = to_json([given, edits, checkpoint, self._models.version(checkpoint)])
-        if check is None and self._asked.get(asked) in self._held:
-            return self._find(self._asked[asked])
+        key = to_json([given, edits, checkpoint, self._models.version(checkpoint)])
+        if check is None and self._asked.get(key) in self._held:
+            return self._find(self._asked[key])
         lm = self._models.at(checkpoint)  # before the passes are found: one that is let go of takes its own along
-        found = Inside(lm, given, edits, {id: self._find(id) for id in named})
-        self._asked[asked] = found.id
+        held = Inside(lm, given, edits, {id: self._find(id) for id in named})
+        self._asked[key] = held.id
         if check is not None:
-            found.checks = [*found.checks, check(found)]
-        self._held[found.id] = found
-        self._held.move_to_end(found.id)
+            held.checks = [*held.checks, check(held)]
+        self._held[held.id] = held
+        self._held.move_to_end(held.id)
         while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
             self._held.popitem(last=False)
-        self._asked = {asked: id for asked, id in self._asked.items() if id in self._held}
-        return found
+        self._asked = {key: id for key, id in self._asked.items() if id in self._held}
+        return held
 
-    def show(self, id: str, view: str, asked: Mapping[str, Any]) -> Payload:
+    def show(self, id: str, view: str, view_settings: Mapping[str, Any]) -> Payload:
         """Return what a view shows of a pass; with ``difference``, the id of another one, less what it shows of that.
 
         Raises:
             UsageError: a pass is not held any more, or the view has nothing to show.
         """
-        settings = dict(asked)
+        settings = dict(view_settings)
         other = settings.pop(DIFFERENCE, None)
         clean = None if other is None else self._subject(other)
         return shown(view, self._subject(id), settings, clean)
@@ -104,9 +104,9 @@ class Passes:
         """Return a pass as one HTML page; errors as in ``show``."""
         return Page(self._subject(id)).html()
 
-    def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
+    def show_model(self, view: str, view_settings: Mapping[str, Any]) -> Payload:
         """Return what a view shows of the model alone; errors as in ``show``."""
-        return shown(view, ViewSubject(self.lm, laws=self.laws), asked)
+        return shown(view, ViewSubject(self.lm, laws=self.laws), view_settings)
 
     def _subject(self, id: str) -> ViewSubject:
         inside = self._find(id)
@@ -119,7 +119,7 @@ class Passes:
 
     def _with_content(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         image = given.get("image")
-        if image is None or image.startswith(DATA):
+        if image is None or image.startswith("data:"):
             return given
         if image not in self._images:
             known = ", ".join(self._images) or "none that this program was started with"

@@ -23,10 +23,8 @@ _BEFORE_REGEX = frozenset("(,=:[!&|?{};+-*%<>~^")
 _WORDS = frozenset(["return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "do", "else", "await"])
 
 
-_APART = frozenset("(){}[],;:=?<>&|*%")
-"""Beside one of these signs a blank says nothing; two of the others could become another sign, such as ``++``."""
-_TOGETHER = frozenset("+-/.!")
-"""Signs that keep the blank before them."""
+_JOINING = frozenset(("++", "--", "//", "/*", "<!"))
+"""Two signs that mean another thing without the blank between them: a step, a comment."""
 
 
 def stripped(source: str) -> str:
@@ -44,9 +42,9 @@ def _kept(source: str) -> Iterator[str]:
     place, before, bare = 0, "", True
     depths: list[int] = []  # of the templates around this place, each the number of brackets open in it
     while place < len(source):
-        found = _TOKEN.match(source, place)
-        assert found is not None
-        kind, text = str(found.lastgroup), found[0]
+        match = _TOKEN.match(source, place)
+        assert match is not None
+        kind, text = str(match.lastgroup), match[0]
         if kind == "slash" and (not before or before in _WORDS or before[-1] in _BEFORE_REGEX):
             text = _whole(_REGEX, source, place)
         elif kind == "template" or (kind == "close" and depths and depths[-1] == 0):
@@ -67,12 +65,14 @@ def _kept(source: str) -> Iterator[str]:
 
 
 def _needless(before: str, after: str) -> bool:
-    """Say whether a blank between these two only serves the eye; it stays before a sign that could join another."""
-    return after not in _TOGETHER and (before[-1:] in _APART or after in _APART)
+    """Say whether a blank between these two only serves the eye: it parts neither words nor signs that would join."""
+    last = before[-1:]
+    words = all(re.fullmatch(r"[\w$#.]", one) for one in (last, after) if one)
+    return not words and last + after not in _JOINING
 
 
 def _whole(pattern: re.Pattern[str], source: str, place: int) -> str:
-    found = pattern.match(source, place)
-    if found is None:
+    match = pattern.match(source, place)
+    if match is None:
         raise ValueError(f"no end of what begins at {source[place : place + 30]!r}")
-    return found[0]
+    return match[0]

@@ -7,7 +7,7 @@ from torch import nn
 
 from orrery.models.inputs import Batch
 from orrery.objectives import Objective
-from orrery.planning.rehearsal import Rehearsal
+from orrery.planning.rehearsal import watched
 from orrery.training.loop import Parts
 from orrery.training.precision import Precision
 from orrery.training.step import rows_of, share, take, to_device
@@ -61,7 +61,7 @@ def cost_of_rows(parts: Parts, precision: Precision, batch: Batch, rows: int) ->
 
 def batch_cost(model: nn.Module, objective: Objective, batch: Batch, precision: Precision) -> BatchCost:
     """Return what a batch costs, by one step on it; the model is left without gradients."""
-    with Rehearsal() as noted, noted.part("step"):
+    with watched() as noted, noted.part("step"):
         with precision.context():
             terms = objective.loss(model, to_device(batch, precision.device))
             loss = torch.stack([share(term, 1) for term in terms.values()]).sum()

@@ -66,13 +66,13 @@ def gpt3_table() -> list[tuple[str, ...]]:
     """Return the rows of GPT-3's mixture: corpus, tokens, weight, epochs at 300 billion tokens, slide, verdict."""
     rows = []
     for row in GPT3:
-        found, printed = gpt3_epochs(row), str(row.printed)
+        epochs, printed = gpt3_epochs(row), str(row.printed)
         verdict = "agrees"
         if not agrees(row):
             why = "rounding explains it" if rounding_explains(row) else "more than rounding"
-            verdict = f"slide differs by {float(printed) - found:+.3f}: {why}"
+            verdict = f"slide differs by {float(printed) - epochs:+.3f}: {why}"
         size = f"{row.tokens / BILLION:,.0f} billion"
-        rows.append((row.name, size, f"{row.weight:g} %", f"{found:.3f}", printed, verdict))
+        rows.append((row.name, size, f"{row.weight:g} %", f"{epochs:.3f}", printed, verdict))
     total = sum(row.tokens for row in GPT3) / BILLION
     weights = sum(row.weight for row in GPT3)
     return [*rows, ("all", f"{total:,.0f} billion", f"{weights:g} %", "", "", "the printed weights are rounded")]

@@ -116,8 +116,8 @@ def fit_loss_law(
             "train some size on other amounts of text too, or fit one of them with fit_power_law",
         )
 
-    def law(found: Array) -> LossLaw:
-        e, a, b, alpha, beta = map(float, found)
+    def law(fitted: Array) -> LossLaw:
+        e, a, b, alpha, beta = map(float, fitted)
         return LossLaw(math.exp(e), math.exp(a), alpha, math.exp(b), beta)
 
     return _fit(x, y, law, resamples, seed)
@@ -138,8 +138,8 @@ def fit_power_law(
     """
     x, y = _checked(runs, ("size",))
 
-    def law(found: Array) -> PowerLawPlusConstant:
-        e, a, alpha = map(float, found)
+    def law(fitted: Array) -> PowerLawPlusConstant:
+        e, a, alpha = map(float, fitted)
         return PowerLawPlusConstant(math.exp(e), math.exp(a), alpha)
 
     return _fit(x, y, law, resamples, seed)
@@ -182,24 +182,24 @@ def _resampled(x: Array, fitted: Array, residuals: Array, best: Array, count: in
     points, unknown = len(fitted), len(best)
     widened = (residuals - residuals.mean()) * math.sqrt(points / (points - unknown))
     drawn = np.random.default_rng(seed).choice(widened, (count, points))
-    found, _ = _descend(x, fitted + drawn, np.repeat(best[None], count, 0), FINE)
-    return found
+    fits, _ = _descend(x, fitted + drawn, np.repeat(best[None], count, 0), FINE)
+    return fits
 
 
-def _shifted(found: Array, shift: Array) -> Array:
+def _shifted(laws: Array, shift: Array) -> Array:
     """Return the same laws with ``log x`` counted from another place: ``a + alpha shift``."""
     terms = len(shift)
-    moved = found.copy()
-    moved[:, 1 : 1 + terms] += found[:, 1 + terms :] * shift
+    moved = laws.copy()
+    moved[:, 1 : 1 + terms] += laws[:, 1 + terms :] * shift
     return moved
 
 
-def _modelled(x: Array, found: Array) -> tuple[Array, Array]:
+def _modelled(x: Array, laws: Array) -> tuple[Array, Array]:
     """Return the logarithm of the loss of every law at every point, and its derivatives by the numbers of the law."""
     terms = x.shape[1]
-    scales, exponents = found[:, None, 1 : 1 + terms], found[:, None, 1 + terms :]
+    scales, exponents = laws[:, None, 1 : 1 + terms], laws[:, None, 1 + terms :]
     parts = scales - exponents * x
-    levels = np.broadcast_to(found[:, None, :1], (*parts.shape[:2], 1))
+    levels = np.broadcast_to(laws[:, None, :1], (*parts.shape[:2], 1))
     terms_of_each = np.concatenate([levels, parts], -1)
     top = terms_of_each.max(-1, keepdims=True)
     shares = np.exp(terms_of_each - top)
@@ -217,8 +217,8 @@ def _huber(residuals: Array) -> Array:
 
 def _descend(x: Array, y: Array, start: Array, steps: int) -> tuple[Array, Array]:
     """Follow every start downhill; return where each arrives and its Huber loss."""
-    found, damping = start.copy(), np.full(len(start), 1e-2)
-    modelled, slopes = _modelled(x, found)
+    laws, damping = start.copy(), np.full(len(start), 1e-2)
+    modelled, slopes = _modelled(x, laws)
     heights = _huber(modelled - y)
     for _ in range(steps):
         residuals = modelled - y
@@ -228,13 +228,13 @@ def _descend(x: Array, y: Array, start: Array, steps: int) -> tuple[Array, Array
         diagonal = np.einsum("suu->su", curvature)
         diagonal += damping[:, None] * diagonal + 1e-12
         step = np.linalg.solve(curvature, -weighted @ residuals[..., None])
-        tried = found + np.clip(step[..., 0], -5, 5)
+        tried = laws + np.clip(step[..., 0], -5, 5)
         exponents = slice(1 + x.shape[1], None)
         tried[:, exponents] = np.clip(tried[:, exponents], -STEEPEST, STEEPEST)
         tried_modelled, tried_slopes = _modelled(x, tried)
         tried_heights = _huber(tried_modelled - y)
         better = tried_heights < heights
-        found[better], heights[better] = tried[better], tried_heights[better]
+        laws[better], heights[better] = tried[better], tried_heights[better]
         modelled[better], slopes[better] = tried_modelled[better], tried_slopes[better]
         damping = np.clip(np.where(better, damping / 3, damping * 4), 1e-9, 1e9)
-    return found, heights
+    return laws, heights

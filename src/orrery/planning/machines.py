@@ -255,7 +255,7 @@ def machine_of(values: Mapping[str, object], where: str) -> Machine:
     from pydantic import ValidationError
 
     try:
-        found = MachineFile.model_validate(values)
+        described = MachineFile.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         context = first.get("ctx", {})
@@ -265,15 +265,15 @@ def machine_of(values: Mapping[str, object], where: str) -> Machine:
         hint = "a machine has name, rates, bandwidth, memory, node, node_bandwidth, network_bandwidth, efficiency"
         raise UsageError(message, f"{hint}; bytes, bytes a second and operations a second, above zero") from error
     return Machine(
-        name=found.name,
-        rates=found.rates,
-        bandwidth=found.bandwidth,
-        memory=found.memory,
-        node=found.node,
-        node_bandwidth=found.node_bandwidth,
-        network_bandwidth=found.network_bandwidth,
-        latency=found.latency,
-        efficiency=Efficiency(**found.efficiency.model_dump()),
-        price=found.price,
-        source=found.source,
+        name=described.name,
+        rates=described.rates,
+        bandwidth=described.bandwidth,
+        memory=described.memory,
+        node=described.node,
+        node_bandwidth=described.node_bandwidth,
+        network_bandwidth=described.network_bandwidth,
+        latency=described.latency,
+        efficiency=Efficiency(**described.efficiency.model_dump()),
+        price=described.price,
+        source=described.source,
     )

@@ -47,10 +47,10 @@ class Matrix:
     @property
     def numel(self) -> int:
         """The numbers of one of them."""
-        found = 1
+        product = 1
         for size in self.shape:
-            found *= size
-        return found
+            product *= size
+        return product
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,21 @@ def matrices(model: nn.Module, copies: Callable[[str], int] = lambda name: 1) ->
         copies: how many blocks a tensor's block stands for.
     """
     own, shapes = dict(model.named_parameters()), shapes_of(model)
-    found: dict[str, Matrix] = {}
+    by_path: dict[str, Matrix] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         block = _BLOCK.search(name)
         head = name if block is None else name[: block.end()]
         path = head + re.sub(r"(?<=\.)\d+(?=\.)", "*", name[len(head) :]) if block else name
         shape, tied = shapes[id(parameter)], name not in own
-        if path in found:
-            one = found[path]
-            found[path] = Matrix(**{**vars(one), "copies": one.copies + copies(name)})
+        if path in by_path:
+            one = by_path[path]
+            by_path[path] = Matrix(**{**vars(one), "copies": one.copies + copies(name)})
             continue
         heads, axis = _heads(model, name, shape)
         layer = None if block is None else int(block[1])
         kind = _kind(name)
-        found[path] = Matrix(path, kind, _sort(name, shape), layer, shape, heads, axis, copies(name), tied)
-    return list(found.values())
+        by_path[path] = Matrix(path, kind, _sort(name, shape), layer, shape, heads, axis, copies(name), tied)
+    return list(by_path.values())
 
 
 def matrices_of(spec: ModelSpec) -> list[Matrix]:
@@ -105,10 +105,10 @@ def matrices_of(spec: ModelSpec) -> list[Matrix]:
     return matrices(blocks.model, blocks.copies)
 
 
-def total(found: Iterable[Matrix], convention: Convention) -> tuple[int, int]:
+def total(listed: Iterable[Matrix], convention: Convention) -> tuple[int, int]:
     """Return how many numbers and how many matrices there are by a convention; a vector is no matrix."""
     numbers = count = 0
-    for one in found:
+    for one in listed:
         if not _counts(one, convention):
             continue
         numbers += one.numel * one.copies

@@ -53,9 +53,9 @@ def compare(step: WholeStep, machine: Calibration, steps: int = 5) -> ComparedPr
     """Predict a step from its rehearsal and the machine, then take it."""
     planned = rehearse(step)
     seconds = machine.speed.seconds(planned.calls)
-    found = measure(step, steps)
+    measured = measure(step, steps)
     return ComparedPrediction(
-        PredictedAndMeasured(planned.peak, found.peak),
-        PredictedAndMeasured(machine.libraries + planned.growth, found.process),
-        PredictedAndMeasured(seconds, found.seconds),
+        PredictedAndMeasured(planned.peak, measured.peak),
+        PredictedAndMeasured(machine.libraries + planned.growth, measured.process),
+        PredictedAndMeasured(seconds, measured.seconds),
     )

@@ -81,8 +81,8 @@ def _run(first: WholeStep, step: WholeStep, steps: int, environment: Mapping[str
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["nothing was said"]
         message = f"the measured step ended with {done.returncode}: {last[0]}"
         raise RunError(message, "it may lack memory: lower --rows or --length")
-    found: dict[str, int | float] = json.loads(done.stdout.decode().splitlines()[-1])
-    return found
+    measures: dict[str, int | float] = json.loads(done.stdout.decode().splitlines()[-1])
+    return measures
 
 
 def child() -> None:

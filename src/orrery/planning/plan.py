@@ -73,14 +73,14 @@ class Plan:
     @cached_property
     def cost(self) -> StepCost:
         """What a step costs; of attention through a window, what the window shows."""
-        whole = step_cost(self.spec, self.rows, self.length, self.dtype)
-        return within(whole, self.spec, self.rows, self.length)
+        cost = step_cost(self.spec, self.rows, self.length, self.dtype)
+        return within(cost, self.spec, self.rows, self.length)
 
     @cached_property
     def recomputed(self) -> StepCost:
         """What a step costs whose blocks keep their inputs alone and are computed once more in the backward pass."""
-        whole = step_cost(self.spec, self.rows, self.length, self.dtype, prepare=recompute_blocks)
-        return within(whole, self.spec, self.rows, self.length)
+        cost = step_cost(self.spec, self.rows, self.length, self.dtype, prepare=recompute_blocks)
+        return within(cost, self.spec, self.rows, self.length)
 
     @property
     def recomputed_bytes(self) -> int:
@@ -146,11 +146,11 @@ def state_bytes(spec: ModelSpec) -> int:
     with rehearsed():
         model = short.build()
         x_BLD = torch.zeros(1, 1, short.width)
-        found = 0
+        total = 0
         for name, module in model.named_modules():
             if isinstance(module, StatefulMixer):
-                found += _depths(name, groups) * sum(part.nbytes for part in module.begin(x_BLD))
-    return found
+                total += _depths(name, groups) * sum(part.nbytes for part in module.begin(x_BLD))
+    return total
 
 
 def _depths(name: str, groups: Mapping[str, Sequence[EqualBlocks]]) -> int:
@@ -193,14 +193,14 @@ def plan(
         raise UsageError(f"no format {dtype!r} to multiply in", f"there are: {', '.join(FORMATS)}")
     if tokens is not None and not 0 < tokens < float("inf"):
         raise UsageError(f"a training on {tokens:g} tokens", "give how many it sees, such as 300e9")
-    found = _found(subject, config)
+    subject_plan = _plan_of(subject, config)
     made = replace(
-        found,
+        subject_plan,
         dtype=FORMATS[dtype],
-        rows=found.rows if rows is None else rows,
-        length=found.length if length is None else length,
-        tokens=found.tokens if tokens is None else tokens,
-        optimizer=optimizer or found.optimizer,
+        rows=subject_plan.rows if rows is None else rows,
+        length=subject_plan.length if length is None else length,
+        tokens=subject_plan.tokens if tokens is None else tokens,
+        optimizer=optimizer or subject_plan.optimizer,
     )
     if made.rows < 1 or made.length < 1:
         raise UsageError(f"a step on {made.rows} rows of {made.length} tokens", "give one row and one token at least")
@@ -209,7 +209,7 @@ def plan(
     return made
 
 
-def _found(subject: str | Path | ModelSpec | Recipe, config: Path | None) -> Plan:
+def _plan_of(subject: str | Path | ModelSpec | Recipe, config: Path | None) -> Plan:
     if isinstance(subject, ModelSpec):
         return Plan(type(subject).__qualname__, subject, 1, subject.context)
     if isinstance(subject, Recipe):

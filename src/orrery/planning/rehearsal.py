@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode, is_fake
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from orrery.inspection.operations import OperationWatch
 from orrery.nn.rehearsal import rehearsal
 from orrery.planning.lstm_workspace import workspace_bytes
 
@@ -110,8 +110,8 @@ class RehearsedCost:
 
 
 @dataclass
-class Rehearsal(TorchDispatchMode):
-    """Writes down what happens inside, and gives each part of it a name by ``part``.
+class Rehearsal:
+    """What has happened while it was told of every operation; ``part`` gives a part of it a name.
 
     Attributes:
         work: operations by part.
@@ -132,11 +132,7 @@ class Rehearsal(TorchDispatchMode):
     now: str = ""
 
     def __post_init__(self) -> None:
-        super().__init__()
         self._held: dict[int, int] = {}
-
-    def __hash__(self) -> int:
-        return id(self)
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -148,10 +144,8 @@ class Rehearsal(TorchDispatchMode):
         finally:
             self.now = before
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and note it."""
-        kwargs = kwargs or {}
-        out = func(*args, **kwargs)
+    def see(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> None:
+        """Note an operation."""
         if func._overloadpacket is aten.mkldnn_rnn_layer and is_fake(out[0]):
             self._hold(out[3], workspace_bytes(args[0].shape, args[1].shape[0] // 4))
         for made in tree_leaves(out):
@@ -159,12 +153,11 @@ class Rehearsal(TorchDispatchMode):
                 self._hold(made)
         if self.now:
             self._count(func, args, kwargs, out)
-        return out
 
     def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         packet, operations = func._overloadpacket, operations_of(func, args, kwargs, out)
-        found = RehearsedCost(tokens=operations) if packet in BETWEEN_TOKENS else RehearsedCost(weights=operations)
-        self.work[self.now] += found
+        cost = RehearsedCost(tokens=operations) if packet in BETWEEN_TOKENS else RehearsedCost(weights=operations)
+        self.work[self.now] += cost
         if self.watch is not None:
             self.watch(func, args, out, operations)
 
@@ -191,7 +184,15 @@ class Rehearsal(TorchDispatchMode):
 
 
 @contextmanager
+def watched() -> Iterator[Rehearsal]:
+    """Run what is inside, and write it down."""
+    found = Rehearsal()
+    with OperationWatch(found.see):
+        yield found
+
+
+@contextmanager
 def rehearsed() -> Iterator[Rehearsal]:
     """Run what is inside without numbers, and write it down."""
-    with FakeTensorMode(allow_non_fake_inputs=True), rehearsal(), Rehearsal() as noted:
-        yield noted
+    with FakeTensorMode(allow_non_fake_inputs=True), rehearsal(), watched() as found:
+        yield found

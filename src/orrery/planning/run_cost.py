@@ -62,13 +62,13 @@ def run_cost(recipe: Recipe, parts: Parts, precision: Precision) -> RunCost:
     settings, batches = recipe.training, recipe.batches
     batch = largest_batch(parts)
     at_once = min(batches.most_rows, settings.micro_batch or batches.most_rows)
-    whole = cost_of_rows(parts, precision, batch, rows_of(batch))
-    kept = whole if at_once >= rows_of(batch) else cost_of_rows(parts, precision, batch, at_once)
+    cost_of_batch = cost_of_rows(parts, precision, batch, rows_of(batch))
+    kept = cost_of_batch if at_once >= rows_of(batch) else cost_of_rows(parts, precision, batch, at_once)
     model = parts.model
     learning = (1 + STATES[settings.optimizer.kind]) * learnt_bytes(model)
     return RunCost(
-        step=whole.operations,
-        all=whole.operations * settings.steps,
+        step=cost_of_batch.operations,
+        all=cost_of_batch.operations * settings.steps,
         at_once=at_once,
         fixed=weight_bytes(model) + learning,
         lasting=learning,

@@ -65,10 +65,10 @@ def tree(spec: ModelSpec, name: str, transforms: Sequence[Transform] = ()) -> Sp
 
     The parameters are those of the architecture; a transform has those that it adds.
     """
-    whole = distinct_blocks(spec)
-    modules = {path for path, _ in whole.model.named_modules(remove_duplicate=False)}
-    found = _Reader(whole, modules).node(name, "", whole.spec)
-    return replace(found, children=[*found.children, *_added(spec, transforms)])
+    blocks = distinct_blocks(spec)
+    modules = {path for path, _ in blocks.model.named_modules(remove_duplicate=False)}
+    node = _Reader(blocks, modules).node(name, "", blocks.spec)
+    return replace(node, children=[*node.children, *_added(spec, transforms)])
 
 
 def _added(spec: ModelSpec, transforms: Sequence[Transform]) -> Iterator[SpecNode]:
@@ -162,8 +162,8 @@ class _Reader:
         if path is None:
             return None
         ends = (f"{name}.{key}", key) if key else (name, f"{name}s.0")
-        found = (f"{path}.{end}" if path else end for end in ends)
-        return next((place for place in found if place in self.modules), None)
+        candidates = (f"{path}.{end}" if path else end for end in ends)
+        return next((place for place in candidates if place in self.modules), None)
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Value]]:

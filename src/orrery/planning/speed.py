@@ -9,14 +9,15 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from orrery.families import load_family
+from orrery.inspection.operations import OperationWatch
 from orrery.planning.measured_step import clock_of
 from orrery.planning.rehearsal import MAPPED, operations_of
 from orrery.planning.roofline import RooflineOperation, call_of
 from orrery.planning.samples import NARROW, PRODUCTS, USUAL, WRITES, Sample, filled
 from orrery.planning.whole_step import WholeStep, rehearse
+from orrery.training.machine_rates import timings
 from orrery.training.precision import Precision
 
 REPEATS = 5
@@ -88,32 +89,23 @@ def calibrate(precision: Precision) -> MachineSpeed:
     return MachineSpeed(products, writes, narrow / seconds, max(0.0, new) / (2 * MAPPED), _call(precision, clock))
 
 
-class _Seen(TorchDispatchMode):
-    """Keeps the calls of one sample."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[RooflineOperation] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        self.calls.append(call_of(func, args, out, operations_of(func, args, kwargs or {}, out)))
-        return out
-
-
 def _curve(makes: Sequence[Callable[[], Sample]], clock: Callable[[], float]) -> Curve:
     """Return operations a second of products, bytes a second of what multiplies nothing."""
-    found = (_timed(make, clock) for make in makes)
-    timed = sorted((float(operations or moved), seconds) for operations, moved, seconds in found)
+    timings = (_timed(make, clock) for make in makes)
+    timed = sorted((float(operations or moved), seconds) for operations, moved, seconds in timings)
     return Curve(tuple(size for size, _ in timed), tuple(size / seconds for size, seconds in timed))
 
 
 def _timed(make: Callable[[], Sample], clock: Callable[[], float]) -> tuple[int, int, float]:
     """Return the operations, the bytes and the seconds of a sample."""
-    run = make()
-    with _Seen() as seen:
+    run, calls = make(), list[RooflineOperation]()
+
+    def see(func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        calls.append(call_of(func, args, out, operations_of(func, args, kwargs, out)))
+
+    with OperationWatch(see):
         run()
-    operations, moved = sum(one.operations for one in seen.calls), sum(one.bytes for one in seen.calls)
+    operations, moved = sum(one.operations for one in calls), sum(one.bytes for one in calls)
     run = _in_turn([run, *(make() for _ in range(min(MANY, COLD // max(1, moved))))])
     return operations, moved, _seconds(run, clock)
 
@@ -126,16 +118,8 @@ def _in_turn(runs: Sequence[Sample]) -> Sample:
 
 def _seconds(run: Sample, clock: Callable[[], float]) -> float:
     run()
-    began = clock()
-    run()
-    times = max(1, round(SHORTEST / max(clock() - began, 1e-7)))
-    found = []
-    for _ in range(REPEATS):
-        began = clock()
-        for _ in range(times):
-            run()
-        found.append((clock() - began) / times)
-    return median(found)
+    (once,) = timings(run, clock=clock)
+    return median(timings(run, least=REPEATS, calls=max(1, round(SHORTEST / max(once, 1e-7))), clock=clock))
 
 
 def _call(precision: Precision, clock: Callable[[], float]) -> float:

@@ -1,5 +1,6 @@
 """What one step of training costs a model of any size: operations, and the activations that it keeps."""
 
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from orrery.nn.cross_entropy import head_cross_entropy
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Images
 from orrery.planning.rehearsal import RehearsedCost, rehearsed
+
+MOST_TOKENS, MOST_SCORES = 2**32, 2**52
+"""Tokens of a step, and its pairs of tokens for a head: beyond these torch cannot count the bytes of a tensor."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,21 @@ class StepCost:
         return StepCost(times * self.forward, times * self.training, times * self.kept)
 
 
-def cross_entropy(head: nn.Module, x_BLD: Tensor, real_BL: Tensor | None) -> Any:
+def cross_entropy(head: nn.Module, x_BLD: Tensor, real_BL: Tensor | None, *, most: int | None = None) -> Any:
     """Return the loss of all tokens, or what a head gives that scores no tokens."""
     if not isinstance(head, LanguageModelHead):
         return head(x_BLD, real_BL)
     targets_N = torch.zeros(x_BLD.shape[:2].numel(), dtype=torch.long)
-    return head_cross_entropy(head, x_BLD.flatten(0, 1), targets_N, 0.0)
+    return head_cross_entropy(head, x_BLD.flatten(0, 1), targets_N, 0.0, most)
+
+
+def at_once(head: nn.Module, x_BLD: Tensor, real_BL: Tensor | None) -> Any:
+    """Return what `cross_entropy` does, all logits in one piece.
+
+    A rehearsal holds none of them. The pieces of a long row, thousands alike, would cost it seconds, and neither the
+    operations nor what is kept depends on their size: only the peak does, which is no part of `StepCost`.
+    """
+    return cross_entropy(head, x_BLD, real_BL, most=sys.maxsize)
 
 
 def as_it_is(model: nn.Module) -> None:
@@ -58,7 +71,7 @@ def step_cost(
     rows: int,
     length: int,
     dtype: torch.dtype = torch.bfloat16,
-    answer: Answer = cross_entropy,
+    answer: Answer = at_once,
     prepare: Callable[[nn.Module], None] = as_it_is,
 ) -> StepCost:
     """Return the cost of a step on rows without padding, of any number of blocks: equal ones cost the same.
@@ -75,10 +88,13 @@ def step_cost(
         prepare: what is done with the model first, such as ``recompute_blocks``.
 
     Raises:
-        UsageError: rows or tokens of nothing, or more tokens than the model has places for.
+        UsageError: rows or tokens of nothing, more tokens than the model has places for, or than torch can count.
     """
     if rows < 1 or length < 1:
         raise UsageError(f"a step on {rows} rows of {length} tokens", "give one row and one token at least")
+    if (tokens := rows * length) > MOST_TOKENS or tokens * length > MOST_SCORES:
+        message = f"a step on {rows:,} rows of {length:,} tokens is more than can be planned"
+        raise UsageError(message, "give fewer or shorter rows: what a step costs grows in proportion to its rows")
     short, groups = shortened(spec)
     total = once = _rehearse(short, rows, length, dtype, answer, prepare)
     for stack, members in groups.items():
@@ -91,11 +107,11 @@ def step_cost(
 
 def example_batch(spec: ModelSpec, rows: int, length: int) -> Batch:
     """Return a batch of what a model reads: zeros, or nothing but shapes inside a rehearsal."""
-    found = dict[str, Tensor]()
+    batch = dict[str, Tensor]()
     for name, read in spec.inputs.items():
         shape = read.shape if isinstance(read, Images) else (length,)
-        found[name] = torch.zeros(rows, *shape, dtype=torch.float32 if isinstance(read, Images) else torch.long)
-    return found
+        batch[name] = torch.zeros(rows, *shape, dtype=torch.float32 if isinstance(read, Images) else torch.long)
+    return batch
 
 
 def _rehearse(

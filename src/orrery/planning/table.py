@@ -50,8 +50,8 @@ def plain(value: int | float | Fraction, digits: int = 3) -> str:
 
 def scientific(value: int | float | Fraction, digits: int = 3) -> str:
     """Return a number of so many significant digits with its power of ten: ``3.14e23``."""
-    found = rounded(value, digits)
-    return f"{found.scaleb(-found.adjusted()):.{digits - 1}f}e{found.adjusted()}"
+    decimal = rounded(value, digits)
+    return f"{decimal.scaleb(-decimal.adjusted()):.{digits - 1}f}e{decimal.adjusted()}"
 
 
 def large(value: int | float, digits: int = 3) -> str:
@@ -62,6 +62,6 @@ def large(value: int | float, digits: int = 3) -> str:
     return plain(value, digits)
 
 
-def verdict(agrees: bool, who: str, printed: str, found: str) -> str:
+def verdict(agrees: bool, who: str, printed: str, computed_text: str) -> str:
     """Return whether a printed number is what follows from the others; where it is not, both numbers."""
-    return "agrees" if agrees else f"{who} differs: printed {printed}, computed {found}"
+    return "agrees" if agrees else f"{who} differs: printed {printed}, computed {computed_text}"

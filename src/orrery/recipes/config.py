@@ -70,7 +70,8 @@ class ModelSettings(Section):
     one rate on what the residuals add. ``mask: prefix`` lets a decoder read the beginning of a row in both directions;
     the model is then saved with its own spec, as no published layout says so. ``embeddings`` is a word2vec file or a
     run of word vectors, whose rows the tokens that are words begin with. ``adapter`` is a transform with its settings
-    (``kind: lora``), applied to a model that exists: it and the new heads learn alone.
+    (``kind: lora``), applied to a model that exists: it and the new heads learn alone. ``encoder`` is a model whose
+    weights the encoder of a new one begins with, whatever writes or finds things behind it.
     """
 
     family: str | None = None
@@ -83,13 +84,14 @@ class ModelSettings(Section):
     mask: Literal["prefix"] | None = None
     embeddings: Path | None = None
     adapter: dict[str, Any] | None = None
+    encoder: str | None = None
 
     @model_validator(mode="after")
     def _one_of_three(self) -> "ModelSettings":
         if [self.family, self.spec, self.begin].count(None) != 2:
             raise PydanticCustomError("one_of", "exactly one of family, spec and from is needed")
-        if self.begin is not None and (self.config or self.embeddings):
-            what = {"what": "config" if self.config else "embeddings"}
+        if self.begin is not None and (self.config or self.embeddings or self.encoder):
+            what = {"what": "config" if self.config else "embeddings" if self.embeddings else "encoder"}
             raise PydanticCustomError("from", "{what} belongs to a new model; this one begins from another", what)
         if self.adapter is not None and (self.begin is None or self.freeze):
             reason = (
@@ -436,8 +438,8 @@ class Recipe(Section):
         if unread := [name for name in source.must_be_read if name not in objective.needs]:
             others = [name for name in OBJECTIVES.names() if set(unread) <= set(OBJECTIVES.find(name).needs)]
             message = "the objective {objective} does not read {unread}, which data of kind {data} are about; {others}"
-            told = f"objectives that do: {', '.join(others) or 'none'}"
-            raise PydanticCustomError("kinds", message, {**names, "unread": ", ".join(unread), "others": told})
+            fitting = f"objectives that do: {', '.join(others) or 'none'}"
+            raise PydanticCustomError("kinds", message, {**names, "unread": ", ".join(unread), "others": fitting})
         return self
 
     @model_validator(mode="after")
@@ -471,9 +473,9 @@ class Recipe(Section):
     @property
     def measuring(self) -> list[str]:
         """The keys that ask for what is measured on examples held back."""
-        asked = {f"evaluation.{key}": getattr(self.evaluation, key) for key in MEASURING}
-        asked["training.final best"] = self.training.final == "best"
-        return [key for key, value in asked.items() if value]
+        measured = {f"evaluation.{key}": getattr(self.evaluation, key) for key in MEASURING}
+        measured["training.final best"] = self.training.final == "best"
+        return [key for key, value in measured.items() if value]
 
     @model_validator(mode="after")
     def _something_decides(self) -> "Recipe":

@@ -30,21 +30,21 @@ def measures_page(title: str, records: Sequence[dict[str, Any]], steps: int) -> 
     done = records[-1]["step"] if records else 0
     lead = f"{done:,} of {steps:,} steps."
     body = "\n".join([head(title, lead), charts(records)])
-    whole = document(f"Orrery: {title}", body)
+    html = document(f"Orrery: {title}", body)
     again = f'<meta http-equiv="refresh" content="{SECONDS}">\n<title>'
-    return whole.replace("<title>", again, 1) if done < steps else whole
+    return html.replace("<title>", again, 1) if done < steps else html
 
 
 def charts(records: Sequence[dict[str, Any]]) -> str:
     """Return a section with a curve for each measure that the objective reports; nothing where it reports none."""
-    found = []
+    figures = []
     for name in reported(records):
         title, unit = SAID.get(name, (name, name))
         keys = {"training": f"train/{name}"} | ({"held back": BESIDE[name]} if name in BESIDE else {})
         series = {said: points(records, key) for said, key in keys.items() if points(records, key)}
         if series:
-            found.append(figure(line_chart(series, title=title, x_label="step", y_label=unit)))
-    return section("Reward, divergence, length, entropy", "\n".join(found)) if found else ""
+            figures.append(figure(line_chart(series, title=title, x_label="step", y_label=unit)))
+    return section("Reward, divergence, length, entropy", "\n".join(figures)) if figures else ""
 
 
 def reported(records: Sequence[dict[str, Any]]) -> list[str]:

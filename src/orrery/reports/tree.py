@@ -91,8 +91,8 @@ def _label(branch: Branch) -> str:
 
 def _columns(begin: int, branches: Sequence[Branch]) -> list[int]:
     """Return where each depth's edges begin: behind the longest label before them."""
-    found = [begin]
+    starts = [begin]
     while branches:
-        found.append(found[-1] + GAP + LETTER * max(len(_label(branch)) for branch in branches))
+        starts.append(starts[-1] + GAP + LETTER * max(len(_label(branch)) for branch in branches))
         branches = [child for branch in branches for child in branch["children"]]
-    return found
+    return starts

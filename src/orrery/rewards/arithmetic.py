@@ -40,14 +40,14 @@ class Arithmetic(Reward):
         wanted = last_number(answered.column(self.column, ANSWERS))
         if wanted is None:
             raise bad_record(answered.prompt.where, "the right answer holds no number")
-        found = last_number(answered.text) if answered.finished else None
-        return float(found is not None and found == wanted)
+        number = last_number(answered.text) if answered.finished else None
+        return float(number is not None and number == wanted)
 
 
 def last_number(text: str) -> Decimal | None:
     """Return the last number of a text, or nothing where it has none."""
-    found = _NUMBER.findall(text)
+    numbers = _NUMBER.findall(text)
     try:
-        return Decimal(found[-1].replace(",", "")) if found else None
+        return Decimal(numbers[-1].replace(",", "")) if numbers else None
     except InvalidOperation:  # more digits than a decimal number can have
         return None

@@ -53,8 +53,8 @@ class Code(Reward):
         if name is None or name not in row:
             message = f"{where}: no column {self.column or ' or '.join(TESTS)} among {', '.join(row)[:200]}"
             raise DataError(message, "name the column with the tests in the reward: column: NAME")
-        found: Any = row[name]
-        lines = [found] if isinstance(found, str) else found
+        given: Any = row[name]
+        lines = [given] if isinstance(given, str) else given
         if not isinstance(lines, list | tuple) or not lines or not all(isinstance(line, str) for line in lines):
             raise bad_record(where, f"column {name!r} holds no tests")
         return "\n".join(lines) + "\n"

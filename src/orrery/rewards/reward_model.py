@@ -45,15 +45,15 @@ class RewardModel(Reward):
         """
         from orrery.exchange.reading.read import read
 
-        found = read(self.model)
-        head: Any = found.model.spec.heads.get(self.head)
+        loaded = read(self.model)
+        head: Any = loaded.model.spec.heads.get(self.head)
         if getattr(head, "labels", None) != 1:
-            known = ", ".join(found.model.spec.head_names) or "none"
+            known = ", ".join(loaded.model.spec.head_names) or "none"
             message = f"{self.model} is no reward model: it has no head {self.head} with one number, it has {known}"
             raise UsageError(message, "train one with the objective reward")
-        if found.tokenizer is None:
+        if loaded.tokenizer is None:
             raise UsageError(f"{self.model} has no tokenizer", "put its tokenizer.json into the folder")
-        return found
+        return loaded
 
     @property
     def fingerprint(self) -> str:
@@ -74,11 +74,11 @@ class RewardModel(Reward):
         import torch
 
         ids = [self._ids(each) for each in answers]
-        found: list[float] = []
+        numbers: list[float] = []
         with torch.no_grad():
             for start in range(0, len(ids), self.size):
-                found += self._numbers(ids[start : start + self.size])
-        return found
+                numbers += self._numbers(ids[start : start + self.size])
+        return numbers
 
     def _numbers(self, rows: Sequence[Sequence[int]]) -> list[float]:
         """Return the head's number for some rows of ids."""
@@ -102,18 +102,18 @@ class RewardModel(Reward):
 
         assert self.stored.tokenizer is not None
         if self._template is None:
-            found = self.stored.tokenizer.encode(answered.prompt.text + answered.text)
+            ids_read = self.stored.tokenizer.encode(answered.prompt.text + answered.text)
         else:
             before = answered.prompt.conversation
             messages = (*before.messages, {"role": "assistant", "content": answered.text})
-            found = rendered(self._template, replace(before, messages=messages)).ids
+            ids_read = rendered(self._template, replace(before, messages=messages)).ids
         context = self.stored.model.spec.context
-        if not 0 < len(found) <= context:
+        if not 0 < len(ids_read) <= context:
             message = (
-                f"{answered.prompt.where}: {len(found):,} tokens with the answer, the reward model reads {context:,}"
+                f"{answered.prompt.where}: {len(ids_read):,} tokens with the answer, the reward model reads {context:,}"
             )
             raise DataError(message, "allow shorter answers (data.max_new_tokens), or train it with a longer context")
-        return found
+        return ids_read
 
     @cached_property
     def _template(self) -> "ChatTemplate | None":

@@ -23,7 +23,7 @@ from orrery.families import is_row_decoder, load_family
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
-from orrery.objectives._contracts import decided_config, give_models, needed_head, own_modules
+from orrery.objectives._contracts import begin_vectors, decided_config, give_models, needed_head, own_modules
 from orrery.recipes.config import Recipe
 from orrery.reports.observers import OBSERVERS, Event, Observer, RunBegan
 from orrery.rewards import REWARDS, RewardSettings
@@ -69,17 +69,17 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
     config = with_room(base, config, tokenizer) if base is not None and tokenizer is not None and more else config
     family = recipe.model.family if base is None else base.stored.family
-    found = settle(recipe.model, base, config, needed_head(objective, source.labels))
-    settled, tokenizer = padded(found, family, tokenizer)
+    settled_family = settle(recipe.model, base, config, head := needed_head(objective, source.labels))
+    settled, tokenizer = padded(settled_family, family, tokenizer)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
-    spec = with_unit(spec, settled.head, source.targets)
+    spec = with_unit(spec, settled.head, source.targets if head is not None and head.problem == "regression" else ())
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat, base))
     renewed = without_labels(spec, settled.renewed)
     learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, renewed, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
-    modules, judged = owned(objective, model, recipe.seed), judge(recipe.rewards)
+    modules, judged = owned(objective, model, recipe.seed, base), judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or (tokenizer is None and spec.vocabulary) else family
     parts = Parts(
         model=model,
@@ -156,13 +156,13 @@ def judge(rewards: Sequence[RewardSettings]) -> Judge:
 
 def facts(source: Source, tokenizer: Tokenizer | None, chat: Mapping[str, str], judged: Judge) -> dict[str, str]:
     """Return the fingerprints of what a resumed run must find again."""
-    found = {
+    fingerprints = {
         "corpus": source.fingerprint,
         "tokenizer": "" if tokenizer is None else tokenizer.fingerprint,
         "chat template": hashlib.sha256(chat[DEFAULT].encode()).hexdigest() if DEFAULT in chat else "",
         "rewards": judged.fingerprint,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in fingerprints.items() if value}
 
 
 def writer(
@@ -192,20 +192,24 @@ def describer(family: str | None, config: Mapping[str, Any]) -> Callable[[Any], 
     return lambda model: {**describe(model), **published}
 
 
-def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.Module]:
+def owned(objective: Objective, model: nn.Module, seed: int, base: Base | None = None) -> Mapping[str, nn.Module]:
     """Return the modules that an objective owns; what is random in them depends on the seed alone.
+
+    Those that stand behind the model to begin from are copied from there.
 
     Raises:
         UsageError: one is no module.
     """
+    sentences = None if base is None else base.stored.sentences
+    begin_vectors(objective, None if sentences is None else sentences.vectors)
     give_models(objective, lambda path: read(path).model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "objective"))
-        found = own_modules(objective, model)
-    if wrong := [name for name, module in found.items() if not isinstance(module, nn.Module)]:
+        modules = own_modules(objective, model)
+    if wrong := [name for name, module in modules.items() if not isinstance(module, nn.Module)]:
         message = f"the objective {label_of(type(objective))}: modules() returns {wrong[0]!r}, which is no module"
         raise UsageError(message, "return torch modules by name")
-    return found
+    return modules
 
 
 def request(
@@ -226,7 +230,7 @@ def request(
         tokenizer=tokenizer,
         start=spec.first_token,
         labels=labels,
-        segments=spec.segments,
+        token_types=spec.token_types,
         evaluation_batches=recipe.evaluation.batches,
         tokens=batches.tokens,
         chat=chat or {},

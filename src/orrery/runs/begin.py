@@ -60,7 +60,8 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
         if name in (*spec.head_names, HIDDEN):
             raise UsageError(f"model.heads.{name}: the model has one of this name", "choose another name")
     own: Any = spec
-    return replace(own, heads={**own.heads, **{name: HEADS.class_of(head).spec(head) for name, head in heads.items()}})
+    new = {name: HEADS.class_of(head).over(head, spec) for name, head in heads.items()}
+    return replace(own, heads={**own.heads, **new})
 
 
 @torch.no_grad()
@@ -99,6 +100,34 @@ def take_weights(
     return [*base.notes, said, *listed]
 
 
+@torch.no_grad()
+def take_encoder(model: nn.Module, path: str) -> list[str]:
+    """Copy the encoder of a model that exists into that of a new one, and return what to say.
+
+    Raises:
+        ModelFileError: there is no model.
+        UsageError: neither has an encoder of the other's, or a tensor of it has another shape.
+    """
+    notes: list[str] = []
+    there, own = weights_of(read(path, notes.append).model), weights_of(model)
+    before = "reader." if any(name.startswith("reader.") for name in own) else ""
+    theirs = "reader." if any(name.startswith("reader.") for name in there) else ""
+    found = {
+        name: f"{before}{name.removeprefix(theirs)}"
+        for name in there
+        if name.startswith((f"{theirs}embed.", f"{theirs}stack."))
+    }
+    if not found or not set(found.values()) <= own.keys():
+        lacks = next((name for name in found.values() if name not in own), "no encoder")
+        raise UsageError(f"model.encoder: {path} does not fit: {lacks}", "begin from an encoder of the same family")
+    for name, ours in found.items():
+        if own[ours].shape != there[name].shape:
+            shapes = f"{list(there[name].shape)}, here {list(own[ours].shape)}"
+            raise UsageError(f"model.encoder: {path}: {name} has the shape {shapes}", "give both the same sizes")
+        own[ours].copy_(there[name])
+    return [*notes, f"the encoder is that of {path}: {len(found):,} tensors"]
+
+
 def freeze(model: nn.Module, patterns: Sequence[str]) -> list[str]:
     """Let no gradient change the parameters that a pattern names, and return what to say.
 
@@ -107,11 +136,11 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> list[str]:
     """
     parameters = dict(model.named_parameters(remove_duplicate=False))
     for pattern in patterns:
-        found = [name for name in parameters if fnmatchcase(name, pattern)]
-        if not found:
+        frozen = [name for name in parameters if fnmatchcase(name, pattern)]
+        if not frozen:
             near = ", ".join(list(parameters)[:3])
             raise UsageError(f"model.freeze: no parameter is called {pattern!r}", f"names look like {near}")
-        for name in found:
+        for name in frozen:
             parameters[name].requires_grad_(False)
     if not patterns:
         return []

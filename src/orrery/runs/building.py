@@ -9,7 +9,7 @@ from orrery.data.batches.seeds import derive_seed
 from orrery.data.corpora import read_corpus
 from orrery.data.pictures.preparing import Preparation, for_size, preparation
 from orrery.errors import DataError, UsageError
-from orrery.families import initial_stds, load_family, spec_of
+from orrery.families import initial_stds, load_family, spec_of, writes_apart
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.heads import HeadSettings
 from orrery.models.initialise import STD, initialise
@@ -28,7 +28,7 @@ from orrery.objectives import Objective
 from orrery.objectives._contracts import trained_heads
 from orrery.recipes.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.runs.adapt import adapt, adapter_of
-from orrery.runs.begin import Base, freeze, take_weights, with_heads
+from orrery.runs.begin import Base, freeze, take_encoder, take_weights, with_heads
 from orrery.runs.growing import growth_note, new_rows, refuse_frozen
 from orrery.schema.registry import name_of
 from orrery.text.chat.of_run import control_tokens, control_tokens_of
@@ -135,17 +135,23 @@ def make_tokenizer(
 
 def _texts(named: str) -> Iterator[str]:
     """Yield the texts of a file or a named set; what holds none is refused by its name."""
-    found = False
+    any_text = False
     for document in read_corpus(named):
-        found = found or bool(document.text.strip())
+        any_text = any_text or bool(document.text.strip())
         yield document.text
-    if not found:
+    if not any_text:
         raise DataError(f"tokenizer.train: {named} is empty or only whitespace", "name a file or a set with text")
 
 
 def family_config(settings: ModelSettings, base: Base | None = None, **known: Any) -> dict[str, Any]:
     """Return the family's configuration: the base's, or what the tokenizer decides unless the recipe says otherwise."""
-    return {**known, **settings.config} if base is None else dict(base.stored.config or {})
+    if base is not None:
+        return dict(base.stored.config or {})
+    if settings.family is None or not writes_apart(load_family(settings.family)):
+        return {**known, **settings.config}
+    # What the tokenizer decides of a writer's vocabulary stands on the writer's side.
+    writer = {"vocab_size": known.pop("vocab_size")} if "vocab_size" in known else {}
+    return {**known, **settings.config, "decoder": {**writer, **settings.config.get("decoder", {})}}
 
 
 def read_spec(
@@ -168,36 +174,36 @@ def read_spec(
     heads = settings.heads if heads is None else heads
     if base is not None:
         spec = spec_of(load_family(base.stored.family), config) if renamed else base.stored.model.spec
-        found = with_heads(spec, heads)
-        found = found if settings.dropout is None else with_dropout(found, settings.dropout)
-        found = found if settings.mask is None else with_prefix(found)
-        check_memory(found, 2, str(base.stored.folder))
-        return found
+        chosen = with_heads(spec, heads)
+        chosen = chosen if settings.dropout is None else with_dropout(chosen, settings.dropout)
+        chosen = chosen if settings.mask is None else with_prefix(chosen)
+        check_memory(chosen, 2, str(base.stored.folder))
+        return chosen
     source = str(settings.spec or f"the family {settings.family} with this model.config")
     content = config if settings.spec is None else read_json(settings.spec)
     with describes_a_model(source):
         check_numbers(content, source)
-        found = check_whole(from_json(content) if settings.spec else spec_of(load_family(settings.family), content))
-        found = with_heads(found if settings.dropout is None else with_dropout(found, settings.dropout), heads)
-        found = found if settings.mask is None else with_prefix(found)
-        check_memory(found, 2, source)
-    return found
+        chosen = check_whole(from_json(content) if settings.spec else spec_of(load_family(settings.family), content))
+        chosen = with_heads(chosen if settings.dropout is None else with_dropout(chosen, settings.dropout), heads)
+        chosen = chosen if settings.mask is None else with_prefix(chosen)
+        check_memory(chosen, 2, source)
+    return chosen
 
 
-def fitting(found: Found, vocabulary: int, length: int, *, begun: bool = False) -> Found:
+def fitting(architecture: Found, vocabulary: int, length: int, *, begun: bool = False) -> Found:
     """Return a spec; refuse one too small for the tokenizer or for the batches; ``begun``: of a model that exists."""
-    tokens = [read.vocabulary for read in found.inputs.values() if isinstance(read, Tokens)]
-    if len(tokens) < len(found.inputs):
+    tokens = [read.vocabulary for read in architecture.inputs.values() if isinstance(read, Tokens)]
+    if not tokens:
         raise UsageError("the model reads images, the recipe's data are text", "name a family that reads tokens")
     smallest = min(tokens)
     if smallest < vocabulary:
         message = f"the model has a vocabulary of {smallest:,}, the tokenizer {vocabulary:,} ids"
         hint = "leave model.config.vocab_size out, or give at least the tokenizer's number"
         raise UsageError(message, "leave the section tokenizer out: the model brings its own" if begun else hint)
-    if found.context < length:
-        message = f"batches.length is {length:,}, the model's context {found.context:,}"
+    if architecture.context < length:
+        message = f"batches.length is {length:,}, the model's context {architecture.context:,}"
         raise UsageError(message, "lower batches.length or give the model a longer context")
-    return found
+    return architecture
 
 
 def prepared(
@@ -223,7 +229,7 @@ def prepared(
             raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     rows = new_rows(base, tokenizer)
-    notes: list[str] = []
+    notes: list[str] = [] if recipe.model.encoder is None else take_encoder(model, recipe.model.encoder)
     if base is not None:
         notes += take_weights(model, base, renewed, config, *((rows.names, rows.take) if rows is not None else ()))
         keep_answers(model, base.stored.model.spec, renewed)
@@ -266,11 +272,11 @@ def family_stds(settings: ModelSettings) -> Mapping[str, float]:
 
 
 def _above_zero(settings: ModelSettings, key: str, usual: float) -> float:
-    found = settings.config.get(key, usual)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
+    value = settings.config.get(key, usual)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         hint = f"give a number above 0, such as {usual}; narrower models learn faster with more"
-        raise UsageError(f"model.config.{key} is {found!r}", hint)
-    return float(found)
+        raise UsageError(f"model.config.{key} is {value!r}", hint)
+    return float(value)
 
 
 def training_kernel(spec: ModelSpec, device: str) -> Kernel:

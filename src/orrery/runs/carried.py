@@ -28,14 +28,14 @@ def carried(
     new = [name for name in own if name not in there and LABELS not in name and not name.startswith(tuple(renewed))]
     if stored.family is None or not new:
         return {}
-    held, found = _held(stored), dict[str, Tensor]()
+    held, tensors = _held(stored), dict[str, Tensor]()
     for rule in rules_of(load_family(stored.family), config):
         for theirs, ours in rule.places(new):
             name = next((name for name in _names(theirs) if name in held), None)
             shapes = [own[each].shape for each in ours]
             if name is not None and list(held[name].shape) == list(rule.join([own[each] for each in ours]).shape):
-                found |= dict(zip(ours, rule.split(held[name], shapes), strict=True))
-    return found
+                tensors |= dict(zip(ours, rule.split(held[name], shapes), strict=True))
+    return tensors
 
 
 def _names(theirs: str) -> Iterator[str]:

@@ -18,21 +18,21 @@ def of_the_final_model(recipe: Recipe | WordVectorRecipe, records: list[dict[str
         return records
     name = f"val/{recipe.decides}"
     sign = -1 if more_is_better(recipe, name) else 1
-    found = {place: sign * record[name] for place, record in enumerate(records) if record.get(name) is not None}
-    return records[: min(found, key=found.__getitem__) + 1] if found else records
+    values = {place: sign * record[name] for place, record in enumerate(records) if record.get(name) is not None}
+    return records[: min(values, key=values.__getitem__) + 1] if values else records
 
 
 def _compared(recipe: Recipe | WordVectorRecipe, expected: ExpectSettings, records: list[dict[str, Any]]) -> str:
     measured = [record[expected.metric] for record in records if expected.metric in record]
     if not measured:
         return f"{recipe.name}: {expected.metric} is not measured yet"
-    found = measured[-1]
-    if not isinstance(found, int | float):
+    value = measured[-1]
+    if not isinstance(value, int | float):
         return f"{recipe.name}: {expected.metric} is no finite number, expected was {expected.bound}: missed"
     more = more_is_better(recipe, expected.metric)
-    met = found >= expected.bound if more else found <= expected.bound
+    met = value >= expected.bound if more else value <= expected.bound
     bound = f"at {'least' if more else 'most'} {expected.bound}"
-    return f"{recipe.name}: {expected.metric} {found:.4f}, expected {bound}: {'met' if met else 'missed'}"
+    return f"{recipe.name}: {expected.metric} {value:.4f}, expected {bound}: {'met' if met else 'missed'}"
 
 
 def more_is_better(recipe: Recipe | WordVectorRecipe, metric: str) -> bool:
@@ -44,9 +44,13 @@ def more_is_better(recipe: Recipe | WordVectorRecipe, metric: str) -> bool:
 
 def epochs(records: list[dict[str, Any]]) -> list[str]:
     """Say how often each corpus of a mixture was gone through, from the last record; nothing without a mixture."""
-    found = {
+    by_corpus = {
         key.removeprefix("epochs/"): n
         for key, n in (records[-1] if records else {}).items()
         if key.startswith("epochs/")
     }
-    return ["epochs elapsed: " + ", ".join(f"{name} {count:.3f}" for name, count in found.items())] if found else []
+    return (
+        ["epochs elapsed: " + ", ".join(f"{name} {count:.3f}" for name, count in by_corpus.items())]
+        if by_corpus
+        else []
+    )

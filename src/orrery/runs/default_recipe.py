@@ -86,13 +86,13 @@ def recipe_for(source: Path, overrides: Sequence[str] = (), environment: Mapping
     if (source / "stages.json").is_file():
         message = f"{source} holds the stages of a recipe, not a text"
         raise UsageError(message, f"orrery train RECIPE --output {source} --resume goes on with them")
-    asked = flatten(overridden({}, overrides, environment))
+    given = flatten(overridden({}, overrides, environment))
 
     def made(size: TextSize, documents: int) -> Recipe:
-        steps = asked.get("training.steps")
+        steps = given.get("training.steps")
         # What is measured, saved and warmed up follows the steps that are asked for.
         size = replace(size, steps=steps) if type(steps) is int and steps > 0 else size
-        values = _values(source, documents, size, begun="model.from" in asked)
+        values = _values(source, documents, size, begun="model.from" in given)
         return check_recipe(overridden(values, overrides, environment), str(source))
 
     # Faults of the flags are told before the text is read, and it is read as the flags say.
@@ -115,9 +115,9 @@ def _measured(settings: TextSettings) -> TextFacts:
         ):
             documents, size = documents + 1, size + len(document.text.encode())
             if len(often) < MOST:
-                found = Counter(_WORD.findall(document.text))
-                counts.update(found)
-                often.update(word for word in found if counts[word] >= OFTEN)
+                words = Counter(_WORD.findall(document.text))
+                counts.update(words)
+                often.update(word for word in words if counts[word] >= OFTEN)
     return TextFacts(documents, size, len(often))
 
 

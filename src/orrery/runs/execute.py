@@ -25,7 +25,8 @@ from orrery.training.denormals import denormals_as_zero
 from orrery.training.distributed import find_ranks
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, train
-from orrery.training.operations import matmul_parameters, matmul_rate, training_operations_per_token
+from orrery.training.machine_rates import matmul_rate
+from orrery.training.operations import matmul_parameters, training_operations_per_token
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
 from orrery.training.speed import Speed
@@ -75,14 +76,18 @@ def execute(
 
 def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
     """Say which command uses a trained model: that of its task, or of its first head whose answers have one."""
-    verbs = {"summarisation": "summarise", "sequence": "classify", "token": "tag"}
+    verbs = {"summarisation": "summarise", "many_labels": "label", "sequence": "classify", "token": "tag"}
     for name, verb in verbs.items():
         if name == task or name in spec.heads:
             return f"orrery {verb} {folder} TEXT uses the model"
+    if task == "next_item":
+        return f"orrery recommend {folder} --history ITEM ... uses the model"
     if "span" in spec.heads:
         return f"orrery answer {folder} QUESTION uses the model; --help says where the text comes from"
     if (folder / FINAL / TEMPLATE).is_file() and spec.writes:
         return f"orrery chat {folder} talks with the model"
+    if spec.reads_source and "images" in spec.inputs:
+        return f"orrery caption {folder} PICTURE uses the model"
     if spec.reads_source:
         return f"orrery translate {folder} SENTENCE ... uses the model"
     return f"orrery generate {folder} PROMPT uses the model" if spec.writes else f"orrery show {folder} lists its parts"

@@ -1,19 +1,23 @@
 """What a run shows while it learns and leaves behind: samples, and a folder that transformers loads as well."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.saving.own import save_own
-from orrery.exchange.saving.save import save_model
+from orrery.exchange.saving.save import save_model, write_uses
 from orrery.generation.generate import generate
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.models.model import ModelSpec
 from orrery.models.pair_scores import IDENTITY, OfHead, PairScores
 from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, UnitLength, mean_of_tokens
+from orrery.objectives.contrastive import STEPS
 from orrery.recipes.config import Recipe
 from orrery.runs.building import Assembled
 from orrery.text.chat.folder import DEFAULT
@@ -40,13 +44,14 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
             card,
             said,
             chat,
-            sentences=sentences(recipe, base),
+            sentences=sentences(recipe, base, assembly.parts.modules),
             pairs=pair_scores(assembly.spec, base),
             pictures=assembly.pictures,
         )
 
     def own(model: Any, folder: Path) -> None:
         save_own(folder, model, assembly.tokenizer, generation=said, chat=chat, pictures=assembly.pictures)
+        write_uses(folder, sentences(recipe, base, assembly.parts.modules), None, assembly.spec.width)
 
     def adapted(model: Any, folder: Path) -> None:
         save_own(
@@ -59,6 +64,7 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
             chat=chat,
             pictures=assembly.pictures,
         )
+        write_uses(folder, sentences(recipe, base, assembly.parts.modules), None, assembly.spec.width)
 
     if recipe.model.adapter is not None:
         return written_in_own_units(adapted)
@@ -66,17 +72,20 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
     return written_in_own_units(own if assembly.family is None else layout)
 
 
-def sentences(recipe: Recipe, base: Stored | None) -> Sentences | None:
+def sentences(recipe: Recipe, base: Stored | None, owned: Mapping[str, nn.Module]) -> Sentences | None:
     """Return how the trained model makes vectors of texts, where it was trained to; rows and prompts as its base has.
 
-    They get the length 1, since cosines were learned.
+    They get the length 1, since cosines were learned. Steps that were learnt stand behind the pooling.
     """
     learned: Any = recipe.objective
     if not hasattr(learned, "pooling"):
         return None
-    found = mean_of_tokens() if base is None or base.sentences is None else base.sentences
-    vectors = SentenceVectors(Pooling((learned.pooling,)), [UnitLength()])
-    return replace(found, vectors=vectors, given=True)
+    vectors_of_texts = mean_of_tokens() if base is None or base.sentences is None else base.sentences
+    learnt: Any = owned.get(STEPS, ())
+    steps = [deepcopy(step).cpu() for step in learnt]
+    ends = [] if steps and isinstance(steps[-1], UnitLength) else [UnitLength()]
+    vectors = SentenceVectors(Pooling((learned.pooling,)), [*steps, *ends])
+    return replace(vectors_of_texts, vectors=vectors, given=True)
 
 
 def pair_scores(spec: ModelSpec, base: Stored | None) -> PairScores | None:
@@ -103,8 +112,8 @@ def ends(assembly: Assembled, known: Any) -> dict[str, Any]:
     tokenizer = assembly.tokenizer
     usual = [tokenizer.special("end")] if "end" in tokenizer.roles else []
     first = usual if known is None else known if isinstance(known, list) else [known]
-    found = list(dict.fromkeys([*first, *sorted(template_of_run(assembly.chat, tokenizer).end)]))
-    return {"eos_token_id": found} if len(found) > len(first) else {}
+    tokens = list(dict.fromkeys([*first, *sorted(template_of_run(assembly.chat, tokenizer).end)]))
+    return {"eos_token_id": tokens} if len(tokens) > len(first) else {}
 
 
 def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] | None:

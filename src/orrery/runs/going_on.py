@@ -37,9 +37,9 @@ def folder_of(named: Path, output: Path | None) -> Path | None:
     Raises:
         UsageError: it is a run, and ``output`` is another folder.
     """
-    found = run_at(named)
-    if found is None or output is None or output.resolve() == found.resolve():
-        return found
+    run = run_at(named)
+    if run is None or output is None or output.resolve() == run.resolve():
+        return run
     if named.name == CONFIG:  # the recipe of a run, for another one
         return None
     message = f"{named} is a run that goes on in its own folder, and --output names {output}"
@@ -79,14 +79,14 @@ def _begun_in(home: Path) -> Path | None:
 
 def _there(words: Sequence[str], folder: Path) -> int:
     """Return how many of the words are paths in a folder."""
-    found = 0
+    count = 0
     for word in words:
         with suppress(OSError, ValueError):  # a text that can be no path
-            found += (folder / word).exists()
-    return found
+            count += (folder / word).exists()
+    return count
 
 
-def as_begun(recipe: Recipe, folder: Path, asked: Collection[str], found: Collection[str] = FOUND) -> Recipe:
+def as_begun(recipe: Recipe, folder: Path, named_keys: Collection[str], sections: Collection[str] = FOUND) -> Recipe:
     """Return the recipe of a run that goes on: what was found for it stays as it is, whatever is found now.
 
     The warm-up follows from the steps where nobody names one: of a run of more steps it would be another one, and a run
@@ -95,26 +95,26 @@ def as_begun(recipe: Recipe, folder: Path, asked: Collection[str], found: Collec
     Args:
         recipe: as it is found now, with what is asked for.
         folder: of the run; where there is none, the recipe is returned.
-        asked: dotted keys that are asked for: they are as in ``recipe``.
-        found: sections, or dotted parts of some, that were found.
+        named_keys: dotted keys that are asked for: they are as in ``recipe``.
+        sections: those that were found, or dotted parts of some.
     """
     if run_at(folder) is None:
         return recipe
     saved, values = plain(check_recipe(read_yaml(folder / CONFIG), str(folder / CONFIG))), plain(recipe)
     now = flatten(values)
-    for section in found:
+    for section in sections:
         if (before := _at(saved, section)) is not None or _at(values, section) is not None:
             set_dotted(values, section, before)
-    for key in asked:
-        whole = key.rpartition(".")[0] if key.rpartition(".")[2] == KIND else key
-        if key in now and any(f"{whole}.".startswith(f"{section}.") for section in found):
-            set_dotted(values, whole, _at(plain(recipe), whole))
+    for key in named_keys:
+        section_key = key.rpartition(".")[0] if key.rpartition(".")[2] == KIND else key
+        if key in now and any(f"{section_key}.".startswith(f"{section}.") for section in sections):
+            set_dotted(values, section_key, _at(plain(recipe), section_key))
     return check_recipe(values, str(folder))
 
 
 def _at(values: Mapping[str, Any], key: str) -> Any:
     """Return what stands at a dotted key; nothing where nothing does."""
-    found: Any = values
+    value: Any = values
     for part in key.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value

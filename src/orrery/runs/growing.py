@@ -100,10 +100,12 @@ def refuse_frozen(model: nn.Module, base: Base, rows: NewRows) -> None:
         UsageError: a tensor has some, and is frozen.
     """
     learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    found = [name for name in weights_of(model) if name in rows.names and name not in learning]
-    if found:
-        message = f"{base.stored.folder}: new control tokens have rows in {', '.join(found)}, which the recipe freezes"
-        raise UsageError(message, f"let them learn: model.adapter.learn: [{', '.join(found)}], or model.freeze without")
+    frozen = [name for name in weights_of(model) if name in rows.names and name not in learning]
+    if frozen:
+        message = f"{base.stored.folder}: new control tokens have rows in {', '.join(frozen)}, which the recipe freezes"
+        raise UsageError(
+            message, f"let them learn: model.adapter.learn: [{', '.join(frozen)}], or model.freeze without"
+        )
 
 
 def growth_note(base: Base, tokenizer: Tokenizer) -> Sequence[str]:

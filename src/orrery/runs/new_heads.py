@@ -8,10 +8,23 @@ from orrery.errors import UsageError
 from orrery.families import answering, load_family, spec_of
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.models.model import ModelSpec
-from orrery.nn.heads import SequenceHead, TokenHead
+from orrery.nn.heads import LastTokensHead, SequenceHead, TokenHead
+from orrery.nn.picture_heads import BoxHead, PixelHead
 from orrery.objectives import NeededHead
 from orrery.recipes.config import ModelSettings
 from orrery.runs.begin import Base
+
+AnyHead = SequenceHead.Spec | TokenHead.Spec | PixelHead.Spec | BoxHead.Spec
+KINDS: Mapping[str, type[AnyHead]] = {
+    "sequence": SequenceHead.Spec,
+    "token": TokenHead.Spec,
+    "span": TokenHead.Spec,
+    "pixel": PixelHead.Spec,
+    "boxes": BoxHead.Spec,
+}
+"""The head that gives answers of a kind."""
+OTHERS = {"boxes": "classes", "pixel": "points"}
+"""The head with the labels of a family that has one of its own: YOLOS, whose boxes come from another, and SegFormer."""
 
 
 @dataclass(frozen=True)
@@ -44,32 +57,45 @@ def settle(model: ModelSettings, base: Base | None, config: dict[str, Any], need
 
 def _settled(model: ModelSettings, base: Base | None, config: dict[str, Any], needed: NeededHead) -> Settled:
     if needed.name in model.heads:
-        asked = _filled(model.heads[needed.name], needed)
-        return Settled(config, {**model.heads, needed.name: asked}, names=needed.names)
+        head = _filled(model.heads[needed.name], needed)
+        return Settled(config, {**model.heads, needed.name: head}, names=needed.names)
     there = None if base is None else _own(base.stored.model.spec, needed)
-    if there is not None and same_labels(there, needed):
+    same = there is not None and same_labels(there, needed)
+    if there is not None and same and not _meant_otherwise(there, needed):
         return Settled(config, model.heads, names=tuple(there.names) or needed.names)
-    renewed = () if there is None else (needed.name,)
+    renewed = () if there is None or same else (needed.name,)
+    if there is not None and base is not None and OTHERS.get(needed.kind) in base.stored.model.spec.heads:
+        renewed = (OTHERS[needed.kind],)
     family = model.family if base is None else base.stored.family
     if family is not None and model.spec is None and (base is None or _as_published(base, family)):
         labels = (needed.labels, needed.names, needed.problem)
         published = answering(family, config, needed.kind, *labels)
         if published is not None:
             return Settled(published, model.heads, True, renewed, needed.names)
+    if there is not None and same:
+        return Settled(config, model.heads, names=tuple(there.names) or needed.names)
     heads = {**model.heads, needed.name: _usual(needed, base, family)}
     return Settled(config, heads, False, renewed, needed.names)
 
 
-def same_labels(there: SequenceHead.Spec | TokenHead.Spec, needed: NeededHead) -> bool:
+def same_labels(there: AnyHead, needed: NeededHead) -> bool:
     """Say whether a head that exists gives what is needed: as many numbers, and the same names in any order."""
     return there.labels == needed.labels and set(there.names) == set(needed.names)
 
 
-def _own(spec: ModelSpec, needed: NeededHead) -> SequenceHead.Spec | TokenHead.Spec | None:
-    """Return the head of this name that a model has, where it is one of its kind."""
-    found = spec.heads.get(needed.name)
-    kind = SequenceHead.Spec if needed.kind == "sequence" else TokenHead.Spec
-    return found if isinstance(found, kind) else None
+def _meant_otherwise(there: AnyHead, needed: NeededHead) -> bool:
+    """Say whether the one number of a head is a logit and should be a number, or the other way: its folder says so."""
+    return isinstance(there, SequenceHead.Spec) and there.labels == 1 and there.problem != needed.problem
+
+
+def _own(spec: ModelSpec, needed: NeededHead) -> AnyHead | None:
+    """Return the head of this name that a model has, where it is one of its kind, or the one of ``OTHERS``."""
+    head, other = spec.heads.get(needed.name), spec.heads.get(OTHERS.get(needed.kind, ""))
+    if isinstance(other, LastTokensHead.Spec):  # its last label is nothing
+        return replace(other.head, labels=other.head.labels - 1, names=other.head.names[:-1])
+    if isinstance(other, TokenHead.Spec):
+        return other
+    return head if isinstance(head, KINDS[needed.kind]) else None
 
 
 def _as_published(base: Base, family: str) -> bool:
@@ -93,8 +119,8 @@ def _filled(settings: HeadSettings, needed: NeededHead) -> HeadSettings:
     Raises:
         UsageError: the recipe gives another number of labels.
     """
-    told = {"labels": needed.labels, "names": needed.names, "problem": needed.problem}
-    known = {name: value for name, value in told.items() if name in type(settings).model_fields}
+    of_data = {"labels": needed.labels, "names": needed.names, "problem": needed.problem}
+    known = {name: value for name, value in of_data.items() if name in type(settings).model_fields}
     own = getattr(settings, "labels", None)
     if own not in (None, needed.labels):
         message = f"model.heads.{needed.name} gives {own} labels, the data have {needed.labels}"
@@ -104,4 +130,5 @@ def _filled(settings: HeadSettings, needed: NeededHead) -> HeadSettings:
 
 def without_labels(spec: ModelSpec, renewed: tuple[str, ...]) -> tuple[str, ...]:
     """Return how the names of tensors begin that are drawn again: the last maps of the heads with other labels."""
-    return tuple(f"heads.{name}.labels." for name in renewed if name in spec.heads)
+    ends = ("labels.", "head.labels.")
+    return tuple(f"heads.{name}.{end}" for name in renewed if name in spec.heads for end in ends)

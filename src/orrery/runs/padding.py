@@ -20,8 +20,8 @@ def padding(config: Mapping[str, Any], tokenizer: Tokenizer) -> int | None:
     ends = set(named if isinstance(named, list) else [named])
     ids = {role: tokenizer.special(role) for role in _ROLES if role in tokenizer.roles}
     ends |= {ids.get("end")}
-    found = [config.get(KEY), *ids.values()]
-    known = [id for id in found if isinstance(id, int) and 0 <= id < tokenizer.size]
+    candidates = [config.get(KEY), *ids.values()]
+    known = [id for id in candidates if isinstance(id, int) and 0 <= id < tokenizer.size]
     return next((id for id in known if id not in ends), known[-1] if known else None)
 
 

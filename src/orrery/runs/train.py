@@ -68,11 +68,11 @@ def _trained(
     overwrite: bool,
 ) -> Run:
     """Train, once it is known which folder is meant."""
-    found = _recipe(recipe)
-    folder = folder or runs_folder() / found.name
+    settled_recipe = _recipe(recipe)
+    folder = folder or runs_folder() / settled_recipe.name
     if resume and isinstance(recipe, str | Path) and is_text(Path(recipe)):
-        found = as_begun(found, folder, asked_for((), os.environ), FOUND_FOR_A_TEXT)
-    outcome = execute(found, folder, reporter, resume=resume, overwrite=overwrite, inputs=inputs)
+        settled_recipe = as_begun(settled_recipe, folder, asked_for((), os.environ), FOUND_FOR_A_TEXT)
+    outcome = execute(settled_recipe, folder, reporter, resume=resume, overwrite=overwrite, inputs=inputs)
     pass_on(outcome.signal)
     return Run(folder.absolute(), outcome.step, outcome.best)
 

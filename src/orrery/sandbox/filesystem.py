@@ -53,8 +53,8 @@ def visible() -> list[str]:
     """Return the files and folders of the machine that are shown, none inside another."""
     names = {sysconfig.get_path("stdlib"), sysconfig.get_config_var("DESTSHARED"), sysconfig.get_config_var("LIBDIR")}
     names |= {PYTHON, *SYSTEM}
-    found = sorted({str(name) for name in names if name})
-    return [path for path in found if not any(path.startswith(f"{other}/") for other in found)]
+    shown_paths = sorted({str(name) for name in names if name})
+    return [path for path in shown_paths if not any(path.startswith(f"{other}/") for other in shown_paths)]
 
 
 def _show(path: str, library: str) -> None:

@@ -108,9 +108,9 @@ def _speak_to(output: int) -> None:
 
 def _examined(channel: int, exam: int, child: int) -> dict[str, Any]:
     """Return what the tests find."""
-    asked = json.loads(os.pread(exam, os.fstat(exam).st_size, 0))
+    exam_content = json.loads(os.pread(exam, os.fstat(exam).st_size, 0))
     try:
-        tests.examine(channel, asked["tests"], tuple(asked["names"]))
+        tests.examine(channel, exam_content["tests"], tuple(exam_content["names"]))
     except tests.Gone as gone:
         return _ended(child, str(gone))
     except tests.Exit as error:
@@ -127,8 +127,8 @@ def _ended(child: int, how: str) -> dict[str, Any]:
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
         with contextlib.suppress(ChildProcessError):
-            found, status = os.waitpid(child, os.WNOHANG)
-            if not found:
+            process, status = os.waitpid(child, os.WNOHANG)
+            if not process:
                 time.sleep(0.01)
                 continue
             if os.WIFSIGNALED(status):
@@ -142,6 +142,6 @@ def _ended(child: int, how: str) -> dict[str, Any]:
     return {"outcome": "failed", "detail": f"the program broke off the conversation with its tests ({how})"}
 
 
-def _say(verdict: int, found: dict[str, Any]) -> NoReturn:
-    os.write(verdict, json.dumps(found).encode() + b"\n")
+def _say(verdict: int, answer: dict[str, Any]) -> NoReturn:
+    os.write(verdict, json.dumps(answer).encode() + b"\n")
     os._exit(0)

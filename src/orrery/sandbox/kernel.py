@@ -73,10 +73,10 @@ def drop_capabilities() -> None:
 
 def _locked(target: str) -> int:
     """Return the flags that a mount has and that a user namespace may not take away."""
-    found = os.statvfs(target).f_flag
+    flags = os.statvfs(target).f_flag
     kept = READ_ONLY | NO_SUID | NO_DEVICES | NO_EXECUTION | NO_ACCESS_TIME | NO_FOLDER_ACCESS_TIME
     # statvfs has its own number for this one (ST_RELATIME).
-    return (found & kept) | (RELATIVE_ACCESS_TIME if found & 4096 else 0)
+    return (flags & kept) | (RELATIVE_ACCESS_TIME if flags & 4096 else 0)
 
 
 def _libc() -> ctypes.CDLL:

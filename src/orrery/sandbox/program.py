@@ -29,8 +29,8 @@ class Program:
         sys.modules[NAME] = self._module
         self._answer(partial(self._defined, code))
         while True:
-            asked = plain.unpack(lambda count: os.read(self._channel, count))
-            self._answer(partial(self._carried_out, *asked))
+            call = plain.unpack(lambda count: os.read(self._channel, count))
+            self._answer(partial(self._carried_out, *call))
 
     def _answer(self, work: Any) -> None:
         try:
@@ -47,7 +47,7 @@ class Program:
 
     def _carried_out(self, work: str, target: int, said: Any) -> Any:
         thing = self._kept[target]
-        given = plain.decode(said, self._found)
+        given = plain.decode(said, self._object)
         if work == "call":
             arguments, named = given
             result = thing(*arguments, **named)
@@ -71,7 +71,7 @@ class Program:
         self._kept.append(value)
         return ["kept", [len(self._kept) - 1, type(value).__name__]]
 
-    def _found(self, kind: str, payload: Any) -> Any:
+    def _object(self, kind: str, payload: Any) -> Any:
         return self._kept[payload[0]]
 
 

@@ -58,18 +58,18 @@ def check_all(
     """Run several programs, ``workers`` at once (by default one for each processor), each alone as in `check`."""
     _refuse_limits(limits)
     isolation()
-    found: dict[int, Verdict] = {}
+    verdicts: dict[int, Verdict] = {}
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         waiting = {pool.submit(_run, exam, limits): place for place, exam in enumerate(exams)}
         try:
             for ended in as_completed(waiting):
-                found[waiting[ended]] = ended.result()
+                verdicts[waiting[ended]] = ended.result()
                 if done is not None:
-                    done(len(found))
+                    done(len(verdicts))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [found[place] for place in range(len(exams))]
+    return [verdicts[place] for place in range(len(exams))]
 
 
 @cache
@@ -114,10 +114,10 @@ def _run(exam: Exam, limits: SandboxLimits) -> Verdict:
             file.flush()
         given = {"limits": asdict(limits), "code": program.fileno(), "exam": tests.fileno()}
         files = (program.fileno(), tests.fileno())
-        found = _supervised(_START.format(source), json.dumps(given), files, limits.seconds + LATE)
-    if "missing" in found:
-        raise MachineError(f"generated code is not run here: {found['missing']}", _HINT)
-    return Verdict(**found)
+        verdict = _supervised(_START.format(source), json.dumps(given), files, limits.seconds + LATE)
+    if "missing" in verdict:
+        raise MachineError(f"generated code is not run here: {verdict['missing']}", _HINT)
+    return Verdict(**verdict)
 
 
 def _supervised(start: str, given: str, files: tuple[int, ...], seconds: float) -> dict[str, Any]:

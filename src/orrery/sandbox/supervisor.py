@@ -113,7 +113,7 @@ class Watch:
     def until_the_end(self) -> dict[str, Any]:
         """Return the verdict, once every process in the sandbox has ended."""
         try:
-            found = self._watched()
+            verdict = self._watched()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._first or self._parent, signal.SIGKILL)
@@ -121,7 +121,7 @@ class Watch:
         self._take_output()
         seconds = time.monotonic() - self._began if self._began else 0.0
         text = self._written[: self._limits["output"]].decode(errors="replace")
-        return {**found, "output": text, "seconds": seconds, "memory": self._memory}
+        return {**verdict, "output": text, "seconds": seconds, "memory": self._memory}
 
     def _watched(self) -> dict[str, Any]:
         started = time.monotonic()
@@ -129,8 +129,8 @@ class Watch:
             ready, _, _ = select.select([0, self._verdict, self._output], [], [], TICK)
             if 0 in ready and not os.read(0, 1):
                 return {"outcome": "killed", "detail": "whoever wanted to know is gone"}
-            if self._verdict in ready and (found := self._read_verdict()) is not None:
-                return found
+            if self._verdict in ready and (verdict := self._read_verdict()) is not None:
+                return verdict
             if self._output in ready and self._take_output() > self._limits["output"]:
                 return {"outcome": "output too long", "detail": f"more than {self._limits['output']:,} bytes"}
             if self._began and time.monotonic() - self._began > self._limits["seconds"]:
@@ -179,10 +179,10 @@ class Watch:
 
 
 def _line(pipe: int) -> str:
-    found = b""
-    while not found.endswith(b"\n") and (part := os.read(pipe, 1)):
-        found += part
-    return found.decode().strip()
+    text = b""
+    while not text.endswith(b"\n") and (part := os.read(pipe, 1)):
+        text += part
+    return text.decode().strip()
 
 
 def _fail(pipe: int, error: OSError) -> NoReturn:

@@ -56,11 +56,11 @@ class ProgramChannel:
     def value(self, said: Any) -> Any:
         """Return what the program said as a value; what is not plain is a `Remote`."""
         try:
-            return plain.decode(said, self._found)
+            return plain.decode(said, self._object)
         except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, RecursionError) as error:
             raise Gone(type(error).__name__) from None
 
-    def _found(self, kind: str, payload: Any) -> Any:
+    def _object(self, kind: str, payload: Any) -> Any:
         if kind == "module":
             return _library(payload)
         number, name = payload
@@ -73,20 +73,20 @@ class Remote:
     It equals itself only: what the program's own ``__eq__`` would say is not asked.
     """
 
-    def __init__(self, asked: ProgramChannel, number: int, name: str) -> None:
-        self._orrery = (asked, number, name)
+    def __init__(self, channel: ProgramChannel, number: int, name: str) -> None:
+        self._orrery = (channel, number, name)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call it in the program; what it did to lists, dicts and sets that it was given is done here too."""
-        asked, number, _ = self._orrery
-        result, changed = asked.ask("call", number, (arguments, named))
-        for ours, theirs in zip(arguments, asked.value(changed), strict=False):
+        channel, number, _ = self._orrery
+        result, changed = channel.ask("call", number, (arguments, named))
+        for ours, theirs in zip(arguments, channel.value(changed), strict=False):
             if isinstance(ours, list | bytearray) and type(ours) is type(theirs):
                 ours[:] = theirs
             elif isinstance(ours, dict | set) and type(ours) is type(theirs):
                 ours.clear()
                 ours.update(theirs)
-        return asked.value(result)
+        return channel.value(result)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -106,8 +106,8 @@ class Remote:
         return f"<{self._orrery[2]} of the program>"
 
     def _value(self, work: str, given: Any) -> Any:
-        asked, number, _ = self._orrery
-        return asked.value(asked.ask(work, number, given))
+        channel, number, _ = self._orrery
+        return channel.value(channel.ask(work, number, given))
 
 
 def examine(channel: int, tests: str, names: tuple[str, ...]) -> None:
@@ -115,15 +115,15 @@ def examine(channel: int, tests: str, names: tuple[str, ...]) -> None:
 
     Raises what the tests raise.
     """
-    asked = ProgramChannel(channel)
-    defined = asked.answer()
+    program = ProgramChannel(channel)
+    defined = program.answer()
     if not isinstance(defined, dict):
         raise Gone("no names")
     space: dict[str, Any] = {"__name__": NAME}
     for name, said in defined.items():
         # A program that defines `abs` or `isclose` must not decide what its tests mean by them.
         if name in names or not (names or hasattr(builtins, name)):
-            space[name] = asked.value(said)
+            space[name] = program.value(said)
     sys.modules[NAME] = type(sys)(NAME)
     sys.setrecursionlimit(2000)
     linecache.cache[NAME] = (len(tests), None, tests.splitlines(keepends=True), NAME)
@@ -156,7 +156,9 @@ def _exception(said: Any) -> BaseException:
     """Return the exception that a program raised, as the nearest class of Python's own."""
     name, line = str(said["name"])[:100], int(said["line"])
     text = str(said["text"])[:300] + (f" (program, line {line})" if line else "")
-    kind = next((found for own in said["own"] if isinstance(found := getattr(builtins, str(own), None), type)), None)
+    kind = next(
+        (exception for own in said["own"] if isinstance(exception := getattr(builtins, str(own), None), type)), None
+    )
     if kind is None or not issubclass(kind, Exception):
         error: BaseException = Exit(text)
     else:

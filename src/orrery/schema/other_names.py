@@ -135,12 +135,12 @@ nanoGPT, llama.cpp, vLLM, Ollama and by OpenAI; a word with a dash is a short fl
 
 
 def _read(table: str) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    words: dict[str, tuple[str, ...]] = {}
     for line in table.strip().splitlines():
         here, _, there = line.partition(": ")
         for word in there.split():
-            found[word] = (*found.get(word, ()), *here.split())
-    return found
+            words[word] = (*words.get(word, ()), *here.split())
+    return words
 
 
 OTHER_NAMES = _read(_TABLE)

@@ -118,8 +118,8 @@ class Registry(Generic[Part]):
     def _shipped(self) -> frozenset[str]:
         """Return the names of the package's own files."""
         places = importlib.import_module(self.package).__path__
-        found = [module.name for module in pkgutil.iter_modules(places) if not module.ispkg]
-        return frozenset(name for name in found if not name.startswith("_"))
+        modules = [module.name for module in pkgutil.iter_modules(places) if not module.ispkg]
+        return frozenset(name for name in modules if not name.startswith("_"))
 
 
 def name_of(part: type) -> str:
@@ -136,8 +136,8 @@ def label_of(part: type) -> str:
 
 def settings_of(part: Any) -> type[Section]:
     """Return the settings of a part."""
-    found: type[Section] = part.Settings
-    return found
+    settings: type[Section] = part.Settings
+    return settings
 
 
 def _place(part: type) -> tuple[str, str]:

@@ -442,8 +442,8 @@ def at(door: Door) -> dict[str, Setting]:
 
 def said(settings: Any, door: Door) -> dict[str, Any]:
     """Return those of an object's attributes that are settings of a door and have a value."""
-    found = {name: getattr(settings, name) for name in at(door)}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: getattr(settings, name) for name in at(door)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def refuse_with_beams(**settings: Any) -> None:

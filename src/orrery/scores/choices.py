@@ -79,16 +79,16 @@ def accuracy_of_groups(questions: Sequence[Choices], normalisation: str, **facts
         right, count = np.split(total, 2)
         return float(np.mean(right[count > 0] / count[count > 0]))
 
-    told = signature(**facts, normalisation=normalisation, mean=f"over {len(names)} groups")
-    return AdditiveScore("mean accuracy", told, sums, of, columns=tuple(names))
+    signed = signature(**facts, normalisation=normalisation, mean=f"over {len(names)} groups")
+    return AdditiveScore("mean accuracy", signed, sums, of, columns=tuple(names))
 
 
 def by_group(questions: Sequence[Choices], normalisation: str) -> dict[str, tuple[float, int]]:
     """Return the accuracy and the number of questions of each group, by name."""
-    found: dict[str, list[bool]] = {}
+    by_name: dict[str, list[bool]] = {}
     for one in questions:
-        found.setdefault(one.group, []).append(one.right(normalisation))
-    return {name: (sum(right) / len(right), len(right)) for name, right in sorted(found.items())}
+        by_name.setdefault(one.group, []).append(one.right(normalisation))
+    return {name: (sum(right) / len(right), len(right)) for name, right in sorted(by_name.items())}
 
 
 def _refuse_none(questions: Sequence[Choices]) -> None:

@@ -98,8 +98,8 @@ def _counts(predicted: Labels, gold: Labels, labels: Sequence[Label] = ()) -> tu
     places = {name: place for place, name in enumerate(names)}
     counts = np.zeros((len(sides[0]), 3, len(names)))
     for number, (ours, theirs) in enumerate(zip(*sides, strict=True)):
-        for row, found in enumerate((ours & theirs, ours, theirs)):
-            counts[number, row, [places[label] for label in found]] = 1
+        for row, labels_of_text in enumerate((ours & theirs, ours, theirs)):
+            counts[number, row, [places[label] for label in labels_of_text]] = 1
     return counts, names, many
 
 
@@ -112,8 +112,8 @@ def _read(
     if len(kinds) > 1:
         raise DataError("one label for some texts, sets of labels for others", "give all as sets, or none")
     (many,) = kinds
-    whole: tuple[Sequence[Any], Sequence[Any]] = predicted, gold
-    sides = [[frozenset[Label](value if many else (value,)) for value in side] for side in whole]
+    pairs: tuple[Sequence[Any], Sequence[Any]] = predicted, gold
+    sides = [[frozenset[Label](value if many else (value,)) for value in side] for side in pairs]
     names = {*known, *(label for side in sides for labels in side for label in labels)}
     wrong = [name for name in names if not isinstance(name, (str, int, np.integer))]
     if wrong:

@@ -49,13 +49,13 @@ def spans(tags: Tags, scheme: Scheme = "conlleval") -> list[Span]:
         DataError: a tag has no letter of the scheme.
     """
     letters, pattern = SCHEMES[scheme]
-    cut, found, start = [_cut(tag, letters, place, scheme) for place, tag in enumerate(tags)], [], 0
+    cut, entities, start = [_cut(tag, letters, place, scheme) for place, tag in enumerate(tags)], [], 0
     for kind, group in groupby(cut, key=lambda pair: pair[1]):
         run = "".join(letter for letter, _ in group)
         if kind is not None:
-            found += [(kind, start + m.start(), start + m.end()) for m in re.finditer(pattern, run)]
+            entities += [(kind, start + m.start(), start + m.end()) for m in re.finditer(pattern, run)]
         start += len(run)
-    return found
+    return entities
 
 
 def entity_f1(
@@ -86,7 +86,7 @@ def entity_counts(predicted: Tags, gold: Tags, types: Sequence[str], scheme: Sch
     """Return the counts of one sentence, ``[3, types]``: predicted and right, predicted, right."""
     ours, theirs = set(spans(predicted, scheme)), set(spans(gold, scheme))
     sets = (ours & theirs, ours, theirs)
-    return np.array([[sum(span[0] == kind for span in found) for kind in types] for found in sets], np.float64)
+    return np.array([[sum(span[0] == kind for span in entities) for kind in types] for entities in sets], np.float64)
 
 
 def _counts(

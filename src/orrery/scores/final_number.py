@@ -12,19 +12,19 @@ _IGNORED = (re.compile(r","), re.compile(r"\$"), re.compile(r"(?s).*#### "), re.
 
 def strict(answer: str) -> str:
     """Return the number behind the first ``#### ``, or `INVALID`."""
-    found = _STRICT.search(answer)
-    return found[1].strip() if found else INVALID
+    match = _STRICT.search(answer)
+    return match[1].strip() if match else INVALID
 
 
 def flexible(answer: str) -> str:
     """Return the last number anywhere, or `INVALID`."""
-    found = list(_ANY.finditer(answer))
-    return found[-1][0].strip() if found else INVALID
+    matches = list(_ANY.finditer(answer))
+    return matches[-1][0].strip() if matches else INVALID
 
 
-def equal(found: str, answer: str) -> bool:
+def equal(number: str, answer: str) -> bool:
     """Whether two numbers are written alike, but for commas, dollar signs, a full stop and what stands before ####."""
-    return _plain(found) == _plain(answer)
+    return _plain(number) == _plain(answer)
 
 
 def _plain(text: str) -> str:

@@ -86,10 +86,12 @@ def paired_bootstrap(ours: Resampled, theirs: Resampled, samples: int = 1000, se
     _check(ours, theirs)
     both = [(ours.of_drawn(rows), theirs.of_drawn(rows)) for rows in _drawn(ours.examples, samples, seed)]
     differences = np.concatenate([one - other for one, other in both])
-    found, sizes = ours.score - theirs.score, abs(differences)
-    p = _p_value(sizes - sizes.mean(), abs(found))
+    difference, sizes = ours.score - theirs.score, abs(differences)
+    p = _p_value(sizes - sizes.mean(), abs(difference))
     wins = float((differences > 0 if ours.higher_is_better else differences < 0).mean())
-    return Compared(ours.name, found, p, wins, signature(test="bootstrap", samples=samples, seed=seed), ours.digits)
+    return Compared(
+        ours.name, difference, p, wins, signature(test="bootstrap", samples=samples, seed=seed), ours.digits
+    )
 
 
 def paired_randomisation(ours: Resampled, theirs: Resampled, trials: int = 10_000, seed: int = SEED) -> Compared:
@@ -100,19 +102,19 @@ def paired_randomisation(ours: Resampled, theirs: Resampled, trials: int = 10_00
     Paper: Riezler and Maxwell 2005; Noreen 1989. Errors as in `paired_bootstrap`.
     """
     _check(ours, theirs)
-    rng, found = np.random.default_rng(seed), ours.score - theirs.score
+    rng, difference = np.random.default_rng(seed), ours.score - theirs.score
     sizes = []
     for count in _portions(ours.examples, trials):
         swapped = rng.integers(2, size=(count, ours.examples)).astype(bool)
         sizes.append(abs(ours.of_mixed(theirs, swapped) - theirs.of_mixed(ours, swapped)))
     # Sums in another order differ in their last digits, and a trial that swaps all or nothing is no larger difference.
-    p = _p_value(np.concatenate(sizes), abs(found) * (1 + 1e-12))
+    p = _p_value(np.concatenate(sizes), abs(difference) * (1 + 1e-12))
     facts = signature(test="randomisation", trials=trials, seed=seed)
-    return Compared(ours.name, found, p, float("nan"), facts, ours.digits)
+    return Compared(ours.name, difference, p, float("nan"), facts, ours.digits)
 
 
-def _p_value(sizes: Floats, found: float) -> float:
-    return (1 + int((sizes > found).sum())) / (1 + len(sizes))
+def _p_value(sizes: Floats, difference: float) -> float:
+    return (1 + int((sizes > difference).sum())) / (1 + len(sizes))
 
 
 def refuse_one(examples: int) -> None:

@@ -34,8 +34,8 @@ def recall_at(k: int, ranked: Ranked, right: Right) -> AdditiveScore:
 def hit_at(k: int, ranked: Ranked, right: Right) -> AdditiveScore:
     """Return the share of queries with a right name among the first ``k``. Errors as in `recall_at`."""
     _check(k, ranked, right)
-    found = [bool(set(names[:k]) & set(own)) for names, own in zip(ranked, right, strict=True)]
-    return mean_of(f"hit@{k}", signature(n=len(found), k=k), list(map(float, found)))
+    hits = [bool(set(names[:k]) & set(own)) for names, own in zip(ranked, right, strict=True)]
+    return mean_of(f"hit@{k}", signature(n=len(hits), k=k), list(map(float, hits)))
 
 
 def precision_at(k: int, ranked: Ranked, right: Right) -> AdditiveScore:

@@ -61,9 +61,9 @@ def corpus_rouge(
     check_counts(hypotheses, references)
     best: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for hypothesis, *own in zip(hypotheses, *references, strict=True):
-        found = [rouge(hypothesis, reference, stemmed) for reference in own]
+        overlaps_of_references = [rouge(hypothesis, reference, stemmed) for reference in own]
         for kind in KINDS:
-            best[kind].append(100 * max(overlaps[kind].f1 for overlaps in found))
+            best[kind].append(100 * max(overlaps[kind].f1 for overlaps in overlaps_of_references))
     facts = signature(nrefs=len(references), stem=stemmed, of="mean-F1")
     return {kind: mean_of(kind, facts, values, digits=2) for kind, values in best.items()}
 

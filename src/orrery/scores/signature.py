@@ -5,8 +5,8 @@ import orrery
 
 def signature(**facts: object) -> str:
     """Return ``name:value|name:value|...|orrery:VERSION``; True and False are yes and no, as in sacrebleu's."""
-    told = {name: _told(value) for name, value in facts.items()}
-    return "|".join(f"{name}:{value}" for name, value in {**told, "orrery": orrery.__version__}.items())
+    texts = {name: _told(value) for name, value in facts.items()}
+    return "|".join(f"{name}:{value}" for name, value in {**texts, "orrery": orrery.__version__}.items())
 
 
 def _told(value: object) -> str:

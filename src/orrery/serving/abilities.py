@@ -9,6 +9,12 @@ from orrery.tasks import TASKS, Pipeline
 from orrery.tasks.classification import Classification
 from orrery.tasks.embedding import Embedding
 from orrery.tasks.image_classification import ImageClassification
+from orrery.tasks.image_feature_extraction import ImageFeatureExtraction
+from orrery.tasks.image_segmentation import ImageSegmentation
+from orrery.tasks.image_to_text import ImageToText
+from orrery.tasks.many_labels import ManyLabels
+from orrery.tasks.next_item import NextItem
+from orrery.tasks.object_detection import ObjectDetection
 from orrery.tasks.tagging import Tagging
 from orrery.tasks.translation import Translation
 
@@ -17,13 +23,22 @@ WRITING = (COMPLETIONS, CHAT, RESPONSES)
 """The routes that an adapter answers."""
 TRANSLATE, EMBEDDINGS, CLASSIFY, TAG = (task.route for task in (Translation, Embedding, Classification, Tagging))
 RERANK = "/v1/rerank"
+SEEING: tuple[type[Pipeline], ...] = (
+    ImageClassification,
+    ImageSegmentation,
+    ObjectDetection,
+    ImageToText,
+    ImageFeatureExtraction,
+)
+"""What a model that reads pictures can be asked, where it has the head or writes."""
 
 
 def abilities(lm: LanguageModel) -> tuple[str, ...]:
     """Return the paths of the routes that a model can answer."""
     spec = lm.model.spec
     if spec.vocabulary is None:
-        return (ImageClassification.route,) if ImageClassification.fits(lm) else ()
+        about = (CHAT, RESPONSES) if ImageToText.fits(lm) else ()
+        return (*about, *(task.route for task in SEEING if task.fits(lm)))
     can = {
         COMPLETIONS: spec.writes,
         CHAT: (chats := spec.writes and _chats(lm)),
@@ -33,6 +48,8 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
         RERANK: lm.ranks,
         CLASSIFY: Classification.fits(lm),
         TAG: Tagging.fits(lm),
+        NextItem.route: NextItem.fits(lm),
+        ManyLabels.route: ManyLabels.fits(lm),
     }
     own = (task.route for task in TASKS.own() if issubclass(task, Pipeline) and task.fits(lm))
     return (*(path for path, able in can.items() if able), *own)

@@ -18,6 +18,7 @@ from orrery.serving.held_scores import HeldScores
 from orrery.serving.responses import ResponseInputs
 from orrery.serving.schema.fields import SamplingFields
 from orrery.serving.served import Admission, Served
+from orrery.serving.usage import places_of
 
 
 class GoneError(Exception):
@@ -59,19 +60,19 @@ Own = TypeVar("Own", bound=Prepared)
 
 
 async def begun(
-    served: Served, asked: Asked, prepare: Callable[[Served, Asked], Own], *, stream: bool
+    served: Served, request: Asked, prepare: Callable[[Served, Asked], Own], *, stream: bool
 ) -> "tuple[Own, Answers]":
     """Let a request in, prepare it beside the loop, and begin to answer it.
 
     Raises:
         ApiError: the model is another or writes nothing, there is no room, or the request cannot be answered.
     """
-    served.adapter_of(asked.model)
+    served.adapter_of(request.model)
     served.writer()
     place = served.enter()
     try:
-        prepare_with = served.form if asked.has_form else served.do
-        prepared = await prepare_with(prepare, served, asked)
+        prepare_with = served.form if request.has_form else served.do
+        prepared = await prepare_with(prepare, served, request)
         return prepared, Answers(served, place, prepared.requests, stream=stream)
     except BaseException:
         place.release()
@@ -116,12 +117,12 @@ class Answers:
             ApiError: one ended before its own end.
             GoneError: the client has closed its connection.
         """
-        found: list[Answering | None] = [None] * len(self._requests)
+        ended: list[Answering | None] = [None] * len(self._requests)
         async for pieces in self.pieces(receive):
             for piece in pieces:
                 if piece.ended:
-                    found[piece.index] = piece.answering
-        return [answering for answering in found if answering is not None]
+                    ended[piece.index] = piece.answering
+        return [answering for answering in ended if answering is not None]
 
     async def pieces(self, receive: Receive) -> AsyncIterator[list[AnswerPiece]]:
         """Yield what became known, as soon as it is, until all have ended; errors as in ``all``."""
@@ -161,8 +162,8 @@ class Answers:
         """Hand over as many requests as may be answered at once."""
         while self._next < len(self._requests) and len(self._going) < self._served.settings.most_rows:
             index, self._next = self._next, self._next + 1
-            told = self._told if self._stream else self._timed
-            request = replace(self._requests[index], told=partial(told, index))
+            callback = self._told if self._stream else self._timed
+            request = replace(self._requests[index], told=partial(callback, index))
             try:
                 self._going[index] = self._worker.submit(request, partial(self._ended, index))
             except OrreryError as error:
@@ -179,7 +180,7 @@ class Answers:
 
     def _ended(self, index: int, answering: Answering) -> None:
         first, now = self._first.get(index), time.perf_counter()
-        counts = (len(answering.request.prompt), answering.reused, len(answering.written))
+        counts = (places_of(answering.request.prompt), answering.reused, len(answering.written))
         self.seconds[index] = ((now if first is None else first) - self._began, now - self._began)
         self._served.metrics.answered(*counts, None if first is None else first - self._began, now - self._began)
         self._served.loop_calls.send(partial(self._end, index, answering))

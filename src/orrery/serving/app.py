@@ -19,7 +19,7 @@ def create_app(served: Served, settings: ServerSettings) -> FastAPI:
     """Return the application that serves a model.
 
     Raises:
-        UsageError: settings that would let strangers in.
+        UsageError: settings that would let strangers in, or a task whose route is another's.
     """
     settings.check()
     # No pages of FastAPI's: they load their scripts from a network.
@@ -34,20 +34,25 @@ def create_app(served: Served, settings: ServerSettings) -> FastAPI:
 
 
 def routers() -> Iterator[APIRouter]:
-    """Yield the router of each module of ``routes``, in the order of their names, and that of a program's own tasks."""
-    for module in sorted(found.name for found in pkgutil.iter_modules(routes.__path__)):
-        yield importlib.import_module(f"{routes.__name__}.{module}").router
-    yield tasks.router()
+    """Yield the router of each module of ``routes``, in the order of their names, and that of a program's own tasks.
+
+    Raises:
+        UsageError: a program's task has a route that another answers.
+    """
+    names = sorted(module.name for module in pkgutil.iter_modules(routes.__path__))
+    own = [importlib.import_module(f"{routes.__name__}.{name}").router for name in names]
+    yield from own
+    yield tasks.router(route for router in own for route in router.routes)
 
 
 def _schema(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI description, without the answer 422, which is never given."""
     if app.openapi_schema is None:
-        found = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        for path in found["paths"].values():
+        description = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        for path in description["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
         for name in ("HTTPValidationError", "ValidationError"):
-            found.get("components", {}).get("schemas", {}).pop(name, None)
-        app.openapi_schema = found
+            description.get("components", {}).get("schemas", {}).pop(name, None)
+        app.openapi_schema = description
     return app.openapi_schema

@@ -40,15 +40,15 @@ def _moved(schema: Any, place: str) -> Any:
         return [_moved(part, place) for part in schema]
     if not isinstance(schema, Mapping) or isinstance(schema.get("$id"), str):
         return schema
-    found: dict[str, Any] = {}
+    moved: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _WORDS:
             continue
         if key in _NAMED and isinstance(value, Mapping):
-            found[key] = {name: _moved(part, place) for name, part in value.items()}
+            moved[key] = {name: _moved(part, place) for name, part in value.items()}
         else:
-            found[key] = value if key in _DATA else _moved(value, place)
+            moved[key] = value if key in _DATA else _moved(value, place)
     reference = schema.get("$ref")
     if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
-        found["$ref"] = place + reference[1:]
-    return found
+        moved["$ref"] = place + reference[1:]
+    return moved

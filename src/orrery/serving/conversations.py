@@ -12,6 +12,7 @@ from orrery.serving.call_schema import call_schema
 from orrery.serving.errors import api_error
 from orrery.serving.fitting import fitted
 from orrery.serving.old_functions import with_tool_calls
+from orrery.serving.pictures import picture_of, refuse_pictures
 from orrery.serving.schema.chat import ChatRequest, Message
 from orrery.serving.served import Served
 from orrery.serving.thinking import thinking
@@ -65,60 +66,71 @@ class PreparedConversation:
         return [tool.function.name for tool in self.asked.used_tools]
 
 
-def prepare(served: Served, asked: ChatRequest, terms: Terms = PLAIN) -> PreparedConversation:
+def prepare(served: Served, request: ChatRequest, terms: Terms = PLAIN) -> PreparedConversation:
     """Return the requests for the engine, checked.
 
     Raises:
         ApiError: a conversation that the template cannot say, that is too long, or that would forge a control token.
     """
-    requests.check_cost(served, [1], asked.choices, 0)
-    ids = _read(served, asked, terms)
-    ids = requests.with_prefix(served, ids, asked.prefix)
-    return continuing(served, asked, ids, served.template.end, terms, "messages")
+    requests.check_cost(served, [1], request.choices, 0)
+    if served.pictures is not None:
+        return _about_a_picture(served, request, terms)
+    ids = _read(served, request, terms)
+    ids = requests.with_prefix(served, ids, request.prefix)
+    return continuing(served, request, ids, served.template.end, terms, "messages")
+
+
+def _about_a_picture(served: Served, request: ChatRequest, terms: Terms) -> PreparedConversation:
+    """Return the requests for the engine that describe the one picture of a conversation; errors as in ``prepare``."""
+    thinking("", request.reasoning_effort if request.reasoning_effort is not None else terms.think or None)
+    if request.prefix:
+        requests.with_prefix(served, [], request.prefix)
+    row = picture_of(served, request)
+    return continuing(served, request, row, frozenset(), Terms(terms.context, terms.usual), "messages")
 
 
 def continuing(
-    served: Served, asked: ChatRequest, ids: list[int], end: frozenset[int], terms: Terms, param: str
+    served: Served, request: ChatRequest, ids: Sequence[int], end: frozenset[int], terms: Terms, param: str
 ) -> PreparedConversation:
     """Return the requests for the engine that continue a row of ids as a chat asks; errors as in ``prepare``.
 
     Args:
         served: the model.
-        asked: how to draw, what to demand, and how many answers there are.
+        request: how to draw, what to demand, and how many answers there are.
         ids: what the model reads.
         end: tokens that end the answer, beside the model's own.
         terms: what is asked for besides.
         param: the field that the ids come from.
     """
     rest = None if terms.context is None else terms.context - len(ids)
-    if rest is not None and rest < (asked.longest or 1):
-        raise requests.too_long(served, len(ids), asked.longest or 1, param, context=terms.context)
+    if rest is not None and rest < (request.longest or 1):
+        raise requests.too_long(served, len(ids), request.longest or 1, param, context=terms.context)
     usual = min((most for most in (terms.usual, rest) if most is not None), default=None)
-    longest = requests.longest_answer(served, len(ids), asked.longest, usual, param)
-    requests.check_cost(served, [len(ids)], asked.choices, longest)
-    limits = requests.limits_for(served, asked, longest, end, _demands(asked))
-    scores = (asked.top_logprobs or 0) if asked.logprobs else None
-    adapter = served.adapter_of(asked.model)
-    one = Request(ids, limits, requests.sampler_for(served, asked), scores=scores, adapter=adapter)
-    reasoning = _reasoning(served, ids) if terms.apart and not asked.has_form else None
+    longest = requests.longest_answer(served, len(ids), request.longest, usual, param)
+    requests.check_cost(served, [len(ids)], request.choices, longest)
+    limits = requests.limits_for(served, request, longest, end, _demands(request))
+    scores = (request.top_logprobs or 0) if request.logprobs else None
+    adapter = served.adapter_of(request.model)
+    one = Request(ids, limits, requests.sampler_for(served, request), scores=scores, adapter=adapter)
+    reasoning = _reasoning(served, ids) if terms.apart and not request.has_form else None
     tokenizer, read = served.lm.tokenizer, (*MARKS, *((reasoning.opening, reasoning.closing) if reasoning else ()))
     marks = {id: mark for mark in read if (id := tokenizer.id(mark)) is not None and id in tokenizer.control}
-    own = requests.numbered(one, asked.seed, asked.choices)
-    return PreparedConversation(asked, own, marks, frozenset(limits.end), reasoning)
+    own = requests.numbered(one, request.seed, request.choices)
+    return PreparedConversation(request, own, marks, frozenset(limits.end), reasoning)
 
 
-def _read(served: Served, asked: ChatRequest, terms: Terms) -> list[int]:
+def _read(served: Served, request: ChatRequest, terms: Terms) -> list[int]:
     """Return the ids of a conversation, without its oldest turns where they do not fit and may be left out."""
-    tools = [tool.model_dump(exclude_none=True) for tool in asked.used_tools]
-    think = asked.reasoning_effort if asked.reasoning_effort is not None else terms.think
+    tools = [tool.model_dump(exclude_none=True) for tool in request.used_tools]
+    think = request.reasoning_effort if request.reasoning_effort is not None else terms.think
 
     def of(messages: Sequence[Message]) -> list[int]:
-        return rendered(served, messages, tools, asked.tools_field, think)
+        return rendered(served, messages, tools, request.tools_field, think)
 
     if not terms.cuts:
-        return of(asked.messages)
+        return of(request.messages)
     context = min(served.lm.context, terms.context or served.lm.context)
-    return fitted(of, asked.messages, context - (asked.longest or 1) - len(asked.prefix))
+    return fitted(of, request.messages, context - (request.longest or 1) - len(request.prefix))
 
 
 def _reasoning(served: Served, ids: Sequence[int]) -> Reasoning | None:
@@ -142,6 +154,7 @@ def rendered(
     Raises:
         ApiError: it cannot be said in the model's template.
     """
+    refuse_pictures(messages)
     said = with_objects(with_tool_calls([_plain(message) for message in messages]))
     size = sum(len(text.encode()) for message in said for text in (message.get("content") or "", str(message)))
     requests.check_size(served, size // 2, "messages")
@@ -154,28 +167,28 @@ def rendered(
 
 def _plain(message: Message) -> dict[str, Any]:
     """Return a message as templates read it: its parts as one text."""
-    found = message.model_dump(exclude_none=True)
+    plain = message.model_dump(exclude_none=True)
     if isinstance(message.content, list):
-        found["content"] = "".join(part.text or "" for part in message.content)
-    return found
+        plain["content"] = "".join(part.text or "" for part in message.content)
+    return plain
 
 
-def _demands(asked: ChatRequest) -> Demands:
+def _demands(request: ChatRequest) -> Demands:
     """Return what the answer must be: a call where one is forced, else as response_format says.
 
     Raises:
         ApiError: a form that no answer is held to.
     """
     try:
-        return _demanded(asked)
+        return _demanded(request)
     except OrreryError as error:
-        raise api_error(error, asked.tools_field if asked.forced else "response_format") from None
+        raise api_error(error, request.tools_field if request.forced else "response_format") from None
 
 
-def _demanded(asked: ChatRequest) -> Demands:
-    words, form = asked.bad_words or (), asked.response_format
-    if asked.forced:
-        return Demands.of(words, json_schema=call_schema({one.name: one.parameters for one in asked.forced}))
+def _demanded(request: ChatRequest) -> Demands:
+    words, form = request.bad_words or (), request.response_format
+    if request.forced:
+        return Demands.of(words, json_schema=call_schema({one.name: one.parameters for one in request.forced}))
     if form is None or form.type == "text":
         return Demands.of(words)
     schema = form.json_schema.schema_ if form.json_schema is not None else None

@@ -95,9 +95,9 @@ class EventStream(Response):
             yield self._framed(opening)
         try:
             async for pieces in self._answers.pieces(receive):
-                found = [event for piece in pieces for event in self._teller.tell(piece)]
-                if found:
-                    yield self._framed(found)
+                events = [event for piece in pieces for event in self._teller.tell(piece)]
+                if events:
+                    yield self._framed(events)
         except GoneError:
             raise
         except ENDINGS:

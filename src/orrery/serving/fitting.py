@@ -46,9 +46,9 @@ def fitted(read: Callable[[Sequence[Message]], list[int]], messages: Sequence[Me
     low, high, best = 1, len(starts) - 1, None
     while low <= high:
         middle = (low + high) // 2
-        found = fits(starts[middle])
-        if found is None:
+        fitting_ids = fits(starts[middle])
+        if fitting_ids is None:
             low = middle + 1
         else:
-            best, high = found, middle - 1
+            best, high = fitting_ids, middle - 1
     return of(starts[-1]) if best is None else best

@@ -38,9 +38,9 @@ class HeldScores:
 
 def shown_scores(tokenizer: Tokenizer, answering: Answering) -> Sequence[TokenScore]:
     """Return the scores of the tokens that an answer shows."""
-    found, result = HeldScores(tokenizer), answering.result()
+    held, result = HeldScores(tokenizer), answering.result()
     if result.finish_reason != "stop":
         return answering.scores
     for score in answering.scores:
-        found.push(score, "")
-    return found.push(None, result.text)
+        held.push(score, "")
+    return held.push(None, result.text)

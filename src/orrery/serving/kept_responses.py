@@ -52,11 +52,11 @@ class KeptResponses:
         Raises:
             ApiError: it is not kept.
         """
-        found = self._held.get(id)
-        if found is None:
+        response = self._held.get(id)
+        if response is None:
             reason = f"the response {id[:60]!r} is not kept; the last {MOST} are, unless store is false: send its items"
             raise ApiError(404, reason, param=param, code="response_not_found")
-        return found
+        return response
 
     def remove(self, id: str) -> None:
         """Forget a response; errors as in ``find``."""

@@ -30,7 +30,7 @@ class CompletionLogprobs:
     def __init__(self, texts: TokenTexts, best: int, offset: int) -> None:
         self._texts, self._best, self._offset = texts, best, offset
         self._decoder: StreamDecoder | None = None
-        self._found = _empty()
+        self._added = _empty()
 
     def add_prompt(self, tokenizer: Tokenizer, scores: Sequence[TokenScore]) -> None:
         """Add the tokens of the prompt; those of the answer begin after them."""
@@ -43,28 +43,28 @@ class CompletionLogprobs:
         """Add tokens, those of one text in their order."""
         for score in scores:
             self._decoder = self._decoder or StreamDecoder(tokenizer)
-            self._found["tokens"].append(self._texts.text(score.token))
-            self._found["token_logprobs"].append(None if score.log_probability is None else bounded(score))
-            self._found["top_logprobs"].append(self._top(score))
-            self._found["text_offset"].append(self._offset)
+            self._added["tokens"].append(self._texts.text(score.token))
+            self._added["token_logprobs"].append(None if score.log_probability is None else bounded(score))
+            self._added["top_logprobs"].append(self._top(score))
+            self._added["text_offset"].append(self._offset)
             if score.token < tokenizer.size:
                 self._offset += len(self._decoder.push(score.token))
 
     def take(self) -> dict[str, list[Any]]:
         """Return what was added since the last call."""
-        found, self._found = self._found, _empty()
-        return found
+        added, self._added = self._added, _empty()
+        return added
 
     def _top(self, score: TokenScore) -> dict[str, float] | None:
         """Return the most probable tokens, and the one that stands there."""
         if score.log_probability is None:
             return None
-        found: dict[str, float] = {}
+        by_text: dict[str, float] = {}
         for id, value in (*score.best[: self._best], (score.token, score.log_probability)):
             # Of several tokens that read alike the most probable one counts.
             text = self._texts.text(id)
-            found[text] = max(found.get(text, LEAST), value)
-        return found
+            by_text[text] = max(by_text.get(text, LEAST), value)
+        return by_text
 
 
 def _empty() -> dict[str, list[Any]]:
@@ -83,5 +83,5 @@ def of_chat(texts: TokenTexts, scores: Sequence[TokenScore], *, ids: bool = Fals
 
 
 def _one(texts: TokenTexts, id: int, value: float, ids: bool) -> dict[str, Any]:
-    told = {"token": texts.text(id), "logprob": value, "bytes": list(texts.spelling(id))}
-    return {**told, "id": id} if ids else told
+    entry = {"token": texts.text(id), "logprob": value, "bytes": list(texts.spelling(id))}
+    return {**entry, "id": id} if ids else entry

@@ -59,15 +59,15 @@ class Metrics:
         with self._lock:
             self._histograms[name].observe(seconds)
 
-    def answered(self, prompt: int, reused: int, written: int, to_first: float | None, whole: float) -> None:
+    def answered(self, prompt: int, reused: int, tokens: int, to_first: float | None, seconds: float) -> None:
         """Count an answer that has ended, by its tokens and seconds."""
         self.count("orrery_prompt_tokens_total", prompt)
         self.count("orrery_prompt_tokens_reused_total", reused)
-        self.count("orrery_generation_tokens_total", written)
+        self.count("orrery_generation_tokens_total", tokens)
         if to_first is not None:
             self.observe("orrery_time_to_first_token_seconds", to_first)
-            if written > 1:
-                self.observe("orrery_time_per_output_token_seconds", (whole - to_first) / (written - 1))
+            if tokens > 1:
+                self.observe("orrery_time_per_output_token_seconds", (seconds - to_first) / (tokens - 1))
 
     def text(self, gauges: Mapping[str, float]) -> str:
         """Return everything, with what is so at this moment, in Prometheus' text format."""
@@ -78,13 +78,13 @@ class Metrics:
         for name in dict.fromkeys(name for (name, _), _ in counts):
             own = [(labels, count) for (other, labels), count in counts if other == name]
             lines += [f"# TYPE {name} counter", *(f"{name}{_shown(labels)} {count}" for labels, count in own)]
-        for name, found in histograms.items():
-            lines += [f"# TYPE {name} histogram", *found]
+        for name, lines_of_histogram in histograms.items():
+            lines += [f"# TYPE {name} histogram", *lines_of_histogram]
         for name, value in gauges.items():
             lines += [f"# TYPE {name} gauge", f"{name} {value:g}"]
         return "\n".join(lines) + "\n"
 
 
 def _shown(labels: Iterable[tuple[str, str]]) -> str:
-    found = ",".join(f'{name}="{value}"' for name, value in labels)
-    return f"{{{found}}}" if found else ""
+    pairs = ",".join(f'{name}="{value}"' for name, value in labels)
+    return f"{{{pairs}}}" if pairs else ""

@@ -12,7 +12,7 @@ def with_tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     An answer of a function belongs to the last call of its name.
     """
     calls: dict[str, str] = {}
-    found = []
+    converted = []
     for place, message in enumerate(messages):
         own = dict(message)
         called = own.pop("function_call", None)
@@ -21,8 +21,8 @@ def with_tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
             own["tool_calls"] = [{"id": _id(place), "type": "function", "function": called}]
         if own["role"] == "function":
             own |= {"role": "tool", "tool_call_id": calls.get(own["name"], _id(place))}
-        found.append(own)
-    return found
+        converted.append(own)
+    return converted
 
 
 def told(call: ParsedToolCall) -> dict[str, str]:

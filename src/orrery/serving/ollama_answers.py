@@ -10,6 +10,7 @@ from orrery.serving.answers import AnswerPiece, Answers
 from orrery.serving.chat_answers import AnswerPart, ChatAnswers
 from orrery.serving.errors import ApiError
 from orrery.serving.logprobs import of_chat
+from orrery.serving.usage import places_of
 from orrery.text.chat.calls import ParsedToolCall
 
 Shape = Callable[[AnswerPart], dict[str, Any]]
@@ -66,10 +67,10 @@ class OllamaAnswer:
         """Return the objects of what became known of the answer."""
         scores = self._told(piece)
         self._scores += scores
-        found = [self._object(self._chat.take(piece), scores)]
+        objects = [self._object(self._chat.take(piece), scores)]
         if piece.ended:
-            found.append(self._object(self._chat.rest(piece.index), []))
-        return [one for one in found if one is not None]
+            objects.append(self._object(self._chat.rest(piece.index), []))
+        return [one for one in objects if one is not None]
 
     def closing(self) -> list[dict[str, Any]]:
         """Return the last object."""
@@ -95,8 +96,8 @@ class OllamaAnswer:
         return {**self._head(said, scores), "done": False}
 
     def _head(self, said: AnswerPart, scores: list[dict[str, Any]]) -> dict[str, Any]:
-        told = {"logprobs": scores} if scores else {}
-        return {"model": self._name, "created_at": now(), **self._shape(said), **told}
+        scored = {"logprobs": scores} if scores else {}
+        return {"model": self._name, "created_at": now(), **self._shape(said), **scored}
 
     def _last(self, said: AnswerPart, scores: list[dict[str, Any]]) -> dict[str, Any]:
         own = self._chat.ended[0]
@@ -109,7 +110,7 @@ class OllamaAnswer:
             **({"context": ids} if self._tells_context else {}),
             "total_duration": end,
             "load_duration": 0,
-            "prompt_eval_count": len(own.request.prompt),
+            "prompt_eval_count": places_of(own.request.prompt),
             "prompt_eval_duration": first,
             "eval_count": len(own.written),
             "eval_duration": end - first,

@@ -28,43 +28,43 @@ _PARAMETERS = {"temperature": "temperature", "top_k": "top_k", "top_p": "top_p",
 
 def card(served: Served, name: str) -> dict[str, Any]:
     """Return a model or an adapter as the list of all has it."""
-    found = _found(served)
+    listed = _listed_model(served)
     return {
         **_called(name),
         "modified_at": _modified(served),
-        "size": found.size,
-        "digest": _digest(served, found, name),
-        "details": details(served, found, name),
+        "size": listed.size,
+        "digest": _digest(served, listed, name),
+        "details": details(served, listed, name),
         "capabilities": capabilities(served),
     }
 
 
 def running(served: Served, name: str) -> dict[str, Any]:
     """Return a model as the list of those in memory has it."""
-    found = _found(served)
+    listed = _listed_model(served)
     return {
         **_called(name),
-        "size": found.size,
-        "digest": _digest(served, found, name),
-        "details": details(served, found, name),
+        "size": listed.size,
+        "digest": _digest(served, listed, name),
+        "details": details(served, listed, name),
         "expires_at": FOREVER,
-        "size_vram": found.size if served.lm.device.type != "cpu" else 0,
+        "size_vram": listed.size if served.lm.device.type != "cpu" else 0,
         "context_length": served.lm.context,
     }
 
 
 def described(served: Served, name: str) -> dict[str, Any]:
     """Return all that is told of one model."""
-    found = _found(served)
-    kind = found.family or "unknown"
+    listed = _listed_model(served)
+    kind = listed.family or "unknown"
     return {
         "modelfile": f"# served by orrery\nFROM {name}\n",
         "parameters": _parameters(Wishes(served.stored.generation)),
-        "template": served.template.source if CHAT in served.routes else "",
-        "details": details(served, found, name),
+        "template": served.template.source if _chats(served) else "",
+        "details": details(served, listed, name),
         "model_info": {
             "general.architecture": kind,
-            "general.parameter_count": found.parameters,
+            "general.parameter_count": listed.parameters,
             f"{kind}.context_length": served.lm.context,
             f"{kind}.embedding_length": served.lm.model.spec.width,
         },
@@ -73,15 +73,15 @@ def described(served: Served, name: str) -> dict[str, Any]:
     }
 
 
-def details(served: Served, found: ListedModel, name: str) -> dict[str, Any]:
+def details(served: Served, listed: ListedModel, name: str) -> dict[str, Any]:
     """Return the kind of a model."""
     return {
         "parent_model": "" if name == served.name else served.name,
-        "format": "gguf" if found.place.is_file() else "safetensors",
-        "family": found.family,
-        "families": [found.family],
-        "parameter_size": _counted(found.parameters),
-        "quantization_level": found.numbers[0] if found.numbers else "unknown",
+        "format": "gguf" if listed.place.is_file() else "safetensors",
+        "family": listed.family,
+        "families": [listed.family],
+        "parameter_size": _counted(listed.parameters),
+        "quantization_level": listed.numbers[0] if listed.numbers else "unknown",
         "context_length": served.lm.context,
         "embedding_length": served.lm.model.spec.width,
     }
@@ -91,14 +91,20 @@ def capabilities(served: Served) -> list[str]:
     """Return what a model can do, in Ollama's words."""
     if served.worker is None:
         return ["embedding"]
-    chats = CHAT in served.routes
+    chats = _chats(served)
     able = {
         "completion": True,
         "tools": chats,
         "insert": not reads_apart(served.stored) and infill_of(served.lm.tokenizer) is not None,
         "thinking": chats and _thinks(served.template.source),
+        "vision": served.pictures is not None,
     }
     return [name for name, can in able.items() if can]
+
+
+def _chats(served: Served) -> bool:
+    """Say whether a model has conversations in a template; one that sees takes a picture alone."""
+    return CHAT in served.routes and served.pictures is None
 
 
 def _thinks(source: str) -> bool:
@@ -113,14 +119,14 @@ def _called(name: str) -> dict[str, str]:
     return {"name": tagged, "model": tagged}
 
 
-def _found(served: Served) -> ListedModel:
+def _listed_model(served: Served) -> ListedModel:
     """Return what the heads of the model's files say; of one that is in memory alone, what its weights are."""
     try:
-        found = next(inventory([served.stored.folder]), None)
+        listed = next(inventory([served.stored.folder]), None)
     except (OrreryError, OSError):
-        found = None
-    if found is not None and found.parameters:
-        return found
+        listed = None
+    if listed is not None and listed.parameters:
+        return listed
     weights = list(served.lm.model.parameters())
     kinds = tuple(sorted({str(one.dtype).removeprefix("torch.") for one in weights}))
     size = sum(one.numel() * one.element_size() for one in weights)
@@ -128,10 +134,16 @@ def _found(served: Served) -> ListedModel:
     return ListedModel(served.name, served.stored.folder, size, served.lm.family or "", numbers, kinds)
 
 
-def _digest(served: Served, found: ListedModel, name: str) -> str:
+def _digest(served: Served, listed: ListedModel, name: str) -> str:
     """Return what tells one model from another by its configuration, sizes, tokenizer and name."""
-    told = [dict(served.lm.config or {}), found.size, found.parameters, found.numbers, served.lm.tokenizer.fingerprint]
-    return hashlib.sha256(json.dumps([*told, name], sort_keys=True, default=str).encode()).hexdigest()
+    facts = [
+        dict(served.lm.config or {}),
+        listed.size,
+        listed.parameters,
+        listed.numbers,
+        served.lm.tokenizer.fingerprint,
+    ]
+    return hashlib.sha256(json.dumps([*facts, name], sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _modified(served: Served) -> str:

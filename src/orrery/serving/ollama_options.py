@@ -66,16 +66,16 @@ def drawing(served: Served, options: Mapping[str, Any]) -> dict[str, Any]:
     files = wishes(served.stored).sampling
     usual = files if files["temperature"] else USUAL
     given = {theirs: options[own] for own, theirs in DRAWN.items() if options.get(own) is not None}
-    found = {name: value for name, value in {**usual, **given}.items() if value is not None}
-    if found.get("seed") == -1:  # whatever comes
-        del found["seed"]
-    return found | _looking_back(options, "repetition_penalty" in given)
+    fields = {name: value for name, value in {**usual, **given}.items() if value is not None}
+    if fields.get("seed") == -1:  # whatever comes
+        del fields["seed"]
+    return fields | _looking_back(options, "repetition_penalty" in given)
 
 
 def _looking_back(options: Mapping[str, Any], penalised: bool) -> dict[str, Any]:
     """Return how far a penalty of repetitions looks back: not at all, some tokens, or everything."""
-    asked = count(options, "repeat_last_n", -1)
-    window = LOOKED_BACK if asked is None and penalised else asked
+    window_given = count(options, "repeat_last_n", -1)
+    window = LOOKED_BACK if window_given is None and penalised else window_given
     if window in (None, -1):
         return {}
     return {"repetition_penalty": 1} if window == 0 else {"repetition_window": window}

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from orrery.language_model.pictures import DATA
 from orrery.serving import ollama_options, requests
 from orrery.serving.abilities import CHAT
 from orrery.serving.conversations import PreparedConversation, Terms, continuing, prepare, rendered
@@ -31,20 +32,20 @@ def called(served: Served, name: str | None) -> str | None:
     return name
 
 
-def chat_of(served: Served, asked: ollama.Writing, messages: Sequence[Mapping[str, Any]], tools: Any) -> ChatRequest:
+def chat_of(served: Served, request: ollama.Writing, messages: Sequence[Mapping[str, Any]], tools: Any) -> ChatRequest:
     """Return the chat that is asked for.
 
     Raises:
         ApiError: an option, a form or a message that cannot be followed.
     """
-    form = asked.format or None
+    form = request.format or None
     own = {
-        **ollama_options.drawing(served, asked.options or {}),
-        "model": called(served, asked.model),
+        **ollama_options.drawing(served, request.options or {}),
+        "model": called(served, request.model),
         "messages": messages,
         "tools": tools or None,
-        "logprobs": asked.logprobs,
-        "top_logprobs": asked.top_logprobs if asked.logprobs else None,
+        "logprobs": request.logprobs,
+        "top_logprobs": request.top_logprobs if request.logprobs else None,
         "response_format": _format(form),
     }
     try:
@@ -61,35 +62,33 @@ def _format(form: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": {"name": "format", "schema": form}}
 
 
-def terms_of(asked: ollama.Writing) -> Terms:
+def terms_of(request: ollama.Writing) -> Terms:
     """Return what is asked for beside the fields of a chat.
 
     Raises:
         ApiError: an option that is no count of tokens.
     """
-    options = asked.options or {}
+    options = request.options or {}
     most = ollama_options.count(options, "num_predict", -2)
     context = ollama_options.count(options, "num_ctx", 1)
     # Below 1: for as long as the context lasts.
     usual = most if most is not None and most > 0 else None
-    return Terms(context, usual, cuts=asked.truncate is not False, think=asked.think, apart=True)
+    return Terms(context, usual, cuts=request.truncate is not False, think=request.think, apart=True)
 
 
-def messages_of(messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]]:
+def messages_of(served: Served, messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]]:
     """Return messages as a chat has them: calls with ids, and results that name them.
 
     A result without an id answers the first call that none has answered, of its name where it has one.
 
     Raises:
-        ApiError: a message that holds an image.
+        ApiError: a message that holds an image that is no base64, or that the model does not see.
     """
     open: list[tuple[str, str]] = []
-    found = []
+    converted = []
     for place, message in enumerate(messages):
-        if message.images:
-            where = f"messages[{place}].images"
-            raise ApiError(400, f"{where}: this server reads texts alone", param=where, code="unsupported_content")
-        own: dict[str, Any] = {"role": message.role, "content": message.content or ""}
+        said = with_pictures(served, message.content or "", message.images, f"messages[{place}].images")
+        own: dict[str, Any] = {"role": message.role, "content": said}
         if message.thinking:
             own["reasoning_content"] = message.thinking
         if message.tool_calls:
@@ -97,8 +96,26 @@ def messages_of(messages: Sequence[ollama.OllamaMessage]) -> list[dict[str, Any]
             open += [(call["id"], call["function"]["name"]) for call in own["tool_calls"]]
         if message.role == "tool":
             own |= _answered(message, open, place)
-        found.append(own)
-    return found
+        converted.append(own)
+    return converted
+
+
+def with_pictures(served: Served, text: str, images: Sequence[Any] | None, where: str) -> Any:
+    """Return a content as a chat has it: a text, or parts where there are pictures, which Ollama sends as base64.
+
+    Raises:
+        ApiError: a picture is no text of base64, or the model sees none.
+    """
+    if not images:
+        return text
+    if served.pictures is None:
+        raise ApiError(400, f"{where}: this model sees no picture", param=where, code="unsupported_content")
+    if wrong := next((image for image in images if not isinstance(image, str) or "://" in image[:16]), None):
+        reason = f"{str(wrong)[:40]!r} is no picture; send its content in base64: the server fetches nothing"
+        raise ApiError(400, reason, param=where, code="unsupported_content")
+    addresses = [image if image.startswith("data:") else DATA + image for image in images]
+    parts = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
+    return [*([{"type": "text", "text": text}] if text else []), *parts]
 
 
 def _call(call: ollama.OllamaToolCall, place: int, number: int) -> dict[str, Any]:
@@ -117,29 +134,34 @@ def _answered(message: ollama.OllamaMessage, open: list[tuple[str, str]], place:
 
 
 def prepared_generate(
-    served: Served, chat: ChatRequest, asked: ollama.GenerateRequest, terms: Terms
+    served: Served, chat: ChatRequest, request: ollama.GenerateRequest, terms: Terms
 ) -> PreparedConversation:
     """Return what continues a prompt: filled in, raw, or as the answer to a question.
 
     Raises:
         ApiError: fields that do not go together, or a prompt that does not fit.
     """
-    prompt = asked.prompt or ""
-    if asked.suffix:
-        _refuse_beside(asked, "suffix", ("system", "context"))
-        infill = requests.infill_for(served)
-        ids = requests.around_gap(served, infill, prompt, asked.suffix, "prompt")
-        return continuing(served, chat, ids, infill.ends, _plainly(terms), "prompt")
-    if asked.raw:
-        _refuse_beside(asked, "raw", ("system", "context"))
-    if asked.raw or (CHAT not in served.routes and not asked.system):  # as Ollama has it for a model without a template
-        ids = requests.encoded(served, prompt, "prompt")
-        if asked.context:
-            ids = _behind(served, asked.context, ids)
-        return continuing(served, chat, ids, frozenset(), _plainly(terms), "prompt")
-    if not asked.context:
+    prompt = request.prompt or ""
+    if served.pictures is not None:
+        _refuse_beside(request, "images", ("suffix", "raw", "context"))
         return prepare(served, chat, terms)
-    ids = _behind(served, asked.context, rendered(served, chat.messages, think=terms.think))
+    if request.suffix:
+        _refuse_beside(request, "suffix", ("system", "context"))
+        infill = requests.infill_for(served)
+        ids = requests.around_gap(served, infill, prompt, request.suffix, "prompt")
+        return continuing(served, chat, ids, infill.ends, _plainly(terms), "prompt")
+    if request.raw:
+        _refuse_beside(request, "raw", ("system", "context"))
+    if request.raw or (
+        CHAT not in served.routes and not request.system
+    ):  # as Ollama has it for a model without a template
+        ids = requests.encoded(served, prompt, "prompt")
+        if request.context:
+            ids = _behind(served, request.context, ids)
+        return continuing(served, chat, ids, frozenset(), _plainly(terms), "prompt")
+    if not request.context:
+        return prepare(served, chat, terms)
+    ids = _behind(served, request.context, rendered(served, chat.messages, think=terms.think))
     return continuing(served, chat, ids, served.template.end, terms, "context")
 
 
@@ -159,7 +181,7 @@ def _behind(served: Served, context: Sequence[int], ids: list[int]) -> list[int]
     return [*requests.given(served, context, "context"), *behind]
 
 
-def _refuse_beside(asked: ollama.GenerateRequest, field: str, others: Sequence[str]) -> None:
+def _refuse_beside(request: ollama.GenerateRequest, field: str, others: Sequence[str]) -> None:
     for other in others:
-        if getattr(asked, other):
+        if getattr(request, other):
             raise ApiError(400, f"{other} has no place beside {field}", param=other)

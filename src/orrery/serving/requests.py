@@ -44,14 +44,14 @@ def infill_for(served: Served) -> Infill:
     Raises:
         ApiError: its tokenizer has no tokens for that.
     """
-    found = None if reads_apart(served.stored) else infill_of(served.lm.tokenizer)
+    infill = None if reads_apart(served.stored) else infill_of(served.lm.tokenizer)
     size = vocabulary(served.stored)
-    if found is None or any(part >= size for part in found.parts if isinstance(part, int)):
+    if infill is None or any(part >= size for part in infill.parts if isinstance(part, int)):
         message = (
             "suffix is not supported by this model: its tokenizer has no tokens for filling in the middle, such as "
         )
         raise ApiError(400, f"{message}{FORMS[0][0]}", param="suffix", code="unsupported_parameter")
-    return found
+    return infill
 
 
 def around_gap(served: Served, infill: Infill, before: str, behind: str, param: str) -> list[int]:
@@ -117,23 +117,22 @@ def with_prefix(served: Served, ids: Sequence[int], prefix: Sequence[int]) -> li
     return [*ids, *given(served, prefix, "prefix_ids")]
 
 
-def longest_answer(served: Served, prompt: int, asked: int | None, usual: int | None, param: str) -> int:
+def longest_answer(served: Served, prompt: int, wanted: int | None, usual: int | None, param: str) -> int:
     """Return the most tokens of an answer; ``usual`` where nothing is asked, and the rest of the context without.
 
     Raises:
         ApiError: prompt and answer do not fit the context together.
     """
     rest = served.lm.context - (0 if reads_apart(served.stored) else prompt)
-    if prompt > served.lm.context or (asked if asked is not None else 1) > rest:
-        raise too_long(served, prompt, asked or 0, param)
+    if prompt > served.lm.context or (wanted if wanted is not None else 1) > rest:
+        raise too_long(served, prompt, wanted or 0, param)
     memory = rest if served.engine is None else served.engine.most_tokens - prompt
-    if (asked or 1) > memory:
-        message = (
-            f"a prompt of {prompt:,} tokens leaves memory for {max(0, memory):,} more, and {asked or 1:,} are asked for"
-        )
+    if (wanted or 1) > memory:
+        message = f"a prompt of {prompt:,} tokens leaves memory for {max(0, memory):,} more, "
+        message += f"and {wanted or 1:,} are asked for"
         raise ApiError(400, message, param="max_tokens", code="too_many_tokens")
-    if asked is not None:
-        return asked
+    if wanted is not None:
+        return wanted
     rest = min(rest, memory)
     return rest if usual is None else min(usual, rest)
 
@@ -167,7 +166,7 @@ def check_cost(served: Served, lengths: Iterable[int], choices: int, answer: int
         raise ApiError(400, message, param="max_tokens", code="too_many_tokens")
 
 
-def sampler_for(served: Served, asked: SamplingFields) -> Sampler:
+def sampler_for(served: Served, request: SamplingFields) -> Sampler:
     """Return how tokens are drawn: as asked, else as generation_config.json says, else at temperature 1.
 
     Raises:
@@ -175,23 +174,23 @@ def sampler_for(served: Served, asked: SamplingFields) -> Sampler:
     """
     files = wishes(served.stored).sampling
     usual: dict[str, Any] = files if files["temperature"] else {"temperature": 1.0}
-    if "temperature" in asked.drawing:
+    if "temperature" in request.drawing:
         usual = {}
     try:
-        return sampler_of(served.stored, {**usual, **asked.drawing})
+        return sampler_of(served.stored, {**usual, **request.drawing})
     except OrreryError as error:
-        param = next((name for name in asked.drawing if error.message.startswith(name)), "temperature")
+        param = next((name for name in request.drawing if error.message.startswith(name)), "temperature")
         raise api_error(error, param) from None
 
 
-def limits_for(served: Served, asked: SamplingFields, longest: int, end: frozenset[int], demands: Demands) -> Limits:
+def limits_for(served: Served, request: SamplingFields, longest: int, end: frozenset[int], demands: Demands) -> Limits:
     """Return when an answer ends and what it must be.
 
     Raises:
         ApiError: a form that cannot be held.
     """
     try:
-        return limits_of(served.stored, longest, asked.stops, end, demands, served.held)
+        return limits_of(served.stored, longest, request.stops, end, demands, served.held)
     except OrreryError as error:
         param = "bad_words" if demands.form is None else "response_format"
         raise api_error(error, param) from None

@@ -11,6 +11,7 @@ from orrery.serving.answers import AnswerPiece
 from orrery.serving.chat_answers import AnswerPart, ChatAnswers
 from orrery.serving.errors import ApiError
 from orrery.serving.logprobs import of_chat
+from orrery.serving.usage import places_of
 from orrery.text.chat.calls import ParsedToolCall
 
 Event = dict[str, Any]
@@ -80,8 +81,8 @@ class OutputEvents:
 
     def closing(self) -> list[Event]:
         """Return the event of the whole response."""
-        whole = self.whole()
-        return [self._event(f"response.{whole['status']}", response=whole)]
+        response = self.whole()
+        return [self._event(f"response.{response['status']}", response=response)]
 
     def failing(self, error: ApiError) -> list[Event]:
         """Return the event of a response that came to no end."""
@@ -93,17 +94,17 @@ class OutputEvents:
         """Return the response once its answer has ended."""
         own = self._chat.ended[0]
         cut = self._chat.reason(0) == "length" and not any(item["type"] == "function_call" for item in self.items)
-        found = self._shaped("incomplete" if cut else "completed", self.items)
-        read, written = len(own.request.prompt), len(own.written)
+        response = self._shaped("incomplete" if cut else "completed", self.items)
+        read, output_tokens = places_of(own.request.prompt), len(own.written)
         usage = {
             "input_tokens": read,
             "input_tokens_details": {"cached_tokens": own.reused, "cache_write_tokens": 0},
-            "output_tokens": written,
+            "output_tokens": output_tokens,
             "output_tokens_details": {"reasoning_tokens": self._chat.reasoned[0]},
-            "total_tokens": read + written,
+            "total_tokens": read + output_tokens,
         }
         details = {"reason": "max_output_tokens"} if cut else None
-        return found | {"incomplete_details": details, "usage": usage, "completed_at": None if cut else time.time()}
+        return response | {"incomplete_details": details, "usage": usage, "completed_at": None if cut else time.time()}
 
     @property
     def _texts(self) -> bool:
@@ -116,10 +117,10 @@ class OutputEvents:
         if said.thought:
             events += self._in(_REASONING)
             events += self._grow(said.thought, [])
-        told = self._scores(scores)
-        if said.text or (told and not said.thought):
+        logprobs = self._scores(scores)
+        if said.text or (logprobs and not said.thought):
             events += self._in(_MESSAGE)
-            events += self._grow(said.text, told)
+            events += self._grow(said.text, logprobs)
         return events
 
     def _scores(self, scores: Sequence[TokenScore]) -> list[dict[str, Any]]:
@@ -153,29 +154,29 @@ class OutputEvents:
         item, self._open = self._open, None
         if item is None:
             return []
-        whole = item.whole(status)
-        self.items.append(whole)
+        ended = item.whole(status)
+        self.items.append(ended)
         more = {"logprobs": item.scores} if item.kind.scored else {}
         return [
             self._event(f"response.{item.kind.part}.done", **item.where(), text=item.text, **more),
             self._event("response.content_part.done", **item.where(), part=item.part()),
-            self._event("response.output_item.done", output_index=item.place, item=whole),
+            self._event("response.output_item.done", output_index=item.place, item=ended),
         ]
 
     def _called(self, call: ParsedToolCall) -> list[Event]:
         ids = {"id": f"fc_{secrets.token_hex(12)}", "call_id": f"call_{secrets.token_hex(12)}"}
         item = {"type": "function_call", **ids, "name": call.name}
         begun = {**item, "arguments": "", "status": "in_progress"}
-        whole = {**item, "arguments": call.arguments, "status": "completed"}
+        ended = {**item, "arguments": call.arguments, "status": "completed"}
         place = len(self.items)
-        self.items.append(whole)
+        self.items.append(ended)
         where = {"item_id": ids["id"], "output_index": place}
         about, name = "response.function_call_arguments", {"name": call.name}
         return [
             self._event("response.output_item.added", output_index=place, item=begun),
             self._event(f"{about}.delta", **where, delta=call.arguments),
             self._event(f"{about}.done", **where, **name, arguments=call.arguments),
-            self._event("response.output_item.done", output_index=place, item=whole),
+            self._event("response.output_item.done", output_index=place, item=ended),
         ]
 
     def _shaped(self, status: str, items: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.chat import Message
+from orrery.serving.schema.chat import Message, check_address
 from orrery.serving.schema.responses import ItemPart, ResponseItem
 
 _TEXTS = ("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text")
 """The parts that are read."""
+PICTURE = "input_image"
 
 
 def messages_of(given: str | Sequence[ResponseItem], earlier: Sequence[Message]) -> list[Message]:
@@ -21,24 +22,24 @@ def messages_of(given: str | Sequence[ResponseItem], earlier: Sequence[Message])
     """
     if isinstance(given, str):
         return [Message.model_validate({"role": "user", "content": given})]
-    told = _Told(earlier)
+    messages = _Told(earlier)
     for place, item in enumerate(given):
-        told.take(item, f"input[{place}]")
-    return told.messages()
+        messages.take(item, f"input[{place}]")
+    return messages.messages()
 
 
 class _Told:
     """The messages while items are read."""
 
     def __init__(self, earlier: Sequence[Message]) -> None:
-        self._found: list[dict[str, Any]] = []
+        self._messages: list[dict[str, Any]] = []
         self._thought: str | None = None
         calls = [call for message in earlier for call in message.tool_calls or ()]
         self._called = {call.id: call.function.name for call in calls}
 
     def messages(self) -> list[Message]:
         """Return what was said; reasoning that nothing follows is left out, as nothing was said."""
-        return [Message.model_validate(message) for message in self._found]
+        return [Message.model_validate(message) for message in self._messages]
 
     def take(self, item: ResponseItem, where: str) -> None:
         """Take one item."""
@@ -58,7 +59,7 @@ class _Told:
             raise ApiError(400, "a message has a role", param=f"{where}.role")
         if item.content is None:
             raise ApiError(400, f"a message of {item.role} needs a content", param=f"{where}.content")
-        self._add({"role": item.role, "content": _text(item.content, f"{where}.content")})
+        self._add({"role": item.role, "content": _content(item.content, f"{where}.content")})
 
     def _call(self, item: ResponseItem, where: str) -> None:
         for name in ("call_id", "name", "arguments"):
@@ -68,9 +69,9 @@ class _Told:
         assert item.name is not None
         self._called[item.call_id] = item.name
         function = {"name": item.name, "arguments": item.arguments}
-        if not self._found or self._found[-1]["role"] != "assistant" or self._thought is not None:
+        if not self._messages or self._messages[-1]["role"] != "assistant" or self._thought is not None:
             self._add({"role": "assistant", "content": None})
-        calls = self._found[-1].setdefault("tool_calls", [])
+        calls = self._messages[-1].setdefault("tool_calls", [])
         calls.append({"id": item.call_id, "type": "function", "function": function})
 
     def _result(self, item: ResponseItem, where: str) -> None:
@@ -92,7 +93,28 @@ class _Told:
         if self._thought and message["role"] == "assistant":
             message["reasoning_content"] = self._thought
         self._thought = None
-        self._found.append(message)
+        self._messages.append(message)
+
+
+def _content(content: str | Sequence[ItemPart], where: str) -> Any:
+    """Return what a content says as a chat has it: a text, or parts where there are pictures; errors as in ``_text``.
+
+    Raises:
+        ApiError: a picture is neither its content nor an address, such as a file that was uploaded.
+    """
+    if isinstance(content, str) or not any(part.type == PICTURE for part in content):
+        return _text(content, where)
+    found: list[dict[str, Any]] = []
+    for place, part in enumerate(content):
+        if part.type != PICTURE:
+            found.append({"type": "text", "text": _text_of(part, f"{where}[{place}]")})
+        elif part.image_url is None:
+            reason = "a picture is sent as image_url, its content: data:image/png;base64,...; no files are kept"
+            raise ApiError(400, reason, param=f"{where}[{place}]", code="unsupported_content")
+        else:
+            check_address(part.image_url, f"{where}[{place}]")
+            found.append({"type": "image_url", "image_url": {"url": part.image_url}})
+    return found
 
 
 def _text(content: str | Sequence[ItemPart], where: str) -> str:
@@ -103,11 +125,12 @@ def _text(content: str | Sequence[ItemPart], where: str) -> str:
     """
     if isinstance(content, str):
         return content
-    said = []
-    for place, part in enumerate(content):
-        text = part.refusal if part.type == "refusal" else part.text
-        if part.type not in _TEXTS or text is None:
-            reason = f"a part of type {part.type[:40]!r}: this server reads parts of text alone"
-            raise ApiError(400, reason, param=f"{where}[{place}]", code="unsupported_content")
-        said.append(text)
-    return "".join(said)
+    return "".join(_text_of(part, f"{where}[{place}]") for place, part in enumerate(content))
+
+
+def _text_of(part: ItemPart, where: str) -> str:
+    text = part.refusal if part.type == "refusal" else part.text
+    if part.type not in _TEXTS or text is None:
+        reason = f"a part of type {part.type[:40]!r}: this server reads parts of text, and pictures of a user"
+        raise ApiError(400, reason, param=where, code="unsupported_content")
+    return text

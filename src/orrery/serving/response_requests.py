@@ -23,30 +23,30 @@ FIELDS = {
 """From the fields of a chat to those of a response, for errors."""
 
 
-def chat_of(asked: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list[Message], ChatRequest]:
+def chat_of(request: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list[Message], ChatRequest]:
     """Return what is said, without instructions, and the chat that is asked for.
 
     Args:
-        asked: the request.
+        request: what the client sent.
         earlier: the conversation that it goes on from.
 
     Raises:
         ApiError: an item that cannot be read, or fields that do not go together.
     """
-    said = [*earlier, *messages_of(asked.input, earlier)]
-    system = {"role": "system", "content": asked.instructions}
-    told = [system, *said] if asked.instructions else said
-    drawing = {name: getattr(asked, name) for name in SamplingFields.model_fields}
-    effort = asked.reasoning.effort if asked.reasoning is not None else None
+    said = [*earlier, *messages_of(request.input, earlier)]
+    system = {"role": "system", "content": request.instructions}
+    messages = [system, *said] if request.instructions else said
+    drawing = {name: getattr(request, name) for name in SamplingFields.model_fields}
+    effort = request.reasoning.effort if request.reasoning is not None else None
     own = {
-        "messages": told,
-        "max_completion_tokens": asked.max_output_tokens,
-        "logprobs": asked.tells_scores,
-        "top_logprobs": asked.top_logprobs if asked.tells_scores else None,
-        "parallel_tool_calls": asked.parallel_tool_calls,
+        "messages": messages,
+        "max_completion_tokens": request.max_output_tokens,
+        "logprobs": request.tells_scores,
+        "top_logprobs": request.top_logprobs if request.tells_scores else None,
+        "parallel_tool_calls": request.parallel_tool_calls,
         "reasoning_effort": effort,
-        "response_format": _format(asked),
-        **_tools(asked),
+        "response_format": _format(request),
+        **_tools(request),
     }
     try:
         return said, ChatRequest.model_validate({**drawing, **own})
@@ -54,9 +54,9 @@ def chat_of(asked: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list[M
         raise validation_error(error.errors(), own) from None
 
 
-def _tools(asked: ResponsesRequest) -> dict[str, Any]:
+def _tools(request: ResponsesRequest) -> dict[str, Any]:
     """Return the tools that may be called and the choice among them, as a chat says them."""
-    tools, choice = list(asked.tools or ()), asked.tool_choice
+    tools, choice = list(request.tools or ()), request.tool_choice
     chosen: Any = choice
     if isinstance(choice, AllowedFunctions):
         allowed = {one.name for one in choice.tools}
@@ -69,17 +69,17 @@ def _tools(asked: ResponsesRequest) -> dict[str, Any]:
     return {"tools": described or None, "tool_choice": chosen}
 
 
-def _format(asked: ResponsesRequest) -> dict[str, Any] | None:
-    form = asked.text.format if asked.text is not None else None
+def _format(request: ResponsesRequest) -> dict[str, Any] | None:
+    form = request.text.format if request.text is not None else None
     if form is None:
         return None
     schema = {"name": form.name, "schema": form.schema_, "strict": form.strict}
     return {"type": form.type, "json_schema": schema if form.type == "json_schema" else None}
 
 
-def response_of(served: Served, asked: ResponsesRequest, id: str) -> dict[str, Any]:
+def response_of(served: Served, request: ResponsesRequest, id: str) -> dict[str, Any]:
     """Return the fields of a response that are known before its answer."""
-    told = asked.model_dump(
+    fields = request.model_dump(
         by_alias=True,
         include={
             "instructions", "max_output_tokens", "metadata", "previous_response_id", "reasoning", "temperature",
@@ -91,15 +91,15 @@ def response_of(served: Served, asked: ResponsesRequest, id: str) -> dict[str, A
         "id": f"resp_{id}",
         "object": "response",
         "created_at": int(time.time()),
-        "model": asked.model or served.name,
-        **told,
-        **{name: value for name, value in usual.items() if told[name] is None},
+        "model": request.model or served.name,
+        **fields,
+        **{name: value for name, value in usual.items() if fields[name] is None},
         "background": False,
         "error": None,
         "incomplete_details": None,
-        "parallel_tool_calls": asked.parallel_tool_calls is not False,
-        "store": asked.store is not False,
-        "truncation": asked.truncation or "disabled",
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
+        "store": request.store is not False,
+        "truncation": request.truncation or "disabled",
         "usage": None,
     }
 

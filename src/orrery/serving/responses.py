@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from orrery.generation.picture_writer import PictureRow
 from orrery.generation.requests import Answering
 from orrery.serving.errors import ApiError
 
@@ -21,6 +22,7 @@ class ResponseInputs:
 
     Attributes:
         prompt: the ids that were read.
+        picture: the picture that was read in their place, as its content.
         written: those of the answer.
         log_probabilities: as they were served, one for each token of the answer; empty where nobody asked for them.
         adapter: the adapter that answered, if one did.
@@ -30,19 +32,21 @@ class ResponseInputs:
     written: Sequence[int]
     log_probabilities: Sequence[float]
     adapter: str | None
+    picture: str = ""
 
     @property
     def tokens(self) -> int:
         """How many tokens are remembered."""
-        return len(self.prompt) + len(self.written)
+        return len(self.prompt) + len(self.written) + len(self.picture) // 16
 
     @classmethod
     def of(cls, answering: Answering) -> "ResponseInputs":
         """Return what is remembered of an answer that has ended."""
         scores = [score.log_probability for score in answering.scores]
-        told = [score for score in scores if score is not None]
+        known_scores = [score for score in scores if score is not None]
         request = answering.request
-        return cls(tuple(request.prompt), tuple(answering.written), tuple(told), request.adapter)
+        seen = request.prompt.address if isinstance(request.prompt, PictureRow) else ""
+        return cls(tuple(request.prompt), tuple(answering.written), tuple(known_scores), request.adapter, seen)
 
 
 @final

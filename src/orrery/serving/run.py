@@ -85,19 +85,19 @@ def listen(settings: ServerSettings) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        found = socket.socket(family, kind, protocol)
+        listener = socket.socket(family, kind, protocol)
         try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind(address)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
         except OSError:
-            found.close()
+            listener.close()
             raise
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise MachineError(
             f"cannot listen on {where}: {error.strerror}", "choose another with `port=N`, or `host=NAME`"
         ) from error
-    return found
+    return listener
 
 
 def address_of(listener: socket.socket) -> str:

@@ -3,11 +3,12 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Annotated, ParamSpec, TypeVar, final
+from typing import Annotated, Any, ParamSpec, TypeVar, final
 
+import torch
 from fastapi import Depends
 from starlette.requests import Request as HttpRequest
 
@@ -18,10 +19,13 @@ from orrery.generation.engine import Engine
 from orrery.generation.forms import FormsOfVocabularies
 from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin
+from orrery.generation.picture_writer import HeldPictures, PictureWriter
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.vocabulary import TokenVocabulary
+from orrery.language_model.captions import writes_captions
 from orrery.language_model.model import LanguageModel
+from orrery.language_model.pictures import reads_pictures
 from orrery.page.law_run import LawRun
 from orrery.page.passes import Passes
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
@@ -89,6 +93,7 @@ class Served:
         responses: the answers that were given last.
         kept: the conversations that the next response may go on from.
         loop_calls: brings what the engine's thread tells to the loop of events.
+        pictures: those that are written about; none of a model of texts.
         worker: the engine's thread; none for a model that writes nothing.
         draining: no more requests are taken.
         routes: those that the model can answer.
@@ -113,7 +118,8 @@ class Served:
             raise UsageError(
                 f"the model and an adapter are both called {self.name!r}", "name the model otherwise: --name"
             )
-        self.engine = _engine_of(lm, settings, adapters)
+        self.pictures = HeldPictures() if writes_captions(lm.stored) else None
+        self.engine = _engine_of(lm, settings, adapters, self.pictures)
         # Requests are counted below, before they cost anything; the worker holds the rows of those that are let in.
         self.worker = None if self.engine is None else Worker(self.engine, 1 << 40)
         self.draining, self.followers = False, 0
@@ -270,39 +276,48 @@ class Served:
 
     def gauges(self) -> Mapping[str, float]:
         """Return what is so at this moment, for Prometheus."""
-        found = {"orrery_requests_inside": float(self._inside), "orrery_requests_inside_most": float(self._most)}
+        values = {"orrery_requests_inside": float(self._inside), "orrery_requests_inside_most": float(self._most)}
         if self.engine is not None:
-            found |= {
+            values |= {
                 "orrery_rows_waiting": self.engine.waiting,
                 "orrery_rows": self.engine.rows,
                 "orrery_cache_tokens": self.engine.tokens,
                 "orrery_cache_tokens_most": self.engine.most_tokens,
                 "orrery_prefix_tokens": self.engine.prefixes.tokens,
             }
-        return found
+        return values
 
     def close(self, grace: float) -> bool:
         """Take no more requests and wait for those under way; return whether every answer came to its own end."""
         self.draining = True
         self.laws.stop()
-        whole = self.worker is None or self.worker.close(grace)
+        closed = self.worker is None or self.worker.close(grace)
         self._pool.shutdown(wait=False)
         self._forming.shutdown(wait=False, cancel_futures=True)
         self._forms.close()
         self._looks.shutdown(wait=False, cancel_futures=True)
-        return whole
+        return closed
 
     def _wait(self) -> int:
         """Return the seconds after which there should be a place."""
         return max(1, min(60, math.ceil(self._usual)))
 
 
-def _engine_of(lm: LanguageModel, settings: ServerSettings, adapters: RowAdapters | None) -> Engine | None:
+def _engine_of(
+    lm: LanguageModel, settings: ServerSettings, adapters: RowAdapters | None, pictures: HeldPictures | None
+) -> Engine | None:
     """Return what writes, for a model that does."""
     if not lm.model.spec.writes:
         return None
+    model: Any = writer(lm.stored)
+    first: Sequence[int] = [0]
+    if pictures is not None:
+        read = reads_pictures(lm.stored)
+        assert read is not None
+        model = PictureWriter(model, pictures)
+        first = pictures.row(torch.zeros(read.shape, dtype=lm.model.dtype, device=lm.device))
     engine = Engine(
-        writer(lm.stored),
+        model,
         lm.tokenizer,
         lm.context,
         most_rows=settings.most_rows,
@@ -312,29 +327,29 @@ def _engine_of(lm: LanguageModel, settings: ServerSettings, adapters: RowAdapter
         deterministic=settings.deterministic,
         adapters=adapters,
     )
-    _write_once(engine)
+    _write_once(engine, first)
     return engine
 
 
-def _write_once(engine: Engine) -> None:
+def _write_once(engine: Engine, prompt: Sequence[int]) -> None:
     """Write two tokens for nobody: what is loaded with the first ones keeps no client waiting."""
     few = Limits(2, engine.context)
     if min(engine.context, engine.most_tokens) > few.max_new_tokens:
-        engine.add(Request([0], few))
+        engine.add(Request(prompt, few))
         while engine.advance():
             pass
 
 
 def _inspected(request: HttpRequest) -> Served:
-    found = _served(request)
-    found.check_inspection()
-    return found
+    served = _served(request)
+    served.check_inspection()
+    return served
 
 
 def _served(request: HttpRequest) -> Served:
-    found = request.app.state.served
-    assert isinstance(found, Served)
-    return found
+    served = request.app.state.served
+    assert isinstance(served, Served)
+    return served
 
 
 Serving = Annotated[Served, Depends(_served)]

@@ -53,7 +53,7 @@ class ServerSettings(BaseModel):
         cors_origin: the one web page that browsers may let call it, such as ``https://chat.example``.
         most_rows: answers written at once.
         most_tokens: of all rows together, which bounds the memory; by default ``most_rows`` full contexts.
-        kept_tokens: of prompts whose memory is kept for those that begin alike; by default one context, 0 keeps none.
+        kept_tokens: of prompts whose session is kept for those that begin alike; by default one context, 0 keeps none.
         queue: requests that may wait for a row; more are refused with 429.
         grace: seconds that answers under way have once the server is told to stop.
         inspect: clients may look inside the model, and the page is served; by default where this machine alone can.

@@ -1,13 +1,16 @@
-"""How a task answers over HTTP, and the routes of tasks that a program has registered."""
+"""How a task answers over HTTP, and the routes of tasks that need none of their own."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, create_model
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
+from orrery.errors import UsageError
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.reading import BATCH, SHORTER, Done, over_rows
@@ -15,7 +18,9 @@ from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.fields import Body, Text
 from orrery.serving.schema.reading import MOST_INPUTS, Given, Texts
 from orrery.serving.served import Served, Serving
-from orrery.tasks import TASKS, Pipeline
+from orrery.tasks import TASKS, Pipeline, Task
+from orrery.tasks.many_labels import ManyLabels
+from orrery.tasks.next_item import NextItem
 
 GENERIC = "/v1/tasks/"
 """How the routes of tasks without one of their own begin."""
@@ -29,34 +34,59 @@ class AnswerList(BaseModel):
     model: str
 
 
-def router() -> APIRouter:
-    """Return the routes of the tasks that a program has registered, and of those that no other module answers."""
-    found, own = APIRouter(route_class=StrictRoute, tags=["tasks"]), TASKS.own()
+def router(others: Iterable[BaseRoute] = ()) -> APIRouter:
+    """Return the routes of the tasks that a program has registered, and of those that no other module answers.
+
+    Args:
+        others: the server's own routes, none of which a task may take.
+
+    Raises:
+        UsageError: the route of a task is no path, or another answers it; both are named.
+    """
+    routes, others = APIRouter(route_class=StrictRoute, tags=["tasks"]), list(others)
+    answered_here: list[type[Task]] = [NextItem, ManyLabels, *TASKS.own()]
     for task in TASKS.all():
-        if issubclass(task, Pipeline) and (task in own or task.route.startswith(GENERIC)):
+        if issubclass(task, Pipeline) and (task in answered_here or task.route.startswith(GENERIC)):
+            check_route(task, others)
             how: dict[str, Any] = {"name": task.kind, "description": task.__doc__, "responses": FAILURES}
-            found.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
-    return found
+            routes.add_api_route(task.route, endpoint(task), methods=["POST"], response_model=AnswerList, **how)
+            others.append(routes.routes[-1])
+    return routes
+
+
+def check_route(task: type[Pipeline], others: Iterable[BaseRoute]) -> None:
+    """Refuse the route of a task that is no path, or that another route answers.
+
+    Raises:
+        UsageError: it is so; the task, its route and what answers it are named.
+    """
+    said, hint = f"the route {task.route} of the task {task.kind}", f"give the task another, such as {GENERIC}NAME"
+    if not task.route.startswith("/"):
+        raise UsageError(f"{said} does not begin with /", hint)
+    for other in others:
+        if isinstance(other, APIRoute) and other.path_regex.match(task.route):
+            answers = f"the task {other.name}" if "tasks" in other.tags else "one of the server's own"
+            raise UsageError(f"{said} is answered by {answers}: {other.path}", hint)
 
 
 def endpoint(task: type[Pipeline]) -> Callable[..., Coroutine[Any, Any, Response]]:
     """Return what answers requests of a task."""
 
-    async def answer(asked: Any, served: Serving, http: HttpRequest) -> Response:
-        return await answered(task, asked, served, http)
+    async def answer(request: Any, served: Serving, http: HttpRequest) -> Response:
+        return await answered(task, request, served, http)
 
-    answer.__annotations__["asked"] = request_of(task)
+    answer.__annotations__["request"] = request_of(task)
     return answer
 
 
 async def answered(
-    task: type[Pipeline], asked: Any, served: Served, http: HttpRequest, route: str = "", shorter: str = SHORTER
+    task: type[Pipeline], request: Any, served: Served, http: HttpRequest, route: str = "", shorter: str = SHORTER
 ) -> Response:
     """Return the answers of a task to a request.
 
     Args:
         task: what is asked.
-        asked: the body: the name of a model, ``input``, and settings of the task.
+        request: the body: the name of a model, ``input``, and settings of the task.
         served: the model.
         http: the request, which tells when the client leaves.
         route: the path, where it is not the task's own.
@@ -65,10 +95,10 @@ async def answered(
     Raises:
         ApiError: the model cannot answer this, or not read a text.
     """
-    served.check_model(asked.model)
+    served.check_model(request.model)
     served.require(route or task.route)
-    settings = {name: getattr(asked, name) for name in type(asked).model_fields.keys() & task.Settings.model_fields}
-    given = asked.input if isinstance(asked.input, list) else [asked.input]
+    settings = {name: getattr(request, name) for name in type(request).model_fields.keys() & task.Settings.model_fields}
+    given = request.input if isinstance(request.input, list) else [request.input]
     items = [one if isinstance(one, str) else one.model_dump() for one in given]
     name = (task.names or (task.kind,))[0].replace("_", "-")
 
@@ -76,8 +106,8 @@ async def answered(
         pipe = task(served.lm, name, BATCH, **settings)
         return [pipe.told(one) for one in pipe.several([task.from_client(item) for item in items], done=done)]
 
-    found = await over_rows(served, http.receive, work, shorter=shorter)
-    data = [{"index": index, task.said: one} for index, one in enumerate(found)]
+    answers = await over_rows(served, http.receive, work, shorter=shorter)
+    data = [{"index": index, task.said: one} for index, one in enumerate(answers)]
     return AsciiJson({"object": "list", "data": data, "model": served.name})
 
 

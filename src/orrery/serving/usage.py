@@ -1,10 +1,11 @@
 """What a request cost, in tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
+from orrery.generation.picture_writer import PictureRow
 from orrery.generation.requests import Answering
 
 
@@ -23,6 +24,11 @@ class Usage(BaseModel):
     prompt_tokens_details: TokensDetails
 
 
+def places_of(prompt: Sequence[int]) -> int:
+    """Return how many vectors a model reads of a prompt: its tokens, or the patches of a picture."""
+    return prompt.places if isinstance(prompt, PictureRow) else len(prompt)
+
+
 def usage_of(answers: Mapping[int, Answering], each: int) -> dict[str, Any]:
     """Return the object of a request's tokens.
 
@@ -31,10 +37,11 @@ def usage_of(answers: Mapping[int, Answering], each: int) -> dict[str, Any]:
         each: answers to one prompt, side by side; the prompt counts once.
     """
     firsts = [own for index, own in answers.items() if index % each == 0]
-    read, written = sum(len(own.request.prompt) for own in firsts), sum(len(own.written) for own in answers.values())
+    read = sum(places_of(own.request.prompt) for own in firsts)
+    output_tokens = sum(len(own.written) for own in answers.values())
     return {
         "prompt_tokens": read,
-        "completion_tokens": written,
-        "total_tokens": read + written,
+        "completion_tokens": output_tokens,
+        "total_tokens": read + output_tokens,
         "prompt_tokens_details": {"cached_tokens": sum(own.reused for own in firsts)},
     }

@@ -7,8 +7,9 @@ from starlette.types import Receive
 from orrery.language_model.vectors import TextVector
 from orrery.serving.abilities import EMBEDDINGS
 from orrery.serving.errors import ApiError
-from orrery.serving.reading import BATCH, SHORTER, over_rows
+from orrery.serving.reading import BATCH, SHORTER, Done, over_rows
 from orrery.serving.served import Served
+from orrery.tasks.embedding import Embedding
 
 
 async def vectors_of(
@@ -38,21 +39,15 @@ async def vectors_of(
         ApiError: the model makes none, or none of that many numbers, or cannot read a text.
     """
     served.require(EMBEDDINGS)
-    found = await over_rows(
-        served,
-        receive,
-        lambda done: served.lm.vectors(
-            items,
-            prompt=prompt,
-            normalise=None if served.lm.sentences.given else True,
-            batch_size=BATCH,
-            truncation=truncation,
-            done=done,
-        ),
-        param,
-        shorter,
-    )
-    width = len(found[0].vector)
+    normalise = None if served.lm.sentences.given else True
+    names = [""] if len(items) == 1 else None
+
+    def work(done: Done) -> list[TextVector]:
+        pipe = Embedding(served.lm, Embedding.kind, BATCH, prompt=prompt, normalise=normalise, truncation=truncation)
+        return pipe.several(items, names, done)
+
+    vectors = await over_rows(served, receive, work, param, shorter)
+    width = len(vectors[0].vector)
     if dimensions not in (None, width):
         raise ApiError(400, f"this model's vectors have {width} numbers, no others", param="dimensions")
-    return found
+    return vectors

@@ -67,13 +67,13 @@ class Kept:
     def refuse_others(self, resume: bool) -> None:
         """Raise ``UsageError`` for what is not of this kind, and without ``resume`` for what is to be gone on with."""
         path = self.path
-        found = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK) if path.exists() else []
+        entries = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK) if path.exists() else []
         parts = (f"{self.result.name}.tmp-", ".orrery-")
-        begun = self.result.name in found or all(name == TOKENIZER or name.startswith(parts) for name in found)
-        message = f"{path} is not empty: it has {', '.join(found[:3])}"
+        begun = self.result.name in entries or all(name == TOKENIZER or name.startswith(parts) for name in entries)
+        message = f"{path} is not empty: it has {', '.join(entries[:3])}"
         if not begun:
             raise UsageError(f"{message}, and no {self.what}", ELSEWHERE)
-        if found and not resume:
+        if entries and not resume:
             raise UsageError(message, f"add --resume to go on with it, or {ELSEWHERE}")
 
     def earlier(
@@ -134,8 +134,8 @@ def once(label: str, done: bool, work: Callable[[], Found | int], keep: Callable
     if done:
         say(f"{label}: done before")
         return None
-    found = work()
-    if isinstance(found, int):
-        return found
-    say(f"{label}: {keep(found)}")
+    outcome = work()
+    if isinstance(outcome, int):
+        return outcome
+    say(f"{label}: {keep(outcome)}")
     return None

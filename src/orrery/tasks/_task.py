@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from orrery.errors import UsageError
 from orrery.runs.going_on import FOUND
@@ -106,6 +106,17 @@ class Learned(Task, ABC):
         return []
 
     @classmethod
+    def finish(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Done | None = None) -> None:
+        """Write beside the model of a finished run what answers need that no step of gradients learns: nothing.
+
+        Args:
+            lm: the fine-tuned model, loaded from the folder that this may write into.
+            source: the data, read.
+            recipe: of the run.
+            done: told how far it is.
+        """
+
+    @classmethod
     def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Done | None = None) -> "Findings":
         """Return what the model of a finished run makes of the examples held back; a task may look at its recipe."""
         return cls.findings(lm, source, recipe.batches.length, done)
@@ -143,6 +154,20 @@ class Learned(Task, ABC):
         """
 
 
+@runtime_checkable
+class BeginsNew(Protocol):
+    """A task that makes a model for its data where none is named to begin from."""
+
+    def begins(self, source: Any, steps: int | None = None) -> dict[str, Any]:
+        """Return the sections of a recipe beside ``data`` and ``objective``: model, tokenizer, batches, training.
+
+        Args:
+            source: the data, read.
+            steps: how many are asked for, from which other settings follow.
+        """
+        ...
+
+
 TASKS: Registry[Task] = Registry("task", "orrery.tasks")
 Kind = TypeVar("Kind", bound=type[Task])
 
@@ -172,8 +197,8 @@ def to_learn(name: str) -> type[Learned]:
         UsageError: there is none.
     """
     kind = name.replace("-", "_")
-    if kind in TASKS.names() and issubclass(found := TASKS.find(kind), Learned):
-        return found
+    if kind in TASKS.names() and issubclass(task := TASKS.find(kind), Learned):
+        return task
     raise TASKS.unknown(kind, learned())
 
 

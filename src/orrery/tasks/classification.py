@@ -70,9 +70,9 @@ class Classification(Learned, Pipeline):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return accuracy, F1 and calibration, the confusions and the worst mistakes; floors by counting words."""
         rows, names = source.held_back, label_names(lm, "sequence")
-        found = probabilities(lm, rows, names, done)
+        by_row = probabilities(lm, rows, names, done)
         gold = [str(row.target) for row in rows]
-        said = [names[max(range(len(names)), key=each.__getitem__)] for each in found]
+        said = [names[max(range(len(names)), key=each.__getitem__)] for each in by_row]
         numbers = [names.index(label) for label in gold]
         labels, counts = classification.confusion(said, gold)
         return Findings(
@@ -80,14 +80,14 @@ class Classification(Learned, Pipeline):
                 classification.accuracy(said, gold),
                 classification.f1(said, gold, "macro"),
                 classification.matthews(said, gold),
-                calibration.calibration_error(found, numbers),
-                calibration.negative_log_likelihood(found, numbers),
+                calibration.calibration_error(by_row, numbers),
+                calibration.negative_log_likelihood(by_row, numbers),
             ),
             examples=f"{len(rows):,} texts held back",
             floors=floors(source.train, rows, gold),
             confusion=([str(label) for label in labels], counts.tolist()),
-            bins=calibration.reliability(found, numbers),
-            mistakes=mistakes(rows, gold, said, found),
+            bins=calibration.reliability(by_row, numbers),
+            mistakes=mistakes(rows, gold, said, by_row),
             by_label=[
                 (str(each.label), each.precision, each.recall, each.f1, int(each.support))
                 for each in classification.by_label(said, gold)
@@ -96,8 +96,8 @@ class Classification(Learned, Pipeline):
 
     def __call__(self, inputs: Any, **settings: Any) -> Any:
         """Return the labels; see ``Pipeline``."""
-        found = super().__call__(inputs, **settings)
-        return [found] if isinstance(inputs, str) and "top_k" not in settings else found
+        labels = super().__call__(inputs, **settings)
+        return [labels] if isinstance(inputs, str) and "top_k" not in settings else labels
 
     def rows(self, item: Any, settings: TextClassificationSettings) -> Sequence[Any]:
         """Return the one row of a text, of a pair or of a picture."""
@@ -117,11 +117,11 @@ class Classification(Learned, Pipeline):
         return list(wide(ask(self.lm, rows, name)[0]))
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: TextClassificationSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[Scores], settings: TextClassificationSettings
     ) -> Any:
         """Return the best label, or as many as ``top_k`` asks for."""
         _, spec = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
-        labels = labels_of(found[0], spec, settings.function_to_apply)
+        labels = labels_of(outputs[0], spec, settings.function_to_apply)
         return labels[0] if settings.top_k == "" else labels[: settings.top_k]
 
     @classmethod
@@ -170,12 +170,12 @@ def floors(train: "Sequence[Labelled]", rows: "Sequence[Labelled]", gold: Sequen
 
 
 def mistakes(
-    rows: "Sequence[Labelled]", gold: Sequence[str], said: Sequence[str], found: Sequence[Sequence[float]]
+    rows: "Sequence[Labelled]", gold: Sequence[str], said: Sequence[str], by_row: Sequence[Sequence[float]]
 ) -> list[Any]:
     """Return the texts that were called something else, the surest first."""
     wrong = [n for n in range(len(rows)) if said[n] != gold[n]]
-    wrong.sort(key=lambda n: -max(found[n]))
-    return [Mistake(_joined(rows[n]), gold[n], said[n], max(found[n])) for n in wrong]
+    wrong.sort(key=lambda n: -max(by_row[n]))
+    return [Mistake(_joined(rows[n]), gold[n], said[n], max(by_row[n])) for n in wrong]
 
 
 def _joined(row: "Labelled") -> str:

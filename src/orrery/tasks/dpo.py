@@ -88,13 +88,13 @@ class DirectPreferences(OnPreferences):
         prompts = prompts_of(lm, some)
         drawn = answered(lm, prompts, length, done, do_sample=True, temperature=1.0, top_k=0, top_p=1.0)
         polite = [float(judge.predict(other.tokenizer.decode(ids)) == "chosen") for ids in said]
-        found = (
+        scores = (
             (BEGUN, likelier(other, held_back, done)),
             (BEGUN, mean_of("judged-chosen", JUDGED, polite)),
             (f"the model against {BEGUN}", told_apart(rows, gained, "log p / p_ref", "reward-accuracy")),
             (f"the model and {BEGUN}", divergence(lm, other, prompts, drawn)),
         )
-        return [(name, score) for name, score in found if score is not None]
+        return [(name, score) for name, score in scores if score is not None]
 
 
 JUDGED = "greedy|answers that naive Bayes over the words of training replies calls chosen"

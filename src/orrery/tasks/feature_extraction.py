@@ -39,10 +39,10 @@ class FeatureExtraction(Pipeline):
         return streams(self.lm, rows)
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[Any], settings: FeatureExtractionSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[Any], settings: FeatureExtractionSettings
     ) -> Any:
         """Return the stream with an axis for the one text."""
-        return found[0][None] if settings.return_tensors else found[0][None].tolist()
+        return outputs[0][None] if settings.return_tensors else outputs[0][None].tolist()
 
 
 def streams(lm: LanguageModel, rows: Sequence[InputRow]) -> list[Tensor]:

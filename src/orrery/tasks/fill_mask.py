@@ -37,8 +37,8 @@ class FillMask(Pipeline):
 
     def __call__(self, inputs: Any, **settings: Any) -> Any:
         """Return the tokens; a list with one text has that text's answer, as in transformers."""
-        found = super().__call__(inputs, **settings)
-        return found[0] if isinstance(inputs, list) and len(inputs) == 1 else found
+        answers_given = super().__call__(inputs, **settings)
+        return answers_given[0] if isinstance(inputs, list) and len(inputs) == 1 else answers_given
 
     def rows(self, item: Any, settings: FillMaskSettings) -> Sequence[InputRow]:
         """Return the one row of a text with a mask.
@@ -55,26 +55,26 @@ class FillMask(Pipeline):
             )
         if len(ids) > room and not settings.truncation:
             raise too_long(len(ids) + self.lm.context - room, self.lm.context)
-        if mask not in ids[:room]:
+        if mask not in (kept := tokenizer.kept(ids, room)):
             hint = f"write {tokenizer.token(mask)} where a word is left out"
             raise UsageError(f"{self.task}: the text has no mask", hint)
-        return [row(self.lm, ids[:room])]
+        return [row(self.lm, kept)]
 
     def ask(self, rows: Sequence[InputRow], settings: FillMaskSettings) -> Sequence[Scores]:
         """Return the probabilities of the vocabulary at each mask of each row."""
         name, _ = head_of(self.lm, LanguageModelHead.Spec, "masked", settings.head, self.task)
         logits, mask = ask(self.lm, rows, name)[0], mask_of(self.lm)
-        return [softmax(wide(found[_places(one, mask)])) for found, one in zip(logits, rows, strict=True)]
+        return [softmax(wide(logits_LV[_places(one, mask)])) for logits_LV, one in zip(logits, rows, strict=True)]
 
-    def answer(self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: FillMaskSettings) -> Any:
+    def answer(self, item: Any, rows: Sequence[InputRow], outputs: Sequence[Scores], settings: FillMaskSettings) -> Any:
         """Return the best tokens of each mask; a text with one mask has no list around them."""
         tokenizer, (row,) = self.lm.tokenizer, rows
         padding = tokenizer.special("pad") if "pad" in tokenizer.roles else None  # left out of the text, as there
         places, answers = _places(row, mask_of(self.lm)), []
-        for place, scores in zip(places, found[0], strict=True):
+        for place, scores in zip(places, outputs[0], strict=True):
             best = []
             for id in _best(scores, self._targets(settings), settings.top_k):
-                ids = [found for found in (*row.ids[:place], id, *row.ids[place + 1 :]) if found != padding]
+                ids = [other for other in (*row.ids[:place], id, *row.ids[place + 1 :]) if other != padding]
                 sequence = tokenizer.decode(ids, special=len(places) > 1)
                 spelt = tokenizer.decode([id], special=True)
                 best.append({"score": float(scores[id]), "token": id, "token_str": spelt, "sequence": sequence})
@@ -92,15 +92,15 @@ class FillMask(Pipeline):
         given = [settings.targets] if isinstance(settings.targets, str) else settings.targets
         if not given:
             raise UsageError("there are no targets", "give at least one, or leave targets away")
-        found = []
+        ids_of_words = []
         for target in given:
             known = self.lm.tokenizer.id(target)
             ids = self.lm.tokenizer.encode(target) if known is None else [known]
             if len(ids) != 1:
                 hint = "lm.cloze(text, candidates) gives the probability of such a one"
                 raise UsageError(f"the target {target!r} has {len(ids)} tokens, and a mask stands for one", hint)
-            found.append(ids[0])
-        return sorted(set(found))
+            ids_of_words.append(ids[0])
+        return sorted(set(ids_of_words))
 
 
 def mask_of(lm: LanguageModel) -> int:

@@ -42,9 +42,9 @@ class MultiLabel(Learned):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
         """Return F1 and accuracy of the sets of labels whose probability is above one half."""
         rows, names = source.held_back, label_names(lm, "sequence")
-        found = probabilities(lm, rows, names, done)
+        by_row = probabilities(lm, rows, names, done)
         gold = [tuple(sorted(row.target or ())) for row in rows]
-        said = [tuple(sorted(name for name, p in zip(names, each, strict=True) if p > 0.5)) for each in found]
+        said = [tuple(sorted(name for name, p in zip(names, each, strict=True) if p > 0.5)) for each in by_row]
         wrong = [n for n in range(len(rows)) if set(said[n]) != set(gold[n])]
         wrong.sort(key=lambda n: -len(set(said[n]) ^ set(gold[n])))
         usual = [name for name, count in source.labels.items() if count > len(source.train) / 2]

@@ -96,7 +96,7 @@ class QuestionAnswering(Learned, Pipeline):
         rows, settings = source.held_back, source.settings
         ask = pipeline("question-answering", lm, batch_size=16)
         gold = [[answer.text for answer in row.answers] or [""] for row in rows]
-        found = ask(
+        answered = ask(
             [{"question": row.question, "context": row.context} for row in rows],
             max_seq_len=length,
             doc_stride=min(settings.stride, length // 2),
@@ -106,15 +106,16 @@ class QuestionAnswering(Learned, Pipeline):
             align_to_words=False,
             done=done,
         )
-        found = found if isinstance(found, list) else [found]
-        said = [each["answer"] for each in found]
+        answered = answered if isinstance(answered, list) else [answered]
+        said = [each["answer"] for each in answered]
         wrong = [n for n in range(len(rows)) if not any(answers.exact(said[n], right) for right in gold[n])]
-        wrong.sort(key=lambda n: -found[n]["score"])
+        wrong.sort(key=lambda n: -answered[n]["score"])
         return Findings(
             scores=(answers.exact_match(said, gold), answers.answer_f1(said, gold)),
             examples=f"{len(rows):,} questions held back",
             mistakes=[
-                Mistake(f"{rows[n].question}\n{rows[n].context}", gold[n][0], said[n], found[n]["score"]) for n in wrong
+                Mistake(f"{rows[n].question}\n{rows[n].context}", gold[n][0], said[n], answered[n]["score"])
+                for n in wrong
             ],
         )
 
@@ -152,10 +153,10 @@ class QuestionAnswering(Learned, Pipeline):
         if spec.labels != 2:
             raise UsageError(f"the head {name} has {spec.labels} labels", "answers need one for each end: two")
         logits = wide(ask(self.lm, rows, name)[0])
-        return [found[: len(one.ids)] for found, one in zip(logits, rows, strict=True)]
+        return [logits_L[: len(one.ids)] for logits_L, one in zip(logits, rows, strict=True)]
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: QuestionAnsweringSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[Scores], settings: QuestionAnsweringSettings
     ) -> Any:
         """Return the best answer, or a list of them where there is not exactly one."""
         _, text = self._texts(item)
@@ -163,7 +164,7 @@ class QuestionAnswering(Learned, Pipeline):
         context = _Context(text, places, self.lm.tokenizer.word_numbers(text))
         answers: dict[str, dict[str, Any]] = {}
         empty = 1.0
-        for one, logits in zip(rows, found, strict=True):
+        for one, logits in zip(rows, outputs, strict=True):
             spans, nothing = self._spans(one, logits, settings)
             empty = min(empty, nothing)
             for start, end, score in _placed(spans, one, context, settings.align_to_words):

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 @register
 class Regression(Learned):
-    """A number for each text, or for each pair of texts."""
+    """A number for each text, or for each pair of texts; with the objective ``binary`` a share, as rerankers learn."""
 
     kind = "regression"
     source = "labelled"
     objective = "regression"
+    objectives = ("binary",)
     asked_as = "classification"
     columns = ("text", "pair", "number")
     head = "sequence"

@@ -27,8 +27,8 @@ class RewardModelling(OnPreferences):
 
         pairs = pairs_of(lm, source, length)
         rows = [row for row, _ in pairs]
-        found = rewards_of_ids(lm.stored, [side.ids for _, sides in pairs for side in sides])
-        margins = [chosen - rejected for chosen, rejected in zip(found[::2], found[1::2], strict=True)]
+        rewards = rewards_of_ids(lm.stored, [side.ids for _, sides in pairs for side in sides])
+        margins = [chosen - rejected for chosen, rejected in zip(rewards[::2], rewards[1::2], strict=True)]
         wrong = sorted((n for n in range(len(rows)) if margins[n] <= 0), key=margins.__getitem__)
         return Findings(
             scores=(

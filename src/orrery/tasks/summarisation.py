@@ -50,8 +50,8 @@ class Summarisation(WritesFromSource, FromSource):
         return Findings(
             scores=[scores[kind] for kind in kinds],
             examples=f"{len(pairs):,} texts held back",
-            floors=[(name, found["ROUGE-L"]) for name, found in floors.items()],
-            others=[(name, found[kind]) for name, found in floors.items() for kind in kinds[1:]],
+            floors=[(name, rouge["ROUGE-L"]) for name, rouge in floors.items()],
+            others=[(name, rouge[kind]) for name, rouge in floors.items() for kind in kinds[1:]],
             mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst],
         )
 

@@ -100,11 +100,11 @@ class Tagging(Learned, Pipeline):
 
     def chosen(self, settings: Any) -> TokenClassificationSettings:
         """Return the settings of a call; windows overlap, so tokens that are seen twice must be joined."""
-        found: TokenClassificationSettings = super().chosen(settings)
-        if found.stride is not None and found.aggregation_strategy == "none":
+        settings_chosen: TokenClassificationSettings = super().chosen(settings)
+        if settings_chosen.stride is not None and settings_chosen.aggregation_strategy == "none":
             hint = 'choose aggregation_strategy "simple", "first", "average" or "max"'
             raise UsageError("stride reads some tokens twice, and aggregation_strategy none keeps both", hint)
-        return found
+        return settings_chosen
 
     def __call__(self, inputs: Any, **settings: Any) -> Any:
         """Return the tokens or entities; see ``Pipeline``."""
@@ -120,7 +120,8 @@ class Tagging(Learned, Pipeline):
         if settings.stride is None:
             if len(ids) > room and not settings.truncation:
                 raise too_long(len(ids) + self.lm.context - room, self.lm.context, "; stride=16 reads it in windows")
-            return [row(self.lm, ids[:room])]
+            kept = self.lm.tokenizer.kept(ids, room)
+            return [row(self.lm, kept, None, 0 if self.lm.tokenizer.cut == "right" else len(ids) - len(kept))]
         return [row(self.lm, ids[start:end], None, start) for start, end in windows(len(ids), room, settings.stride)]
 
     def ask(self, rows: Sequence[InputRow], settings: TokenClassificationSettings) -> Sequence[Scores]:
@@ -129,7 +130,7 @@ class Tagging(Learned, Pipeline):
         return list(softmax(wide(ask(self.lm, rows, name)[0])))
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: TokenClassificationSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[Scores], settings: TokenClassificationSettings
     ) -> list[Entity]:
         """Return the tokens or entities with their places in the text."""
         _, spec = head_of(self.lm, TokenHead.Spec, "token", settings.head, self.task)
@@ -137,7 +138,7 @@ class Tagging(Learned, Pipeline):
         text, spans = _text(item, settings), self._spans(item, settings)
         entities = [
             entity
-            for row, scores in zip(rows, found, strict=True)
+            for row, scores in zip(rows, outputs, strict=True)
             for entity in grouping.of(self._tokens(text, spans, row, scores))
             if entity.get("entity", entity.get("entity_group")) not in settings.ignore_labels
         ]
@@ -173,7 +174,7 @@ class Tagging(Learned, Pipeline):
 
     def _tokens(self, text: str, spans: Sequence[Span], row: InputRow, scores: Scores) -> list[ScoredToken]:
         """Return the tokens of a row that are of the text."""
-        tokenizer, found, number = self.lm.tokenizer, [], row.start
+        tokenizer, scored, number = self.lm.tokenizer, [], row.start
         for index, of in enumerate(row.texts):
             if of < 0:
                 continue
@@ -185,8 +186,8 @@ class Tagging(Learned, Pipeline):
             else:
                 inside = start > 0 and " " not in text[start - 1 : start + 1]
             spelt = text[start:end] if unknown else spelt
-            found.append(ScoredToken(spelt, scores[index], start, end, index, inside and not unknown))
-        return found
+            scored.append(ScoredToken(spelt, scores[index], start, end, index, inside and not unknown))
+        return scored
 
 
 def are_entities(labels: Iterable[str]) -> bool:
@@ -216,12 +217,12 @@ def predicted(
     from orrery.data.sources.tagged import rows_of
 
     names = label_names(lm, "token")
-    found: list[list[str]] = [[] for _ in sentences]
+    predicted_labels: list[list[str]] = [[] for _ in sentences]
     rows: list[dict[str, Any]] = []
     owners: list[tuple[int, int]] = []
     for number, words in enumerate(sentences):
         tokens = tokenise_words(lm.tokenizer, words)
-        found[number] = [unread] * len(words)
+        predicted_labels[number] = [unread] * len(words)
         for one in rows_of(lm.tokenizer, tokens.ids, tokens.firsts, range(len(words)), length):
             owners.append((number, len(rows)))
             rows.append(dict(one))
@@ -234,10 +235,10 @@ def predicted(
         for n, labels in zip(some, best, strict=True):
             for word, label in zip(rows[n]["targets"], labels, strict=False):
                 if word != IGNORE:
-                    found[owners[n][0]][word] = names[label]
+                    predicted_labels[owners[n][0]][word] = names[label]
         if done is not None:
             done(min(len(order), start + BATCH), len(order))
-    return found
+    return predicted_labels
 
 
 def mistakes(rows: "Sequence[Tagged]", said: Sequence[Sequence[str]]) -> list[Any]:

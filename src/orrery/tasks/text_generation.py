@@ -63,36 +63,36 @@ class TextGeneration(Pipeline):
         return written(self.lm, rows, settings, USUAL, self.lm.files_say(self.task), stop)
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[list[list[int]]], settings: TextGenerationSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[list[list[int]]], settings: TextGenerationSettings
     ) -> list[dict[str, Any]]:
         """Return the answers, by default behind what they go on with."""
         if settings.return_tensors:
-            return [{"generated_token_ids": [*rows[0].ids, *ids]} for ids in found[0]]
-        texts = [self.lm.tokenizer.decode(ids) for ids in found[0]]
+            return [{"generated_token_ids": [*rows[0].ids, *ids]} for ids in outputs[0]]
+        texts = [self.lm.tokenizer.decode(ids) for ids in outputs[0]]
         if not settings.return_full_text:
             return [{"generated_text": text} for text in texts]
         if _is_chat(item):
             return [{"generated_text": [*item, {"role": "assistant", "content": text}]} for text in texts]
         return [{"generated_text": item + text} for text in texts]
 
-    def _with_room(self, whole: InputRow, settings: TextGenerationSettings) -> InputRow:
+    def _with_room(self, row: InputRow, settings: TextGenerationSettings) -> InputRow:
         """Return a row without its beginning where it leaves no room for the answer.
 
         Raises:
             UsageError: the answer alone fills the context.
         """
-        asked = (
+        longest = (
             said(settings, "pipeline").get("max_new_tokens")
             or self.lm.writing.get("max_new_tokens")
             or USUAL["max_new_tokens"]
         )
-        keep = self.lm.context - asked
+        keep = self.lm.context - longest
         if keep < 1:
             hint = "lower max_new_tokens"
             raise UsageError(
-                f"an answer of {asked:,} tokens leaves no room in the context of {self.lm.context:,}", hint
+                f"an answer of {longest:,} tokens leaves no room in the context of {self.lm.context:,}", hint
             )
-        return InputRow(whole.ids[-keep:], whole.segments[-keep:], whole.texts[-keep:])
+        return InputRow(row.ids[-keep:], row.token_types[-keep:], row.texts[-keep:])
 
 
 def _is_chat(item: Any) -> bool:

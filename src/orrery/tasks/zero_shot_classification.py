@@ -49,14 +49,14 @@ class ZeroShotClassification(Pipeline):
     def rows(self, item: Any, settings: ZeroShotClassificationSettings) -> Sequence[InputRow]:
         """Return a row for each label."""
         text, tokenizer = text_of(item, self.task), self.lm.tokenizer
-        premise, room, found = tokenizer.encode(text), room_of(self.lm, paired=True), []
+        premise, room, rows = tokenizer.encode(text), room_of(self.lm, paired=True), []
         for label in labels_of(settings):
             hypothesis = tokenizer.encode(_hypothesis(settings.hypothesis_template, label))
             total = len(premise) + len(hypothesis)
             if len(hypothesis) >= room or (total > room and not settings.truncation):
                 raise too_long(total + self.lm.context - room, self.lm.context)
-            found.append(row(self.lm, premise[: room - len(hypothesis)], hypothesis))
-        return found
+            rows.append(row(self.lm, tokenizer.kept(premise, room - len(hypothesis)), hypothesis))
+        return rows
 
     def ask(self, rows: Sequence[InputRow], settings: ZeroShotClassificationSettings) -> Sequence[Scores]:
         """Return the logits of each row."""
@@ -64,11 +64,11 @@ class ZeroShotClassification(Pipeline):
         return list(wide(ask(self.lm, rows, name)[0]))
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[Scores], settings: ZeroShotClassificationSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[Scores], settings: ZeroShotClassificationSettings
     ) -> dict[str, Any]:
         """Return the labels in the order of their scores."""
         _, spec = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
-        entails, labels, logits = _entailment(names_of(spec)), labels_of(settings), np.stack(found)
+        entails, labels, logits = _entailment(names_of(spec)), labels_of(settings), np.stack(outputs)
         if settings.multi_label or len(labels) == 1:
             contradicts = spec.labels - 1 if entails == 0 else 0
             scores = softmax(logits[:, [contradicts, entails]])[:, 1]
@@ -112,12 +112,12 @@ def _hypothesis(template: str, label: str) -> str:
         UsageError: it has no place for one.
     """
     try:
-        found = template.format(label)
+        filled = template.format(label)
     except (IndexError, KeyError, ValueError):
-        found = template
-    if found == template:
+        filled = template
+    if filled == template:
         raise UsageError(f"hypothesis_template {template!r} has no place for a label", "write {} where it stands")
-    return found
+    return filled
 
 
 def _entailment(names: Sequence[str]) -> int:

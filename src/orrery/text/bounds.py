@@ -95,14 +95,14 @@ def _check_pattern(place: str, regex: str) -> None:
 
 def _seconds(split: Any, text: str) -> float:
     """Return the seconds of a try; where they are many, of the quickest of three: others use the machine too."""
-    found = []
+    timings = []
     for _ in range(3):
         began = time.perf_counter()
         split.pre_tokenize_str(text)
-        found.append(time.perf_counter() - began)
-        if found[-1] <= SECONDS:
+        timings.append(time.perf_counter() - began)
+        if timings[-1] <= SECONDS:
             break
-    return min(found)
+    return min(timings)
 
 
 def _pumped(regex: str) -> Iterator[str]:

@@ -90,15 +90,15 @@ class _Library(TextEngine):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         # The fast form keeps no offsets: half the time, a tenth of the memory.
         with panics_told():
-            return [found.ids for found in self._library.encode_batch_fast(list(texts), add_special_tokens=False)]
+            return [encoding.ids for encoding in self._library.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def begin(self) -> None:
         return None
 
     def spans(self, text: str) -> list[Span]:
         with panics_told():
-            found = self._library.encode(text, add_special_tokens=False)
-        return [(id, *place) for id, place in zip(found.ids, found.offsets, strict=True)]
+            encoding = self._library.encode(text, add_special_tokens=False)
+        return [(id, *place) for id, place in zip(encoding.ids, encoding.offsets, strict=True)]
 
     def word_numbers(self, text: str) -> list[int | None]:
         with panics_told():

@@ -12,7 +12,7 @@ from orrery.errors import ModelFileError
 Rule = Mapping[str, Any]
 Find = Callable[[str], int | None]
 Slot = tuple[str, int]
-"""A text (A or B) or the spelling of a token, and the segment it belongs to."""
+"""A text (A or B) or the spelling of a token, and the token type it belongs to."""
 
 _ALONE: tuple[Slot, ...] = (("A", 0),)
 _BESIDE: tuple[Slot, ...] = (("A", 0), ("B", 1))
@@ -35,13 +35,13 @@ _RENUMBERED = ("Barthez", "Nllb", "M2M100", "XGLM", "Pegasus", "Marian", "PLBart
 
 @dataclass(frozen=True)
 class Framed:
-    """The ids of a text or of two with the special tokens of the family, and for each the segment it belongs to.
+    """The ids of a text or of two with the special tokens of the family, and for each the token type it belongs to.
 
     ``texts`` says of each whether it is of the first text (0), of the second (1) or a special token (-1).
     """
 
     ids: list[int]
-    segments: list[int]
+    token_types: list[int]
     texts: list[int]
 
 
@@ -50,10 +50,10 @@ class Frame:
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         """Read the post-processor. Raises `ModelFileError` for one of an unknown kind, or several that add tokens."""
-        found = [step for step in _steps(definition.get("post_processor")) if step.get("type") != "ByteLevel"]
-        if len(found) > 1:
+        steps = [step for step in _steps(definition.get("post_processor")) if step.get("type") != "ByteLevel"]
+        if len(steps) > 1:
             raise ModelFileError("the post-processor of tokenizer.json adds special tokens twice", "export it again")
-        self._single, self._pair, self._ids = _read(found[0]) if found else (_ALONE, _BESIDE, {})
+        self._single, self._pair, self._ids = _read(steps[0]) if steps else (_ALONE, _BESIDE, {})
 
     def around(self, first: Sequence[int], second: Sequence[int] | None = None) -> Framed:
         """Return the ids of a text, or of two, with the special tokens."""
@@ -61,7 +61,7 @@ class Frame:
         slots = self._single if second is None else self._pair
         ids = [id for name, _ in slots for id in parts[name]]
         texts = [{"A": 0, "B": 1}.get(name, -1) for name, _ in slots for _ in parts[name]]
-        return Framed(ids, [segment for name, segment in slots for _ in parts[name]], texts)
+        return Framed(ids, [token_type for name, token_type in slots for _ in parts[name]], texts)
 
 
 def of_bert(find: Find) -> Rule | None:
@@ -100,15 +100,15 @@ def class_of(config: Mapping[str, Any]) -> str:
 
 
 def of_slots(single: Sequence[str], pair: Sequence[str], find: Find) -> Rule | None:
-    """Return a post-processor of one segment: A and B are texts, all else tokens; None where one has no id."""
+    """Return a post-processor of one token type: A and B are texts, all else tokens; None where one has no id."""
     return _rule(([(slot, 0) for slot in single], [(slot, 0) for slot in pair]), find)
 
 
 def _asked(config: Mapping[str, Any], role: str, default: str) -> str:
     """Return the token that ``add_bos_token`` or ``add_eos_token`` asks for; the family's where it is not said."""
-    asked, token = config.get(f"add_{role}_token"), config.get(f"{role}_token")
+    adds, token = config.get(f"add_{role}_token"), config.get(f"{role}_token")
     token = token.get("content") if isinstance(token, Mapping) else token
-    wanted = asked if isinstance(asked, bool) else bool(default)
+    wanted = adds if isinstance(adds, bool) else bool(default)
     return "" if not wanted else token if isinstance(token, str) else default
 
 
@@ -120,8 +120,8 @@ def _rule(templates: tuple[Sequence[Slot], Sequence[Slot]], find: Find) -> Rule 
         return None
 
     def spelt(slots: Sequence[Slot]) -> list[dict[str, Any]]:
-        kinds = [("Sequence" if name in ("A", "B") else "SpecialToken", name, segment) for name, segment in slots]
-        return [{kind: {"id": name, "type_id": segment}} for kind, name, segment in kinds]
+        kinds = [("Sequence" if name in ("A", "B") else "SpecialToken", name, token_type) for name, token_type in slots]
+        return [{kind: {"id": name, "type_id": token_type}} for kind, name, token_type in kinds]
 
     tokens = {name: {"id": name, "ids": [id], "tokens": [name]} for name, id in ids.items()}
     single, pair = map(spelt, templates)

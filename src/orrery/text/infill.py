@@ -36,10 +36,10 @@ class Infill:
     def around(self, before: Sequence[int], behind: Sequence[int]) -> list[int]:
         """Return the prompt whose continuation stands between the two."""
         texts = {BEFORE: before, BEHIND: behind}
-        found: list[int] = []
+        ids: list[int] = []
         for part in self.parts:
-            found += texts[part] if isinstance(part, str) else [part]
-        return found
+            ids += texts[part] if isinstance(part, str) else [part]
+        return ids
 
 
 def infill_of(tokenizer: Tokenizer) -> Infill | None:

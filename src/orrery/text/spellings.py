@@ -15,18 +15,18 @@ def spellings(tokenizer: Tokenizer) -> list[bytes]:
         UsageError: what a token adds depends on its neighbours (WordPiece).
     """
     if context_free(tokenizer.definition):
-        found = list(tokenizer.pieces)
+        by_id = list(tokenizer.pieces)
     elif tokenizer.byte_pieces or _sentencepiece(tokenizer):
-        found = [_spelled(tokenizer, id) for id in range(tokenizer.size)]
+        by_id = [_spelled(tokenizer, id) for id in range(tokenizer.size)]
     elif _whole_words(tokenizer):
-        found = [f" {tokenizer.token(id)}".encode() for id in range(tokenizer.size)]
+        by_id = [f" {tokenizer.token(id)}".encode() for id in range(tokenizer.size)]
     else:
         kind = tokenizer.definition["model"]["type"]
         raise UsageError(
             f"what a token of this {kind} tokenizer adds depends on its neighbours",
             "forms and bad words need byte-level BPE, characters, SentencePiece or whole words",
         )
-    return [b"" if id in tokenizer.control else spelling for id, spelling in enumerate(found)]
+    return [b"" if id in tokenizer.control else spelling for id, spelling in enumerate(by_id)]
 
 
 def drops_first_blank(tokenizer: Tokenizer) -> bool:

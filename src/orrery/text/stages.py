@@ -46,8 +46,8 @@ def _rule(tokenizer: Tokenizer) -> Any:
 
 def surfaces(tokenizer: Tokenizer, text: str) -> list[tuple[int, str]]:
     """Return each id with the part of ``text`` it stands for: none for what the tokenizer itself put in front."""
-    found = tokenizer.spans(text)
+    spans = tokenizer.spans(text)
     ends = [
-        min(end, after) for (_, _, end), after in zip(found, [*(span[1] for span in found), len(text)][1:], strict=True)
+        min(end, after) for (_, _, end), after in zip(spans, [*(span[1] for span in spans), len(text)][1:], strict=True)
     ]
-    return [(id, text[start:end]) for (id, start, _), end in zip(found, ends, strict=True)]
+    return [(id, text[start:end]) for (id, start, _), end in zip(spans, ends, strict=True)]

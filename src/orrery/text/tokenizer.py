@@ -16,6 +16,7 @@ from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.published import vocabularies as published
 from orrery.text.streams import EncodingStream
+from orrery.text.truncation import Side, side_of, side_said
 from orrery.text.validation import parse_tokenizer
 
 Special = bool | Literal["around"]
@@ -49,10 +50,10 @@ class Tokenizer:
         "separator": ("[SEP]",),
     }
 
-    def __init__(self, content: str, roles: Mapping[str, str | None] | None = None) -> None:
+    def __init__(self, content: str, roles: Mapping[str, str | None] | None = None, cut: Side | None = None) -> None:
         """Read the text of a tokenizer.json; ``roles`` names special tokens, as in {"end": "</s>"}, or says of none.
 
-        A role that is not named is known by its usual spelling.
+        A role that is not named is known by its usual spelling. ``cut`` is the end at which long texts lose tokens.
         """
         self._json, self._library = parse_tokenizer(content)
         self._content = content
@@ -64,6 +65,7 @@ class Tokenizer:
         self.size: int = 1 + max(self._library.get_vocab(with_added_tokens=True).values())
         named: dict[str, str | None] = {**self._known_roles(), **(roles or {})}
         self.roles: dict[str, str] = {role: token for role, token in named.items() if token is not None}
+        self.cut: Side = cut or side_of(self._json)
 
     def encode(self, text: str, special: Special = False, pair: str | None = None) -> list[int]:
         """Return the ids of ``text``; no special token is among them unless ``special`` asks for it.
@@ -92,7 +94,7 @@ class Tokenizer:
         return ids
 
     def frame(self, text: str, pair: str | None = None) -> Framed:
-        """Return the ids of a text or of two with the special tokens of the family around them, and their segments.
+        """Return the ids of a text or of two with the special tokens of the family around them, and their token types.
 
         What is written in the texts stays text. Equal to what transformers gives for the saved tokenizer.
         """
@@ -101,6 +103,10 @@ class Tokenizer:
     def around(self, first: Sequence[int], second: Sequence[int] | None = None) -> Framed:
         """Return the ids of one text or of two with the special tokens of the family around them: `frame` of ids."""
         return self._frame.around(first, second)
+
+    def kept(self, ids: Sequence[int], size: int) -> Sequence[int]:
+        """Return what stays of ids where there is room for ``size``."""
+        return ids[:size] if self.cut == "right" else ids[max(0, len(ids) - size) :]
 
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
@@ -130,8 +136,8 @@ class Tokenizer:
 
     def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
         """Return the ids of ``text`` and, for each, the character of ``text`` at which it ends."""
-        found = self.spans(text)
-        return [id for id, _, _ in found], [end for _, _, end in found]
+        spans = self.spans(text)
+        return [id for id, _, _ in spans], [end for _, _, end in spans]
 
     def spans(self, text: str) -> list[Span]:
         """Return the ids of ``text``, each with the characters at which its part starts and ends."""
@@ -224,9 +230,9 @@ class Tokenizer:
 
     def with_role(self, role: str, token: str) -> "Tokenizer":
         """Return the same tokenizer with one of `ROLES` given to a token that it has."""
-        found = copy.copy(self)
-        found.roles = {**self.roles, role: token}
-        return found
+        copied = copy.copy(self)
+        copied.roles = {**self.roles, role: token}
+        return copied
 
     @cached_property
     def control(self) -> frozenset[int]:
@@ -261,7 +267,7 @@ class Tokenizer:
         changed = self._content.replace('"prepend_scheme": "first"', '"prepend_scheme":"first"').replace(
             '"prepend_scheme":"first"', '"prepend_scheme":"never"'
         )
-        return self if changed == self._content else Tokenizer(changed, self.roles)
+        return self if changed == self._content else Tokenizer(changed, self.roles, self.cut)
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -282,7 +288,7 @@ class Tokenizer:
     def unknown(self, ids: Iterable[SupportsIndex]) -> int:
         """Count the ids that stand for text outside the vocabulary."""
         id = self.unknown_id
-        return sum(1 for found in ids if found == id)
+        return sum(1 for each in ids if each == id)
 
     def save(self, folder: str | Path) -> None:
         """Write tokenizer.json, and the tokenizer_config.json that transformers' AutoTokenizer needs."""
@@ -291,6 +297,7 @@ class Tokenizer:
         # A role that the spelling suggests and the files deny stays denied.
         config: dict[str, Any] = {f"{_NAMES[role]}_token": self.roles.get(role) for role in self._known_roles()}
         config |= {f"{_NAMES[role]}_token": token for role, token in self.roles.items() if role in _NAMES}
+        config |= {"truncation_side": "left"} if self.cut == "left" else {}
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         _write(folder / FILES[0], self._content)
         _write(folder / FILES[1], json.dumps(config, indent=2, ensure_ascii=False) + "\n")
@@ -300,10 +307,10 @@ class Tokenizer:
             role: [name for name in names if self._library.token_to_id(name) is not None]
             for role, names in self.ROLES.items()
         }
-        found = {role: names[0] for role, names in present.items() if names}
-        if "class" not in found and (found.get("start"), found.get("end"), found.get("mask")) == _ROBERTA:
-            found |= {"class": found["start"], "separator": found["end"]}
-        return found
+        roles = {role: names[0] for role, names in present.items() if names}
+        if "class" not in roles and (roles.get("start"), roles.get("end"), roles.get("mask")) == _ROBERTA:
+            roles |= {"class": roles["start"], "separator": roles["end"]}
+        return roles
 
     def _checked(self, ids: Iterable[SupportsIndex]) -> list[int]:
         checked = [int(id) for id in ids]
@@ -335,7 +342,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     make = published.reader(file)
     try:
         content = make(file) if make else file.read_text(encoding="utf-8")
-        return Tokenizer(content, _roles(file.parent))
+        return Tokenizer(content, _roles(file.parent), side_said(_named(file.parent / "tokenizer_config.json")))
     except UnicodeDecodeError as error:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
         raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None
@@ -363,8 +370,8 @@ def _roles(folder: Path) -> dict[str, str | None]:
     said = _named(folder / "tokenizer_config.json")
     if "added_tokens_decoder" not in said:
         said = {**said, **_named(folder / "special_tokens_map.json")}
-    found = {role: said[f"{name}_token"] for role, name in _NAMES.items() if f"{name}_token" in said}
-    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()}
+    given = {role: said[f"{name}_token"] for role, name in _NAMES.items() if f"{name}_token" in said}
+    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in given.items()}
     return {role: token for role, token in contents.items() if token is None or isinstance(token, str)}
 
 
@@ -373,12 +380,12 @@ def _named(file: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        values = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{file.name} beside it is not JSON: {error}", "export it again") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise ModelFileError(f"{file.name} beside it is not a JSON object", "export it again")
-    return found
+    return values
 
 
 def _write(file: Path, content: str) -> None:

@@ -13,26 +13,26 @@ from orrery.objectives import Objective, Term
 from orrery.schema.registry import label_of
 
 
-def finished_batch(objective: Objective, found: Any, rng: torch.Generator, inputs: Inputs) -> Batch:
+def finished_batch(objective: Objective, batch: Any, rng: torch.Generator, inputs: Inputs) -> Batch:
     """Return what a source gave as the objective finishes it.
 
     Args:
         objective: it draws what is random.
-        found: what the source gave.
+        batch: what the source gave.
         rng: it is drawn from this.
         inputs: what the model reads.
 
     Raises:
         UsageError: the objective does not find what it needs, or the model not what it reads.
     """
-    if not isinstance(found, Mapping) or not all(isinstance(found[name], Tensor) for name in found):
+    if not isinstance(batch, Mapping) or not all(isinstance(batch[name], Tensor) for name in batch):
         raise UsageError("the data source gives something other than tensors by name", "see orrery.data.sources.Source")
     given = {name: read for name, read in inputs.items() if name in objective.needs or name not in objective.makes}
-    if missing := [name for name in (*objective.needs, *given) if name not in found]:
-        message = f"a batch of the data source has {', '.join(found) or 'nothing'}, and no {missing[0]}"
+    if missing := [name for name in (*objective.needs, *given) if name not in batch]:
+        message = f"a batch of the data source has {', '.join(batch) or 'nothing'}, and no {missing[0]}"
         raise UsageError(message, "a source gives in each batch what it lists in gives")
-    _refuse_unreadable("the data source", found, given)
-    finished = objective.prepare(found, rng)
+    _refuse_unreadable("the data source", batch, given)
+    finished = objective.prepare(batch, rng)
     if not objective.makes:
         return finished
     label = f"the objective {label_of(type(objective))}"
@@ -43,15 +43,15 @@ def finished_batch(objective: Objective, found: Any, rng: torch.Generator, input
     return finished
 
 
-def _refuse_unreadable(whose: str, found: Batch, inputs: Inputs) -> None:
+def _refuse_unreadable(whose: str, batch: Batch, inputs: Inputs) -> None:
     """Refuse fields that differ in their rows, and numbers that are no tokens of the model."""
-    rows = {tensor.shape[:1] for tensor in found.values()}
+    rows = {tensor.shape[:1] for tensor in batch.values()}
     if len(rows) > 1 or not all(rows):
-        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in found.items())
+        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in batch.items())
         raise UsageError(f"a batch of {whose} differs in its rows: {shapes}", "the first axis is that of rows")
     for name, read in inputs.items():
         if isinstance(read, Tokens):
-            _refuse_beyond(whose, name, found[name], read.vocabulary)
+            _refuse_beyond(whose, name, batch[name], read.vocabulary)
 
 
 def _refuse_beyond(whose: str, name: str, ids: Tensor, vocabulary: int) -> None:

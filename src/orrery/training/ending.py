@@ -26,7 +26,7 @@ def is_over(progress: Progress, recipe: Recipe) -> bool:
     return progress.step >= recipe.training.steps or stopped_improving(progress, recipe)
 
 
-def improved(progress: Progress, found: Mapping[str, float], validation: Validation) -> bool:
+def improved(progress: Progress, measures: Mapping[str, float], validation: Validation) -> bool:
     """Say whether a model is the best so far, by the metric that decides and its direction, and note it.
 
     Of equal values the one with the smaller loss is better, as far as a loss is measured: scores of few examples are
@@ -34,15 +34,15 @@ def improved(progress: Progress, found: Mapping[str, float], validation: Validat
 
     Args:
         progress: of the run.
-        found: what was measured; nothing where nothing was.
+        measures: what was measured; nothing where nothing was.
         validation: what decides.
     """
-    if not found:
+    if not measures:
         return False
     name = validation.decides
     if progress.decides != name:  # another metric decides since the run was resumed
         progress.best, progress.decides, progress.waited = None, name, 0
-    value, loss = found[f"val/{name}"], found.get("val/loss", math.inf)
+    value, loss = measures[f"val/{name}"], measures.get("val/loss", math.inf)
     better = math.isfinite(value) and validation.measured[name].better(value, progress.best)
     before = math.inf if progress.best_loss is None else progress.best_loss
     progress.waited = 0 if better else progress.waited + 1
@@ -63,12 +63,17 @@ def told(progress: Progress, recipe: Recipe, best: int | None) -> list[str]:
     ]
 
 
-def take_best(model: nn.Module, store: CheckpointStore) -> str:
-    """Give a model the weights of the best checkpoint, and say so; those it has stay where nothing chose a best one."""
+def take_best(model: nn.Module, owned: nn.Module, store: CheckpointStore) -> str:
+    """Give a model, and what its objective owns, the weights of the best checkpoint, and say so.
+
+    Those it has stay where nothing chose a best one.
+    """
     step = store.best()
     if step is None:
         return "final: the last model, for no evaluation gave a number to choose the best by"
-    load_model_tensors(model, currently_named(model, read_checkpoint(store.path(step)).model))
+    saved = read_checkpoint(store.path(step))
+    load_model_tensors(model, currently_named(model, saved.model))
+    load_model_tensors(owned, saved.objective)
     return f"final: the best model, that of step {step:,}"
 
 

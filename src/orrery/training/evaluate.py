@@ -92,8 +92,8 @@ def add_batch(totals: Totals, model: nn.Module, validation: Validation, index: i
     batch = to_device(batch, precision.device)
     with precision.context():
         terms = validation.objective.loss(model, batch)
-        found = {name: metric.measure(model, batch, terms) for name, metric in validation.measured.items()}
-    for name, sums in found.items():
+        sums_by_name = {name: metric.measure(model, batch, terms) for name, metric in validation.measured.items()}
+    for name, sums in sums_by_name.items():
         own = checked_sums(name, sums)
         totals[name] = totals[name] + own if name in totals else own
 
@@ -102,14 +102,14 @@ def measures(totals: Totals, validation: Validation, ranks: Ranks) -> dict[str, 
     """Return what the totals of all ranks come to, under ``val/NAME``."""
     summed = {name: _summed(totals.get(name), ranks) for name in validation.measured}
     held_back = validation.held_back
-    found = {name: metric.value(summed[name], held_back) for name, metric in validation.measured.items()}
-    return {f"val/{name}": checked_value(name, value) for name, value in found.items()}
+    values = {name: metric.value(summed[name], held_back) for name, metric in validation.measured.items()}
+    return {f"val/{name}": checked_value(name, value) for name, value in values.items()}
 
 
 def _summed(own: Tensor | None, ranks: Ranks) -> Tensor:
     """Return the sum over the ranks, of which one without a batch has nothing to add."""
     own = torch.zeros(0, dtype=torch.float64) if own is None else own
     width, adding = ranks.sum(torch.tensor([len(own), int(len(own) > 0)])).tolist()
-    whole = torch.zeros(width // max(1, adding), dtype=torch.float64)
-    whole[: len(own)] = own
-    return ranks.sum(whole)
+    summed = torch.zeros(width // max(1, adding), dtype=torch.float64)
+    summed[: len(own)] = own
+    return ranks.sum(summed)

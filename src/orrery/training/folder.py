@@ -105,13 +105,13 @@ class RunFolder:
         if not path.exists():
             return []
         try:
-            found = [strict_json.parse(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+            records = [strict_json.parse(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
         except (OSError, ValueError, RecursionError) as error:
             raise _spoilt(path, str(error)) from error
-        for number, record in enumerate(found, start=1):
+        for number, record in enumerate(records, start=1):
             if not isinstance(record, dict) or type(record.get("step")) is not int:
                 raise _spoilt(path, f"line {number} is no object with a step")
-        return found
+        return records
 
     def rewind(self, first: int) -> None:
         """Drop the records of the step ``first`` and of later ones: they will come again."""
@@ -187,10 +187,10 @@ def entries(path: Path) -> list[str]:
 
 def refuse_folder(path: Path, continued: bool, beside: Collection[str] = ()) -> None:
     """Raise ``UsageError`` for a folder that holds something, unless that is a run to be continued or replaced."""
-    found = [name for name in entries(path) if name not in beside]
-    if not found:
+    inside = [name for name in entries(path) if name not in beside]
+    if not inside:
         return
-    message = f"{path} is not empty: it has {', '.join(found[:3])}"
+    message = f"{path} is not empty: it has {', '.join(inside[:3])}"
     if not holds_run(path):
         raise UsageError(f"{message}, and no run", "choose another folder with --output")
     if not continued:

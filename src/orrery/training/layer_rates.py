@@ -41,8 +41,8 @@ def _heights(names: Iterable[str]) -> dict[str, int]:
     """Return the number of blocks of each stack, by what its blocks' names begin with."""
     heights: dict[str, int] = {}
     for name in names:
-        if not name.startswith(f"{OBJECTIVE}.") and (found := _BLOCK.match(name)):
-            heights[found["parent"]] = max(heights.get(found["parent"], 0), int(found["number"]) + 1)
+        if not name.startswith(f"{OBJECTIVE}.") and (match := _BLOCK.match(name)):
+            heights[match["parent"]] = max(heights.get(match["parent"], 0), int(match["number"]) + 1)
     return heights
 
 
@@ -50,9 +50,9 @@ def _depth(name: str, heights: Mapping[str, int]) -> int:
     """Return how many blocks lie between a parameter and the top of its stack."""
     if name.startswith(f"{OBJECTIVE}."):
         return 0
-    if found := _BLOCK.match(name):
-        return heights[found["parent"]] - int(found["number"])
-    if found := _BELOW.match(name):
-        near = [height for parent, height in heights.items() if parent.startswith(found["parent"])]
+    if match := _BLOCK.match(name):
+        return heights[match["parent"]] - int(match["number"])
+    if match := _BELOW.match(name):
+        near = [height for parent, height in heights.items() if parent.startswith(match["parent"])]
         return max(near or heights.values(), default=-1) + 1
     return 0

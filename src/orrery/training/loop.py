@@ -288,31 +288,31 @@ class Trainer:
             self._learned(None)
             return False
         self.progress.pending = True
-        found = self._evaluate() if evaluating else {}
-        if found is None:
+        measures = self._evaluate() if evaluating else {}
+        if measures is None:
             return False
         window = self.progress.window
         record: dict[str, Any] = {"step": self.progress.step}
         record |= {"train/loss": sum(window) / len(window)} if window else {}
         record |= {f"train/{name}": sum(means) / len(means) for name, means in self.progress.measured.items()}
-        record |= self._measures() | found
+        record |= self._measures() | measures
         self._learned(record)
         self.progress.pending, self.progress.window, self.progress.measured = False, [], {}
-        return self.parts.validation is not None and improved(self.progress, found, self.parts.validation)
+        return self.parts.validation is not None and improved(self.progress, measures, self.parts.validation)
 
     def _evaluate(self) -> dict[str, float] | None:
         """Measure the model on the held-back text; None if a signal interrupted."""
         assert self.parts.validation is not None
         stopped = lambda: self.signals.received is not None  # noqa: E731
         started = time.perf_counter()
-        found = evaluate(self.model, self.parts.validation, self.precision, self.ranks, stopped)
-        if found is not None and self.ranks.rank == 0:
+        measures = evaluate(self.model, self.parts.validation, self.precision, self.ranks, stopped)
+        if measures is not None and self.ranks.rank == 0:
             text = None if self.parts.sample is None else self.parts.sample(self.model)
             if text is not None:
                 self._say(text)
-            self._tell(Evaluated(self.folder.path, self.progress.step, found, text))
+            self._tell(Evaluated(self.folder.path, self.progress.step, measures, text))
         self.clock += time.perf_counter() - started
-        return found
+        return measures
 
     def _measures(self) -> dict[str, Any]:
         """Return rate, gradient norm, tokens, speed and memory since the last line of metrics."""
@@ -372,7 +372,7 @@ class Trainer:
         for line in told(self.progress, self.recipe, self.store.best()):
             self._say(line)
         if self.settings.final == "best":
-            self._say(take_best(self.model, self.store))
+            self._say(take_best(self.model, self.owned, self.store))
         if self.parts.finish is not None:
             write_final(self.parts.finish, self.model, self.folder.final)
 

@@ -33,13 +33,13 @@ class Muon(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take one step: AdamW's with its groups, then that of the matrices."""
-        whole = self.param_groups
+        groups = self.param_groups
         try:
-            self.param_groups = [group for group in whole if not group.get("orthogonal")]
+            self.param_groups = [group for group in groups if not group.get("orthogonal")]
             loss = super().step(closure)
         finally:
-            self.param_groups = whole
-        for group in whole:
+            self.param_groups = groups
+        for group in groups:
             if group.get("orthogonal"):
                 self._step_matrices(group)
         return loss

@@ -1,10 +1,8 @@
-"""Floating-point operations: what a trained token costs, what the machine can do, and so the MFU of a run."""
+"""Floating-point operations: what a trained token costs."""
 
-import time
 from collections.abc import Iterable
 from math import prod
 
-import torch
 from torch import nn
 
 from orrery.nn.feedforward.moe import MoE
@@ -56,19 +54,3 @@ def mean_keys(window: int | None, length: int) -> float:
     """
     seen = length if window is None else min(window, length)
     return seen - seen * seen / (2.0 * length)
-
-
-SIDES = {"cpu": 1024, "cuda": 8192}
-"""Of the square matrices whose product is timed: a GPU is done with small ones before the next is asked for."""
-
-
-def matmul_rate(dtype: torch.dtype, device: str = "cpu", size: int | None = None, seconds: float = 0.2) -> float:
-    """Measure the operations per second of a square product in ``dtype``: the best within ``seconds``."""
-    size = size or SIDES.get(device, SIDES["cpu"])
-    a, b = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
-    best, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end or best == float("inf"):
-        start = time.perf_counter()
-        (a @ b)[0, 0].item()
-        best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best

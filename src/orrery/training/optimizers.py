@@ -52,8 +52,8 @@ def undecayed(model: nn.Module) -> frozenset[int]:
     Raises:
         AttributeError: a part has no parameter of a name that it lists.
     """
-    found = (operator.attrgetter(path)(part) for part in model.modules() for path in getattr(part, "no_decay", ()))
-    return frozenset(id(parameter) for parameter in found if parameter is not None)
+    fixed = (operator.attrgetter(path)(part) for part in model.modules() for path in getattr(part, "no_decay", ()))
+    return frozenset(id(parameter) for parameter in fixed if parameter is not None)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -120,8 +120,8 @@ def confirmed(precision: Precision) -> Precision:
     x, weight = (torch.randn(64, 256, generator=generator, dtype=torch.float64) for _ in range(2))
     exact = x @ weight.T
     with torch.no_grad(), precision.context():
-        found = F.linear(x.float().to(precision.device), weight.float().to(precision.device)).double().cpu()
-    error = ((found - exact).abs().max() / exact.abs().max()).item()
+        product = F.linear(x.float().to(precision.device), weight.float().to(precision.device)).double().cpu()
+    error = ((product - exact).abs().max() / exact.abs().max()).item()
     bound = 2e-2 if precision.dtype == "bfloat16" else 1e-5
     if not error < bound:
         message = f"the {precision.path} path gives {precision.dtype} products with an error of {error:.1e}"

@@ -50,7 +50,7 @@ class Judge:
         columns = [self._column(name, reward, answers) for name, (reward, _) in self.rewards.items()]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def totals(self, asked: Sequence[PromptRow], judged: Sequence[Sequence[float]]) -> list[float]:
+    def totals(self, prompts: Sequence[PromptRow], judged: Sequence[Sequence[float]]) -> list[float]:
         """Return the weighted sum of the rewards of each answer: equal rewards add up to equal sums.
 
         A product of matrices would round rows at different places differently.
@@ -58,12 +58,12 @@ class Judge:
         Raises:
             DataError: a sum is beyond the numbers of float32.
         """
-        found = [sum(value * weight for value, weight in zip(row, self.weights, strict=True)) for row in judged]
-        for own, total in zip(asked, found, strict=True):
+        sums = [sum(value * weight for value, weight in zip(row, self.weights, strict=True)) for row in judged]
+        for own, total in zip(prompts, sums, strict=True):
             if not abs(total) <= LARGEST:
                 message = f"{own.prompt.where}: the rewards of an answer to this prompt add up to {total:g}"
                 raise DataError(message, "give smaller weights, or rewards that are smaller numbers")
-        return found
+        return sums
 
     @property
     def weights(self) -> list[float]:
@@ -76,15 +76,15 @@ class Judge:
         return "\n".join(f"{name} {own.fingerprint}" for name, (own, _) in self.rewards.items() if own.fingerprint)
 
     def _column(self, name: str, reward: Reward, answers: Sequence[Answered]) -> list[float]:
-        found = [float(value) for value in reward.score(answers)]
-        if len(found) != len(answers):
-            message = f"the reward {name} gives {len(found)} numbers for {len(answers)} answers"
+        values = [float(value) for value in reward.score(answers)]
+        if len(values) != len(answers):
+            message = f"the reward {name} gives {len(values)} numbers for {len(answers)} answers"
             raise UsageError(message, "score() returns one number for each answer")
-        for answered, value in zip(answers, found, strict=True):
+        for answered, value in zip(answers, values, strict=True):
             if not isfinite(value):
                 message = f"{answered.prompt.where}: the reward {name} of an answer to this prompt is {value:g}"
                 raise DataError(message, "a reward is a finite number: mend what computes it, or take the prompt out")
-        return found
+        return values
 
 
 @final
@@ -110,46 +110,46 @@ class ModelWriter:
         check_kernel(step_kernel())
 
     def answers(
-        self, asked: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
+        self, prompt_rows: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
     ) -> dict[str, Tensor]:
         """Return an answer to each prompt, with its reward, as the fields of a batch.
 
         Raises:
             DataError: a reward is no finite number.
         """
-        written = self._written(asked, seeds, max_new_tokens, temperature)
-        found = rows_of_answers(asked, written, self.ends)
-        finished = found["finished"].tolist()
+        answerings = self._written(prompt_rows, seeds, max_new_tokens, temperature)
+        rows = rows_of_answers(prompt_rows, answerings, self.ends)
+        finished = rows["finished"].tolist()
         judged = self.judge(
             [
                 Answered(own.prompt, answer.result().text, len(answer.written), ended)
-                for own, answer, ended in zip(asked, written, finished, strict=True)
+                for own, answer, ended in zip(prompt_rows, answerings, finished, strict=True)
             ]
         )
-        rewards_BR = torch.tensor(judged, dtype=torch.float64).reshape(len(asked), len(self.judge.weights))
-        total_B = torch.tensor(self.judge.totals(asked, judged), dtype=torch.float32)
+        rewards_BR = torch.tensor(judged, dtype=torch.float64).reshape(len(prompt_rows), len(self.judge.weights))
+        total_B = torch.tensor(self.judge.totals(prompt_rows, judged), dtype=torch.float32)
         return {
-            **found,
+            **rows,
             "reward": total_B,
             "rewards": rewards_BR.float(),
-            "most": torch.full((len(asked),), max_new_tokens),
-            "temperature": torch.full((len(asked),), temperature or 1.0),
+            "most": torch.full((len(prompt_rows),), max_new_tokens),
+            "temperature": torch.full((len(prompt_rows),), temperature or 1.0),
         }
 
     def observed(self, batch: Batch, size: int) -> dict[str, Tensor]:
         """Return a rollout with what the objective observes and credits, in the pieces of its first steps."""
         rows = len(batch["ids"])
-        found: list[Mapping[str, Tensor]] = []
+        observations: list[Mapping[str, Tensor]] = []
         with self._writing():
             for piece in step_pieces(rows, size, self.micro_batch, self.ranks.world):
                 with self.precision.context():
                     own = observed(self.objective, self.model, to_device(take(batch, piece), self.precision.device))
-                found.append({name: tensor.cpu() for name, tensor in own.items()})
-        whole = {**batch, **{name: torch.cat([own[name] for own in found]) for name in found[0]}}
-        return {**whole, **credited(self.objective, whole)}
+                observations.append({name: tensor.cpu() for name, tensor in own.items()})
+        batch_observed = {**batch, **{name: torch.cat([own[name] for own in observations]) for name in observations[0]}}
+        return {**batch_observed, **credited(self.objective, batch_observed)}
 
     def _written(
-        self, asked: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
+        self, prompts: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
     ) -> list[Answering]:
         """Have the engine answer all prompts, those of one prompt beside each other."""
         context = self.model.spec.context
@@ -161,20 +161,20 @@ class ModelWriter:
                 stepping(self.model, self._kernel),
                 self.tokenizer,
                 context,
-                most_rows=min(len(asked), AT_ONCE),
-                most_tokens=min(len(asked), AT_ONCE) * context,
-                chunk=sum(len(own.ids) for own in asked[:AT_ONCE]),
+                most_rows=min(len(prompts), AT_ONCE),
+                most_tokens=min(len(prompts), AT_ONCE) * context,
+                chunk=sum(len(own.ids) for own in prompts[:AT_ONCE]),
                 device=device,
             )
-            found = [
+            answerings = [
                 engine.add(Request(own.ids, limits, draw, seed, scores=0))
-                for own, seed in zip(asked, seeds, strict=True)
+                for own, seed in zip(prompts, seeds, strict=True)
             ]
             while engine.advance():
                 pass
-        for answering in found:
+        for answering in answerings:
             answering.result()
-        return found
+        return answerings
 
     def described(self) -> str:
         """Return in words how answers are written."""
@@ -212,27 +212,27 @@ def step_pieces(rows: int, size: int, micro_batch: int | None, world: int) -> It
 
 
 def rows_of_answers(
-    asked: Sequence[PromptRow], written: Sequence[Answering], ends: Collection[int]
+    prompt_rows: Sequence[PromptRow], answerings: Sequence[Answering], ends: Collection[int]
 ) -> dict[str, Tensor]:
     """Return prompts and answers as rows; which tokens are the model's follows from lengths and from nothing else.
 
     Raises:
         RunError: a token of an answer is not among them, or the end token of a finished one.
     """
-    prompts = torch.tensor([len(own.ids) for own in asked])
-    answers = torch.tensor([len(answer.written) for answer in written])
+    prompts = torch.tensor([len(own.ids) for own in prompt_rows])
+    answers = torch.tensor([len(answer.written) for answer in answerings])
     length = int((prompts + answers).max())
-    ids, scores = torch.zeros(len(asked), length, dtype=torch.long), torch.zeros(len(asked), length)
-    for row, (own, answer) in enumerate(zip(asked, written, strict=True)):
+    ids, scores = torch.zeros(len(prompt_rows), length, dtype=torch.long), torch.zeros(len(prompt_rows), length)
+    for row, (own, answer) in enumerate(zip(prompt_rows, answerings, strict=True)):
         first, stop = len(own.ids), len(own.ids) + len(answer.written)
         ids[row, :stop] = torch.tensor([*own.ids, *answer.written])
         scores[row, first:stop] = torch.tensor([score.log_probability for score in answer.scores])
     places = torch.arange(length)
     real = places < (prompts + answers)[:, None]
-    found = {"ids": ids, "real": real, "written": real & (places >= prompts[:, None]), "scores": scores}
-    finished = torch.tensor([answer.result().finish_reason == "end" for answer in written])
-    refuse_lost_tokens(found, answers, finished, ends)
-    return {**found, "finished": finished}
+    rows = {"ids": ids, "real": real, "written": real & (places >= prompts[:, None]), "scores": scores}
+    finished = torch.tensor([answer.result().finish_reason == "end" for answer in answerings])
+    refuse_lost_tokens(rows, answers, finished, ends)
+    return {**rows, "finished": finished}
 
 
 def refuse_lost_tokens(rows: Batch, answers: Tensor, finished: Tensor, ends: Collection[int]) -> None:

@@ -94,9 +94,11 @@ def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
             if (own[name].shape, own[name].dtype) != (tensors[name].shape, tensors[name].dtype)
         ],
     }
-    found = [f"{len(names)} {kind}: {', '.join(sorted(names)[:10])}" for kind, names in faults.items() if names]
-    if found:
-        raise ModelFileError(f"the weights do not fit the model ({'; '.join(found)})", "use the recipe that wrote them")
+    differences = [f"{len(names)} {kind}: {', '.join(sorted(names)[:10])}" for kind, names in faults.items() if names]
+    if differences:
+        raise ModelFileError(
+            f"the weights do not fit the model ({'; '.join(differences)})", "use the recipe that wrote them"
+        )
     for name, tensor in own.items():
         tensor.copy_(tensors[name])
 
@@ -118,26 +120,26 @@ def refuse_bad_weights(model: nn.Module, step: int) -> None:
         raise RunError(message, AGAIN)
 
 
-def refuse_other_facts(saved: Mapping[str, str], found: Mapping[str, str]) -> None:
+def refuse_other_facts(saved: Mapping[str, str], facts: Mapping[str, str]) -> None:
     """Raise ``DataError`` where a fingerprint is not the one that the run was started with."""
     for name, value in saved.items():
-        if found.get(name) != value:
+        if facts.get(name) != value:
             raise DataError(
                 f"the {name} is not the one this run was started with ({value[:12]})",
                 f"bring the old {name} back, or start a new run with another --output",
             )
 
 
-def refuse_another_model(saved: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def refuse_another_model(saved: Mapping[str, Any], spec_found: Mapping[str, Any]) -> None:
     """Raise ``DataError`` where the recipe now describes another architecture than that of the checkpoint.
 
     A version of the program may read a recipe otherwise than the one that began the run. What the files call by older
     names is the same.
     """
-    if saved == found:
+    if saved == spec_found:
         return
     beside = (TRANSFORMS, FAMILY, CONFIGURATION)
-    before, now = (from_json({key: of[key] for key in of if key not in beside}) for of in (saved, found))
+    before, now = (from_json({key: of[key] for key in of if key not in beside}) for of in (saved, spec_found))
     if before == now:
         return
     old, new = (to_json(each) for each in (before, now))

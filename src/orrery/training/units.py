@@ -53,11 +53,11 @@ def keep_answers(model: nn.Module, before: ModelSpec, renewed: Sequence[str] = (
     With ``f = s0 (W x + b) + c0`` in the old unit, ``s1 (W' x + b') + c1`` is the same for ``W' = W s0 / s1`` and
     ``b' = (b s0 + c0 - c1) / s1``.
     """
-    found: Any = model
-    for name, head in found.heads.items():
+    headed: Any = model
+    for name, head in headed.heads.items():
         fresh = f"heads.{name}.labels.".startswith(tuple(renewed))
         if isinstance(head, SequenceHead) and name in before.heads and not fresh:
-            (c0, s0), (c1, s1) = _unit(before.heads[name]), _unit(found.spec.heads[name])
+            (c0, s0), (c1, s1) = _unit(before.heads[name]), _unit(headed.spec.heads[name])
             if (c0, s0) != (c1, s1):
                 head.labels.weight.mul_(s0 / s1)
                 if head.labels.bias is not None:
@@ -70,20 +70,20 @@ def in_own_units(model: nn.Module) -> Iterator[None]:
 
     ``s (W x + b) + c = (s W) x + (s b + c)``.
     """
-    found: Any = model
-    spec, heads = found.spec, {}
-    for name, head in found.heads.items():
+    headed: Any = model
+    spec, heads = headed.spec, {}
+    for name, head in headed.heads.items():
         centre, spread = _unit(spec.heads[name])
         if isinstance(head, SequenceHead) and (centre, spread) != (0.0, 1.0):
             heads[name] = head.labels, head.unit
             head.labels, head.unit = _folded(head.labels, centre, spread), Identity()
-            found.spec = _with_head(found.spec, name, replace(found.spec.heads[name], unit=Identity.Spec()))
+            headed.spec = _with_head(headed.spec, name, replace(headed.spec.heads[name], unit=Identity.Spec()))
     try:
         yield
     finally:
-        found.spec = spec
+        headed.spec = spec
         for name, (labels, unit) in heads.items():
-            found.heads[name].labels, found.heads[name].unit = labels, unit
+            headed.heads[name].labels, headed.heads[name].unit = labels, unit
 
 
 def written_in_own_units(write: Callable[[Any, Path], None]) -> Callable[[Any, Path], None]:
@@ -99,7 +99,7 @@ def written_in_own_units(write: Callable[[Any, Path], None]) -> Callable[[Any, P
 @torch.no_grad()
 def _folded(labels: nn.Linear, centre: float, spread: float) -> nn.Linear:
     """Return a map that gives ``spread * labels(x) + centre``, computed in float64."""
-    found = nn.utils.skip_init(
+    folded = nn.utils.skip_init(
         nn.Linear,
         labels.in_features,
         labels.out_features,
@@ -107,10 +107,10 @@ def _folded(labels: nn.Linear, centre: float, spread: float) -> nn.Linear:
         device=labels.weight.device,
         dtype=labels.weight.dtype,
     )
-    found.weight.copy_(labels.weight.double() * spread)
+    folded.weight.copy_(labels.weight.double() * spread)
     if labels.bias is not None:
-        found.bias.copy_(labels.bias.double() * spread + centre)
-    return found
+        folded.bias.copy_(labels.bias.double() * spread + centre)
+    return folded
 
 
 def _unit(head: Any) -> tuple[float, float]:

@@ -29,9 +29,9 @@ class Adapter(Transform):
         adapted = any(isinstance(transform, Adapter) for transform in model.transforms)
         there = {id(parameter): adapted and parameter.requires_grad for parameter in model.parameters()}
         self.add(model, seed)
-        asked = {id(parameter) for _, parameter in self.asked(model)}
+        learning = {id(parameter) for _, parameter in self.asked(model)}
         for parameter in model.parameters():
-            parameter.requires_grad_(there.get(id(parameter), True) or id(parameter) in asked)
+            parameter.requires_grad_(there.get(id(parameter), True) or id(parameter) in learning)
         model.transforms = (*model.transforms, self)
         return model
 

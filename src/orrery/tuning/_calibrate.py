@@ -45,18 +45,18 @@ def apply_calibrated(
         raise UsageError(f"{transform.bits} bits are not chosen for a text", "take bits=4, or leave the text away")
     linears = targeted(model, transform.targets, transform.leave)
     groups = {name: transform.group_for(name, linear) for name, linear in linears.items()}
-    turns, found = _turns(linears), dict[str, tuple[Tensor, Tensor]]()
+    turns, rounded = _turns(linears), dict[str, tuple[Tensor, Tensor]]()
     for number, turn in enumerate(turns, 1):
         say(f"reading the text, {number} of {len(turns)}")
         moments = _moments(turn, read)
         for name, linear in turn.items():
             say(f"rounding {name}")
-            found[name] = solved(linear.weight.detach(), moments.pop(name), groups[name])
-            linear.weight.copy_(written_out(*found[name]))
+            rounded[name] = solved(linear.weight.detach(), moments.pop(name), groups[name])
+            linear.weight.copy_(written_out(*rounded[name]))
     transform.apply(model)
-    for name, (whole, scale) in found.items():
+    for name, (steps, scale) in rounded.items():
         stored = model.get_submodule(name)
-        stored.get_parameter("weight").copy_(whole)
+        stored.get_parameter("weight").copy_(steps)
         stored.get_parameter("weight_scale").copy_(scale)
     return model
 
@@ -76,12 +76,12 @@ def _turns(linears: Linears) -> list[dict[str, nn.Linear | TransformedLinear]]:
 
 def _moments(linears: Linears, read: Callable[[], Any]) -> dict[str, Tensor]:
     """Return by name ``sum x x^T`` over the inputs that each linear gets while a text is read."""
-    found = {name: torch.zeros(linear.in_features, linear.in_features) for name, linear in linears.items()}
+    moments = {name: torch.zeros(linear.in_features, linear.in_features) for name, linear in linears.items()}
 
     def watch(name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def add(module: nn.Module, arguments: tuple[Tensor, ...]) -> None:
             x = arguments[0].detach().reshape(-1, arguments[0].shape[-1]).float()
-            found[name].addmm_(x.T, x)
+            moments[name].addmm_(x.T, x)
 
         return add
 
@@ -89,4 +89,4 @@ def _moments(linears: Linears, read: Callable[[], Any]) -> dict[str, Tensor]:
         for name, linear in linears.items():
             held.callback(linear.register_forward_pre_hook(watch(name)).remove)
         read()
-    return found
+    return moments

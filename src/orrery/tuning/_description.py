@@ -57,11 +57,11 @@ def refuse_untrainable(model: nn.Module) -> None:
     """
     if any(parameter.requires_grad for parameter in model.parameters()):
         return
-    whole = next((name for name, tensor in model.named_parameters() if not tensor.is_floating_point()), None)
-    if whole is None:
+    frozen_name = next((name for name, tensor in model.named_parameters() if not tensor.is_floating_point()), None)
+    if frozen_name is None:
         raise UsageError("nothing in the model learns: every tensor is frozen", "let some require a gradient")
-    dtype = str(model.get_parameter(whole).dtype).removeprefix("torch.")
-    message = f"{whole} is stored in {dtype}, which no gradient can change, and nothing else in the model learns"
+    dtype = str(model.get_parameter(frozen_name).dtype).removeprefix("torch.")
+    message = f"{frozen_name} is stored in {dtype}, which no gradient can change, and nothing else in the model learns"
     raise UsageError(message, "train the model before it is quantised, or add an adapter: orrery.tuning.lora.LoRA")
 
 
@@ -83,10 +83,10 @@ def _compare(own: dict[str, Tensor], described: dict[str, Tensor]) -> None:
             name for name in own if name in both and _kind(own[name]) != _kind(described[name])
         ],
     }
-    found = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
-    if found:
+    differences = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
+    if differences:
         raise UsageError(
-            f"a file could not hold this model; tensors {'; '.join(found)}",
+            f"a file could not hold this model; tensors {'; '.join(differences)}",
             "something was added to or taken from it: write that as a transform, see orrery.tuning.Transform",
         )
 

@@ -57,8 +57,8 @@ class TransformedLinear(nn.Module, ABC):
     @property
     def like(self) -> Tensor:
         """A tensor with the dtype and the device of what the matrix stands for."""
-        found = (self.weight, self.weight_scale, self.floats)
-        return next(tensor for tensor in found if tensor is not None and tensor.is_floating_point())
+        tensors = (self.weight, self.weight_scale, self.floats)
+        return next(tensor for tensor in tensors if tensor is not None and tensor.is_floating_point())
 
     def stored(self) -> Float[Tensor, "out in"]:
         """Return the stored matrix: the weight, written out where that is of whole numbers."""
@@ -108,8 +108,8 @@ class BlockEmbedding(nn.Module):
 def matrix_of(module: nn.Module) -> Tensor:
     """Return the matrix of a linear, or the table of an embedding, as floats, whatever form it is stored in."""
     if not isinstance(module, TransformedLinear | BlockEmbedding):
-        found: Tensor = module.get_parameter("weight")
-        return found.detach()
+        matrix: Tensor = module.get_parameter("weight")
+        return matrix.detach()
     kept = _kept.get()
     return module.matrix().detach() if kept is None else kept.matrix_of(module)
 
@@ -146,13 +146,13 @@ _kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 
 def shapes_of(model: nn.Module) -> dict[int, tuple[int, ...]]:
     """Return the shape of what each parameter stands for, by its identity, whatever form it is stored in."""
-    found = {id(parameter): tuple(parameter.shape) for parameter in model.parameters()}
+    shapes = {id(parameter): tuple(parameter.shape) for parameter in model.parameters()}
     for module in model.modules():
         if isinstance(module, BlockEmbedding):
-            found[id(module.weight)] = (module.num_embeddings, module.embedding_dim)
+            shapes[id(module.weight)] = (module.num_embeddings, module.embedding_dim)
         elif isinstance(module, TransformedLinear) and module.stored_as is not None:
-            found[id(module.weight)] = (module.out_features, module.in_features)
-    return found
+            shapes[id(module.weight)] = (module.out_features, module.in_features)
+    return shapes
 
 
 def numbers_of(model: nn.Module) -> int:
@@ -186,8 +186,8 @@ def replace_linears(
     Raises:
         UsageError: a pattern names no linear, or one whose matrix another module uses as well.
     """
-    found = _targets(model, targets, leave)
-    made = [(target, make(target.names[0], target.linear)) for target in found]
+    linears = _targets(model, targets, leave)
+    made = [(target, make(target.names[0], target.linear)) for target in linears]
     for target, module in made:
         module.train(target.linear.training)
         for owner, leaf in target.places:
@@ -210,7 +210,7 @@ def named_linears(model: Model, names: Sequence[str]) -> dict[str, nn.Linear | T
         UsageError: a name is no linear's, or is that of one whose matrix another module uses as well.
     """
     _targets(model, names, ())
-    places = {name: target.linear for target in _found(model) for name in target.names}
+    places = {name: target.linear for target in _linears_of(model) for name in target.names}
     return {name: places[name] for name in names}
 
 
@@ -227,15 +227,15 @@ def merge(model: Model) -> Model:
         message = f"{', '.join(kept)} cannot be merged: no plain model of this architecture computes the same"
         raise UsageError(message, "our own layout keeps it: lm.save(folder, layout='own')")
     tables = [(name, module) for name, module in model.named_modules() if isinstance(module, BlockEmbedding)]
-    written: dict[int, nn.Parameter] = {}
+    merged: dict[int, nn.Parameter] = {}
     for name, table in tables:
         owner, leaf = _place(model, name)
         plain = nn.Embedding(table.num_embeddings, table.embedding_dim, device="meta")
-        plain.weight = written[id(table.weight)] = nn.Parameter(table.matrix())
+        plain.weight = merged[id(table.weight)] = nn.Parameter(table.matrix())
         setattr(owner, leaf, plain)
-    for target in _found(model):
+    for target in _linears_of(model):
         if isinstance(target.linear, TransformedLinear):
-            linear = _plain(target.linear, written.get(id(target.linear.weight)))
+            linear = _plain(target.linear, merged.get(id(target.linear.weight)))
             for owner, leaf in target.places:
                 setattr(owner, leaf, linear)
     learns = {name: parameter.requires_grad for name, parameter in build_on_meta(model.spec).named_parameters()}
@@ -254,21 +254,21 @@ def _plain(linear: TransformedLinear, tied: nn.Parameter | None) -> nn.Linear:
 
 
 def _targets(model: Model, targets: Sequence[str], leave: Sequence[str]) -> list[_Target]:
-    known = _found(model)
+    known = _linears_of(model)
     for pattern in targets:
         if not any(fnmatchcase(name, pattern) for target in known for name in target.names):
             kinds = dict.fromkeys(f"*.{target.names[0].rpartition('.')[2]}" for target in known)
             raise UsageError(f"no linear is called {pattern!r}", f"this model has {', '.join(kinds)}")
-    found = [target for target in known if _named(target, targets) and not _named(target, leave)]
-    if not found:
+    targets_found = [target for target in known if _named(target, targets) and not _named(target, leave)]
+    if not targets_found:
         raise UsageError("the targets name no linear that is not left out", "give patterns of names, '*.q' for example")
     users: dict[int, list[tuple[str, nn.Module]]] = {}
     for name, module in model.named_modules():
         for parameter in module.parameters(recurse=False):
             users.setdefault(id(parameter), []).append((name, module))
-    for target in found:
+    for target in targets_found:
         _refuse_shared(target, users[id(target.linear.weight)])
-    return found
+    return targets_found
 
 
 def _refuse_shared(target: _Target, users: Sequence[tuple[str, nn.Module]]) -> None:
@@ -292,7 +292,7 @@ def _named(target: _Target, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns for name in target.names)
 
 
-def _found(model: Model) -> list[_Target]:
+def _linears_of(model: Model) -> list[_Target]:
     """Return every linear once, with all the places that hold it."""
     paths: dict[int, list[str]] = {}
     linears: dict[int, nn.Linear | TransformedLinear] = {}

@@ -115,10 +115,10 @@ class RowAdapters:
         Raises:
             UsageError: there is no adapter of one of the names.
         """
-        asked = dict.fromkeys(name for name in names if name is not None)
-        for name in asked:
+        adapters = dict.fromkeys(name for name in names if name is not None)
+        for name in adapters:
             self.require(name)
-        groups = [(name, _places(names, name, device)) for name in asked]
+        groups = [(name, _places(names, name, device)) for name in adapters]
         self._rows, self._groups = len(names), tuple(groups)
         try:
             yield

@@ -79,13 +79,13 @@ class StoredBlocks(Transform):
         Raises:
             UsageError: an entry is no name with a kind.
         """
-        found: dict[str, Kind] = {}
+        by_parameter: dict[str, Kind] = {}
         for entry in self.parameters:
             name, _, kind = entry.partition(" ")
             if kind not in KINDS:
                 raise UsageError(f"blocks: {entry!r} is no parameter with a kind", f"kinds are {', '.join(KINDS)}")
-            found[name] = BY_NAME[kind]
-        return found
+            by_parameter[name] = BY_NAME[kind]
+        return by_parameter
 
 
 @torch.no_grad()
@@ -113,10 +113,10 @@ def store_table(model: Model, name: str) -> StoredBlocks:
 
 def _owners(model: Model) -> Mapping[int, list[str]]:
     """Return the paths of the modules that hold a weight, by its identity."""
-    found = defaultdict[int, list[str]](list)
+    paths = defaultdict[int, list[str]](list)
     for path, module in model.named_modules(remove_duplicate=False):
-        found[id(getattr(module, "weight", None))].append(path)
-    return found
+        paths[id(getattr(module, "weight", None))].append(path)
+    return paths
 
 
 def _put(model: Model, paths: Iterable[str], stored: nn.Parameter, kind: Kind) -> None:
@@ -127,10 +127,10 @@ def _put(model: Model, paths: Iterable[str], stored: nn.Parameter, kind: Kind) -
 
 
 def _parameter(parameters: Mapping[str, nn.Parameter], name: str) -> nn.Parameter:
-    found = parameters.get(name)
-    if found is None:
+    parameter = parameters.get(name)
+    if parameter is None:
         raise UsageError(f"blocks: the model has no parameter {name}", "take the architecture that they were read for")
-    return found
+    return parameter
 
 
 def _empty(name: str, parameter: nn.Parameter, kind: Kind) -> Tensor:

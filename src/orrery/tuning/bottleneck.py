@@ -78,12 +78,12 @@ class Bottleneck(Adapter):
             UsageError: a pattern names no sublayer, or one that has a network.
         """
         rng = torch.Generator().manual_seed(seed)
-        for residual in self._found(model):
+        for residual in self._targeted(model):
             like = next(p for p in (*residual.parameters(), *model.parameters()) if p.is_floating_point())
             network = BottleneckNetwork(residual.dropout, self, residual.width, like, rng)
             residual.dropout = network.train(residual.training)
 
-    def _found(self, model: nn.Module) -> list[Residual]:
+    def _targeted(self, model: nn.Module) -> list[Residual]:
         """Return the sublayers, each once though it may stand at several depths."""
         known = [(name, m) for name, m in model.named_modules(remove_duplicate=False) if isinstance(m, Residual)]
         for pattern in self.targets:

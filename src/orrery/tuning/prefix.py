@@ -95,10 +95,10 @@ class Prefix(Adapter):
         """
         rng = torch.Generator().manual_seed(seed)
         stacks = {name: part for name, part in model.named_modules() if isinstance(part, Stack)}
-        found = [attention for name, stack in stacks.items() for attention in _attentions(name, stack)]
-        if not found:
+        attentions = [attention for name, stack in stacks.items() for attention in _attentions(name, stack)]
+        if not attentions:
             raise UsageError("the model has no stack with attention, so nothing reads a prefix", "take another adapter")
-        for attention in found:
+        for attention in attentions:
             attention.source = PrefixedSource(attention, self.tokens, rng).train(attention.training)
         for stack in stacks.values():
             stack.learned_places = self.tokens
@@ -108,14 +108,14 @@ def _attentions(name: str, stack: Stack) -> list[MultiHeadAttention]:
     """Return the self-attentions of a stack, which must all be ones that can have a prefix."""
     if stack.learned_places:
         raise UsageError(f"{name} has a prefix already", "apply the transform once")
-    found = []
+    attentions = []
     for path, part in stack.named_modules():
         if isinstance(part, MultiHeadAttention) and isinstance(part.source, SelfSource):
-            found.append(part)
+            attentions.append(part)
         elif hasattr(part, "mask") and isinstance(part.mask, str) and not _reads_elsewhere(part):
             message = f"{name}.{path} is a {type(part).__name__}, which no prefix of keys and values fits"
             raise UsageError(message, "take another adapter: LoRA, Bottleneck")
-    return found
+    return attentions
 
 
 def _reads_elsewhere(part: nn.Module) -> bool:

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
+from orrery.models.limits import NUMBER
 from orrery.models.model import Model
 from orrery.tuning._linear import TransformedLinear, replace_linears
 from orrery.tuning._registry import register
@@ -70,8 +71,8 @@ class Quantise(Transform):
         super().__post_init__()
         if self.bits not in (4, 8):
             raise UsageError(f"quantise: bits is {self.bits}", "weights have 8 bits or 4")
-        if self.group == 1:
-            raise UsageError("quantise: group is 1", "a group has two inputs or more")
+        if self.group is not None and (self.group == 1 or not 0 <= self.group <= NUMBER):
+            raise UsageError(f"quantise: group is {self.group}", f"a group has two inputs or more, up to {NUMBER:,}")
 
     def apply(self, model: Model, seed: int = 1337) -> Model:
         """Store each target in whole numbers and freeze the model.

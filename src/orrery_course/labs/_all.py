@@ -20,8 +20,8 @@ def results(folder: Path) -> dict[str, LabResult]:
     Raises:
         DataError: a file of a lab is none.
     """
-    found = {name: LabResult.read(folder / name) for name in questions()}
-    return {name: result for name, result in found.items() if result is not None}
+    by_name = {name: LabResult.read(folder / name) for name in questions()}
+    return {name: result for name, result in by_name.items() if result is not None}
 
 
 def carry_out_all(
@@ -94,8 +94,8 @@ def write_page(folder: Path) -> Path:
     Raises:
         UsageError: no lab has been finished there.
     """
-    found = results(folder)
-    if not found:
+    by_name = results(folder)
+    if not by_name:
         raise UsageError(f"{folder} has no finished lab", "run them first: orrery lab --all")
-    write_text(folder / PAGE, page(found))
+    write_text(folder / PAGE, page(by_name))
     return folder / PAGE

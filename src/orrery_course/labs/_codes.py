@@ -129,8 +129,8 @@ def vectors(name: str, length: int) -> Float[Tensor, "L E"]:
     bound = module.bind(PositionCall(at, {"causal": at}, length, torch.float64))
     bias = bound.bias("causal")
     if bias is not None:
-        found: Tensor = bias[0, :, -1].flip(-1).T
-        return found.detach()
+        codes: Tensor = bias[0, :, -1].flip(-1).T
+        return codes.detach()
     units_1HLC = torch.full((1, 1, length, WIDTH // HEADS), 2**-0.5, dtype=torch.float64)
     turned = bound.rotate(units_1HLC)[0, 0]
     added = bound.embed(torch.zeros(1, length, WIDTH, dtype=torch.float64))[0]

@@ -16,10 +16,10 @@ def mean(runs: Sequence[Mapping[str, Any]], *path: str) -> list[tuple[float, flo
 
 def at(numbers: Mapping[str, Any], path: Sequence[str]) -> Any:
     """Return what stands at a path."""
-    found: Any = numbers
+    value: Any = numbers
     for name in path:
-        found = found[name]
-    return found
+        value = value[name]
+    return value
 
 
 def exponent(curve: Mapping[str, Number]) -> float:

@@ -59,14 +59,14 @@ class LabResult:
     def write(self, folder: Path) -> None:
         """Write `FILES` into the folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        found = {
+        content = {
             "lab": self.name,
             "quick": self.quick,
             "minutes": round(self.minutes, 2),
             "margins": dict(self.margins),
             "seeds": dict(self.runs),
         }
-        (folder / FILES[0]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (folder / FILES[0]).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         (folder / FILES[1]).write_text(self.figure + "\n", encoding="utf-8")
 
     @classmethod
@@ -80,10 +80,10 @@ class LabResult:
         if not all(path.is_file() for path in files):
             return None
         try:
-            found = json.loads(files[0].read_text(encoding="utf-8"))
-            runs = {int(seed): numbers for seed, numbers in found["seeds"].items()}
-            known = (found["lab"], found["quick"], runs, found["margins"])
-            return cls(*known, files[1].read_text(encoding="utf-8").strip(), float(found["minutes"]))
+            content = json.loads(files[0].read_text(encoding="utf-8"))
+            runs = {int(seed): numbers for seed, numbers in content["seeds"].items()}
+            known = (content["lab"], content["quick"], runs, content["margins"])
+            return cls(*known, files[1].read_text(encoding="utf-8").strip(), float(content["minutes"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = f"{files[0]} has no numbers of a lab: {error!r}"
             raise DataError(message, "remove it, or choose another folder") from error
@@ -105,8 +105,8 @@ def register(name: str, question: str, lab: Lab) -> None:
 
 def questions() -> dict[str, str]:
     """Return the question of every lab by its name; no lab is imported for that."""
-    found = {name: _docstring(path).partition("\n")[0] for name, path in _own().items()}
-    return dict(sorted((found | {name: question for name, (question, _) in _registered.items()}).items()))
+    by_name = {name: _docstring(path).partition("\n")[0] for name, path in _own().items()}
+    return dict(sorted((by_name | {name: question for name, (question, _) in _registered.items()}).items()))
 
 
 def _own() -> dict[str, Path]:
@@ -130,7 +130,7 @@ def about(name: str) -> list[str]:
 def _asking(word: str) -> list[str]:
     """Return the labs whose question has a word, or one that is spelled nearly so."""
     words = {name: re.findall(r"\w+", question.lower()) for name, question in questions().items()}
-    return [name for name, found in words.items() if difflib.get_close_matches(word.lower(), found, cutoff=0.8)][:4]
+    return [name for name, known in words.items() if difflib.get_close_matches(word.lower(), known, cutoff=0.8)][:4]
 
 
 def load_lab(name: str) -> Lab:

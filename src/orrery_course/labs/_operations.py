@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.operands import KeysValues, Operands
-from orrery.nn.linear import memory
+from orrery.nn.linear import matrix_state
 from orrery.nn.masks import PLAIN_FULL
 
 Layer = Callable[[int, int], int]
@@ -45,14 +45,14 @@ def recur(x_LD: Tensor) -> Tensor:
 
 
 def remember(x_LD: Tensor) -> Tensor:
-    """Run the memory of gated linear attention, its definition, one head: queries, keys and values are the words.
+    """Run the state of gated linear attention, its definition, one head: queries, keys and values are the words.
 
-    What is counted is reading the memory; writing is no product of matrices, and as much again.
+    What is counted is reading the state; writing is no product of matrices, and as much again.
     """
     x_1LHC = x_LD[None, :, None]
-    state, read = memory.empty(x_1LHC, 1, x_LD.shape[1], x_LD.shape[1]), []
+    state, read = matrix_state.empty(x_1LHC, 1, x_LD.shape[1], x_LD.shape[1]), []
     for x_1HC in x_1LHC.unbind(1):
-        y_1HE, state = memory.step(x_1HC, x_1HC, x_1HC, torch.full_like(x_1HC, -0.1), state)
+        y_1HE, state = matrix_state.step(x_1HC, x_1HC, x_1HC, torch.full_like(x_1HC, -0.1), state)
         read.append(y_1HE[:, 0])
     return torch.cat(read)
 

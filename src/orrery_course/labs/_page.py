@@ -9,34 +9,34 @@ from orrery_course.labs._lab import LabResult, about, flat, questions, readable
 from orrery_course.labs._tables import Runs, Shown, tables
 
 
-def page(found: Mapping[str, LabResult]) -> str:
+def page(by_name: Mapping[str, LabResult]) -> str:
     """Return the whole page; the same results give the same bytes."""
-    parts = [summary(found), contents(found), *(lab(one) for one in found.values()), comparisons(found)]
+    parts = [summary(by_name), contents(by_name), *(lab(one) for one in by_name.values()), comparisons(by_name)]
     return document("Orrery: the labs", "\n".join(parts))
 
 
-def summary(found: Mapping[str, LabResult]) -> str:
+def summary(by_name: Mapping[str, LabResult]) -> str:
     """Return the heading and how many claims hold."""
-    claims = sum(len(one.margins) for one in found.values())
-    failed = sum(len(one.failed) for one in found.values())
+    claims = sum(len(one.margins) for one in by_name.values())
+    failed = sum(len(one.failed) for one in by_name.values())
     verdict = (
         "every one of them holds" if not failed else f"{failed} of them {'does' if failed == 1 else 'do'} not hold"
     )
-    missing = [name for name in questions() if name not in found]
-    took = minutes(sum(one.minutes for one in found.values()))
+    missing = [name for name in questions() if name not in by_name]
+    took = minutes(sum(one.minutes for one in by_name.values()))
     text = (
-        f"{len(found)} of {len(found) + len(missing)} labs have been run, in {took}. "
+        f"{len(by_name)} of {len(by_name) + len(missing)} labs have been run, in {took}. "
         f"They make {claims} claims, and {verdict} in the worst of the seeds."
     )
     rest = f" Not run yet: {', '.join(missing)}." if missing else ""
     return f'<header>\n<h1>Orrery: the labs</h1>\n<p class="lead">{visible(text + rest)}</p>\n</header>'
 
 
-def contents(found: Mapping[str, LabResult]) -> str:
+def contents(by_name: Mapping[str, LabResult]) -> str:
     """Return one row a lab, and after them the comparisons."""
     rows = [
         (link(one.name), visible(questions()[one.name]), verdict(one.failed), str(len(one.runs)), clock(one.minutes))
-        for one in found.values()
+        for one in by_name.values()
     ]
     note = f"<p>Then {link(COMPARISONS, 'the comparisons of the last lecture')}, from the numbers of the labs.</p>"
     return section("All labs", markup_table(("lab", "question", "claims", "seeds", "minutes"), rows) + note)
@@ -49,9 +49,9 @@ def lab(one: LabResult) -> str:
     rows = [(verdict([claim] if claim in one.failed else []), readable(margin), visible(claim))
             for claim, margin in one.margins.items()]  # fmt: skip
     claims = markup_table(("", "margin in the worst seed", "claim"), rows)
-    asked = f'<p class="lead">{visible(questions()[one.name])}</p>'
+    question = f'<p class="lead">{visible(questions()[one.name])}</p>'
     said = "\n".join(f"<p>{code(paragraph)}</p>" for paragraph in about(one.name))
-    return section(one.name, "\n".join((asked, said, figure(one.figure, how), claims, numbers(one))), one.name)
+    return section(one.name, "\n".join((question, said, figure(one.figure, how), claims, numbers(one))), one.name)
 
 
 def numbers(one: LabResult) -> str:
@@ -91,13 +91,13 @@ def clock(number: Number) -> str:
 COMPARISONS = "comparisons"
 
 
-def comparisons(found: Mapping[str, LabResult]) -> str:
+def comparisons(by_name: Mapping[str, LabResult]) -> str:
     """Return the tables of the last lecture, each cell with the lab that measured it."""
     note = (
         "The tables with which the course ends, from the numbers above: the least and the greatest over the seeds, "
         "and in brackets the lab. Where no lab measures a cell it says so."
     )
-    runs: Runs = {name: list(one.runs.values()) for name, one in found.items()}
+    runs: Runs = {name: list(one.runs.values()) for name, one in by_name.items()}
     parts = [
         f"<h3>{visible(table.title)}</h3>\n"
         + markup_table(table.heads, [(visible(feature), *map(cell, shown)) for feature, shown in table.rows(runs)])

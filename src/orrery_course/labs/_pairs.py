@@ -80,10 +80,10 @@ class FreeOrder(Pairs):
 def write(model: EncoderDecoder, source_BS: Tensor, tokens: int) -> Tensor:
     """Return what the model writes, greedily, ``tokens`` a row: it reads its own mistakes, and no end stops it."""
     logits_BV, session = model.start(source_BS, tokens)
-    written = [logits_BV.argmax(-1, keepdim=True)]
-    while len(written) < tokens:
-        written.append(model.step(written[-1], session)[:, -1].argmax(-1, keepdim=True))
-    return torch.cat(written, 1)
+    tokens_B1 = [logits_BV.argmax(-1, keepdim=True)]
+    while len(tokens_B1) < tokens:
+        tokens_B1.append(model.step(tokens_B1[-1], session)[:, -1].argmax(-1, keepdim=True))
+    return torch.cat(tokens_B1, 1)
 
 
 def accuracy(model: EncoderDecoder, batch: Batch) -> float:

@@ -38,8 +38,8 @@ class MeasuredCell:
             return Shown(f"not run yet ({self.lab})")
         values = [self.read(numbers) for numbers in runs[self.lab]]
         least, greatest = (format(choose(values), self.form) for choose in (min, max))
-        found = least if least == greatest else f"{least} to {greatest}"
-        return Shown(self.text.format(found, at=self.at(runs[self.lab][0])), self.lab)
+        range_of_seeds = least if least == greatest else f"{least} to {greatest}"
+        return Shown(self.text.format(range_of_seeds, at=self.at(runs[self.lab][0])), self.lab)
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,12 @@ def tables() -> tuple[Table, ...]:
 
 def of_long_distances() -> Mapping[str, Sequence[Cell]]:
     """Return what reaches over long distances, and what becomes of gradients."""
-    found = "{} of the words of {at} steps ago are found"
+    clause = "{} of the words of {at} steps ago are found"
     factor = "the gradient is multiplied by {} a step back"
     return {
         "Dependencies over long distances": (
-            MeasuredCell("recall", f"LSTM: {found}", lambda n: longest(n["accuracy"]["LSTM"]), at=furthest_recall),
-            MeasuredCell("recall", found, lambda n: longest(n["accuracy"]["Transformer"]), at=furthest_recall),
+            MeasuredCell("recall", f"LSTM: {clause}", lambda n: longest(n["accuracy"]["LSTM"]), at=furthest_recall),
+            MeasuredCell("recall", clause, lambda n: longest(n["accuracy"]["Transformer"]), at=furthest_recall),
         ),
         "Gradients": (
             MeasuredCell(

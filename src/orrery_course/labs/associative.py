@@ -80,14 +80,14 @@ def run(seed: int, quick: bool = False) -> Numbers:
     names, steps = (QUICK, QUICK_STEPS) if quick else (tuple(MODELS), STEPS)
     rng = torch.Generator().manual_seed(seed + 1000)
     tests = {str(pairs): Associations((pairs,), TESTED)(rng) for pairs in PAIRS}
-    found, sizes = {}, {}
+    accuracies, sizes = {}, {}
     for name in names:
         model = network(name, seed)
         fit(model, CausalLanguageModel(), Associations(PAIRS), steps, RATE, seed, schedule=warmed_up(0.1))
-        found[name] = {pairs: accuracy(model, batch) for pairs, batch in tests.items()}
+        accuracies[name] = {pairs: accuracy(model, batch) for pairs, batch in tests.items()}
         sizes[name] = parameters(model)
     return {
-        "accuracy": found,
+        "accuracy": accuracies,
         "parameters": sizes,
         "guess": {pairs: guess(batch) for pairs, batch in tests.items()},
     }
@@ -121,9 +121,9 @@ def guess(batch: Batch) -> float:
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold what each recalls of the most pairs."""
-    found = numbers["accuracy"]
-    most = max(found[ATTENTION], key=int)
-    all_of = {name: one[most] for name, one in found.items()}
+    accuracies = numbers["accuracy"]
+    most = max(accuracies[ATTENTION], key=int)
+    all_of = {name: one[most] for name, one in accuracies.items()}
     claims = {
         f"{name} recalls {part:.0%} of {most} pairs": all_of[name] - part
         for name, part in KNOWN.items()

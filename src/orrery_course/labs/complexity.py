@@ -27,18 +27,18 @@ NEAR = 0.02
 def run(seed: int, quick: bool = False) -> Numbers:
     """Count the operations of each layer by length and by width, and fit the exponents; there is no chance in it."""
     sizes = QUICK_SIZES if quick else SIZES
-    found: Numbers = {"by length": {}, "by width": {}, "exponent of n": {}, "exponent of d": {}, "factor": {}}
+    numbers: Numbers = {"by length": {}, "by width": {}, "exponent of n": {}, "exponent of d": {}, "factor": {}}
     for name, layer in LAYERS.items():
         by_length = {str(n): operations(layer, n, HELD) for n in sizes}
         by_width = {str(d): operations(layer, HELD, d) for d in sizes}
-        found["by length"][name], found["by width"][name] = by_length, by_width
+        numbers["by length"][name], numbers["by width"][name] = by_length, by_width
         n, d = exponent(by_length), exponent(by_width)
-        found["exponent of n"][name], found["exponent of d"][name] = n, d
-        found["factor"][name] = math.exp(
+        numbers["exponent of n"][name], numbers["exponent of d"][name] = n, d
+        numbers["factor"][name] = math.exp(
             math.log(by_length[str(sizes[0])]) - n * math.log(sizes[0]) - d * math.log(HELD)
         )
-    found["equal at n / d"] = {str(d): crossing(d) / d for d in sizes}
-    return found
+    numbers["equal at n / d"] = {str(d): crossing(d) / d for d in sizes}
+    return numbers
 
 
 def crossing(width: int) -> float:

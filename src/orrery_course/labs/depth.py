@@ -50,15 +50,15 @@ def run(seed: int, quick: bool = False) -> Numbers:
     depths, steps = (QUICK_DEPTHS, QUICK_STEPS) if quick else (DEPTHS, STEPS)
     task = Delayed(BACK, VOCABULARY, LENGTH, SET)
     seen, new = (task(torch.Generator().manual_seed(seed + other)) for other in (0, 1000))
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    by_rows: dict[str, dict[str, dict[str, float]]] = {}
     for name, skip in skips().items():
         for depth in depths:
             model = network(depth, skip, seed)
             fit(model, CausalLanguageModel(), Fixed(seen), steps, RATE, seed)
             errors = {"train": error(model, seen), "test": error(model, new)}
             for rows, value in errors.items():
-                found.setdefault(rows, {}).setdefault(name, {})[str(depth)] = value
-    return found
+                by_rows.setdefault(rows, {}).setdefault(name, {})[str(depth)] = value
+    return by_rows
 
 
 def skips() -> dict[str, ModuleSpec | None]:

@@ -36,22 +36,22 @@ def run(seed: int, quick: bool = False) -> Numbers:
     asked_L = torch.randint(ENTRIES, (QUERIES,), generator=rng)
     noise_LD = torch.randn(QUERIES, WIDTH, generator=rng, dtype=torch.float64) * NOISE / math.sqrt(WIDTH)
     q_LD = k_SD[asked_L] + noise_LD
-    found: Numbers = {name: {} for name in ("from the entry", "from the mean", "weight of the entry", "gradient")}
+    numbers: Numbers = {name: {} for name in ("from the entry", "from the mean", "weight of the entry", "gradient")}
     for temperature in TEMPERATURES:
-        asked = q_LD.clone().requires_grad_()
-        answer_LD = look_up(asked, k_SD, v_SD, temperature)
+        queries_LD = q_LD.clone().requires_grad_()
+        answer_LD = look_up(queries_LD, k_SD, v_SD, temperature)
         (answer_LD**2).sum().backward()
-        assert asked.grad is not None
+        assert queries_LD.grad is not None
         pattern_LS = torch.softmax(q_LD @ k_SD.T / temperature, -1)
         measured = {
             "from the entry": float((answer_LD - v_SD[asked_L]).detach().abs().max() / v_SD.abs().max()),
             "from the mean": float((answer_LD - v_SD.mean(0)).detach().abs().max() / v_SD.abs().max()),
             "weight of the entry": float(pattern_LS.gather(1, asked_L[:, None]).min()),
-            "gradient": float(asked.grad.abs().max()),
+            "gradient": float(queries_LD.grad.abs().max()),
         }
         for name, value in measured.items():
-            found[name][f"{temperature:.4g}"] = value
-    return found
+            numbers[name][f"{temperature:.4g}"] = value
+    return numbers
 
 
 def look_up(q_LD: Tensor, k_SD: Tensor, v_SD: Tensor, temperature: float) -> Tensor:

@@ -26,21 +26,21 @@ TOGETHER, SOON = 0.9, 0.15
 def run(seed: int, quick: bool = False) -> Numbers:
     """Train one layer and two; return the loss on repeated tokens and the best heads' scores along the training."""
     steps = QUICK_STEPS if quick else STEPS
-    found: Numbers = {name: history(layers, steps, seed) for name, layers in (("one layer", 1), ("two layers", 2))}
-    two = found["two layers"]
+    numbers: Numbers = {name: history(layers, steps, seed) for name, layers in (("one layer", 1), ("two layers", 2))}
+    two = numbers["two layers"]
     loss, score = list(two["loss"].values()), list(two["induction"].values())
-    found["correlation of score and loss"] = float(np.corrcoef(score, loss)[0, 1])
-    found["half of the score at step"] = EVERY * half_way(score)
-    found["half of the loss at step"] = EVERY * half_way(loss)
-    found["steps"] = steps
-    return found
+    numbers["correlation of score and loss"] = float(np.corrcoef(score, loss)[0, 1])
+    numbers["half of the score at step"] = EVERY * half_way(score)
+    numbers["half of the loss at step"] = EVERY * half_way(loss)
+    numbers["steps"] = steps
+    return numbers
 
 
 def history(layers: int, steps: int, seed: int) -> dict[str, dict[str, float]]:
     """Train, and return what new rows show every few steps: loss in nats, and the best head of each kind."""
     task, model = Repeated(), attention_only(seed, n_layer=layers)
     batch = task(torch.Generator().manual_seed(seed + 1000))
-    found: dict[str, dict[str, float]] = {"loss": {}, "induction": {}, "previous token": {}}
+    curves: dict[str, dict[str, float]] = {"loss": {}, "induction": {}, "previous token": {}}
 
     @torch.no_grad()
     def look(step: int) -> None:
@@ -48,13 +48,13 @@ def history(layers: int, steps: int, seed: int) -> dict[str, dict[str, float]]:
             return
         term = CausalLanguageModel().loss(model, batch)["next_token"]
         previous, induction = looks(model, batch["ids"], task.new)
-        found["loss"][str(step)] = float(term.sum / term.count)
-        found["induction"][str(step)] = max(induction.values())
-        found["previous token"][str(step)] = max(previous.values())
+        curves["loss"][str(step)] = float(term.sum / term.count)
+        curves["induction"][str(step)] = max(induction.values())
+        curves["previous token"][str(step)] = max(previous.values())
 
     fit(model.eval(), CausalLanguageModel(), task, steps, RATE, seed, watch=look)
     look(steps)
-    return found
+    return curves
 
 
 def half_way(values: Sequence[float]) -> float:

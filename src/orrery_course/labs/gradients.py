@@ -43,9 +43,9 @@ NOTHING = 1e-30
 
 def models(seed: int) -> dict[str, Decoder]:
     """Return the five networks, untrained."""
-    found = {name: with_radius(build("elman_rnn", seed, RECURRENT), radius, seed) for name, radius in RADIUS.items()}
-    found |= {name: with_forget_bias(build("lstm", seed, RECURRENT), bias) for name, bias in FORGET.items()}
-    return {**found, TRANSFORMER_NAME: build("gpt2", seed, TRANSFORMER)}
+    networks = {name: with_radius(build("elman_rnn", seed, RECURRENT), radius, seed) for name, radius in RADIUS.items()}
+    networks |= {name: with_forget_bias(build("lstm", seed, RECURRENT), bias) for name, bias in FORGET.items()}
+    return {**networks, TRANSFORMER_NAME: build("gpt2", seed, TRANSFORMER)}
 
 
 @torch.no_grad()
@@ -75,13 +75,15 @@ def run(seed: int, quick: bool = False) -> Numbers:
     """Return the gradient by distance of each network, as it begins and after a short training."""
     rng = torch.Generator().manual_seed(seed)
     ids_BL = torch.randint(VOCABULARY, (ROWS, LENGTH + 1), generator=rng)
-    found: dict[str, dict[str, list[float]]] = {"begin": {}, "trained": {}}
+    norms_by_distance: dict[str, dict[str, list[float]]] = {"begin": {}, "trained": {}}
     for name, model in models(seed).items():
-        found["begin"][name] = gradient_by_distance(model.eval(), ids_BL)
+        norms_by_distance["begin"][name] = gradient_by_distance(model.eval(), ids_BL)
         fit(model, CausalLanguageModel(), TASK, QUICK_STEPS if quick else STEPS, RATE, seed)
-        found["trained"][name] = gradient_by_distance(model, ids_BL)
-    factors = {when: {name: factor(norms) for name, norms in curves.items()} for when, curves in found.items()}
-    return {**found, "factor a step": factors}
+        norms_by_distance["trained"][name] = gradient_by_distance(model, ids_BL)
+    factors = {
+        when: {name: factor(norms) for name, norms in curves.items()} for when, curves in norms_by_distance.items()
+    }
+    return {**norms_by_distance, "factor a step": factors}
 
 
 def factor(norms: Sequence[float]) -> float:

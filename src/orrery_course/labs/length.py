@@ -27,14 +27,14 @@ QUICK_TASK, QUICK_STEPS, QUICK_LENGTHS = FreeOrder(64, 64, 2, 10, parts=16), 100
 def run(seed: int, quick: bool = False) -> Numbers:
     """Train both and return the part of the words that they write in their places, by length."""
     task, steps, lengths = (QUICK_TASK, QUICK_STEPS, QUICK_LENGTHS) if quick else (TASK, STEPS, LENGTHS)
-    found, sizes = {}, {}
+    accuracies, sizes = {}, {}
     for family, width in WIDTHS.items():
         model = build(family, seed, translator(family, task.vocabulary, width, dropout=DROPOUT))
         fit(model, SequenceToSequence(), task, steps, RATE, seed)
         test, rng = replace(task, rows=TESTED), torch.Generator().manual_seed(seed + 1000)
-        found[family] = {str(length): accuracy(model, test.of_length(length, rng)) for length in lengths}
+        accuracies[family] = {str(length): accuracy(model, test.of_length(length, rng)) for length in lengths}
         sizes[family] = parameters(model)
-    return {"accuracy": found, "parameters": sizes, "longest trained": task.longest}
+    return {"accuracy": accuracies, "parameters": sizes, "longest trained": task.longest}
 
 
 def margins(numbers: Numbers) -> Mapping[str, float]:

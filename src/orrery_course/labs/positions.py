@@ -114,19 +114,21 @@ def extrapolation(name: str, lengths: Sequence[int], steps: int, seed: int) -> d
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold the tests of order and of a later begin, the marks, and who reads longer texts."""
-    order, begin, found = (numbers[name] for name in ("moved by another order", "moved by a later begin", "accuracy"))
+    order, begin, accuracies = (
+        numbers[name] for name in ("moved by another order", "moved by a later begin", "accuracy")
+    )
     complete = [name for name, one in numbers["marks"].items() if all(one[mark] for mark in MARKS)]
-    shortest, longest = (str(choose(map(int, found["learned"]))) for choose in (min, max))
+    shortest, longest = (str(choose(map(int, accuracies["learned"]))) for choose in (min, max))
     return {
         "without a code the outputs follow their words into any order": EXACT - order["none"],
         "with any code they do not": min(value for name, value in order.items() if name != "none") - MOVED,
         f"all marks have {' and '.join(ALL_MARKS)} alone": 0.0 if tuple(complete) == ALL_MARKS else -1.0,
         f"a later begin changes nothing for {', '.join(BY_DISTANCE)}": EXACT - max(begin[name] for name in BY_DISTANCE),
         f"it does for {', '.join(BY_PLACE)}": min(begin[name] for name in BY_PLACE) - MOVED,
-        f"at {shortest} words, as trained, {KNOWN:.0%} is right with learned places": found["learned"][shortest]
+        f"at {shortest} words, as trained, {KNOWN:.0%} is right with learned places": accuracies["learned"][shortest]
         - KNOWN,
-        f"at {longest} less than {LOST:.0%}": LOST - found["learned"][longest],
-        f"with ALiBi at {longest} still {KNOWN:.0%}": found["ALiBi"][longest] - KNOWN,
+        f"at {longest} less than {LOST:.0%}": LOST - accuracies["learned"][longest],
+        f"with ALiBi at {longest} still {KNOWN:.0%}": accuracies["ALiBi"][longest] - KNOWN,
     }
 
 

@@ -111,20 +111,20 @@ def accuracy(model: Decoder, batch: Batch) -> float:
     rows, places = given_BS.shape
     prefix = [places - 1] * rows
     logits_BV, session = model.start(given_BS, places + targets_BL.shape[1], prefix=prefix)
-    written: list[Tensor] = [logits_BV.argmax(-1, keepdim=True)]
-    while len(written) < targets_BL.shape[1]:
-        written.append(model.step(written[-1], session)[:, -1].argmax(-1, keepdim=True))
-    return float((torch.cat(written, 1) == targets_BL).double().mean())
+    tokens_B1: list[Tensor] = [logits_BV.argmax(-1, keepdim=True)]
+    while len(tokens_B1) < targets_BL.shape[1]:
+        tokens_B1.append(model.step(tokens_B1[-1], session)[:, -1].argmax(-1, keepdim=True))
+    return float((torch.cat(tokens_B1, 1) == targets_BL).double().mean())
 
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold equal sizes, that both learn, and what the one set of parameters costs."""
-    found, sizes, spent = (numbers[name] for name in ("accuracy", "parameters", "operations a word"))
-    longest = max(found[BOTH], key=int)
+    accuracies, sizes, spent = (numbers[name] for name in ("accuracy", "parameters", "operations a word"))
+    longest = max(accuracies[BOTH], key=int)
     return {
         f"both have as many parameters, within {EQUAL:.0%}": EQUAL - abs(sizes[ONE] / sizes[BOTH] - 1),
-        f"the {BOTH} writes {KNOWN:.0%} right at {longest} words": found[BOTH][longest] - KNOWN,
-        f"the {ONE} too": found[ONE][longest] - KNOWN,
+        f"the {BOTH} writes {KNOWN:.0%} right at {longest} words": accuracies[BOTH][longest] - KNOWN,
+        f"the {ONE} too": accuracies[ONE][longest] - KNOWN,
         f"a word costs the {ONE} {DEARER} times the operations or more": spent[ONE] / spent[BOTH] - DEARER,
     }
 

@@ -40,25 +40,25 @@ Curves = dict[str, Sequence[tuple[Number, Number]]]
 def run(seed: int, quick: bool = False) -> Numbers:
     """Count the operations, the numbers kept for the backward pass and the seconds of each layer by length."""
     lengths = QUICK_LENGTHS if quick else LENGTHS
-    found: Numbers = {"width": WIDTH, "operations": {}, "kept": {}, "milliseconds": {}, "whole models": {}}
+    numbers: Numbers = {"width": WIDTH, "operations": {}, "kept": {}, "milliseconds": {}, "whole models": {}}
     for name, layer in LAYERS.items():
-        found["operations"][name] = {str(n): operations(layer, n, WIDTH) for n in lengths}
-        found["kept"][name] = {str(n): kept(name, n) for n in lengths}
-        found["milliseconds"][name] = {str(n): 1000 * seconds(name, n) for n in lengths}
+        numbers["operations"][name] = {str(n): operations(layer, n, WIDTH) for n in lengths}
+        numbers["kept"][name] = {str(n): kept(name, n) for n in lengths}
+        numbers["milliseconds"][name] = {str(n): 1000 * seconds(name, n) for n in lengths}
     for name, (family, config) in MODELS.items():
         model = build(family, seed, {**config, REACH[name]: lengths[-1]}).eval()
-        found["whole models"][name] = {str(n): counted(partial(logits, model, n)) for n in lengths}
-    found["exponent"] = {name: exponent(curve) for name, curve in found["operations"].items()}
-    found["exponent of what is kept"] = {name: exponent(curve) for name, curve in found["kept"].items()}
-    found["equal at a length of"] = equal_at(found["operations"]["attention"], found["operations"]["recurrence"])
-    return found
+        numbers["whole models"][name] = {str(n): counted(partial(logits, model, n)) for n in lengths}
+    numbers["exponent"] = {name: exponent(curve) for name, curve in numbers["operations"].items()}
+    numbers["exponent of what is kept"] = {name: exponent(curve) for name, curve in numbers["kept"].items()}
+    numbers["equal at a length of"] = equal_at(numbers["operations"]["attention"], numbers["operations"]["recurrence"])
+    return numbers
 
 
 def logits(model: torch.nn.Module, length: int) -> Tensor:
     """Run a language model, by its definition, on one row."""
     ids_1L = torch.zeros(1, length, dtype=torch.long)
-    found: Tensor = model.logits(ids_1L, kernel=eager, scan="step")  # type: ignore[operator]
-    return found
+    logits_BLV: Tensor = model.logits(ids_1L, kernel=eager, scan="step")  # type: ignore[operator]
+    return logits_BLV
 
 
 def kept(layer: str, length: int) -> int:

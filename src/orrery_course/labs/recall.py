@@ -55,15 +55,15 @@ class Delayed:
 def run(seed: int, quick: bool = False) -> Numbers:
     """Train each model at each distance and return the accuracy on new words."""
     distances, steps = (QUICK_DISTANCES, QUICK_STEPS) if quick else (DISTANCES, STEPS)
-    found: dict[str, dict[str, float]] = {}
+    accuracies: dict[str, dict[str, float]] = {}
     sizes = {}
     for name, (family, config) in MODELS.items():
         for distance in distances:
             model = build(family, seed, config)
             fit(model, CausalLanguageModel(), Delayed(distance), steps, RATE, seed)
-            found.setdefault(name, {})[str(distance)] = accuracy(model, Delayed(distance), seed + 1000)
+            accuracies.setdefault(name, {})[str(distance)] = accuracy(model, Delayed(distance), seed + 1000)
             sizes[name] = parameters(model)
-    return {"accuracy": found, "parameters": sizes}
+    return {"accuracy": accuracies, "parameters": sizes}
 
 
 @torch.no_grad()
@@ -76,13 +76,14 @@ def accuracy(model: Model, task: Delayed, seed: int) -> float:
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold the ends of the curves: at the least distance all recall, at the greatest the Transformer alone."""
-    found = numbers["accuracy"]
-    near, far = min(found["RNN"], key=int), max(found["RNN"], key=int)
-    recurrent = [name for name in found if name != "Transformer"]
+    accuracies = numbers["accuracy"]
+    near, far = min(accuracies["RNN"], key=int), max(accuracies["RNN"], key=int)
+    recurrent = [name for name in accuracies if name != "Transformer"]
     return {
-        f"at distance {near} every model recalls {KNOWN:.0%}": min(one[near] for one in found.values()) - KNOWN,
-        f"at distance {far} the Transformer recalls {KNOWN:.0%}": found["Transformer"][far] - KNOWN,
-        f"at distance {far} no recurrent model recalls {LOST:.0%}": LOST - max(found[name][far] for name in recurrent),
+        f"at distance {near} every model recalls {KNOWN:.0%}": min(one[near] for one in accuracies.values()) - KNOWN,
+        f"at distance {far} the Transformer recalls {KNOWN:.0%}": accuracies["Transformer"][far] - KNOWN,
+        f"at distance {far} no recurrent model recalls {LOST:.0%}": LOST
+        - max(accuracies[name][far] for name in recurrent),
     }
 
 

@@ -93,7 +93,7 @@ def loss(model: Model, text: Crops) -> float:
 
 def extended(losses: Mapping[str, float]) -> dict[str, object]:
     """Return the losses, the line through all but the last, and what it says of the last."""
-    *known, asked = sorted(losses, key=int)
+    *known, largest = sorted(losses, key=int)
     fitted = {size: losses[size] for size in known}
     slope = exponent(fitted)
     height = sum(math.log(value) - slope * math.log(int(size)) for size, value in fitted.items()) / len(fitted)
@@ -104,29 +104,29 @@ def extended(losses: Mapping[str, float]) -> dict[str, object]:
     return {
         "loss": dict(losses),
         "exponent": -slope,
-        "told": told(asked),
-        "error": told(asked) / losses[asked] - 1,
-        "error of no change": losses[known[-1]] / losses[asked] - 1,
+        "told": told(largest),
+        "error": told(largest) / losses[largest] - 1,
+        "error of no change": losses[known[-1]] / losses[largest] - 1,
         "greatest error of the fit": max(abs(told(size) / value - 1) for size, value in fitted.items()),
     }
 
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold that the losses fall, in a line, and that the line goes on."""
-    found = {}
+    held = {}
     for name, one in numbers.items():
         least, most = (choose(one["loss"], key=int) for choose in (min, max))
-        found[f"from the least to the most {name} the loss falls by {FALL}"] = (
+        held[f"from the least to the most {name} the loss falls by {FALL}"] = (
             one["loss"][least] - one["loss"][most] - FALL
         )
-        found[f"the exponent of {name} is {SLOPE} or more"] = one["exponent"] - SLOPE
-        found[f"a line fits the losses by {name} within {NEAR:.0%}"] = NEAR - one["greatest error of the fit"]
+        held[f"the exponent of {name} is {SLOPE} or more"] = one["exponent"] - SLOPE
+        held[f"a line fits the losses by {name} within {NEAR:.0%}"] = NEAR - one["greatest error of the fit"]
     one = numbers["parameters"]
-    found[f"it tells the loss of the most parameters, not trained before, within {TOLD:.0%}"] = TOLD - abs(one["error"])
-    found[f"it is off by less than {BETTER:.0%} of what no change is"] = BETTER * abs(one["error of no change"]) - abs(
+    held[f"it tells the loss of the most parameters, not trained before, within {TOLD:.0%}"] = TOLD - abs(one["error"])
+    held[f"it is off by less than {BETTER:.0%} of what no change is"] = BETTER * abs(one["error of no change"]) - abs(
         one["error"]
     )
-    return found
+    return held
 
 
 def figure(runs: Sequence[Numbers]) -> str:
@@ -139,9 +139,9 @@ def figure(runs: Sequence[Numbers]) -> str:
         series[f"{name}, {spread}"] = [
             (int(size), sum(numbers[name]["loss"][size] for numbers in runs) / len(runs)) for size in sizes
         ]
-        told = sum(numbers[name]["told"] for numbers in runs) / len(runs)
+        predicted = sum(numbers[name]["told"] for numbers in runs) / len(runs)
         begin, end = int(sizes[-2]), int(sizes[-1])
-        series[f"{name}: told"] = [(begin, series[f"{name}, {spread}"][-2][1]), (end, told)]
+        series[f"{name}: told"] = [(begin, series[f"{name}, {spread}"][-2][1]), (end, predicted)]
     title = "Loss by parameters and by letters of text, with the exponents of the lines"
     label = "parameters; letters"
     return line_chart(series, title=title, x_label=label, y_label="nats a letter", log_x=True, log_y=True)

@@ -35,19 +35,19 @@ MODELS = {
 def run(seed: int, quick: bool = False) -> Numbers:
     """Train each model to write backwards; return accuracy, parameters and costs of its score."""
     task, steps = (QUICK_TASK, QUICK_STEPS) if quick else (TASK, STEPS)
-    found = {}
+    numbers = {}
     for name, (family, score) in MODELS.items():
         model = build(family, seed, {**translator(family, task.vocabulary, WIDTH), **score})
         fit(model, SequenceToSequence(), task, steps, RATE, seed)
         scoring = scoring_of(model)
-        found[name] = {
+        numbers[name] = {
             "accuracy": accuracy(model, task.of_length(task.longest, torch.Generator().manual_seed(seed + 1000))),
             "parameters": parameters(scoring),
             "kept": kept(scoring, model.spec.reader.out_width(WIDTH)),
             "microseconds": 1e6 * score_time(scoring, model.spec.reader.out_width(WIDTH)),
             "microseconds of a whole step": 1e6 * step_time(model),
         }
-    return found
+    return numbers
 
 
 def scoring_of(model: EncoderDecoder) -> AlignmentScore:
@@ -55,34 +55,37 @@ def scoring_of(model: EncoderDecoder) -> AlignmentScore:
     return next(part for part in model.modules() if isinstance(part, AlignmentScore))
 
 
-def inputs(scoring: AlignmentScore, memory: int) -> tuple[Tensor, Tensor]:
+def inputs(scoring: AlignmentScore, encoder_width: int) -> tuple[Tensor, Tensor]:
     """Return a state and the keys of one source."""
     rng = torch.Generator().manual_seed(0)
-    q_BD, memory_BSM = torch.randn(1, WIDTH, generator=rng), torch.randn(1, SOURCE, memory, generator=rng)
+    q_BD, encoder_states_BSM = (
+        torch.randn(1, WIDTH, generator=rng),
+        torch.randn(1, SOURCE, encoder_width, generator=rng),
+    )
     with torch.no_grad():
-        return q_BD.requires_grad_(), scoring.keys(memory_BSM).requires_grad_()
+        return q_BD.requires_grad_(), scoring.keys(encoder_states_BSM).requires_grad_()
 
 
-def kept(scoring: AlignmentScore, memory: int) -> int:
+def kept(scoring: AlignmentScore, encoder_width: int) -> int:
     """Return how many new numbers one step's scores leave behind for the backward pass, beside state and keys."""
-    q_BD, keys_BSE = inputs(scoring, memory)
+    q_BD, keys_BSE = inputs(scoring, encoder_width)
     known = {value.untyped_storage().data_ptr() for value in (q_BD, keys_BSE, *scoring.parameters())}
-    found: dict[int, Tensor] = {}
+    storages: dict[int, Tensor] = {}
 
     def keep(value: Tensor) -> Tensor:
         if value.untyped_storage().data_ptr() not in known:
-            found[value.untyped_storage().data_ptr()] = value
+            storages[value.untyped_storage().data_ptr()] = value
         return value
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
         scoring(q_BD, keys_BSE)
-    return sum(value.numel() for value in found.values())
+    return sum(value.numel() for value in storages.values())
 
 
 @torch.no_grad()
-def score_time(scoring: AlignmentScore, memory: int) -> float:
+def score_time(scoring: AlignmentScore, encoder_width: int) -> float:
     """Return the median seconds that one step's scores take; what depends on the source alone is done before."""
-    q_BD, keys_BSE = inputs(scoring, memory)
+    q_BD, keys_BSE = inputs(scoring, encoder_width)
     return median_time(lambda: scoring(q_BD, keys_BSE))
 
 

@@ -37,15 +37,15 @@ def run(seed: int, quick: bool = False) -> Numbers:
 def learned(name: str, distance: int, steps: int, seed: int) -> dict[str, float]:
     """Train, and return the accuracy by the steps taken."""
     family, config = MODELS[name]
-    model, test, found = build(family, seed, config), Delayed(distance, rows=TESTED), dict[str, float]()
+    model, test, accuracies = build(family, seed, config), Delayed(distance, rows=TESTED), dict[str, float]()
 
     def look(step: int) -> None:
         if step % EVERY == 0:
-            found[str(step)] = accuracy(model, test, seed + 1000)
+            accuracies[str(step)] = accuracy(model, test, seed + 1000)
 
     fit(model.eval(), CausalLanguageModel(), Delayed(distance), steps, RATE, seed, watch=look)
     look(steps)
-    return found
+    return accuracies
 
 
 def needed(curve: Mapping[str, float]) -> int:

@@ -33,15 +33,15 @@ LEARNED, LOST, SAVED = 1.2, 1.9, 0.5
 def run(seed: int, quick: bool = False) -> Numbers:
     """Train both at every depth with and without a warm-up, and return the loss of the last steps in nats."""
     depths = QUICK_DEPTHS if quick else DEPTHS
-    found: dict[str, dict[str, float]] = {}
+    losses_by_depth: dict[str, dict[str, float]] = {}
     for norm, family in NORMS.items():
         for start, schedule in STARTS.items():
             for depth in depths:
                 model = glorot(build(family, seed, {**CONFIG, "n_layer": depth}), seed)
                 task = Delayed(1, VOCABULARY, LENGTH, ROWS)
                 losses = fit(model, CausalLanguageModel(), task, STEPS, RATE, seed, schedule=schedule)
-                found.setdefault(f"{norm}, {start}", {})[str(depth)] = sum(losses[-LAST:]) / LAST
-    return {"loss": found}
+                losses_by_depth.setdefault(f"{norm}, {start}", {})[str(depth)] = sum(losses[-LAST:]) / LAST
+    return {"loss": losses_by_depth}
 
 
 @torch.no_grad()
@@ -58,14 +58,14 @@ def glorot(model: Any, seed: int) -> Any:
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold the shallowest and the deepest of each."""
-    found = numbers["loss"]
-    shallow, deep = (str(choose(map(int, found["pre-LN, with warm-up"]))) for choose in (min, max))
-    post, saved = found["post-LN, without warm-up"], found["post-LN, with warm-up"]
+    losses = numbers["loss"]
+    shallow, deep = (str(choose(map(int, losses["pre-LN, with warm-up"]))) for choose in (min, max))
+    post, saved = losses["post-LN, without warm-up"], losses["post-LN, with warm-up"]
     return {
         f"post-LN of {shallow} layers with a warm-up comes below {LEARNED}": LEARNED - saved[shallow],
         f"without one it ends higher by {SAVED} or more": post[shallow] - saved[shallow] - SAVED,
-        f"pre-LN of {shallow} layers comes below it without one": LEARNED - found["pre-LN, without warm-up"][shallow],
-        f"pre-LN of {deep} layers comes below it with one": LEARNED - found["pre-LN, with warm-up"][deep],
+        f"pre-LN of {shallow} layers comes below it without one": LEARNED - losses["pre-LN, without warm-up"][shallow],
+        f"pre-LN of {deep} layers comes below it with one": LEARNED - losses["pre-LN, with warm-up"][deep],
         f"post-LN of {deep} layers stays above {LOST} without one": post[deep] - LOST,
     }
 

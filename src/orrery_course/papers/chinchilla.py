@@ -115,9 +115,9 @@ def sizes_table(approach: int) -> PaperTable:
     """Return the printed sizes of an approach, each checked by 6 N D of its own printed numbers."""
     rows = []
     for row in APPROACHES[approach]:
-        found = scientific(row.computed)
-        said = verdict(row.agrees, "paper", row.flops, found)
-        rows.append((row.parameters, row.tokens, row.flops, found, said))
+        computed = scientific(row.computed)
+        said = verdict(row.agrees, "paper", row.flops, computed)
+        rows.append((row.parameters, row.tokens, row.flops, computed, said))
     table = "Table 3" if approach == 1 else "Table A3"
     notes = {
         1: "5.76e23 is what Rae et al. 2021 say of Gopher. Hoffmann et al. 2022, appendix F, count 6.3e23 for it.",

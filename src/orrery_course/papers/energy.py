@@ -41,12 +41,12 @@ class TrainingEnergy:
         """Whether the printed number follows."""
         if not self.printed:
             return "not printed"
-        found, printed = f"{self.megawatt_hours:,.0f}", float(self.printed.replace(",", ""))
-        if found == self.printed:
+        computed, printed = f"{self.megawatt_hours:,.0f}", float(self.printed.replace(",", ""))
+        if computed == self.printed:
             return "agrees"
         if abs(self.megawatt_hours - printed) <= 0.5 + self.megawatt_hours * self.rounded / self.hours:
             return "agrees: the days are rounded"
-        return f"paper differs: printed {self.printed}, computed {found}"
+        return f"paper differs: printed {self.printed}, computed {computed}"
 
 
 _LLAMA = "Touvron et al. 2023, Table 15"

@@ -110,11 +110,11 @@ def gpt_table() -> PaperTable:
     """Return the three GPTs of deck S3 with their exact sizes (G7)."""
     rows = []
     for name, layers, width, hidden, heads, printed, counted in GPTS:
-        found = PublishedModel(name, 0, 0, "", counted).parameters
-        off = found / (int(printed.removesuffix("M")) * 1e6) - 1
+        parameters = PublishedModel(name, 0, 0, "", counted).parameters
+        off = parameters / (int(printed.removesuffix("M")) * 1e6) - 1
         agrees = abs(off) < 5e-3
         said = "agrees" if agrees else f"slide differs: {printed} printed, {100 * off:+.1f} %"
-        rows.append((name, str(layers), f"{width:,}", f"{hidden:,}", str(heads), printed, f"{found:,.0f}", said))
+        rows.append((name, str(layers), f"{width:,}", f"{hidden:,}", str(heads), printed, f"{parameters:,.0f}", said))
     return PaperTable(
         "gpts",
         "GPT, GPT-2 and GPT-3",

@@ -43,11 +43,11 @@ def mixture_table() -> PaperTable:
 
 def page() -> str:
     """Return one offline page with all tables and their figures; the same bytes every time."""
-    found = list(tables())
+    listed = list(tables())
     lead = "What the course prints and what papers print, recomputed. Where a number does not follow, both are shown."
     header = f'<header>\n<h1>Orrery: the tables of the course</h1>\n<p class="lead">{visible(lead)}</p>\n</header>'
-    links = "".join(f'<li><a href="#{visible(one.name)}">{visible(one.title)}</a></li>' for one in found)
-    parts = [header, section("Contents", f"<ul>{links}</ul>"), *map(part, found)]
+    links = "".join(f'<li><a href="#{visible(one.name)}">{visible(one.title)}</a></li>' for one in listed)
+    parts = [header, section("Contents", f"<ul>{links}</ul>"), *map(part, listed)]
     return document("Orrery: the tables of the course", "\n".join(parts))
 
 

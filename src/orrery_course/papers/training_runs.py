@@ -59,10 +59,10 @@ def runs_table() -> PaperTable:
     rows = []
     for run in RUNS:
         digits = len(run.printed.partition("e")[0]) - 1
-        found, best = scientific(run.flops, digits), law(1).best(run.flops)
+        computed, best = scientific(run.flops, digits), law(1).best(run.flops)
         rows.append(
-            (run.name, f"{run.parameters:,}", large(run.tokens), found, run.printed,
-             verdict(found == run.printed, "paper", run.printed, found), f"{plain(petaflop_days(run.flops))}",
+            (run.name, f"{run.parameters:,}", large(run.tokens), computed, run.printed,
+             verdict(computed == run.printed, "paper", run.printed, computed), f"{plain(petaflop_days(run.flops))}",
              f"{run.tokens / run.parameters:.1f}", large(best.parameters), run.source)
         )  # fmt: skip
     return PaperTable(

@@ -77,7 +77,7 @@ def align(source: Sequence[str], target: Sequence[str], table: Table) -> list[in
     def nearest(place: int) -> int:
         return min(free, key=lambda other: abs(other / len(source) - place / len(target)))
 
-    return [nearest(place) if found is None else found for place, found in enumerate(best)]
+    return [nearest(place) if place_found is None else place_found for place, place_found in enumerate(best)]
 
 
 def hide(words: Iterable[str], shortlist: Iterable[str]) -> list[str]:

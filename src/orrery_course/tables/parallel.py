@@ -138,8 +138,8 @@ def train_systems(pairs: Sequence[Pair], vocabulary: int, starting: Callable[[st
 
 def shared_words(pairs: Sequence[Pair]) -> list[str]:
     """Return the words that stand on both sides of one pair, most of them names, with the space before them."""
-    found = {word for source, target in pairs for word in {*words(source)} & {*words(target)} if word.isalpha()}
-    return [f" {word}" for word in sorted(found)]
+    shared = {word for source, target in pairs for word in {*words(source)} & {*words(target)} if word.isalpha()}
+    return [f" {word}" for word in sorted(shared)]
 
 
 def telling(pairs: Sequence[Pair], system: WordSystem, count: int) -> list[Pair]:

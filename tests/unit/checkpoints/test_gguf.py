@@ -37,25 +37,25 @@ def written(path, kind):
 
 @pytest.mark.parametrize("kind", gguf.KINDS)
 def test_every_fact_and_tensor_comes_back(tmp_path, kind):
-    found = written(tmp_path / "x.gguf", kind)
-    assert {key: found.facts[key] for key in FACTS} == {**FACTS, "a.real": pytest.approx(1e-5)}
-    assert found.facts["general.architecture"] == "llama"
-    assert found.kinds == {"matrix.weight": kind, "position_embd.weight": "f32", "norm.weight": "f32"}
+    content = written(tmp_path / "x.gguf", kind)
+    assert {key: content.facts[key] for key in FACTS} == {**FACTS, "a.real": pytest.approx(1e-5)}
+    assert content.facts["general.architecture"] == "llama"
+    assert content.kinds == {"matrix.weight": kind, "position_embd.weight": "f32", "norm.weight": "f32"}
     for name, tensor in tensors().items():
-        error, explained = gguf.deviation(tensor, found.tensors[name], found.kinds[name])
+        error, explained = gguf.deviation(tensor, content.tensors[name], content.kinds[name])
         assert explained, (name, error)
-        assert (error == 0) == (found.kinds[name] == "f32")
+        assert (error == 0) == (content.kinds[name] == "f32")
 
 
 @pytest.mark.parametrize("kind", gguf.KINDS)
 def test_a_wrong_number_is_not_explained(tmp_path, kind):
-    found, original = written(tmp_path / "x.gguf", kind).tensors["matrix.weight"], tensors()["matrix.weight"]
+    matrix, original = written(tmp_path / "x.gguf", kind).tensors["matrix.weight"], tensors()["matrix.weight"]
     for row in (2, 5):
-        wrong = found.clone()
+        wrong = matrix.clone()
         wrong[row, 3] += 0.3 * original[row].abs().max()
         assert not gguf.deviation(original, wrong, kind)[1]
-    assert not gguf.deviation(original, found[:, :32], kind)[1]
-    assert not gguf.deviation(original, found.flip(0), kind)[1]
+    assert not gguf.deviation(original, matrix[:, :32], kind)[1]
+    assert not gguf.deviation(original, matrix.flip(0), kind)[1]
 
 
 @pytest.mark.parametrize(("kind", "rounding", "steps"), [("q8_0", 0.5, 127), ("q4_0", 1.0, 8)])

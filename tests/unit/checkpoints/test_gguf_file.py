@@ -56,11 +56,11 @@ def opened(path: Path, content: bytes) -> GgufFile:
 
 
 def test_facts_and_tensors_are_as_they_were_written(tmp_path: Path) -> None:
-    found = opened(tmp_path / "x.gguf", GOOD)
-    assert found.facts == {"a": 7, "b": "ä", "c": ["x", ""]}
-    assert found["t"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert unpacked(found["u"], found.entries["u"].kind).tolist() == [number / 2 for number in range(32)]
-    assert (list(found), len(found)) == (["t", "u"], 2)
+    file = opened(tmp_path / "x.gguf", GOOD)
+    assert file.facts == {"a": 7, "b": "ä", "c": ["x", ""]}
+    assert file["t"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert unpacked(file["u"], file.entries["u"].kind).tolist() == [number / 2 for number in range(32)]
+    assert (list(file), len(file)) == (["t", "u"], 2)
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -73,9 +73,9 @@ def test_every_type_of_a_fact_is_read(version: int, tmp_path: Path) -> None:
         fact(f"all.{kind}", 9, many(kind, 2, struct.pack("<2" + letters[kind], value, value)))
         for kind, value in values.items()
     ]
-    found = opened(tmp_path / "x.gguf", whole(facts, [], version=version)).facts
-    assert found == {f"one.{k}": v for k, v in values.items()} | {f"all.{k}": [v, v] for k, v in values.items()}
-    assert all(type(found[f"all.{kind}"][0]) is type(value) for kind, value in values.items())
+    facts_read = opened(tmp_path / "x.gguf", whole(facts, [], version=version)).facts
+    assert facts_read == {f"one.{k}": v for k, v in values.items()} | {f"all.{k}": [v, v] for k, v in values.items()}
+    assert all(type(facts_read[f"all.{kind}"][0]) is type(value) for kind, value in values.items())
 
 
 def test_what_the_package_writes_is_read(tmp_path: Path) -> None:
@@ -89,15 +89,15 @@ def test_what_the_package_writes_is_read(tmp_path: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    found = GgufFile(tmp_path / "x.gguf")
-    assert (found.facts["words"], found.facts["numbers"]) == (["a", "日本"], [1.5, 2.5])
+    file = GgufFile(tmp_path / "x.gguf")
+    assert (file.facts["words"], file.facts["numbers"]) == (["a", "日本"], [1.5, 2.5])
     for name in "fhi":
-        assert found[name].tolist() == np.arange(12).reshape(3, 4).tolist()
+        assert file[name].tolist() == np.arange(12).reshape(3, 4).tolist()
 
 
 def test_what_is_written_into_a_tensor_stays_in_this_process(tmp_path: Path) -> None:
-    found = opened(tmp_path / "x.gguf", GOOD)
-    found["t"].zero_()
+    file = opened(tmp_path / "x.gguf", GOOD)
+    file["t"].zero_()
     assert (tmp_path / "x.gguf").read_bytes() == GOOD
     assert GgufFile(tmp_path / "x.gguf")["t"].sum() == 28
 
@@ -189,8 +189,8 @@ def test_damaged_files_are_refused_quickly_and_in_little_memory(tmp_path: Path) 
     files = [tmp_path / f"{number}.gguf" for number in range(len(DAMAGED))]
     for file, (content, _) in zip(files, DAMAGED.values(), strict=True):
         file.write_bytes(content)
-    found = refusals("from orrery.checkpoints.gguf_file import GgufFile", "GgufFile(path)", files)
-    for (name, (_, words)), file, (kind, message) in zip(DAMAGED.items(), files, found, strict=True):
+    refused = refusals("from orrery.checkpoints.gguf_file import GgufFile", "GgufFile(path)", files)
+    for (name, (_, words)), file, (kind, message) in zip(DAMAGED.items(), files, refused, strict=True):
         assert kind == "ModelFileError", (name, kind, message)
         assert str(file) in message, name
         assert any(part in message for part in words.split("|")), (name, message)
@@ -209,11 +209,11 @@ def test_a_byte_that_changed_anywhere_ends_in_nothing_else_than_a_refusal(tmp_pa
         content = bytearray(GOOD)
         content[int(rng.integers(len(GOOD)))] = int(rng.integers(256))
         try:
-            found = opened(tmp_path / "x.gguf", bytes(content))
+            file = opened(tmp_path / "x.gguf", bytes(content))
         except ModelFileError:
             continue
-        for name in found:
-            assert found[name].numel() < 1000
+        for name in file:
+            assert file[name].numel() < 1000
 
 
 def folder(path: Path) -> Path:

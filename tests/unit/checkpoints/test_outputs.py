@@ -219,8 +219,8 @@ def test_killed_between_any_two_steps_a_folder_is_the_old_or_the_new_one(
         with contextlib.suppress(KeyboardInterrupt):
             write_folder(target, "new")
     write = OutputFolder(folder, ("one", "two"), overwrite=True)  # whatever comes next to the folder mends it
-    found = {name: content for name, content in tree(tmp_path).items() if not name.startswith(".orrery-")}
-    assert found in (old, {name: content and b"new" for name, content in old.items()})
+    left = {name: content for name, content in tree(tmp_path).items() if not name.startswith(".orrery-")}
+    assert left in (old, {name: content and b"new" for name, content in old.items()})
     write_folder(write, "third")
     assert {
         name: content for name, content in tree(tmp_path).items() if ".old" not in name and "orrery" not in name

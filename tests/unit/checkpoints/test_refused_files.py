@@ -210,8 +210,8 @@ def test_places_beside_those_are_taken(place: Path) -> None:
 def test_what_a_kind_of_numbers_cannot_hold_is_refused(
     number: float, width: int, kind: str, error: type[OrreryError], message: str, hint: str
 ) -> None:
-    found = refusal(lambda: gguf.check_storable({"m": torch.full((2, width), number)}, kind))
-    assert (type(found), found.message, found.hint) == (error, message, hint)
+    refused = refusal(lambda: gguf.check_storable({"m": torch.full((2, width), number)}, kind))
+    assert (type(refused), refused.message, refused.hint) == (error, message, hint)
 
 
 def test_a_file_of_tensors_that_is_not_there_or_not_sound_is_named(tmp_path: Path) -> None:

@@ -26,16 +26,16 @@ def store(tmp_path: Path) -> CheckpointStore:
 
 def newest(store: CheckpointStore) -> tuple[int | None, list[str]]:
     warnings: list[str] = []
-    found = store.newest(warnings.append)
-    return (found.step if found else None), warnings
+    checkpoint_found = store.newest(warnings.append)
+    return (checkpoint_found.step if checkpoint_found else None), warnings
 
 
 def test_load_gives_what_was_saved(store: CheckpointStore) -> None:
     path = store.save(checkpoint(7))
-    found = read_checkpoint(path)
-    assert torch.equal(found.model["w"], checkpoint(7).model["w"])
-    assert torch.equal(found.optimizer["exp_avg/w"], checkpoint(7).optimizer["exp_avg/w"])
-    assert (found.step, found.state["note"], found.spec) == (7, "x", {"kind": "toy"})
+    loaded = read_checkpoint(path)
+    assert torch.equal(loaded.model["w"], checkpoint(7).model["w"])
+    assert torch.equal(loaded.optimizer["exp_avg/w"], checkpoint(7).optimizer["exp_avg/w"])
+    assert (loaded.step, loaded.state["note"], loaded.spec) == (7, "x", {"kind": "toy"})
 
 
 def test_keeps_the_last_two_and_the_best(store: CheckpointStore) -> None:

@@ -122,5 +122,7 @@ def test_all_of_them_take_seconds_and_no_gigabyte(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.yaml" for number in range(len(BOMBS))]
     for file, bomb in zip(files, BOMBS.values(), strict=True):
         file.write_text(bomb)
-    found = bombs.refusals("from orrery.checkpoints import strict_yaml", "strict_yaml.parse(path.read_text())", files)
-    assert all(issubclass(getattr(yaml, kind, None) or getattr(strict_yaml, kind), yaml.YAMLError) for kind, _ in found)
+    refused = bombs.refusals("from orrery.checkpoints import strict_yaml", "strict_yaml.parse(path.read_text())", files)
+    assert all(
+        issubclass(getattr(yaml, kind, None) or getattr(strict_yaml, kind), yaml.YAMLError) for kind, _ in refused
+    )

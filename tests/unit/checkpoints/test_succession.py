@@ -60,8 +60,8 @@ def test_it_may_die_between_any_two_steps(call: int, tmp_path: Path, monkeypatch
     succession.finish(run)
     if not decided:
         succession.settle(run)
-    found = {name: part for name, part in tree(run).items() if name != "lock"}
-    assert found == whole(tmp_path, old=not decided)
+    left = {name: part for name, part in tree(run).items() if name != "lock"}
+    assert left == whole(tmp_path, old=not decided)
 
 
 @pytest.mark.parametrize("name", ["../mine", "/etc/hosts", "..", "", "a/b", 7])

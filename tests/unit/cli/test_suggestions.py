@@ -153,10 +153,10 @@ def test_a_key_is_told_by_its_schema_alone() -> None:
 
 
 def test_python_is_told_the_same() -> None:
-    with pytest.raises(UsageError) as found:
+    with pytest.raises(UsageError) as refused:
         check_recipe({"training": {"lr": 1}}, "x")
-    assert "did you mean 'training.optimizer.rate'" in found.value.message
-    with pytest.raises(UsageError) as found:
+    assert "did you mean 'training.optimizer.rate'" in refused.value.message
+    with pytest.raises(UsageError) as refused:
         list(from_flags(["--lr", "3"], {"training"}, (Recipe,)))
-    assert found.value.hint == "did you mean --training.optimizer.rate?"
-    assert judge(found.value).hint == found.value.hint
+    assert refused.value.hint == "did you mean --training.optimizer.rate?"
+    assert judge(refused.value).hint == refused.value.hint

@@ -23,11 +23,11 @@ def shown(**what):
 
 
 @pytest.mark.parametrize(
-    ("found", "cell"),
+    ("evidence", "cell"),
     [([KEPT], "1"), ([KEPT] * 3, "3"), ([BENT], "1 of 1 FAIL"), ([KEPT, BENT, KEPT], "1 of 3 FAIL")],
 )
-def test_a_cell_says_how_many_passed_and_how_many_failed(found, cell):
-    rows = [line.strip() for line in shown(checks=found).splitlines()]
+def test_a_cell_says_how_many_passed_and_how_many_failed(evidence, cell):
+    rows = [line.strip() for line in shown(checks=evidence).splitlines()]
     assert f"gpt2 {cell}" in [" ".join(row.split()) for row in rows]
 
 

@@ -52,13 +52,13 @@ def test_a_batch_has_its_fields_and_the_replies_as_targets(kind, tmp_path):
 
 def test_packed_rows_hold_what_padded_ones_do(tmp_path):
     source = source_of(tmp_path)
-    found = {}
+    learnt_ids = {}
     for kind in ("padded", "packed"):
         train = source.examples(request(source, kind, size=1)).train
         steps = 16 if kind == "padded" else len(train.packed)
         batches = [train.batch(step) for step in range(steps)]
-        found[kind] = sorted(id for b in batches for id in b["targets"][b["targets"] != IGNORE].tolist())
-    assert found["padded"] == found["packed"]
+        learnt_ids[kind] = sorted(id for b in batches for id in b["targets"][b["targets"] != IGNORE].tolist())
+    assert learnt_ids["padded"] == learnt_ids["packed"]
 
 
 def test_the_last_reply_alone_is_learnt(tmp_path):

@@ -40,20 +40,20 @@ def lines(folder, *rows, name="chats.jsonl"):
 @pytest.mark.parametrize("name", SAME)
 def test_every_shape_is_found_by_its_columns(name, tmp_path):
     file = lines(tmp_path, SAME[name])
-    (found,) = read_conversations(file)
-    assert list(found.messages) == ASKED
-    assert found.where == f"{file}:1"
-    assert found.first_prompt == "What is 1 + 1?"
+    (conversation,) = read_conversations(file)
+    assert list(conversation.messages) == ASKED
+    assert conversation.where == f"{file}:1"
+    assert conversation.first_prompt == "What is 1 + 1?"
 
 
 def test_a_shape_and_a_column_can_be_named(tmp_path):
     file = lines(tmp_path, {"chat": ASKED, "text": "Human: a\n\nAssistant: b"})
-    assert [list(found.messages) for found in read_conversations(file, column="chat")] == [ASKED]
-    (found,) = read_conversations(file, shape="hh")
-    assert [message["content"] for message in found.messages] == ["a", "b"]
+    assert [list(conversation.messages) for conversation in read_conversations(file, column="chat")] == [ASKED]
+    (conversation,) = read_conversations(file, shape="hh")
+    assert [message["content"] for message in conversation.messages] == ["a", "b"]
     pair = lines(tmp_path, SAME["a pair"], name="pairs.jsonl")
-    (found,) = read_conversations(pair, column="rejected")
-    assert [message["content"] for message in found.messages] == ["What is 1 + 1?", "3"]
+    (conversation,) = read_conversations(pair, column="rejected")
+    assert [message["content"] for message in conversation.messages] == ["What is 1 + 1?", "3"]
     with pytest.raises(DataError, match=r":1: no column 'talk'"):
         list(read_conversations(file, column="talk"))
 
@@ -62,25 +62,25 @@ def test_a_list_in_a_table_is_json(tmp_path):
     file = tmp_path / "chats.csv"
     with file.open("w", newline="") as stream:
         csv.writer(stream).writerows([["messages"], [json.dumps(ASKED)]])
-    assert [list(found.messages) for found in read_conversations(file)] == [ASKED]
+    assert [list(conversation.messages) for conversation in read_conversations(file)] == [ASKED]
 
 
 def test_the_input_stands_below_the_instruction_and_the_system_message_first(tmp_path):
     file = lines(tmp_path, {"instruction": "Mend it.", "input": "He go.", "output": "He goes."})
-    (found,) = read_conversations(file, system="Be brief.")
-    assert [message["content"] for message in found.messages] == ["Be brief.", "Mend it.\n\nHe go.", "He goes."]
+    (conversation,) = read_conversations(file, system="Be brief.")
+    assert [message["content"] for message in conversation.messages] == ["Be brief.", "Mend it.\n\nHe go.", "He goes."]
     own = lines(tmp_path, {"messages": [{"role": "system", "content": "Be long."}, *ASKED]})
-    (found,) = read_conversations(own, system="Be brief.")
-    assert found.messages[0]["content"] == "Be long."
+    (conversation,) = read_conversations(own, system="Be brief.")
+    assert conversation.messages[0]["content"] == "Be long."
 
 
 def test_tools_and_calls_stay(tmp_path):
     call = {"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {}}}]}
     tools = [{"type": "function", "function": {"name": "f"}}]
     messages = [ASKED[0], call, {"role": "tool", "content": "2"}, ASKED[1]]
-    (found,) = read_conversations(lines(tmp_path, {"messages": messages, "tools": tools}), check=refuse_untaught)
-    assert found.beside == {"tools": tools}
-    assert found.messages[1]["tool_calls"] == call["tool_calls"]
+    (conversation,) = read_conversations(lines(tmp_path, {"messages": messages, "tools": tools}), check=refuse_untaught)
+    assert conversation.beside == {"tools": tools}
+    assert conversation.messages[1]["tool_calls"] == call["tool_calls"]
 
 
 REFUSED = {
@@ -133,8 +133,11 @@ NAMED = {
 @pytest.mark.parametrize("name", NAMED)
 def test_named_sets(name, data_set):
     data_set(name.partition("/")[0])
-    found = list(read_conversations(name))
+    conversations = list(read_conversations(name))
     count, least = NAMED[name]
-    assert len(found) == count
-    assert min(len(conversation.messages) for conversation in found) >= least
-    assert {message["role"] for conversation in found for message in conversation.messages} == {"user", "assistant"}
+    assert len(conversations) == count
+    assert min(len(conversation.messages) for conversation in conversations) >= least
+    assert {message["role"] for conversation in conversations for message in conversation.messages} == {
+        "user",
+        "assistant",
+    }

@@ -141,8 +141,8 @@ def test_a_pattern_that_needs_ages_is_stopped() -> None:
     with pytest.raises(UsageError, match=r"on hostile takes over 0\.2 s"):
         Matching(r"(a+)+$", seconds=0.2)(1, hostile)
     assert Matching(r"(a+)+$", seconds=5.0)(1, Document("", "aaa")) == "'aaa'"
-    found: list[str | None] = []
-    thread = threading.Thread(target=lambda: found.append(Matching("b")(1, Document("", "abc"))))
+    answers: list[str | None] = []
+    thread = threading.Thread(target=lambda: answers.append(Matching("b")(1, Document("", "abc"))))
     thread.start()
     thread.join()
-    assert found == ["'b'"]
+    assert answers == ["'b'"]

@@ -32,10 +32,10 @@ def blocks(labels: int, rows: int = 200) -> Rows:
 def copies(apart: int, times: int, rows: int = 120) -> Rows:
     """Each text ``times`` times, its copies ``apart`` rows from each other."""
     texts = [(f"note {n}", f"l{n % 3}") for n in range(rows // times)]
-    found = []
+    texts_and_labels = []
     for start in range(0, len(texts), apart):
-        found += texts[start : start + apart] * times
-    return [{"text": text, "label": label} for text, label in found]
+        texts_and_labels += texts[start : start + apart] * times
+    return [{"text": text, "label": label} for text, label in texts_and_labels]
 
 
 def disguised() -> Rows:
@@ -46,9 +46,9 @@ def disguised() -> Rows:
 
 def rare(ones: int, twos: int, others: int = 100) -> Rows:
     """Labels of a single row and of two, before and behind frequent ones."""
-    found = [{"text": f"one {n}", "label": f"one{n}"} for n in range(ones)]
-    found += [{"text": f"often {n}", "label": f"l{n % 2}"} for n in range(others)]
-    return found + [{"text": f"two {n}", "label": f"two{n // 2}"} for n in range(2 * twos)]
+    rows = [{"text": f"one {n}", "label": f"one{n}"} for n in range(ones)]
+    rows += [{"text": f"often {n}", "label": f"l{n % 2}"} for n in range(others)]
+    return rows + [{"text": f"two {n}", "label": f"two{n // 2}"} for n in range(2 * twos)]
 
 
 def contradicting() -> Rows:
@@ -301,8 +301,8 @@ def test_duplicates_on_both_sides_are_told_where_a_file_validates(tmp_path: Path
 
 def test_ranges_have_as_many_rows_and_equal_numbers_share_one() -> None:
     rows = [Labelled(str(n), f"note {n}", None, float(n)) for n in range(100)]
-    found = ranges(rows, [float(n) for n in range(100)], 10)
-    assert [found.count((str(n),)) for n in range(5)] == [20] * 5
+    keys = ranges(rows, [float(n) for n in range(100)], 10)
+    assert [keys.count((str(n),)) for n in range(5)] == [20] * 5
     assert len(set(ranges(rows, [1.0, 2.0] * 50, 10))) == 2
     few = [Labelled(str(n), f"note {n % 5}", None, float(n)) for n in range(100)]
     assert set(ranges(few, [float(n) for n in range(100)], 10)) == {("0",)}

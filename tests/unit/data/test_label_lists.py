@@ -75,5 +75,5 @@ def test_places_get_names_and_the_hint_for_other_separators_works(tmp_path: Path
     path = tmp_path / "rows.csv"
     path.write_text("text,labels\na,0 1\nb,1 0\nc,1 1\n")
     names = {"0": "food", "1": "room"}
-    found = LabelledSource.read(LabelledSettings(train=str(path), labels="labels", separator=" ", names=names))
-    assert [row.target for row in found.train] == [("room",), ("food",), ("food", "room")]
+    source = LabelledSource.read(LabelledSettings(train=str(path), labels="labels", separator=" ", names=names))
+    assert [row.target for row in source.train] == [("room",), ("food",), ("food", "room")]

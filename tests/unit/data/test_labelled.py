@@ -26,12 +26,12 @@ def tokenizer():
     return framed_tokenizer(train_tokenizer("byte_bpe", [text] * 20, 300), "bert")
 
 
-def request(tokenizer, labels, length=32, segments=1):
-    return BatchRequest("padded", length, 2, 7, tokenizer, labels=labels, segments=segments)
+def request(tokenizer, labels, length=32, token_types=1):
+    return BatchRequest("padded", length, 2, 7, tokenizer, labels=labels, token_types=token_types)
 
 
 @pytest.mark.parametrize(
-    ("header", "found"),
+    ("header", "columns"),
     [
         ("text,label", Columns("text", None, "label")),
         ("label,sentence", Columns("sentence", None, "label")),
@@ -42,9 +42,9 @@ def request(tokenizer, labels, length=32, segments=1):
         ("text,verdict", Columns("text", None, "verdict")),
     ],
 )
-def test_columns_are_found_by_their_names(tmp_path, header, found):
+def test_columns_are_found_by_their_names(tmp_path, header, columns):
     source = table(tmp_path, f"{header}\n{','.join('abcd'[: header.count(',') + 1])}\n")
-    assert find_columns(source, {}) == found
+    assert find_columns(source, {}) == columns
 
 
 def test_columns_that_are_named_are_taken(tmp_path):
@@ -153,15 +153,15 @@ def test_rows_are_framed_numbered_and_padded(tmp_path, tokenizer):
         assert not ids[~real].any()
 
 
-def test_pairs_have_segments_where_the_model_has_them(tmp_path, tokenizer):
+def test_pairs_have_token_types_where_the_model_has_them(tmp_path, tokenizer):
     text = "premise,hypothesis,label\ngood,bad film,x\nit was,not,y\n"
-    batch = source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"), segments=2)).train.batch(0)
+    batch = source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"), token_types=2)).train.batch(0)
     framed = {n: tokenizer.frame(*row) for n, row in enumerate([("good", "bad film"), ("it was", "not")])}
     for row, label in enumerate(batch["labels"].tolist()):
         real = batch["real"][row]
         assert batch["ids"][row][real].tolist() == framed[label].ids
-        assert batch["segments"][row][real].tolist() == framed[label].segments
-    assert "segments" not in source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"))).train.batch(0)
+        assert batch["token_types"][row][real].tolist() == framed[label].token_types
+    assert "token_types" not in source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"))).train.batch(0)
 
 
 def test_several_labels_are_ones_and_numbers_are_numbers(tmp_path, tokenizer):
@@ -196,4 +196,4 @@ def test_every_epoch_has_each_row_once_in_batches_of_like_length(tmp_path, token
         assert len(set(texts)) == 64
     assert torch.equal(source.batch(5)["ids"], source.batch(5)["ids"])
     lengths = [source.batch(step)["real"].sum(1) for step in range(16)]
-    assert sum(int(found.max() - found.min()) for found in lengths) < 16 * 3
+    assert sum(int(lengths_of_batch.max() - lengths_of_batch.min()) for lengths_of_batch in lengths) < 16 * 3

@@ -37,9 +37,9 @@ def test_what_is_trained_on_too_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.txt").write_bytes(train.encode())
     (tmp_path / "b.txt").write_bytes(val.encode())
     source = TextSource.read(TextSettings(train=str(tmp_path / "a.txt"), val=str(tmp_path / "b.txt")))
-    found = source.remarks()
-    assert len(found) == len(wanted)
-    assert all(note.startswith(begun) for note, begun in zip(found, wanted, strict=True))
+    notes = source.remarks()
+    assert len(notes) == len(wanted)
+    assert all(note.startswith(begun) for note, begun in zip(notes, wanted, strict=True))
 
 
 def test_a_tail_that_repeats_what_stands_before_it_is_told(tmp_path: Path) -> None:

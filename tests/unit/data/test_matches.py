@@ -26,11 +26,11 @@ def source(train, **settings):
 def test_the_two_columns_are_found(names, tmp_path):
     file = write(tmp_path / "a.csv", names)
     settings = {"text": "x"} if names[0] == "x" else {}
-    found = source(file, **settings)
-    assert [(pair.source, pair.target) for pair in found.train] == ROWS
+    read_here = source(file, **settings)
+    assert [(pair.source, pair.target) for pair in read_here.train] == ROWS
     turned = source(file, text=names[1], pair=names[0])
     assert [(pair.target, pair.source) for pair in turned.train] == ROWS
-    assert turned.fingerprint != found.fingerprint
+    assert turned.fingerprint != read_here.fingerprint
 
 
 def test_what_is_wrong_is_named(tmp_path):
@@ -44,8 +44,8 @@ def test_what_is_wrong_is_named(tmp_path):
 
 def test_pairs_that_share_a_text_belong_together():
     texts = [("a", "1"), ("b", "2"), ("a", "3"), ("c", "3"), ("d", "d"), ("2", "e")]
-    found = groups([Pair(n, *both) for n, both in enumerate(texts)])
-    assert found == [0, 1, 0, 0, 2, 1]
+    numbers = groups([Pair(n, *both) for n, both in enumerate(texts)])
+    assert numbers == [0, 1, 0, 0, 2, 1]
 
 
 def test_both_texts_stand_in_one_batch():
@@ -56,18 +56,18 @@ def test_both_texts_stand_in_one_batch():
         "second_length": torch.tensor([1, 2]),
         "group": torch.tensor([4, 9]),
     }
-    found = both_as_rows(batch)
-    assert found["ids"].tolist() == [[5, 6, 7], [8, 0, 0], [1, 0, 0], [2, 3, 0]]
-    assert found["real"].sum(1).tolist() == [3, 1, 1, 2]
-    assert found["group"].tolist() == [4, 9, 4, 9]
+    rows = both_as_rows(batch)
+    assert rows["ids"].tolist() == [[5, 6, 7], [8, 0, 0], [1, 0, 0], [2, 3, 0]]
+    assert rows["real"].sum(1).tolist() == [3, 1, 1, 2]
+    assert rows["group"].tolist() == [4, 9, 4, 9]
 
 
 def test_every_pair_comes_once_an_epoch_with_its_own(tmp_path):
-    found = source(write(tmp_path / "a.csv", ("query", "passage")), split={"every": 4})
-    assert (len(found.train), len(found.held_back)) == (18, 5)
-    tokenizer = train_tokenizer("word", found.texts())
-    examples = found.examples(BatchRequest("matches", 6, 3, 0, tokenizer))
-    known = {(pair.source, pair.target) for pair in found.train}
+    whole = source(write(tmp_path / "a.csv", ("query", "passage")), split={"every": 4})
+    assert (len(whole.train), len(whole.held_back)) == (18, 5)
+    tokenizer = train_tokenizer("word", whole.texts())
+    examples = whole.examples(BatchRequest("matches", 6, 3, 0, tokenizer))
+    known = {(pair.source, pair.target) for pair in whole.train}
     cut = {(tokenizer.decode(tokenizer.encode(a)[:6]), tokenizer.decode(tokenizer.encode(b)[:6])) for a, b in known}
     drawn = []
     for step in range(6 * 64):

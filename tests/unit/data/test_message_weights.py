@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.chat_toy import chat_tokenizer
 
-from orrery.data.batches.rendering import render
+from orrery.data.batches.rendering import cut_to, render, weights_of
 from orrery.data.rows.conversations import read_conversations, refuse_untaught
 from orrery.data.sources import BatchRequest
 from orrery.data.sources.conversations import ConversationSettings, ConversationSource
@@ -38,8 +38,8 @@ def read(tmp_path: Path, *wanted: dict[str, Any], **settings: Any) -> Any:
 
 def learnt(source: Any, form: str = "chatml", replies: Any = "all") -> str:
     tokenizer = chat_tokenizer(form)
-    found = render(template_of_run(templates_of_run(form, {}), tokenizer), source.train[0], replies)
-    return tokenizer.decode([id for id, own in zip(found.ids, found.reply, strict=True) if own])
+    rendered = render(template_of_run(templates_of_run(form, {}), tokenizer), source.train[0], replies)
+    return tokenizer.decode([id for id, own in zip(rendered.ids, rendered.reply, strict=True) if own])
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -75,10 +75,9 @@ def changed(place: int, **fields: Any) -> dict[str, Any]:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "all zero": (rows([0, 0]), "every reply of the assistant has the weight 0"),
     "all false": (rows([False, False], "train"), "every reply of the assistant has the weight 0"),
-    "a half": (rows([0.5, 1]), "message 1 has weight 0.5, and no reply is learnt in part"),
-    "a tenth, last": (rows([1, 0.1]), "message 3 has weight 0.1, and no reply is learnt in part"),
-    "hardly": (rows([1e-9, 1]), "message 1 has weight 1e-09, and no reply is learnt in part"),
-    "a share to train": (rows([0.5, 1], "train"), "message 1 has train 0.5, and no reply is learnt in part"),
+    "no number": (rows([float("nan"), 1]), "message 1 has weight NaN, which says neither"),
+    "a share to train": (rows([0.5, 1], "train"), "message 1 has train 0.5, which says neither"),
+    "a share and no": (changed(1, weight=0.5, train=False), "message 1 has weight 0.5 and train False"),
     "two": (rows([2, 1]), "message 1 has weight 2, which says neither"),
     "one and a half": (rows([1.5, 1]), "message 1 has weight 1.5, which says neither"),
     "below zero": (rows([-1, 1]), "message 1 has weight -1, which says neither"),
@@ -109,8 +108,8 @@ def test_a_last_reply_of_weight_0_is_refused_where_it_alone_is_learnt(tmp_path: 
 def test_the_user_may_be_marked_as_not_learnt_and_an_empty_reply_of_weight_0_stands(tmp_path: Path) -> None:
     row = changed(0, train=False)
     row["messages"][1] |= {"content": "", "weight": 0}
-    (found,) = read_conversations(written(tmp_path, row), check=refuse_untaught)
-    assert [message["role"] for message in found.messages] == ["user", "assistant"] * 2
+    (conversation,) = read_conversations(written(tmp_path, row), check=refuse_untaught)
+    assert [message["role"] for message in conversation.messages] == ["user", "assistant"] * 2
 
 
 def written(tmp_path: Path, row: dict[str, Any]) -> Path:
@@ -129,3 +128,32 @@ def test_the_batches_and_the_share_that_is_said_have_the_weights(tmp_path: Path)
         counts.append(int((examples.train.batch(0)["targets"] >= 0).sum()))
         assert f"training: {counts[-1]} of " in "\n".join(examples.notes)
     assert counts[1] < counts[0]
+
+
+@pytest.mark.parametrize("kind", ["padded", "packed"])
+@pytest.mark.parametrize("shares", [(0.5, 1, 0), (0.1, 0.25, 1), (1e-9, None, 0.75)])
+def test_a_share_stands_beside_each_token_of_its_reply(tmp_path: Path, kind: str, shares: tuple[Any, ...]) -> None:
+    source = read(tmp_path, rows(shares), rows([1, 1, 1]))
+    asked = BatchRequest(kind, 96, 2, 7, chat_tokenizer("chatml"), chat=source.chat({}))
+    batch = source.examples(asked).train.batch(0)
+    found, tokenizer = batch["weights"], chat_tokenizer("chatml")
+    assert ((found > 0) == (batch["targets"] >= 0)).all()
+    for share, reply in zip(shares, REPLIES, strict=True):
+        weight = 1 if share is None else share
+        said = tokenizer.decode(batch["targets"][(found == weight) & (batch["targets"] >= 0)].tolist())
+        assert (reply in said) == bool(weight)
+
+
+def test_what_is_held_back_counts_alike_and_whole_weights_need_none(tmp_path: Path) -> None:
+    for shares in ((0.5, 1), (0, 1)):
+        source = read(tmp_path, *[rows(shares)] * 20)
+        examples = source.examples(BatchRequest("padded", 96, 2, 7, chat_tokenizer("chatml"), chat=source.chat({})))
+        assert ("weights" in examples.train.batch(0)) == (shares[0] == 0.5)
+        assert examples.held_back is None or "weights" not in examples.held_back.batches.batch(0)
+
+
+def test_a_cut_keeps_the_shares_of_what_is_left(tmp_path: Path) -> None:
+    source = read(tmp_path, rows([0.5, 0.25, 1]), long="cut")
+    whole = render(template_of_run(templates_of_run("chatml", {}), chat_tokenizer("chatml")), source.train[0])
+    assert cut_to(whole, 20).weights == whole.weights[:20]
+    assert weights_of(whole) == [*whole.weights[1:], 0.0]

@@ -35,8 +35,8 @@ def first_tokens(source: MixtureBatches, steps: int) -> list[int]:
 def test_every_block_has_exactly_the_counts_of_the_weights() -> None:
     shares = Shares([3, 1], seed=0)
     for block in range(5):
-        found = [shares.draw(number)[0] for number in range(block * 1000, (block + 1) * 1000)]
-        assert np.bincount(found).tolist() == [750, 250]
+        drawn = [shares.draw(number)[0] for number in range(block * 1000, (block + 1) * 1000)]
+        assert np.bincount(drawn).tolist() == [750, 250]
 
 
 def test_weights_that_do_not_divide_a_block_do_not_drift() -> None:

@@ -43,13 +43,13 @@ def test_documents(name, data_set):
 )
 def test_the_treebank(part, sentences, words, data_set):
     data_set("ud-english-ewt")
-    found = list(read_sentences(f"ud-english-ewt/{part}"))
-    assert (len(found), sum(len(sentence.words) for sentence in found)) == (sentences, words)
-    for sentence in found:
+    treebank = list(read_sentences(f"ud-english-ewt/{part}"))
+    assert (len(treebank), sum(len(sentence.words) for sentence in treebank)) == (sentences, words)
+    for sentence in treebank:
         assert sentence.heads.count(0) == 1
         assert {len(layer) for layer in (sentence.lemmas, sentence.upos, sentence.feats)} == {len(sentence.words)}
-    assert len({tag for sentence in found for tag in sentence.upos}) == 17
-    assert len({sentence.name for sentence in found}) == sentences
+    assert len({tag for sentence in treebank for tag in sentence.upos}) == 17
+    assert len({sentence.name for sentence in treebank}) == sentences
 
 
 def test_the_forms_of_the_treebank_spell_its_texts(data_set):
@@ -72,8 +72,8 @@ def test_the_names_of_social_media(data_set):
 @pytest.mark.parametrize(("name", "pairs"), [("", 29_000), ("/val", 1_014), ("/test_2016_flickr", 1_000)])
 def test_the_captions_are_pairs(name, pairs, data_set):
     data_set("multi30k-en-de")
-    found = list(read_pairs(f"multi30k-en-de{name}"))
-    assert (len(found), found[-1].line) == (pairs, pairs)
+    captions = list(read_pairs(f"multi30k-en-de{name}"))
+    assert (len(captions), captions[-1].line) == (pairs, pairs)
 
 
 def test_rows_with_their_labels(data_set):
@@ -92,9 +92,9 @@ def test_a_column_that_is_named_goes_before_the_set_s_own(data_set):
 
 
 def test_the_registry_names_files_it_has():
-    for found in sets.SETS.values():
-        files = {file.name for file in found.files}
-        assert {file for pair in found.pairs.values() for file in pair} | set(found.corpora.values()) <= files
+    for data_set in sets.SETS.values():
+        files = {file.name for file in data_set.files}
+        assert {file for pair in data_set.pairs.values() for file in pair} | set(data_set.corpora.values()) <= files
 
 
 def test_an_overview_counts_what_the_reader_understood(tmp_path):

@@ -23,9 +23,9 @@ def words_of(text: str, size: int = 5) -> set[tuple[str, ...]]:
     """The runs of words as a plain set: nothing hashed."""
     import re
 
-    found = re.findall(r"\w+", text.lower())
-    size = min(size, len(found))
-    return {tuple(found[i : i + size]) for i in range(len(found) - size + 1)} if found else set()
+    parts = re.findall(r"\w+", text.lower())
+    size = min(size, len(parts))
+    return {tuple(parts[i : i + size]) for i in range(len(parts) - size + 1)} if parts else set()
 
 
 def exact_jaccard(a: str, b: str) -> float:
@@ -94,15 +94,15 @@ def test_the_estimate_is_binomial_around_the_exact_similarity(share: float) -> N
 def test_candidates_follow_the_s_curve(bands: Bands) -> None:
     rng, chi_square, curve = np.random.default_rng(7), 0.0, (0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
     for share in curve:
-        found = expected = variance = 0.0
+        count = expected = variance = 0.0
         for number in range(200):
             a, b = pair(rng, share)
             minhash, index = MinHash(bands.bands * bands.rows, seed=number), NearIndex(bands, bands.bands * bands.rows)
             index.add(minhash.signature(a))
-            found += len(index.candidates(minhash.signature(b)))
+            count += len(index.candidates(minhash.signature(b)))
             chance = 1 - (1 - jaccard(a, b) ** bands.rows) ** bands.bands
             expected, variance = expected + chance, variance + chance * (1 - chance)
-        chi_square += (found - expected) ** 2 / max(variance, 0.25)
+        chi_square += (count - expected) ** 2 / max(variance, 0.25)
     assert chi_square < 22.5  # chi-square of six degrees: 0.1 %
 
 
@@ -188,12 +188,12 @@ def test_the_same_seed_gives_the_same_signatures() -> None:
 
 def test_a_leak_across_a_split_is_found(peps: list[Document]) -> None:
     train, validation = peps[:80], [*peps[80:100], Document("leak", changed(peps[7].text, 500, random.Random(2)))]
-    found = leaks(train, validation, 0.8)
-    assert ("leak", peps[7].name) in [(leak.validation, leak.train) for leak in found]
+    leaked = leaks(train, validation, 0.8)
+    assert ("leak", peps[7].name) in [(leak.validation, leak.train) for leak in leaked]
     hashes = {document.name: shingles(document.text) for document in [*train, *validation]}
     pairs = itertools.product(validation, train)
     exact = {(v.name, t.name) for v, t in pairs if jaccard(hashes[v.name], hashes[t.name]) > 0.7}
-    assert {(leak.validation, leak.train) for leak in found} <= exact
+    assert {(leak.validation, leak.train) for leak in leaked} <= exact
     assert leaks(train[:20], validation[:20], 0.99) == []
 
 

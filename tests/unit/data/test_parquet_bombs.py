@@ -64,9 +64,9 @@ BOMBS = {
 
 def varint(number, size=None):
     """Return a whole number as Thrift's compact protocol has it, in as many bytes as another took."""
-    found = [*((number >> 7 * n) & 0x7F for n in range(max(1, -(-number.bit_length() // 7))))]
-    found += [0] * ((size or 0) - len(found))
-    return bytes([*(part | 0x80 for part in found[:-1]), found[-1]])
+    groups = [*((number >> 7 * n) & 0x7F for n in range(max(1, -(-number.bit_length() // 7))))]
+    groups += [0] * ((size or 0) - len(groups))
+    return bytes([*(part | 0x80 for part in groups[:-1]), groups[-1]])
 
 
 def lied(file: Path) -> None:
@@ -106,8 +106,8 @@ def test_a_file_that_becomes_gigabytes_is_refused_within_seconds_and_a_gigabyte(
         for file in files:
             lied(file)
     assert all(file.stat().st_size < 1 << 20 for file in files)
-    found = refusals("from orrery.data.corpora import read_rows", "[0 for row in read_rows(path)]", files)
-    for name, (kind, message) in zip(BOMBS, found, strict=True):
+    refused = refusals("from orrery.data.corpora import read_rows", "[0 for row in read_rows(path)]", files)
+    for name, (kind, message) in zip(BOMBS, refused, strict=True):
         assert kind == "DataError", (name, message)
         assert "are read" in message
         assert f"{name}.parquet" in message
@@ -165,8 +165,8 @@ def test_pages_say_what_an_honest_end_says(how: dict, rows: int, tmp_path: Path)
     with (tmp_path / "a.parquet").open("rb") as stream:
         for group in (metadata.row_group(number) for number in range(metadata.num_row_groups)):
             for chunk in (group.column(number) for number in range(metadata.num_columns)):
-                found = unpacked_bytes(stream, chunk)
-                assert chunk.total_uncompressed_size * 0.5 - 20_000 <= found <= chunk.total_uncompressed_size
+                size = unpacked_bytes(stream, chunk)
+                assert chunk.total_uncompressed_size * 0.5 - 20_000 <= size <= chunk.total_uncompressed_size
     assert len(list(read_rows(tmp_path / "a.parquet"))) == rows
 
 

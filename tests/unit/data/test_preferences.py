@@ -45,32 +45,36 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_is_the_same_pair(shape, tmp_path):
-    (found,) = read_preferences(written(tmp_path / "p.jsonl", [SHAPES[shape]]))
-    assert [message["content"] for message in found.chosen.messages] == ["A joke?", "Knock."]
-    assert [message["content"] for message in found.rejected.messages] == ["A joke?", "No."]
-    assert [message["role"] for message in found.chosen.messages] == ["user", "assistant"]
-    assert (found.first_prompt, found.margin, found.where) == ("A joke?", 0.0, f"{tmp_path / 'p.jsonl'}:1")
+    (preference,) = read_preferences(written(tmp_path / "p.jsonl", [SHAPES[shape]]))
+    assert [message["content"] for message in preference.chosen.messages] == ["A joke?", "Knock."]
+    assert [message["content"] for message in preference.rejected.messages] == ["A joke?", "No."]
+    assert [message["role"] for message in preference.chosen.messages] == ["user", "assistant"]
+    assert (preference.first_prompt, preference.margin, preference.where) == (
+        "A joke?",
+        0.0,
+        f"{tmp_path / 'p.jsonl'}:1",
+    )
 
 
 def test_several_rounds_share_all_but_the_last_reply(tmp_path):
     text, first, second = HH
     rows = [{"chosen": text.format(first), "rejected": text.format(second)}]
-    (found,) = read_preferences(written(tmp_path / "p.jsonl", rows), system="Be brief.")
-    assert [message["role"] for message in found.chosen.messages] == [
+    (preference,) = read_preferences(written(tmp_path / "p.jsonl", rows), system="Be brief.")
+    assert [message["role"] for message in preference.chosen.messages] == [
         "system",
         "user",
         "assistant",
         "user",
         "assistant",
     ]
-    assert found.first_prompt == "Hi"
-    assert found.rejected.messages[-1]["content"] == second
+    assert preference.first_prompt == "Hi"
+    assert preference.rejected.messages[-1]["content"] == second
 
 
 def test_replies_that_stand_alone_and_margins(tmp_path):
     rows = [{"prompt": "a", "completion": "b", "label": label} for label in (True, False, "true", 0)]
-    found = list(read_preferences(written(tmp_path / "p.jsonl", rows)))
-    assert [row.chosen is not None for row in found] == [True, False, True, False]
+    preferences = list(read_preferences(written(tmp_path / "p.jsonl", rows)))
+    assert [row.chosen is not None for row in preferences] == [True, False, True, False]
     pair = {"prompt": "a", "chosen": "b", "rejected": "c", "margin": 0.5, "s1": 3, "s2": "1.25"}
     file = written(tmp_path / "m.jsonl", [pair])
     assert next(read_preferences(file)).margin == 0.5
@@ -127,11 +131,11 @@ def source(file: str, **settings: Any) -> Any:
 def test_a_first_prompt_is_trained_on_or_held_back_with_all_its_rows(tmp_path):
     prompts = [f"question {number}" for number in range(40)]
     rows = [{"prompt": prompt, "chosen": f"yes {n}", "rejected": f"no {n}"} for n in range(3) for prompt in prompts]
-    found = source(written(tmp_path / "p.jsonl", rows), split={"every": 4})
-    train, others = ({row.first_prompt for row in part} for part in (found.train, found.held_back))
+    read_here = source(written(tmp_path / "p.jsonl", rows), split={"every": 4})
+    train, others = ({row.first_prompt for row in part} for part in (read_here.train, read_here.held_back))
     assert others == {prompt for prompt in prompts if held_back(prompt, 4)}
     assert not train & others
-    assert len(found.held_back) == 3 * len(others)
+    assert len(read_here.held_back) == 3 * len(others)
     by_row = source(written(tmp_path / "p.jsonl", rows), split={"every": 4, "by": "row"})
     assert len(by_row.held_back) == 30
     with pytest.raises(DataError, match="of its 1 rows none can be held back"):

@@ -330,12 +330,12 @@ def test_each_document_is_opened_as_its_tokenizer_opens_a_text(template, stops, 
         killed_after_batches(5, file, tokenizer, tmp_path / "out", monkeypatch)
     index = prepare.prepare(file, tokenizer, tmp_path / "out", every=3)
     for split, documents in zip(("train", "validation"), split_documents(read_corpus(file), 3), strict=True):
-        found = ShardSet.open(tmp_path / "out", split, tokenizer.fingerprint)[:].tolist()
+        ids_read = ShardSet.open(tmp_path / "out", split, tokenizer.fingerprint)[:].tolist()
         expected = [[*read(document.text)] for document in documents]
         ends = [] if template.endswith("<|endoftext|>") else [END]
-        assert found == [id for ids in expected for id in [*ids, *ends]]
+        assert ids_read == [id for ids in expected for id in [*ids, *ends]]
         assert [row.tolist() for row in encode(tokenizer, documents)] == [[*ids, *ends] for ids in expected]
-        assert index.splits[split].tokens == len(found)
+        assert index.splits[split].tokens == len(ids_read)
 
 
 def test_rows_of_an_encoder_are_framed_by_their_objective_alone():

@@ -34,7 +34,7 @@ def tokenizer():
 
 
 @pytest.mark.parametrize(
-    ("answers", "found"),
+    ("answers", "expected"),
     [
         ({"text": ["Seine", "the Seine"], "answer_start": [47, 43]}, [("Seine", 47), ("the Seine", 43)]),
         ([{"text": "Paris", "answer_start": 0}], [("Paris", 0)]),
@@ -43,9 +43,9 @@ def tokenizer():
         ("", []),
     ],
 )
-def test_answers_come_in_every_shape(tmp_path, answers, found):
+def test_answers_come_in_every_shape(tmp_path, answers, expected):
     (question,) = read_questions(file(tmp_path, row(answers=answers)))
-    assert [(answer.text, answer.start) for answer in question.answers] == found
+    assert [(answer.text, answer.start) for answer in question.answers] == expected
 
 
 def test_the_nested_files_of_squad_are_read(tmp_path):
@@ -113,15 +113,15 @@ def test_answers_are_found_again_in_every_window(tmp_path, tokenizer, length):
     texts = ["Paris", "the capital", "Orléans", "Seine", "It lies on the Seine", "."]
     rows = [row(answers=text, id=text) for text in texts]
     source = QuestionSource.read(QuestionSettings(train=file(tmp_path, rows), stride=6))
-    request = BatchRequest("padded", length, 2, 1, tokenizer, segments=2)
-    found = {text: 0 for text in texts}
+    request = BatchRequest("padded", length, 2, 1, tokenizer, token_types=2)
+    counts = {text: 0 for text in texts}
     encoded, notes = source._encoded(request, source.train, "training")
     for each in encoded:
         text = tokenizer.decode(each["ids"][each["starts"] : each["ends"] + 1]).strip()
         assert (each["starts"], each["ends"]) == (0, 0) or text in texts
-        found[text] = found.get(text, 0) + 1
-        assert each["segments"][each["starts"]] == (1 if each["starts"] else 0)
-    assert all(found[text] for text in texts)
+        counts[text] = counts.get(text, 0) + 1
+        assert each["token_types"][each["starts"]] == (1 if each["starts"] else 0)
+    assert all(counts[text] for text in texts)
     assert bool(notes) == (length < 128)
 
 

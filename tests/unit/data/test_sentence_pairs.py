@@ -25,11 +25,11 @@ def pairs(documents=DOCUMENTS, size=400, length=ROOM + 3, swap=False, seed=0):
 
 
 def parts(batch):
-    for ids, real, segments in zip(batch["ids"], batch["real"], batch["segments"], strict=True):
+    for ids, real, token_types in zip(batch["ids"], batch["real"], batch["token_types"], strict=True):
         row = ids[real].tolist()
         cut = row.index(SEP)
         assert (row[0], row[-1]) == (CLS, SEP)
-        assert segments[real].tolist() == [0] * (cut + 1) + [1] * (len(row) - cut - 1)
+        assert token_types[real].tolist() == [0] * (cut + 1) + [1] * (len(row) - cut - 1)
         assert not ids[~real].any()
         yield row[1:cut], row[cut + 1 : -1]
 
@@ -76,8 +76,8 @@ def test_a_long_sentence_is_cut_and_one_alone_left_out():
 
 def test_sentences_end_where_they_end():
     text = "One two. Three? four!\nFive\n\n six 3.14 seven"
-    found = sentences(BERT, [Document("a", text), Document("b", "\n")])
-    assert [[BERT.decode(ids) for ids in document] for document in found] == [
+    split = sentences(BERT, [Document("a", text), Document("b", "\n")])
+    assert [[BERT.decode(ids) for ids in document] for document in split] == [
         ["One two.", "Three?", "four!", "Five", "six 3.14 seven"],
         [],
     ]
@@ -90,8 +90,8 @@ def test_the_text_source_gives_what_it_says():
 
     source = TextSource([Portion("text", 1.0, documents)], documents[:2])
     for kind, label in PAIRS.items():
-        found = source.examples(BatchRequest(kind, 40, 5, 0, BERT))
-        for batch in (found.train.batch(0), found.held_back.source.batch(0)):
+        examples = source.examples(BatchRequest(kind, 40, 5, 0, BERT))
+        for batch in (examples.train.batch(0), examples.held_back.source.batch(0)):
             assert tuple(sorted(batch)) == tuple(sorted(TextSource.fields(kind)))
             assert label in batch
     mixed = TextSource(source.portions, [], mixed=True)

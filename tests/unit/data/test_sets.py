@@ -18,12 +18,12 @@ def test_the_documentation_shows_the_registry():
 
 
 def test_the_registry_is_complete():
-    for found in sets.SETS.values():
-        assert found.licence
-        assert found.conversion
-        assert set(found.corpora.values()) <= {file.name for file in found.files}
-        assert all(len(file.sha256) == 64 and file.bytes > 0 for file in found.files)
-        assert all(f"/{found.commit}/" in file.url or "github" in file.url for file in found.files if file.url)
+    for data_set in sets.SETS.values():
+        assert data_set.licence
+        assert data_set.conversion
+        assert set(data_set.corpora.values()) <= {file.name for file in data_set.files}
+        assert all(len(file.sha256) == 64 and file.bytes > 0 for file in data_set.files)
+        assert all(f"/{data_set.commit}/" in file.url or "github" in file.url for file in data_set.files if file.url)
 
 
 def of(stored, **fields):

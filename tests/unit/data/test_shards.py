@@ -144,11 +144,11 @@ def test_the_header_is_64_bytes():
 def test_any_slice_of_any_shards_is_that_of_one_long_array(lengths, bounds, tmp_path_factory):
     folder = tmp_path_factory.mktemp("set")
     write_folder(folder, lengths)
-    whole, found = np.arange(sum(lengths)), ShardSet.open(folder, "train", PRINT)
-    assert len(found) == len(whole)
-    assert found[bounds[0] : bounds[1]].tolist() == whole[bounds[0] : bounds[1]].tolist()
-    assert found[:].tolist() == whole.tolist()
-    assert found[:].dtype == np.dtype("<u2")
+    whole, shards = np.arange(sum(lengths)), ShardSet.open(folder, "train", PRINT)
+    assert len(shards) == len(whole)
+    assert shards[bounds[0] : bounds[1]].tolist() == whole[bounds[0] : bounds[1]].tolist()
+    assert shards[:].tolist() == whole.tolist()
+    assert shards[:].dtype == np.dtype("<u2")
 
 
 def test_batches_from_shards_are_those_of_the_array(tmp_path):
@@ -156,8 +156,8 @@ def test_batches_from_shards_are_those_of_the_array(tmp_path):
     shards, whole = ShardSet.open(tmp_path), np.arange(100)
     for make in (lambda ids: CropBatches(ids, 30, 8, seed=3), lambda ids: SequentialWindows(ids, 12, 4, stride=5)):
         for step in range(4):
-            found, expected = make(shards).batch(step), make(whole).batch(step)
-            assert all(bool((found[name] == expected[name]).all()) for name in expected)
+            batch, expected = make(shards).batch(step), make(whole).batch(step)
+            assert all(bool((batch[name] == expected[name]).all()) for name in expected)
 
 
 def test_the_index_and_its_shards_must_agree(tmp_path):

@@ -59,8 +59,8 @@ def assigned(train: list[str], validation: list[str], size: int) -> Iterator[Ass
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_said_is_what_is_said_of_texts_in_memory(name: str, size: int) -> None:
     train, validation = CASES[name]
-    found = shared_text.shared_text(assigned(train, validation, size), assigned(train, validation, size))
-    said = notes_on_shards(found, "")
+    shared = shared_text.shared_text(assigned(train, validation, size), assigned(train, validation, size))
+    said = notes_on_shards(shared, "")
     expected = notes_on_documents(
         [Document(str(n), text) for n, text in enumerate(train)],
         [Document(str(n), text) for n, text in enumerate(validation) if text],
@@ -73,10 +73,10 @@ def test_of_very_many_a_sample_is_compared(monkeypatch: pytest.MonkeyPatch, over
     monkeypatch.setattr(shared_text, "MOST", 500)
     texts = [LINE.format(number) for number in range(2000)]
     train = [LINE.format(number) for number in range(2000 - overlap, 4000)]
-    found = shared_text.shared_text(assigned(train, texts, 99), assigned(train, texts, 99))
-    assert 250 < found.of_documents <= 500
-    assert found.documents / found.of_documents == pytest.approx(wanted, abs=0.08)
-    assert found.lines / found.of_lines == pytest.approx(wanted, abs=0.08)
+    shared = shared_text.shared_text(assigned(train, texts, 99), assigned(train, texts, 99))
+    assert 250 < shared.of_documents <= 500
+    assert shared.documents / shared.of_documents == pytest.approx(wanted, abs=0.08)
+    assert shared.lines / shared.of_lines == pytest.approx(wanted, abs=0.08)
 
 
 def test_shards_tell_their_training_what_was_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,15 +36,15 @@ def test_the_first_token_of_each_word_is_found(kind):
     tokenizer, rng = tokenizer_of(kind), random.Random(3)
     for _ in range(20):
         words = rng.choices([*WORDS, "Unseen", "naïve", "🙂", "a b"], k=rng.randint(1, 12))
-        found = tokenise_words(tokenizer, words)
-        assert found.ids == tokenizer.encode(" ".join(words))
+        tokenised = tokenise_words(tokenizer, words)
+        assert tokenised.ids == tokenizer.encode(" ".join(words))
         ends = [end for _, _, end in tokenizer.spans(" ".join(words))]
         place = 0
-        for word, first in zip(words, found.firsts, strict=True):
+        for word, first in zip(words, tokenised.firsts, strict=True):
             inside = [n for n, end in enumerate(ends) if place < end <= place + len(word)]
             assert first == (inside[0] if inside else NONE)
             place += len(word) + 1
-        assert NONE not in found.firsts or kind in ("wordpiece", "bigram", "word")
+        assert NONE not in tokenised.firsts or kind in ("wordpiece", "bigram", "word")
 
 
 def test_transformers_aligns_the_same_first_tokens(tmp_path):
@@ -80,12 +80,12 @@ def test_pieces_hold_every_token_once_and_begin_at_words(room):
 
 def test_rows_carry_each_label_once(tmp_path):
     tokenizer = tokenizer_of("byte_bpe")
-    found = tokenise_words(tokenizer, WORDS)
+    tokenised = tokenise_words(tokenizer, WORDS)
     tags = list(range(len(WORDS)))
-    whole = rows_of(tokenizer, found.ids, found.firsts, tags, 100)
+    whole = rows_of(tokenizer, tokenised.ids, tokenised.firsts, tags, 100)
     assert [row["ids"] for row in whole] == [tokenizer.frame(" ".join(WORDS)).ids]
     for length in (5, 8, 12):
-        rows = rows_of(tokenizer, found.ids, found.firsts, tags, length)
+        rows = rows_of(tokenizer, tokenised.ids, tokenised.firsts, tags, length)
         assert len(rows) > 1
         assert [tag for row in rows for tag in row["targets"] if tag != IGNORE] == tags
         assert all(len(row["ids"]) == len(row["targets"]) <= length for row in rows)
@@ -107,8 +107,8 @@ CONLL = "1\tA\ta\tDET\tDT\t_\t2\tdet\t_\t_\n2\tcat\tcat\tNOUN\tNN\t_\t0\troot\t_
     ],
 )
 def test_every_format_gives_words_and_labels(tmp_path, text, name, layer, tags):
-    (found,) = read_tagged(file(tmp_path, text, name), layer)
-    assert (found.words, found.tags) == (("A", "cat"), tags)
+    (sentence,) = read_tagged(file(tmp_path, text, name), layer)
+    assert (sentence.words, sentence.tags) == (("A", "cat"), tags)
 
 
 @pytest.mark.parametrize(

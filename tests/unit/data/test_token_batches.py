@@ -54,10 +54,10 @@ def test_each_epoch_has_every_row_once_within_the_tokens(seed):
         first = step
         assert batches.epochs(step) == epoch
         while batches.epochs(step) < epoch + 1:
-            found = batches.rows(step)
-            assert (len(found) * rows[found].max(axis=0) <= tokens).all()
+            numbers = batches.rows(step)
+            assert (len(numbers) * rows[numbers].max(axis=0) <= tokens).all()
             assert batches.epochs(step) == pytest.approx(epoch + len(drawn) / len(rows))
-            drawn += found.tolist()
+            drawn += numbers.tolist()
             step += 1
         assert sorted(drawn) == list(range(len(rows)))
         orders.append(drawn)
@@ -111,5 +111,5 @@ def test_batches_of_rows_are_those_of_earlier_versions():
     order = sorted(range(pool * size), key=[(rows[n][1], rows[n][0]) for n in numbers].__getitem__)
     batches = np.asarray(numbers)[order].reshape(pool, size)
     batches = batches[np.random.default_rng([seed, 1, 1]).permutation(pool)]
-    found = SizedBatches(rows, size, seed)
-    assert np.array_equal([found.rows(pool + step) for step in range(pool)], batches)
+    sized = SizedBatches(rows, size, seed)
+    assert np.array_equal([sized.rows(pool + step) for step in range(pool)], batches)

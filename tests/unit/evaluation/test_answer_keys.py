@@ -52,10 +52,10 @@ def rows(path: Path, *wanted: tuple[list[str], Any]) -> str:
 @pytest.mark.parametrize("name", MEANT)
 def test_a_key_is_read_as_what_it_means(tmp_path: Path, name: str) -> None:
     choices, answer, wanted = MEANT[name]
-    (found,) = read_questions(rows(tmp_path / "q.jsonl", (choices, answer)))
-    assert found.choices[found.answer] == wanted
-    assert sorted(found.choices) == sorted(set(choices))
-    assert found.item == f"q {wanted}"
+    (question,) = read_questions(rows(tmp_path / "q.jsonl", (choices, answer)))
+    assert question.choices[question.answer] == wanted
+    assert sorted(question.choices) == sorted(set(choices))
+    assert question.item == f"q {wanted}"
 
 
 @pytest.mark.parametrize("name", DOUBTFUL)
@@ -64,8 +64,8 @@ def test_a_key_that_means_two_choices_is_refused_by_its_row_and_the_hint_works(t
     with pytest.raises(DataError, match=rf"q\.jsonl:2: the answer .* may mean {told}") as refused:
         read_questions(rows(tmp_path / "q.jsonl", (["a", "b"], 0), (choices, answer)))
     for place in map(int, re.findall(r"(\d+) for ", refused.value.hint)):
-        (found,) = read_questions(rows(tmp_path / "q.jsonl", (choices, place)))
-        assert found.choices[found.answer] == choices[place]
+        (question,) = read_questions(rows(tmp_path / "q.jsonl", (choices, place)))
+        assert question.choices[question.answer] == choices[place]
 
 
 @pytest.mark.parametrize("answer", NOTHING)

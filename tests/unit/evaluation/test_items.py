@@ -33,14 +33,14 @@ def written(tmp_path: Path, *rows: dict[str, Any], name: str = "rows.jsonl") -> 
 
 def test_choices_are_scored_behind_the_question(lm: LanguageModel, tmp_path: Path) -> None:
     rows = [{"question": "the cat", "choices": ["sat", "on the mat"], "answer": answer} for answer in ("A", 1, "sat")]
-    found = choices.evaluate_choices(lm, choices.read_questions(written(tmp_path, *rows)), task="choices")
+    evaluated = choices.evaluate_choices(lm, choices.read_questions(written(tmp_path, *rows)), task="choices")
     nats = [one.nats for one in lm.likelihoods([("the cat", " sat"), ("the cat", " on the mat")])]
-    assert all(detail["nats"] == pytest.approx(nats) for detail in found.details)
-    assert found.scores[0].score == pytest.approx((2 if nats[0] > nats[1] else 1) / 3)
-    assert [score.signature.split("|")[1] for score in found.scores] == [
+    assert all(detail["nats"] == pytest.approx(nats) for detail in evaluated.details)
+    assert evaluated.scores[0].score == pytest.approx((2 if nats[0] > nats[1] else 1) / 3)
+    assert [score.signature.split("|")[1] for score in evaluated.scores] == [
         "normalisation:none", "normalisation:characters", "normalisation:tokens",
     ]  # fmt: skip
-    assert found.items[1] == "the cat on the mat"
+    assert evaluated.items[1] == "the cat on the mat"
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_blimp_is_the_mean_over_paradigms(lm: LanguageModel, tmp_path: Path) -> 
     rows = [{"uid": uid, "term": "agreement", "good": f"the cat {n}", "bad": f"the dog {n}"}
             for uid, count in (("a", 1), ("b", 3)) for n in range(count)]  # fmt: skip
     questions, phenomena = blimp.read_blimp(written(tmp_path, *rows))
-    found = blimp.evaluate_blimp(lm, questions, phenomena)
+    evaluated = blimp.evaluate_blimp(lm, questions, phenomena)
     right = [lm.score(row["good"]).total > lm.score(row["bad"]).total for row in rows]
-    assert found.scores[0].score == pytest.approx((right[0] + sum(right[1:]) / 3) / 2)
-    assert found.groups["AGREEMENT"][1] == 4
-    assert found.notes == ["2 of 67 paradigms"]
+    assert evaluated.scores[0].score == pytest.approx((right[0] + sum(right[1:]) / 3) / 2)
+    assert evaluated.groups["AGREEMENT"][1] == 4
+    assert evaluated.notes == ["2 of 67 paradigms"]
     first, _ = blimp.read_blimp(written(tmp_path, *rows), 1)
     assert len(first) == 2
     with pytest.raises(DataError, match="no paradigm c"):
@@ -145,10 +145,10 @@ def test_equal_sentences_as_the_published_set_has_some_count_as_wrong_and_are_to
     lm: LanguageModel, tmp_path: Path
 ) -> None:
     row = {"uid": "a", "term": "t", "good": "the cat", "bad": "the cat"}
-    found = blimp.evaluate_blimp(lm, *blimp.read_blimp(written(tmp_path, row)))
-    assert found.scores[0].score == 0
-    assert found.notes[-1].startswith("wrong, because both sentences are the same: ")
-    assert found.notes[-1].endswith("rows.jsonl:1")
+    evaluated = blimp.evaluate_blimp(lm, *blimp.read_blimp(written(tmp_path, row)))
+    assert evaluated.scores[0].score == 0
+    assert evaluated.notes[-1].startswith("wrong, because both sentences are the same: ")
+    assert evaluated.notes[-1].endswith("rows.jsonl:1")
 
 
 def test_a_pair_that_the_model_cannot_tell_apart_is_not_right(lm: LanguageModel) -> None:
@@ -166,9 +166,9 @@ def test_gsm8k_is_asked_behind_its_examples(lm: LanguageModel, tmp_path: Path, m
     monkeypatch.setattr(gsm8k, "answers", write)
     problems = gsm8k.read_problems(written(tmp_path, *[
         {"question": f"{name}?", "answer": "x\n#### 4"} for name in ("first", "second")]))  # fmt: skip
-    found = gsm8k.evaluate_gsm8k(lm, problems, problems[:1])
+    evaluated = gsm8k.evaluate_gsm8k(lm, problems, problems[:1])
     assert "Question: first?\nAnswer: x\n#### 4\n\nQuestion: second?\nAnswer:" in seen
-    assert [score.score for score in found.scores] == [0.5, 1.0]
+    assert [score.score for score in evaluated.scores] == [0.5, 1.0]
     with pytest.raises(DataError, match=r"rows.jsonl:1: the answer has no"):
         gsm8k.read_problems(written(tmp_path, {"question": "q", "answer": "4"}))
 

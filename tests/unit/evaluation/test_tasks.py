@@ -26,13 +26,13 @@ def test_buckets_part_the_pairs_by_words_and_score_each() -> None:
     sources = [" ".join("w" * n) for n in (1, 2, 3, 4, 9, 2)]
     targets = ["a b c d e", "the cat sat on it", "a b c d f", "one two three four", "x y z w v", "p q r s t"]
     hypotheses = ["a b c d e", "the cat sat on a", "a b c x f", "one two three four", "x y z w", "p q r s t"]
-    found = by_length(sources, hypotheses, targets, (2, 5))
-    assert [(b.fewest, b.most, b.pairs) for b in found] == [(1, 2, 3), (3, 5, 2), (6, None, 1)]
-    for bucket, rows in zip(found, ([0, 1, 5], [2, 3], [4]), strict=True):
+    buckets = by_length(sources, hypotheses, targets, (2, 5))
+    assert [(b.fewest, b.most, b.pairs) for b in buckets] == [(1, 2, 3), (3, 5, 2), (6, None, 1)]
+    for bucket, rows in zip(buckets, ([0, 1, 5], [2, 3], [4]), strict=True):
         expected = sacrebleu.corpus_bleu([hypotheses[r] for r in rows], [[targets[r] for r in rows]])
         assert bucket.bleu.score == pytest.approx(expected.score)
-    assert str(found[0]).startswith("1-2 words, 3 pairs: BLEU ")
-    assert str(found[2]).startswith("6 and more words, 1 pairs")
+    assert str(buckets[0]).startswith("1-2 words, 3 pairs: BLEU ")
+    assert str(buckets[2]).startswith("6 and more words, 1 pairs")
     assert [b.pairs for b in by_length([""], ["a"], ["a"], (2, 5))] == [1]
 
 
@@ -44,12 +44,12 @@ def test_a_translation_of_nothing_is_refused_and_blank_lines_stay() -> None:
     told: list[int] = []
     search: dict[str, Any] = {"max_new_tokens": 5, "num_beams": 2, "batch_size": 2}
     pairs = [Pair(n, text, "a b c") for n, text in enumerate(("a", " ", "bca", "cc"), 1)]
-    found = evaluate_translation(lm("rnnsearch"), pairs, done=told.append, **search)
-    assert found.hypotheses[1] == ""
+    evaluated = evaluate_translation(lm("rnnsearch"), pairs, done=told.append, **search)
+    assert evaluated.hypotheses[1] == ""
     assert told == [2, 3]
-    assert found.sentences_per_second == pytest.approx(len(pairs) / found.seconds)
-    assert replace(found, seconds=0.0).sentences_per_second > 1e6  # a clock that has not moved
-    assert found.hypotheses == lm("rnnsearch").translate(["a", " ", "bca", "cc"], **search)
+    assert evaluated.sentences_per_second == pytest.approx(len(pairs) / evaluated.seconds)
+    assert replace(evaluated, seconds=0.0).sentences_per_second > 1e6  # a clock that has not moved
+    assert evaluated.hypotheses == lm("rnnsearch").translate(["a", " ", "bca", "cc"], **search)
 
 
 def test_perplexity_is_what_the_scores_say() -> None:
@@ -60,11 +60,11 @@ def test_perplexity_is_what_the_scores_say() -> None:
     logp = model.logits([ids])[0].log_softmax(-1)
     nats = -sum(float(logp[place, id]) for place, id in enumerate(ids[1:])) / (len(ids) - 1)
     told: list[int] = []
-    found = evaluate_perplexity(model, texts, done=told.append)
-    assert found["loss"] == pytest.approx(nats)
-    assert found["perplexity"] == pytest.approx(math.exp(nats))
+    measured = evaluate_perplexity(model, texts, done=told.append)
+    assert measured["loss"] == pytest.approx(nats)
+    assert measured["perplexity"] == pytest.approx(math.exp(nats))
     size = sum(map(len, texts))
-    assert found["bpb"] == pytest.approx(nats * (len(ids) - 1) / size / math.log(2))
+    assert measured["bpb"] == pytest.approx(nats * (len(ids) - 1) / size / math.log(2))
     assert told == [1]
     with pytest.raises(DataError, match="empty"):
         evaluate_perplexity(model, [""])

@@ -29,10 +29,10 @@ def test_analogies_by_brute_force(seed):
             asked[section] += 1
             right[section] += lower.analogy(a, b, c)[0][0] == answer
     assert asked == {"first": 2, "second": 3}
-    found = answer_analogies(lower, read_questions(QUESTIONS))
-    assert {answer.section: answer.right for answer in found} == right
-    assert {answer.section: answer.asked for answer in found} == asked
-    assert [answer.skipped for answer in found] == [1, 0]
+    answers = answer_analogies(lower, read_questions(QUESTIONS))
+    assert {answer.section: answer.right for answer in answers} == right
+    assert {answer.section: answer.asked for answer in answers} == asked
+    assert [answer.skipped for answer in answers] == [1, 0]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -58,8 +58,8 @@ def test_the_same_numbers_as_gensim(tmp_path, seed):
 
 
 def test_restricting_leaves_the_rare_words_out():
-    found = answer_analogies(vectors(0, tuple("abcdefg")), read_questions(QUESTIONS), restrict=4)
-    assert [(answer.asked, answer.skipped) for answer in found] == [(2, 1), (0, 3)]
+    answers = answer_analogies(vectors(0, tuple("abcdefg")), read_questions(QUESTIONS), restrict=4)
+    assert [(answer.asked, answer.skipped) for answer in answers] == [(2, 1), (0, 3)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=20))

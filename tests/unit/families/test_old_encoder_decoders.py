@@ -74,8 +74,8 @@ def test_tensors_of_their_day_are_known(family, stale, copy):
     rules, shared = load_family(family), torch.ones(2)
     name = "shared.weight" if family == "t5" else "model.shared.weight"
     config = {"share_encoder_decoder_embeddings": True}
-    found = current_names(rules, config, {name: shared, stale: torch.ones(3), copy: shared.clone()})
-    assert found.keys() == {name}
+    renamed = current_names(rules, config, {name: shared, stale: torch.ones(3), copy: shared.clone()})
+    assert renamed.keys() == {name}
     with pytest.raises(ModelFileError, match="two different ones"):
         current_names(rules, config, {name: shared, copy: -shared})
 

@@ -36,10 +36,10 @@ def test_every_key_with_senseless_values(name):
     for key in family.DEFAULTS:
         for value in (None, -1, 0, "x"):
             try:
-                found = answer(family.spec({**family.TINY, key: value}))
+                logits = answer(family.spec({**family.TINY, key: value}))
             except OrreryError:
                 continue
-            assert found.isfinite().all(), f"{key} = {value!r}"
+            assert logits.isfinite().all(), f"{key} = {value!r}"
 
 
 @pytest.mark.parametrize(

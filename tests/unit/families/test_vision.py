@@ -41,8 +41,8 @@ def test_other_sides_are_refused_by_name(encoder, decoder, match):
 def test_old_buffers_are_left():
     names = ["decoder.transformer.h.0.attn.bias", "decoder.transformer.h.1.crossattention.masked_bias"]
     kept = "decoder.transformer.h.0.attn.c_attn.bias"
-    found = current_names(load_family("vision-encoder-decoder"), {}, {n: torch.zeros(1) for n in [*names, kept]})
-    assert found.keys() == {kept}
+    renamed = current_names(load_family("vision-encoder-decoder"), {}, {n: torch.zeros(1) for n in [*names, kept]})
+    assert renamed.keys() == {kept}
 
 
 def test_an_architecture_without_a_known_head_is_refused():

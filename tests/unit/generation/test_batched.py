@@ -17,8 +17,8 @@ def test_every_text_is_answered_in_its_place(lengths: list[int], size: int) -> N
         batches.append(numbers)
         return [f"answer to {number}" for number in numbers]
 
-    found = in_batches(lengths, size, answer, told.append)
-    assert found == [f"answer to {number}" for number in range(len(lengths))]
+    answers = in_batches(lengths, size, answer, told.append)
+    assert answers == [f"answer to {number}" for number in range(len(lengths))]
     asked = [number for batch in batches for number in batch]
     assert sorted(asked) == list(range(len(lengths)))
     assert [lengths[number] for number in asked] == sorted(lengths, reverse=True)

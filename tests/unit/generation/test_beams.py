@@ -32,14 +32,14 @@ def test_it_ends_as_the_reference_does(early_stopping, penalty, tmp_path):
             pad_token_id=1, return_dict_in_generate=True, output_scores=True, **keys,
         )  # fmt: skip
         penalised = HuggingFacePenalty(penalty)
-        (found,) = beam_search(
+        (answers,) = beam_search(
             lm.model, [prompt], Limits(7, 64, frozenset(ends)), 3, penalty=penalised, answers=3, beam=beam
         )
         scores = expected.sequences_scores.tolist()
-        assert [one.score for one in found] == pytest.approx(scores, abs=1e-4)
-        for one, ids in zip(found, expected.sequences.tolist(), strict=True):
+        assert [one.score for one in answers] == pytest.approx(scores, abs=1e-4)
+        for one, ids in zip(answers, expected.sequences.tolist(), strict=True):
             assert ids[len(prompt) :][: len(one.ids)] == one.ids
-        short += sum(len(one.ids) < 7 for one in found)
+        short += sum(len(one.ids) < 7 for one in answers)
     assert short or penalty > 1  # a penalty that favours long answers lets none end early
 
 
@@ -59,9 +59,9 @@ def test_beams_over_a_source_are_those_of_the_reference(family, tmp_path):
         beam = partial(RefilledBeam, early_stopping=False)
         limits = Limits(6, 64, frozenset(ends), constraints=Constraints(once=1))  # else they repeat one token
         how = {"penalty": HuggingFacePenalty(1.0), "answers": 4, "beam": beam}
-        (found,) = beam_search(lm.model, [source], limits, 4, **how)
-        assert [one.score for one in found] == pytest.approx(expected.sequences_scores.tolist(), abs=1e-4)
-        for one, ids in zip(found, expected.sequences.tolist(), strict=True):
+        (answers,) = beam_search(lm.model, [source], limits, 4, **how)
+        assert [one.score for one in answers] == pytest.approx(expected.sequences_scores.tolist(), abs=1e-4)
+        for one, ids in zip(answers, expected.sequences.tolist(), strict=True):
             assert ids[1:][: len(one.ids)] == one.ids
             different.add(tuple(one.ids))
     assert len(different) > 4

@@ -37,16 +37,16 @@ def by_the_formula(model, prompt, tokens, k, alpha):
 @pytest.mark.parametrize(("k", "alpha"), [(4, 0.6), (3, 0.9), (6, 0.1)])
 def test_each_token_is_that_of_the_formula(family, k, alpha):
     model = smallest(family)
-    found = contrastive_search(model, PROMPT, TOKENIZER, Limits(6, 24), top_k=k, alpha=alpha)
-    assert found.ids == by_the_formula(model, PROMPT, 6, k, alpha)
+    answer = contrastive_search(model, PROMPT, TOKENIZER, Limits(6, 24), top_k=k, alpha=alpha)
+    assert answer.ids == by_the_formula(model, PROMPT, 6, k, alpha)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5", "rnnsearch"])
 def test_without_a_penalty_it_is_greedy_up_to_the_end_of_the_context(family):
     model, limits = smallest(family), Limits(50, 12)
-    found = contrastive_search(model, PROMPT, TOKENIZER, limits, alpha=0.0)
+    answer = contrastive_search(model, PROMPT, TOKENIZER, limits, alpha=0.0)
     plain = generate(model, [PROMPT], TOKENIZER, limits)[0]
-    assert (found.ids, found.finish_reason) == (plain.ids, "context")
+    assert (answer.ids, answer.finish_reason) == (plain.ids, "context")
 
 
 @pytest.mark.parametrize("setting", [{"top_k": 0}, {"alpha": -0.1}, {"alpha": 1.5}], ids=str)

@@ -37,8 +37,8 @@ def coverage(model, source, answer):
 @pytest.mark.parametrize("family", ["t5", "bart", "rnnsearch", "luong"])
 def test_scores_are_the_paper_s(family):
     model = smallest(family)
-    found = beam_search(model, SOURCES, LIMITS, 3, answers=3, penalty=LengthPenalty(0.6), coverage_penalty=0.4)
-    for source, answers in zip(SOURCES, found, strict=True):
+    answers_found = beam_search(model, SOURCES, LIMITS, 3, answers=3, penalty=LengthPenalty(0.6), coverage_penalty=0.4)
+    for source, answers in zip(SOURCES, answers_found, strict=True):
         assert [one.score for one in answers] == sorted((one.score for one in answers), reverse=True)
         for one in answers:
             plain = one.log_probability / LengthPenalty(0.6)(len(one.ids))

@@ -38,11 +38,11 @@ def by_the_paper(model, width, groups, diversity):
 @pytest.mark.parametrize("diversity", [0.0, 0.7, 5.0])
 def test_one_beam_a_group_is_the_algorithm_of_the_paper(family, diversity):
     model = smallest(family)
-    found = diverse_beam_search(model, PROMPT, LIMITS, 3, 3, diversity=diversity, penalty=LengthPenalty(0.0))
+    groups = diverse_beam_search(model, PROMPT, LIMITS, 3, 3, diversity=diversity, penalty=LengthPenalty(0.0))
     ids, totals = by_the_paper(model, 3, 3, diversity)
-    assert [group[0].ids for group in found] == ids
-    assert [group[0].score for group in found] == pytest.approx(totals)
-    for (answer,) in found:
+    assert [group[0].ids for group in groups] == ids
+    assert [group[0].score for group in groups] == pytest.approx(totals)
+    for (answer,) in groups:
         row = torch.tensor([[*PROMPT, *answer.ids]])
         with torch.no_grad():
             each = log_probabilities(model.logits(row), row)[0, len(PROMPT) - 1 :]
@@ -59,8 +59,8 @@ def test_one_group_and_groups_without_diversity_are_beam_search(family):
 
 
 def test_diversity_makes_first_tokens_differ():
-    found = diverse_beam_search(smallest("gpt2"), PROMPT, LIMITS, 4, 4, diversity=1000.0)
-    assert len({group[0].ids[0] for group in found}) == 4
+    groups = diverse_beam_search(smallest("gpt2"), PROMPT, LIMITS, 4, 4, diversity=1000.0)
+    assert len({group[0].ids[0] for group in groups}) == 4
 
 
 @pytest.mark.parametrize("setting", [(4, 3, 0.5), (2, 4, 0.5), (4, 0, 0.5), (4, 2, -1.0), (4, 2, math.inf)], ids=str)

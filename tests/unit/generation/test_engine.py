@@ -34,14 +34,14 @@ def engine_of(model, **settings):
 def requests_of(rng, count, size=60):
     """Return requests of many kinds, some of whose prompts begin alike."""
     shared = [rng.randrange(size) for _ in range(12)]
-    found = []
+    requests = []
     for number in range(count):
         own = [rng.randrange(size) for _ in range(rng.randint(1, 12))]
-        begun = rng.choice(found).prompt if number > 3 and rng.random() < 0.4 else shared[: rng.randint(0, 12)]
+        begun = rng.choice(requests).prompt if number > 3 and rng.random() < 0.4 else shared[: rng.randint(0, 12)]
         prompt = [*begun, *own][:CONTEXT]
         limits = Limits(rng.randint(1, 12), CONTEXT, end=(rng.randrange(size),), stop=(("e",) if number % 3 else ()))
-        found.append(Request(prompt, limits, rng.choice(SAMPLERS), seed=number))
-    return found
+        requests.append(Request(prompt, limits, rng.choice(SAMPLERS), seed=number))
+    return requests
 
 
 def alone(model, request):

@@ -56,9 +56,9 @@ def vocabulary() -> TokenVocabulary:
 
 @pytest.fixture(scope="module")
 def apart(vocabulary: TokenVocabulary) -> Iterator[FormsApart]:
-    found = FormsApart(vocabulary)
-    yield found
-    found.close()
+    process = FormsApart(vocabulary)
+    yield process
+    process.close()
 
 
 def walked(one: Guide, other: Guide, seed: int) -> None:
@@ -146,15 +146,15 @@ def test_a_form_that_becomes_slow_says_what_may_follow_later_or_never(apart: For
 
 def children() -> set[int]:
     """Return the processes that hold forms here."""
-    found = set()
+    processes = set()
     for folder in Path("/proc").iterdir():
         try:
             line = (folder / "cmdline").read_text() if folder.name.isdigit() else ""
             own = "form_process" in line and (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
         except OSError:
             continue
-        found |= {int(folder.name)} if own else set()
-    return found
+        processes |= {int(folder.name)} if own else set()
+    return processes
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -348,10 +348,10 @@ def test_an_answer_that_is_known_late_to_be_whole_is_the_one_known_at_once(times
         pass
     at_once = Limits(8, 24, stop=limits.stop, guides=(lambda: WholeLate(-1),))
     wanted = generate(smallest("llama"), [[5, 9, 31]], TOKENIZER, at_once)[0]
-    found = late.result()
-    assert (found.ids, found.text, found.finish_reason) == (wanted.ids, wanted.text, wanted.finish_reason)
-    assert (len(found.ids), found.finish_reason) == (3, "end")
-    assert "".join(told) == found.text
+    answer = late.result()
+    assert (answer.ids, answer.text, answer.finish_reason) == (wanted.ids, wanted.text, wanted.finish_reason)
+    assert (len(answer.ids), answer.finish_reason) == (3, "end")
+    assert "".join(told) == answer.text
     assert len(other.result().ids) == 8
     assert engine.rows == engine.tokens == 0
 

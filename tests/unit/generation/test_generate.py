@@ -128,13 +128,13 @@ def test_sampled_paths_have_their_exact_probabilities():
     table = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]], dtype=torch.float64)
     rows = 6000
     answers = generate(Chain(table), [[0]] * rows, TOKENIZER, Limits(3, 9), sampler=sampler(temperature=1.0))
-    found = torch.zeros(27, dtype=torch.float64)
+    counts = torch.zeros(27, dtype=torch.float64)
     for answer in answers:
         a, b, c = answer.ids
-        found[9 * a + 3 * b + c] += 1
+        counts[9 * a + 3 * b + c] += 1
     first, later = table[0, :, None, None] * table[:, :, None], table[None]
     expected = (first * later).flatten() * rows
-    assert float(((found - expected) ** 2 / expected).sum()) < 54.1  # chi-square, 26 degrees of freedom, p = 0.001
+    assert float(((counts - expected) ** 2 / expected).sum()) < 54.1  # chi-square, 26 degrees of freedom, p = 0.001
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,10 @@ def test_every_answer_has_the_form(form, seed):
     if form.regex is not None:
         assert re.fullmatch(form.regex, text)
     elif form.schema is not None:
-        found = json.loads(text)
-        assert set(found) == {"name", "n"}
-        assert found["name"] in "ab"
-        assert type(found["n"]) is int
+        value = json.loads(text)
+        assert set(value) == {"name", "n"}
+        assert value["name"] in "ab"
+        assert type(value["n"]) is int
     else:
         depth = text.index("x")
         assert text == "(" * depth + "x" + ")" * depth
@@ -134,9 +134,9 @@ def chain(links):
 
 
 def holding_itself():
-    found = []
-    found.append(found)
-    return {"enum": found}
+    itself = []
+    itself.append(itself)
+    return {"enum": itself}
 
 
 TOO_MUCH = {
@@ -158,12 +158,12 @@ def test_a_form_over_which_the_library_ends_the_program_is_refused(what):
 
 @pytest.mark.parametrize("form", [{"schema": chain(290)}, {"schema": {"const": -(2**53)}}], ids=["chain", "number"])
 def test_a_form_within_the_limits_is_followed_on_another_thread(form):
-    found = []
+    allowed = []
     vocabulary = TokenVocabulary(SPELLINGS, [END], [END])
-    thread = threading.Thread(target=lambda: found.append(Formed.begin(Form(**form), vocabulary).allowed().any()))
+    thread = threading.Thread(target=lambda: allowed.append(Formed.begin(Form(**form), vocabulary).allowed().any()))
     thread.start()
     thread.join()
-    assert found == [True]
+    assert allowed == [True]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"regex": "a", "grammar": "b"}], ids=str)

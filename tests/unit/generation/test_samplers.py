@@ -118,9 +118,9 @@ def test_the_whole_chain_in_the_order_of_transformers():
     ):
         expected = part(ids, expected)
     chain = sampler(temperature=1.7, top_k=30, top_p=0.9, min_p=0.05, repetition_penalty=1.3)
-    found = chain.filtered(logits(), History.of(ids.tolist(), logits()))
-    torch.testing.assert_close(found.softmax(-1), expected.softmax(-1))
-    assert torch.equal(found.isinf(), expected.isinf())
+    filtered = chain.filtered(logits(), History.of(ids.tolist(), logits()))
+    torch.testing.assert_close(filtered.softmax(-1), expected.softmax(-1))
+    assert torch.equal(filtered.isinf(), expected.isinf())
 
 
 def test_penalties_count_the_answer_and_not_the_prompt():
@@ -155,10 +155,10 @@ def test_a_bias_is_added_to_its_token():
 def test_a_token_that_is_impossible_is_never_typical():
     z = logits()
     z[:, 10:] = float("-inf")
-    found = TypicalP(0.99)(z, NOTHING)
-    assert bool(found[:, 10:].isinf().all())
-    assert not bool(found.isnan().any())
-    assert bool(found.isfinite().any(-1).all())
+    filtered = TypicalP(0.99)(z, NOTHING)
+    assert bool(filtered[:, 10:].isinf().all())
+    assert not bool(filtered.isnan().any())
+    assert bool(filtered.isfinite().any(-1).all())
 
 
 @given(st.integers(0, 1000), st.floats(0.01, 0.99))

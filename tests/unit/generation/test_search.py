@@ -40,14 +40,14 @@ def small(request):
 
 def every_answer(model, source, limits, penalty):
     """Score every answer by whole forwards: no cache, no search."""
-    found = []
+    ranked = []
     for length in range(1, limits.max_new_tokens + 1):
         for ids in itertools.product(range(VOCABULARY), repeat=length):
             if END in ids[:-1] or (length < limits.max_new_tokens and ids[-1] != END):
                 continue
             total = log_probability(model, source, ids)
-            found.append((total / penalty(length), list(ids)))
-    return sorted(found, key=lambda pair: -pair[0])
+            ranked.append((total / penalty(length), list(ids)))
+    return sorted(ranked, key=lambda pair: -pair[0])
 
 
 def log_probability(model, source, ids):
@@ -64,28 +64,28 @@ def test_one_beam_is_greedy(model):
     for end in ((), {free[0].ids[3], free[2].ids[6]}):
         limits = Limits(max_new_tokens=8, context=48, end=end)
         greedy = generate(model, PROMPTS, TOKENIZER, limits)
-        found = beam_search(model, PROMPTS, limits, 1)
-        assert [row[0].ids for row in found] == [answer.ids for answer in greedy]
-        assert [row[0].finish_reason for row in found] == [answer.finish_reason for answer in greedy]
+        answers = beam_search(model, PROMPTS, limits, 1)
+        assert [row[0].ids for row in answers] == [answer.ids for answer in greedy]
+        assert [row[0].finish_reason for row in answers] == [answer.finish_reason for answer in greedy]
 
 
 @pytest.mark.parametrize("alpha", [0, 0.6, 2])
 def test_full_width_is_every_answer_counted_by_whole_forwards(small, alpha):
     limits, penalty = Limits(max_new_tokens=3, context=20, end={END}), LengthPenalty(alpha)
     expected = every_answer(small, SOURCES[0], limits, penalty)
-    found = beam_search(small, [SOURCES[0]], limits, 500, penalty=penalty, answers=500)[0]
-    assert len(found) == len(expected)
-    assert torch.allclose(torch.tensor([h.score for h in found]), torch.tensor([s for s, _ in expected]), atol=1e-9)
-    assert [h.ids for h in found[:20]] == [ids for _, ids in expected[:20]]
-    assert found == exhaustive(small, SOURCES[0], limits, penalty=penalty)
+    answers = beam_search(small, [SOURCES[0]], limits, 500, penalty=penalty, answers=500)[0]
+    assert len(answers) == len(expected)
+    assert torch.allclose(torch.tensor([h.score for h in answers]), torch.tensor([s for s, _ in expected]), atol=1e-9)
+    assert [h.ids for h in answers[:20]] == [ids for _, ids in expected[:20]]
+    assert answers == exhaustive(small, SOURCES[0], limits, penalty=penalty)
 
 
 def test_answers_may_be_so_much_longer_than_their_sources(small):
     """Each source as if it were alone with that limit; the general limit still holds."""
     limits = Limits(max_new_tokens=6, context=30)
-    found = beam_search(small, SOURCES, limits, 3, answers=3, beyond_source=2)
-    assert [len(row[0].ids) for row in found] == [5, 6, 3]
-    for source, row in zip(SOURCES, found, strict=True):
+    answers = beam_search(small, SOURCES, limits, 3, answers=3, beyond_source=2)
+    assert [len(row[0].ids) for row in answers] == [5, 6, 3]
+    for source, row in zip(SOURCES, answers, strict=True):
         alone = beam_search(small, [source], Limits(min(6, len(source) + 2), 30), 3, answers=3)[0]
         assert [answer.ids for answer in row] == [answer.ids for answer in alone]
         assert row[0].finish_reason == "length"
@@ -153,8 +153,8 @@ def test_a_long_answer_that_wins_late_is_waited_for():
     """Going on costs 1 a token, ending 2.13: at once -2.13, after six tokens -6 / (11/6)^2 = -1.79."""
     model, penalty = Memoryless([-1.0, -1.77, -1.77, -1.77, -2.13]), LengthPenalty(2)
     going_on, ending = float(model.logits[0]), float(model.logits[END])
-    found = beam_search(model, [[1]], Limits(max_new_tokens=6, context=20, end={END}), 5, penalty=penalty, answers=1)
-    best = found[0][0]
+    answers = beam_search(model, [[1]], Limits(max_new_tokens=6, context=20, end={END}), 5, penalty=penalty, answers=1)
+    best = answers[0][0]
     assert best.ids == [0] * 6
     assert best.score == pytest.approx(6 * going_on / penalty(6))
     assert best.score > max((n * going_on + ending) / penalty(n + 1) for n in range(5))
@@ -230,8 +230,8 @@ def test_the_length_penalty_is_the_papers():
 
 
 def test_ids_that_the_tokenizer_lacks_are_never_found(small):
-    found = beam_search(small, SOURCES, Limits(5, 20), 3, vocabulary=3)
-    assert all(id < 3 for row in found for id in row[0].ids)
+    answers = beam_search(small, SOURCES, Limits(5, 20), 3, vocabulary=3)
+    assert all(id < 3 for row in answers for id in row[0].ids)
 
 
 def test_what_cannot_be_searched(small):

@@ -40,12 +40,12 @@ def test_guesses_that_are_not_drawn_change_no_token(family, kind, chosen):
     model = smallest(family)
     limits = Limits(12, min(24, model.spec.context))
     draft = draft_of(family if kind == "other" else kind, model, limits.context)
-    found = speculate(model, PROMPT, TOKENIZER, limits, draft, sampler=chosen, seed=3, count=4)
+    speculated = speculate(model, PROMPT, TOKENIZER, limits, draft, sampler=chosen, seed=3, count=4)
     plain = generate(model, [PROMPT], TOKENIZER, limits, sampler=chosen, seed=3)[0]
-    assert (found.answer.ids, found.answer.text) == (plain.ids, plain.text)
-    assert found.answer.finish_reason == plain.finish_reason
-    assert found.accepted <= found.proposed
-    assert found.steps <= len(plain.ids)
+    assert (speculated.answer.ids, speculated.answer.text) == (plain.ids, plain.text)
+    assert speculated.answer.finish_reason == plain.finish_reason
+    assert speculated.accepted <= speculated.proposed
+    assert speculated.steps <= len(plain.ids)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -53,9 +53,9 @@ def test_guesses_that_are_not_drawn_change_no_token(family, kind, chosen):
 def test_every_guess_of_the_model_itself_holds(family, chosen):
     model = smallest(family)
     limits = Limits(12, min(24, model.spec.context))
-    found = speculate(model, PROMPT, TOKENIZER, limits, DraftModel(model, limits.context), sampler=chosen, count=4)
-    assert found.accepted == found.proposed > 0
-    assert found.steps <= 1 + -(-len(found.answer.ids) // 5)
+    speculated = speculate(model, PROMPT, TOKENIZER, limits, DraftModel(model, limits.context), sampler=chosen, count=4)
+    assert speculated.accepted == speculated.proposed > 0
+    assert speculated.steps <= 1 + -(-len(speculated.answer.ids) // 5)
 
 
 @pytest.mark.parametrize("family", ["llama", "lstm"])
@@ -93,9 +93,9 @@ def test_a_guess_is_accepted_as_often_as_it_can_be(wider):
     q_V = torch.randn(8 + wider, dtype=torch.float64, generator=rng).softmax(-1)
     counts, accepted, runs = torch.zeros(8), 0, 4_000
     for token in torch.multinomial(q_V, runs, replacement=True, generator=rng).tolist():
-        found, held = judged(p_V.log()[None], Guess(token, q_V), DRAWN, rng)
-        assert held == (found == token) or not held
-        counts[found] += 1
+        token_kept, held = judged(p_V.log()[None], Guess(token, q_V), DRAWN, rng)
+        assert held == (token_kept == token) or not held
+        counts[token_kept] += 1
         accepted += held
     square = float(((counts - runs * p_V) ** 2 / (runs * p_V)).sum())
     assert square < 24.3  # seven degrees of freedom, p = 0.001
@@ -107,10 +107,10 @@ def test_a_guess_is_accepted_as_often_as_it_can_be(wider):
 def test_a_draft_whose_context_is_full_guesses_no_more():
     model = smallest("llama")
     limits = Limits(30, 40)
-    found = speculate(model, PROMPT, TOKENIZER, limits, DraftModel(smallest("llama"), 12), count=4)
+    speculated = speculate(model, PROMPT, TOKENIZER, limits, DraftModel(smallest("llama"), 12), count=4)
     plain = generate(model, [PROMPT], TOKENIZER, limits)[0]
-    assert found.answer.ids == plain.ids
-    assert 0 < found.accepted == found.proposed <= 6
+    assert speculated.answer.ids == plain.ids
+    assert 0 < speculated.accepted == speculated.proposed <= 6
     short = speculate(model, PROMPT, TOKENIZER, limits, DraftModel(smallest("llama"), 3), count=4)
     assert (short.answer.ids, short.proposed) == (plain.ids, 0)
 
@@ -120,11 +120,15 @@ def test_one_draft_serves_one_prompt_after_another_and_one_answer_after_another(
     model, draft = smallest(family), DraftModel(smallest(family, seed=5), 24)
     limits = Limits(8, 24)
     for seed, prompt in enumerate((PROMPT, [7, 7], PROMPT, PROMPT, PROMPT)):
-        found = speculate(model, prompt, TOKENIZER, limits, draft, sampler=DRAWN, seed=seed)
+        speculated = speculate(model, prompt, TOKENIZER, limits, draft, sampler=DRAWN, seed=seed)
         alone = DraftModel(smallest(family, seed=5), 24)
         fresh = speculate(model, prompt, TOKENIZER, limits, alone, sampler=DRAWN, seed=seed)
-        assert found.answer.ids == fresh.answer.ids
-        assert (found.steps, found.proposed, found.accepted) == (fresh.steps, fresh.proposed, fresh.accepted)
+        assert speculated.answer.ids == fresh.answer.ids
+        assert (speculated.steps, speculated.proposed, speculated.accepted) == (
+            fresh.steps,
+            fresh.proposed,
+            fresh.accepted,
+        )
 
 
 def test_what_repeats_is_looked_up():
@@ -152,6 +156,6 @@ def test_what_cannot_be_guessed_is_refused(wrong, says, hint):
 
 def test_one_guess_a_step_is_enough():
     model, limits = smallest("gpt2"), Limits(9, 24)
-    found = speculate(model, PROMPT, TOKENIZER, limits, DraftModel(model, limits.context), count=1)
-    assert found.answer.ids == generate(model, [PROMPT], TOKENIZER, limits)[0].ids
-    assert found.accepted == found.proposed == len(found.answer.ids) // 2
+    speculated = speculate(model, PROMPT, TOKENIZER, limits, DraftModel(model, limits.context), count=1)
+    assert speculated.answer.ids == generate(model, [PROMPT], TOKENIZER, limits)[0].ids
+    assert speculated.accepted == speculated.proposed == len(speculated.answer.ids) // 2

@@ -88,8 +88,8 @@ def test_the_picture_shows_every_token_once(grown):
 @pytest.mark.parametrize("family", ["t5", "lstm", "rnnsearch"])
 def test_trees_of_other_models(family):
     model, tree = smallest(family), root()
-    found = with_beams(tree, model, PROMPT, Limits(3, 24), 2)
-    with_answer(tree, model, PROMPT, found[0].ids, "again", capacity=24)
-    node = tree_node(tree, found[0].ids)
+    answers = with_beams(tree, model, PROMPT, Limits(3, 24), 2)
+    with_answer(tree, model, PROMPT, answers[0].ids, "again", capacity=24)
+    node = tree_node(tree, answers[0].ids)
     assert node.ways == ["beam 1", "again"]
-    assert node.total == pytest.approx(-found[0].log_probability)
+    assert node.total == pytest.approx(-answers[0].log_probability)

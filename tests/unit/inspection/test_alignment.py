@@ -23,9 +23,9 @@ LETTERS = train_tokenizer("character", ["abc "], 16)
 
 def lm(family: str) -> LanguageModel:
     """Return a tiny random model of letters."""
-    found = load_family(family)
-    config = {**found.TINY, "vocab_size": LETTERS.size}
-    model = randomised(found.spec(config).build(0).double().eval())
+    rules = load_family(family)
+    config = {**rules.TINY, "vocab_size": LETTERS.size}
+    model = randomised(rules.spec(config).build(0).double().eval())
     return LanguageModel(Stored(Path("tiny"), model, tokenizer=LETTERS))
 
 
@@ -60,19 +60,19 @@ def test_tokens_belong_to_words_and_marks_stand_apart(vocabulary: int) -> None:
 @pytest.mark.parametrize("family", ["rnnsearch", "luong", "transformer", "bart", "t5"])
 def test_a_words_weight_is_the_sum_of_its_tokens(family: str) -> None:
     model = lm(family)
-    found = model.align("ab ca b", "ba c")
-    assert (found.source, found.target) == (["ab", "ca", "b"], ["ba", "c"])
+    aligned_words = model.align("ab ca b", "ba c")
+    assert (aligned_words.source, aligned_words.target) == (["ab", "ca", "b"], ["ba", "c"])
     trace = model.trace("ab ca b", target="ba c")
     heads = torch.cat([trace[key][0].flatten(0, -3) for key in trace if key.endswith("cross.pattern")])
     # Rows 0 and 1 predict "b" and "a", row 3 predicts "c".
     pattern_LS = heads.mean(0)[:, -7:]
     rows = [pattern_LS[:2].mean(0), pattern_LS[2:4].mean(0)]
-    for row, words in zip(rows, found.weight_TS, strict=True):
+    for row, words in zip(rows, aligned_words.weight_TS, strict=True):
         sums = torch.stack([row[:2].sum(), row[2:5].sum(), row[5:].sum()])
         torch.testing.assert_close(words, sums / sums.sum())
-    assert found.places == [int(row.argmax()) for row in found.weight_TS]
-    assert found.figure().startswith("<svg")
-    assert ">ca<" in found.figure()
+    assert aligned_words.places == [int(row.argmax()) for row in aligned_words.weight_TS]
+    assert aligned_words.figure().startswith("<svg")
+    assert ">ca<" in aligned_words.figure()
 
 
 def test_what_cannot_be_aligned_says_so() -> None:
@@ -87,9 +87,9 @@ def test_what_cannot_be_aligned_says_so() -> None:
 
 
 def test_the_walk_is_counted_step_by_step() -> None:
-    found = walk([[0, 1, 1, 3, 2], [9, 4, 5], [2], [1, 1]])
-    assert (found.steps, found.forward, found.stays, found.local, found.far) == (7, 3, 2, 1, 1)
-    assert found.agreement == pytest.approx((kendalltau(range(5), [0, 1, 1, 3, 2])[0] + -1 / 3) / 2)
+    walked = walk([[0, 1, 1, 3, 2], [9, 4, 5], [2], [1, 1]])
+    assert (walked.steps, walked.forward, walked.stays, walked.local, walked.far) == (7, 3, 2, 1, 1)
+    assert walked.agreement == pytest.approx((kendalltau(range(5), [0, 1, 1, 3, 2])[0] + -1 / 3) / 2)
     assert str(Walk(4, 1, 2, 1, 0, 0.5)).startswith(
         "from word to word (4 steps): forward 50.0%, stays 25.0%, back by up to 3 words 25.0%, further back 0.0%"
     )
@@ -110,8 +110,8 @@ def test_pairs_are_read_one_by_one_and_blank_ones_left_out(monkeypatch) -> None:
     model = lm("rnnsearch")
     told: list[int] = []
     pairs = [Pair(n, "ab c", target) for n, target in enumerate(["b a", " ", "c ab a", "c ab a", "c b"], 1)]
-    found = evaluate_alignment(model, pairs, done=told.append)
-    assert (found.steps, told) == (1 + 2 * 2 + 1, [2, 4])
+    evaluated = evaluate_alignment(model, pairs, done=told.append)
+    assert (evaluated.steps, told) == (1 + 2 * 2 + 1, [2, 4])
     # As text: where every word looks at one place there is no agreement, and NaN is not itself.
     aligned = [model.align("ab c", text).places for text in ("b a", "c ab a", "c ab a", "c b")]
-    assert str(found) == str(walk(aligned))
+    assert str(evaluated) == str(walk(aligned))

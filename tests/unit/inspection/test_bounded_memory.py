@@ -28,8 +28,8 @@ FAMILIES = ["gpt2", "llama", "bloom", "gpt_oss", "mistral", "deberta_v2", "t5", 
 
 
 def built(family, dtype=torch.float64):
-    found = load_family(family)
-    return randomised(found.spec(found.TINY).build(0).to(dtype).eval())
+    rules = load_family(family)
+    return randomised(rules.spec(rules.TINY).build(0).to(dtype).eval())
 
 
 def looked(model, **call):
@@ -58,13 +58,13 @@ def test_pieces_show_what_the_whole_definition_shows(family, padded, request):
     call = {"source_real" if hasattr(model, "reader") else "real": REAL} if padded else {}
     whole = looked(model, **call)
     counted = request.getfixturevalue("three_queries_at_a_time")
-    found = looked(model, **call)
+    traced = looked(model, **call)
     assert max(counted) == 3
-    assert list(found) == list(whole)
+    assert list(traced) == list(whole)
     for key in whole:
-        torch.testing.assert_close(found[key], whole[key], rtol=0, atol=1e-14)
-    assert torch.equal(found.logits, whole.logits)
-    assert all(check.passed for check in found.checks)
+        torch.testing.assert_close(traced[key], whole[key], rtol=0, atol=1e-14)
+    assert torch.equal(traced.logits, whole.logits)
+    assert all(check.passed for check in traced.checks)
 
 
 def test_what_is_kept_does_not_depend_on_what_else_is(three_queries_at_a_time):
@@ -89,8 +89,8 @@ def test_the_check_sees_one_wrong_row_of_a_layer_that_is_not_kept(rows, three_qu
         return mixed
 
     monkeypatch.setattr(module, "sdpa", broken)
-    found = trace(tiny("gpt2"), IDS, keep=["blocks.0.attention.pattern"])
-    failed = [check.name for check in found.checks if not check.passed]
+    traced = trace(tiny("gpt2"), IDS, keep=["blocks.0.attention.pattern"])
+    failed = [check.name for check in traced.checks if not check.passed]
     assert "patterns times values are the kernel's output" in failed
 
 
@@ -117,24 +117,24 @@ def test_what_is_not_kept_is_gone_when_the_next_layer_runs():
 
 def test_an_edit_of_one_pattern_replaces_the_kernel_of_that_attention_alone(three_queries_at_a_time):
     model = tiny("llama")  # four heads
-    found = trace(model, IDS, edit={"blocks.1.attention.pattern": lambda value, key: value * 0})
+    traced = trace(model, IDS, edit={"blocks.1.attention.pattern": lambda value, key: value * 0})
     assert three_queries_at_a_time == [3, 3, 3, 2] * 4 + [11]
-    assert found["blocks.1.attention.mixed"].abs().max() == 0
-    assert torch.equal(found["blocks.0.resid_post"], trace(model, IDS)["blocks.0.resid_post"])
-    assert all(check.passed for check in found.checks)
+    assert traced["blocks.1.attention.mixed"].abs().max() == 0
+    assert torch.equal(traced["blocks.0.resid_post"], trace(model, IDS)["blocks.0.resid_post"])
+    assert all(check.passed for check in traced.checks)
 
 
 def test_an_edit_of_the_output_does_not_blame_the_kernel():
-    found = trace(tiny("gpt2"), IDS, edit={"blocks.0.attention.mixed": lambda value, key: value * 2})
-    assert all(check.passed for check in found.checks), found.checks
+    traced = trace(tiny("gpt2"), IDS, edit={"blocks.0.attention.mixed": lambda value, key: value * 2})
+    assert all(check.passed for check in traced.checks), traced.checks
 
 
 def test_a_model_that_caps_its_scores_is_checked_too():
     model = built("gemma2")
     assert caps_scores(model.spec)
-    found = trace(model, IDS, keep=["*.pattern"])
-    assert len(found.values) == len(model.spec.stack.blocks)
-    assert all(check.passed for check in found.checks)
+    traced = trace(model, IDS, keep=["*.pattern"])
+    assert len(traced.values) == len(model.spec.stack.blocks)
+    assert all(check.passed for check in traced.checks)
 
 
 def test_the_definition_stands_beside_itself_too():
@@ -161,6 +161,6 @@ def test_pieces_cover_every_score_once(shape, monkeypatch):
 def test_a_trace_takes_little_more_than_the_plain_forward_and_what_is_kept(tmp_path):
     file = tmp_path / "record.json"
     subprocess.run([sys.executable, str(BENCHMARK), "--tokens", "1024", "--output", str(file)], check=True)
-    found = json.loads(file.read_text(encoding="utf-8"))["found"]
-    assert found["kept"] == 12 * 1024**2 * 4
-    assert found["ratio"] <= 1.3, found
+    recorded = json.loads(file.read_text(encoding="utf-8"))["found"]
+    assert recorded["kept"] == 12 * 1024**2 * 4
+    assert recorded["ratio"] <= 1.3, recorded

@@ -17,8 +17,8 @@ DECODERS, WRITERS = ["gpt2", "llama", "lstm", "mistral", "deepseek_v2"], ["t5", 
 
 
 def built(family):
-    found = load_family(family)
-    return randomised(found.spec(found.TINY).build(0).double().eval())
+    rules = load_family(family)
+    return randomised(rules.spec(rules.TINY).build(0).double().eval())
 
 
 def decoded(model, kernel, look=lambda: None):
@@ -29,11 +29,11 @@ def decoded(model, kernel, look=lambda: None):
     source = IDS if writes else IDS[:, :4]
     with torch.no_grad():
         logits, session = model.start(source, 9, execution=Execution(kernel, taps=recorders[0]), **begin)
-        found = [logits]
+        steps = [logits]
         for (first, last), recorder in zip(((4, 5), (5, 8)), recorders[1:], strict=True):
             logits = model.step(IDS[:, first:last], session, execution=Execution(kernel, taps=recorder))
-            found.append(logits)
-    return found, recorders
+            steps.append(logits)
+    return steps, recorders
 
 
 def forward(model, kernel, recorder):

@@ -45,10 +45,10 @@ def test_an_edit_receives_the_key_of_each_value_that_it_reaches():
         met.append((key, tuple(value.shape)))
         return value * 0 if key.startswith("blocks.1.") else value
 
-    found = trace(model, IDS, edit={"blocks.*.feed_forward.added": edit})
+    traced = trace(model, IDS, edit={"blocks.*.feed_forward.added": edit})
     assert met == [(f"blocks.{depth}.feed_forward.added", (2, 11, 32)) for depth in range(2)]
-    assert found["blocks.0.feed_forward.added"].abs().max() > 0
-    assert found["blocks.1.feed_forward.added"].abs().max() == 0
+    assert traced["blocks.0.feed_forward.added"].abs().max() > 0
+    assert traced["blocks.1.feed_forward.added"].abs().max() == 0
 
 
 def test_edits_of_one_key_follow_each_other():

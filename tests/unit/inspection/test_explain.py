@@ -27,22 +27,22 @@ def ids(length, seed=0):
 def looked_into(family, **change):
     model = smallest(family, **change)
     rows = [ids(7), ids(5, 1)] if model.spec.reads_source else [ids(7)]
-    found = trace(model, *rows)
-    return Explainer(model, found, rows[-1], rows[0] if len(rows) > 1 else None), found
+    traced = trace(model, *rows)
+    return Explainer(model, traced, rows[-1], rows[0] if len(rows) > 1 else None), traced
 
 
-def places(explainer, found, count):
+def places(explainer, traced, count):
     """Return random numbers of every tensor of a pass, recorded and derived."""
     rng = random.Random(0)
-    for key in dict.fromkeys([*found, *explainer.numbers.nodes]):
+    for key in dict.fromkeys([*traced, *explainer.numbers.nodes]):
         shape = explainer.numbers[key].shape
         if not key.endswith((".router_logits", ".load")):
             yield from ((key, tuple(rng.randrange(size) for size in shape[1:])) for _ in range(count))
 
 
 def every_number_follows(family, count):
-    explainer, found = looked_into(family)
-    for key, index in places(explainer, found, count):
+    explainer, traced = looked_into(family)
+    for key, index in places(explainer, traced, count):
         explained = explainer.explain(key, index)
         assert explained.check.value <= 1e-12, (key, index, explained)
     return explainer
@@ -88,14 +88,14 @@ def test_an_explanation_leads_from_a_logit_to_weights_and_the_token():
 
 
 def test_derived_tensors_are_those_of_the_modules():
-    explainer, found = looked_into("llama")
+    explainer, traced = looked_into("llama")
     block = smallest("llama").stack.blocks[1]
-    x = block.attention.pre(found["blocks.1.resid_pre"])
+    x = block.attention.pre(traced["blocks.1.resid_pre"])
     assert torch.equal(explainer.numbers["blocks.1.attention.input"], x)
     torch.testing.assert_close(explainer.numbers["blocks.1.attention.q_in"], block.attention.branch.q(x))
     products = explainer.numbers["blocks.1.attention.products"] * block.attention.branch.scale
-    seen = found["blocks.1.attention.scores"] > float("-inf")
-    torch.testing.assert_close(products[seen], found["blocks.1.attention.scores"][seen])
+    seen = traced["blocks.1.attention.scores"] > float("-inf")
+    torch.testing.assert_close(products[seen], traced["blocks.1.attention.scores"][seen])
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_derived_tensors_are_those_of_the_modules():
 )
 def test_a_number_that_is_not_what_its_formula_says_fails_its_check(key):
     model, rows = smallest("llama"), ids(7)
-    found = trace(model, rows)
-    broken = replace(found, values={**found.values, key: found[key] * 1.001})
-    index = tuple(size // 2 for size in found[key].shape[1:])
-    assert Explainer(model, found, rows).explain(key, index).check.passed
+    traced = trace(model, rows)
+    broken = replace(traced, values={**traced.values, key: traced[key] * 1.001})
+    index = tuple(size // 2 for size in traced[key].shape[1:])
+    assert Explainer(model, traced, rows).explain(key, index).check.passed
     assert not Explainer(model, broken, rows).explain(key, index).check.passed
 
 
@@ -122,8 +122,8 @@ def test_a_wrong_rotation_is_seen(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_numbers_of_narrow_formats_pass_within_their_rounding(dtype):
-    explainer, found = looked_into("llama", dtype=dtype)
-    for key, index in places(explainer, found, 2):
+    explainer, traced = looked_into("llama", dtype=dtype)
+    for key, index in places(explainer, traced, 2):
         explained = explainer.explain(key, index)
         assert explained.check.passed, (key, index, explained)
 
@@ -135,8 +135,8 @@ def test_an_adapted_matrix_is_the_one_that_acts():
         if name.endswith("lora_b"):
             torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(0))
     model.eval()
-    found = trace(model, rows)
-    assert Explainer(model, found, rows).explain("blocks.0.attention.q", (0, 3, 1)).check.value <= 1e-12
+    traced = trace(model, rows)
+    assert Explainer(model, traced, rows).explain("blocks.0.attention.q", (0, 3, 1)).check.value <= 1e-12
 
 
 def test_a_hidden_pair_is_explained_by_the_mask():
@@ -149,9 +149,9 @@ def test_a_hidden_pair_is_explained_by_the_mask():
 
 def test_a_long_sum_names_its_largest_terms_and_counts_the_others():
     terms = [term(Operand("x", value)) for value in (3.0, -5.0, 0.5, 0.25)]
-    found = sum_of("x", 2, more=terms)
-    assert [one.value for one in found.terms] == [-5.0, 3.0]
-    assert (found.others, found.others_sum, found.value, found.size) == (2, 0.75, -1.25, 8.75)
+    total = sum_of("x", 2, more=terms)
+    assert [one.value for one in total.terms] == [-5.0, 3.0]
+    assert (total.others, total.others_sum, total.value, total.size) == (2, 0.75, -1.25, 8.75)
 
 
 @pytest.mark.parametrize(
@@ -174,13 +174,13 @@ def test_a_trace_explains_its_numbers_down_to_weights_and_tokens(family):
     """Recursively: every operand with a key is a number of the pass, and the leaves are weights and the token's row."""
     model = smallest(family)
     rows = [ids(7), ids(5, 1)] if model.spec.reads_source else [ids(7)]
-    found = trace(model, *rows)
+    traced = trace(model, *rows)
     parameters = dict(model.named_parameters(remove_duplicate=False))
     seen, weights = set(), set()
     waiting = [("logits", (-1, 3))]
     while waiting and len(seen) < 300:
         key, index = waiting.pop()
-        explained = found.explain(key, index, most=2)
+        explained = traced.explain(key, index, most=2)
         assert explained.check.value <= 1e-12, explained
         seen.add((explained.key, explained.index))
         for factor in (factor for one in explained.formula.terms for factor in one.factors):
@@ -194,6 +194,6 @@ def test_a_trace_explains_its_numbers_down_to_weights_and_tokens(family):
 
 
 def test_a_number_whose_operands_were_not_kept_is_refused_by_name():
-    found = trace(smallest("gpt2"), ids(7), keep=["logits"])
+    traced = trace(smallest("gpt2"), ids(7), keep=["logits"])
     with pytest.raises(UsageError, match=r"nothing is called .blocks.0.attention.pattern"):
-        found.explain("blocks.0.attention.mixed", (0, 0, 0))
+        traced.explain("blocks.0.attention.mixed", (0, 0, 0))

@@ -12,8 +12,8 @@ FAMILIES = ("elman_rnn", "lstm", "gru", "llama")
 
 
 def model(family: str):
-    found = load_family(family)
-    return randomised(found.spec({**found.TINY, "tie_word_embeddings": False}).build(0).double().eval())
+    rules = load_family(family)
+    return randomised(rules.spec({**rules.TINY, "tie_word_embeddings": False}).build(0).double().eval())
 
 
 @pytest.mark.parametrize("family", FAMILIES)

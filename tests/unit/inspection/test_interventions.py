@@ -81,8 +81,8 @@ def test_the_lines_of_python_do_the_same(model, inside, other):
     ],
 )
 def test_the_named_part_changes_and_no_other_bit(inside, edit, key, places, value):
-    found = inside.edit([{"at": key, **edit}]).run()
-    assert torch.equal(found[key], expected(inside[key], places, value))
+    edited = inside.edit([{"at": key, **edit}]).run()
+    assert torch.equal(edited[key], expected(inside[key], places, value))
 
 
 def test_what_each_operation_makes(inside, other):
@@ -108,8 +108,8 @@ def test_what_each_operation_makes(inside, other):
 
 def test_texts_of_other_lengths_can_be_patched_place_by_place(model, inside):
     longer = trace(model, LONGER)
-    found = inside.edit(sources={"B": longer}).patch(STREAM, "B", position=-1).run()
-    assert torch.equal(found[STREAM][0, -1], longer[STREAM][0, -1])
+    edited = inside.edit(sources={"B": longer}).patch(STREAM, "B", position=-1).run()
+    assert torch.equal(edited[STREAM][0, -1], longer[STREAM][0, -1])
     with pytest.raises(UsageError, match=r"has 12 positions of .*, and this run has 9"):
         inside.edit(sources={"B": longer}).patch(STREAM, "B").run()
 
@@ -132,8 +132,8 @@ def test_a_trace_with_edits_of_its_own_keeps_them(model):
 
 
 def test_hidden_scores_stay_hidden(inside):
-    found = inside.edit().zero(SCORES).run()
-    pattern_BHLS = found["blocks.1.attention.pattern"]
+    edited = inside.edit().zero(SCORES).run()
+    pattern_BHLS = edited["blocks.1.attention.pattern"]
     assert bool((pattern_BHLS.triu(1) == 0).all())
     assert torch.allclose(pattern_BHLS[0, 0, 4, :5], torch.full((5,), 0.2, dtype=torch.float64))
 
@@ -141,16 +141,16 @@ def test_hidden_scores_stay_hidden(inside):
 def test_a_replaced_token_is_read(model, inside):
     changed = IDS.clone()
     changed[0, [2, -1]] = 11
-    found = inside.edit().replace([2, -1], 11).run()
-    assert torch.equal(found.logits, trace(model, changed).logits)
-    assert torch.equal(found.ids, changed)
+    edited = inside.edit().replace([2, -1], 11).run()
+    assert torch.equal(edited.logits, trace(model, changed).logits)
+    assert torch.equal(edited.ids, changed)
 
 
 def test_an_encoder_decoder_is_edited_on_both_sides():
     model = smallest("t5")
     inside = trace(model, IDS, OTHER)
     source = next(iter(model.spec.inputs))
-    found = inside.edit().replace(1, 9, at=source).zero("encoder.blocks.0.attention.mixed", head=0).run()
+    edited = inside.edit().replace(1, 9, at=source).zero("encoder.blocks.0.attention.mixed", head=0).run()
     changed = IDS.clone()
     changed[0, 1] = 9
 
@@ -158,9 +158,9 @@ def test_an_encoder_decoder_is_edited_on_both_sides():
         return expected(value, (slice(None), 0), 0)
 
     assert torch.equal(
-        found.logits, trace(model, changed, OTHER, edit={"encoder.blocks.0.attention.mixed": nothing}).logits
+        edited.logits, trace(model, changed, OTHER, edit={"encoder.blocks.0.attention.mixed": nothing}).logits
     )
-    assert torch.equal(found.ids, OTHER)
+    assert torch.equal(edited.ids, OTHER)
 
 
 def test_a_dead_key_is_named_with_its_neighbours(inside):

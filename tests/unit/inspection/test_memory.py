@@ -23,16 +23,16 @@ PATTERNS = ("*.pattern", "blocks.0.*", "*resid*", "logits")
 def test_the_bytes_are_those_that_are_kept(family):
     model = smallest(family, torch.float32)
     inputs = inputs_for(model, rows=2, length=7, source=9)
-    found = trace(model, *inputs)
+    traced = trace(model, *inputs)
     cost = trace_bytes(model, inputs[-1].shape[1], source_length=inputs[0].shape[1], rows=2)
-    assert dict(cost.bytes_of) == {key: found[key].nbytes for key in found}
-    assert cost.total == sum(found[key].nbytes for key in found)
+    assert dict(cost.bytes_of) == {key: traced[key].nbytes for key in traced}
+    assert cost.total == sum(traced[key].nbytes for key in traced)
     kept = [pattern for pattern in PATTERNS if any(cost.by_pattern([pattern]).values())]
     some = trace_bytes(model, inputs[-1].shape[1], kept, source_length=inputs[0].shape[1], rows=2)
     assert dict(some.bytes_of) == {key: value.nbytes for key, value in trace(model, *inputs, keep=kept).values.items()}
     for pattern, size in cost.by_pattern(kept).items():
         expression = re.compile(pattern.replace(".", r"\.").replace("*", ".*"))
-        assert size == sum(found[key].nbytes for key in found if expression.fullmatch(key))
+        assert size == sum(traced[key].nbytes for key in traced if expression.fullmatch(key))
 
 
 def test_a_long_trace_is_known_from_a_short_one():
@@ -76,13 +76,13 @@ def test_the_free_memory_is_a_number_here():
 def test_a_folder_holds_what_memory_would(family, tmp_path):
     model = smallest(family, torch.float32)
     inputs = inputs_for(model)
-    plain, found = trace(model, *inputs), trace(model, *inputs, folder=tmp_path / "kept")
-    assert list(found) == list(plain)
+    plain, traced = trace(model, *inputs), trace(model, *inputs, folder=tmp_path / "kept")
+    assert list(traced) == list(plain)
     for key in plain:
-        assert torch.equal(found[key], plain[key]), key
-    assert [(check.name, check.value) for check in found.checks] == [(c.name, c.value) for c in plain.checks]
-    assert found.lens().check.passed
-    assert torch.equal(found.parts(None).value_NBPD, plain.parts(None).value_NBPD)
+        assert torch.equal(traced[key], plain[key]), key
+    assert [(check.name, check.value) for check in traced.checks] == [(c.name, c.value) for c in plain.checks]
+    assert traced.lens().check.passed
+    assert torch.equal(traced.parts(None).value_NBPD, plain.parts(None).value_NBPD)
     by_file = [set(TensorFile(path)) for path in sorted((tmp_path / "kept").iterdir())]
     assert set().union(*by_file) == set(plain)
     assert all(
@@ -92,11 +92,11 @@ def test_a_folder_holds_what_memory_would(family, tmp_path):
 
 def test_one_layer_at_most_is_in_memory(tmp_path):
     model = smallest("gpt2", torch.float32)
-    found = trace(model, *inputs_for(model, length=20), folder=tmp_path)
+    traced = trace(model, *inputs_for(model, length=20), folder=tmp_path)
     cost = trace_bytes(model, 20, rows=2)
     layer = sum(size for key, size in cost.bytes_of.items() if key.startswith("blocks.0."))
-    assert found.values.most_held == layer == cost.largest_layer < cost.total / 2
-    assert found.values._held == {}
+    assert traced.values.most_held == layer == cost.largest_layer < cost.total / 2
+    assert traced.values._held == {}
 
 
 def test_the_measure_sees_a_store_that_holds_on(tmp_path, monkeypatch):
@@ -112,8 +112,8 @@ def test_a_pattern_in_pieces_is_whole_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(definition, "LARGEST", 60)
     model = smallest("gpt2", torch.float32)
     inputs = inputs_for(model)
-    found, plain = trace(model, *inputs, folder=tmp_path), trace(model, *inputs)
-    assert torch.equal(found["blocks.1.attention.pattern"], plain["blocks.1.attention.pattern"])
+    traced, plain = trace(model, *inputs, folder=tmp_path), trace(model, *inputs)
+    assert torch.equal(traced["blocks.1.attention.pattern"], plain["blocks.1.attention.pattern"])
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path):

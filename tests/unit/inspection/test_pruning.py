@@ -32,23 +32,23 @@ def test_it_is_the_model_with_these_heads_at_zero(family: str, heads) -> None:
     if family == "bert":
         heads = {"blocks.1.attention": [0]}
     inputs = inputs_for(model)
-    found = prune(model, heads, lambda one: float(one.logits(*inputs).sum()))
-    torch.testing.assert_close(found.model.logits(*inputs), zeroed(model, heads, inputs), rtol=0, atol=1e-9)
-    assert (found.model.logits(*inputs) - model.logits(*inputs)).abs().max() > 1e-3
-    sizes = [sum(one.numel() for one in each.parameters()) for each in (model, found.model)]
-    assert found.removed == sizes[0] - sizes[1] > 0
-    assert found.before == pytest.approx(float(model.logits(*inputs).detach().sum()))
-    assert found.after == pytest.approx(float(found.model.logits(*inputs).detach().sum()))
+    pruned = prune(model, heads, lambda one: float(one.logits(*inputs).sum()))
+    torch.testing.assert_close(pruned.model.logits(*inputs), zeroed(model, heads, inputs), rtol=0, atol=1e-9)
+    assert (pruned.model.logits(*inputs) - model.logits(*inputs)).abs().max() > 1e-3
+    sizes = [sum(one.numel() for one in each.parameters()) for each in (model, pruned.model)]
+    assert pruned.removed == sizes[0] - sizes[1] > 0
+    assert pruned.before == pytest.approx(float(model.logits(*inputs).detach().sum()))
+    assert pruned.after == pytest.approx(float(pruned.model.logits(*inputs).detach().sum()))
 
 
 def test_it_writes_token_by_token_as_at_once() -> None:
     model = without_heads(tiny("llama"), {"blocks.0.attention": [0, 1]})
     (ids,) = inputs_for(model)
     logits, session = model.start(ids[:, :3], 7)
-    found = [logits]
+    stepped = [logits]
     for place in range(3, 6):
-        found.append(model.step(ids[:, place : place + 1], session)[:, -1])
-    torch.testing.assert_close(torch.stack(found, 1), model.logits(ids)[:, 2:6], rtol=0, atol=1e-9)
+        stepped.append(model.step(ids[:, place : place + 1], session)[:, -1])
+    torch.testing.assert_close(torch.stack(stepped, 1), model.logits(ids)[:, 2:6], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(

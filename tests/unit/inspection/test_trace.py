@@ -31,60 +31,60 @@ def nothing(value, key):
     return value * 0
 
 
-def checks(found):
-    return {check.name: check for check in found.checks}
+def checks(traced):
+    return {check.name: check for check in traced.checks}
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_every_check_holds(family, dtype):
-    found = trace(tiny(family, dtype), IDS)
-    assert len(found.checks) == 3
-    assert all(check.passed for check in found.checks), found.checks
+    traced = trace(tiny(family, dtype), IDS)
+    assert len(traced.checks) == 3
+    assert all(check.passed for check in traced.checks), traced.checks
 
 
 def test_derived_patterns_are_those_of_the_eager_kernel(model):
     recorder = Recorder()
     model.logits(IDS, kernel=eager, taps=recorder)
-    found = trace(model, IDS)
-    assert list(found) == list(recorder.values)
+    traced = trace(model, IDS)
+    assert list(traced) == list(recorder.values)
     for key, value in recorder.values.items():
-        torch.testing.assert_close(found[key], value.detach(), rtol=0, atol=1e-9)
+        torch.testing.assert_close(traced[key], value.detach(), rtol=0, atol=1e-9)
 
 
 def test_patterns_under_padding(model):
     real = torch.arange(11) < torch.tensor([[11], [6]])
-    found = trace(model, IDS, real=real)
-    pattern = found["blocks.1.attention.pattern"]
+    traced = trace(model, IDS, real=real)
+    pattern = traced["blocks.1.attention.pattern"]
     assert pattern[1, :, :, 6:].abs().max() == 0
-    assert found.checks[0].passed
+    assert traced.checks[0].passed
 
 
 def test_an_edit_acts_and_the_rest_of_the_stream_follows(model):
     plain = trace(model, IDS)
-    found = trace(model, IDS, edit={"blocks.1.feed_forward.added": nothing})
-    assert torch.equal(found["blocks.1.resid_post"], plain["blocks.1.attention.resid"])
-    assert torch.equal(found["blocks.0.resid_post"], plain["blocks.0.resid_post"])
-    assert not torch.equal(found.logits, plain.logits)
-    assert found.notes == []
+    traced = trace(model, IDS, edit={"blocks.1.feed_forward.added": nothing})
+    assert torch.equal(traced["blocks.1.resid_post"], plain["blocks.1.attention.resid"])
+    assert torch.equal(traced["blocks.0.resid_post"], plain["blocks.0.resid_post"])
+    assert not torch.equal(traced.logits, plain.logits)
+    assert traced.notes == []
 
 
 def test_an_edit_of_a_pattern_runs_the_eager_kernel_and_says_so(model):
-    found = trace(model, IDS, edit={"blocks.*.attention.pattern": nothing})
-    assert "eager" in found.notes[0]
-    assert all(found[f"blocks.{i}.attention.mixed"].abs().max() == 0 for i in range(2))
-    assert all(check.passed for check in found.checks)
+    traced = trace(model, IDS, edit={"blocks.*.attention.pattern": nothing})
+    assert "eager" in traced.notes[0]
+    assert all(traced[f"blocks.{i}.attention.mixed"].abs().max() == 0 for i in range(2))
+    assert all(check.passed for check in traced.checks)
 
 
 def test_an_edit_that_changes_nothing_changes_nothing(model):
-    found = trace(model, IDS, edit={"blocks.0.attention.scores": lambda x, key: x})
-    torch.testing.assert_close(found.logits, trace(model, IDS).logits, rtol=0, atol=1e-9)
+    traced = trace(model, IDS, edit={"blocks.0.attention.scores": lambda x, key: x})
+    torch.testing.assert_close(traced.logits, trace(model, IDS).logits, rtol=0, atol=1e-9)
 
 
 def test_an_edited_stream_has_no_sum_of_parts(model):
-    found = trace(model, IDS, edit={"blocks.0.resid_post": lambda x, key: 2 * x})
-    assert "stream" in found.notes[0]
-    assert "embeddings and additions sum to the stream" not in checks(found)
+    traced = trace(model, IDS, edit={"blocks.0.resid_post": lambda x, key: 2 * x})
+    assert "stream" in traced.notes[0]
+    assert "embeddings and additions sum to the stream" not in checks(traced)
 
 
 def test_a_broken_kernel_is_caught(model, monkeypatch):
@@ -157,8 +157,8 @@ def test_a_method_and_the_function_behind_it_have_the_same_defaults(method):
 
     behind, needed = DELEGATED[method]
     assert defaults(getattr(Trace, method)) == defaults(behind)
-    found = trace(tiny("gpt2"), IDS[:1, :6])
-    assert alike(getattr(found, method)(*needed), behind(found, *needed))
+    traced = trace(tiny("gpt2"), IDS[:1, :6])
+    assert alike(getattr(traced, method)(*needed), behind(traced, *needed))
 
 
 def test_a_model_in_training_mode_is_refused(model):

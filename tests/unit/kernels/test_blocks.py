@@ -73,6 +73,6 @@ def test_what_is_no_number_stays_so(kind):
     weight, x = drawn(kind, (4, 256), rows=5)
     at = 208 if kind == "Q6_K" else 0
     weight[1, at : at + 2] = np.frombuffer(np.float16(np.inf).tobytes(), np.uint8)
-    found = times(kind, weight, x)
-    assert not np.isfinite(found[:, 1]).any()
-    assert np.isfinite(found[:, [0, 2, 3]]).all()
+    products = times(kind, weight, x)
+    assert not np.isfinite(products[:, 1]).any()
+    assert np.isfinite(products[:, [0, 2, 3]]).all()

@@ -23,11 +23,11 @@ def test_a_product_is_the_exact_one_to_the_last_digits(shape, biased):
     bias = bias if biased else None
     exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
     with torch.no_grad(), OneDnnProducts():
-        found = F.linear(x, weight, bias=bias)
+        product = F.linear(x, weight, bias=bias)
         turned = F.linear(x, weight.T.contiguous().T, bias)
-    assert found.dtype == torch.float32
-    assert found.shape == exact.shape
-    for one in (found, turned):
+    assert product.dtype == torch.float32
+    assert product.shape == exact.shape
+    for one in (product, turned):
         assert (one.double() - exact).abs().max() < 1e-5 * exact.abs().max()
 
 

@@ -10,7 +10,7 @@ ARM = "processor\t: 0\nCPU implementer\t: 0x41\nFeatures\t: fp asimd bf16\n\n"
 
 
 @pytest.mark.parametrize(
-    ("system", "text", "found", "narrow"),
+    ("system", "text", "features", "narrow"),
     [
         ("Linux", AMD * 2, Processor("AuthenticAMD", frozenset({"fpu", "avx2", "avx512_bf16"})), True),
         ("Linux", ARM * 2, Processor("", frozenset({"fp", "asimd", "bf16"})), True),
@@ -18,9 +18,9 @@ ARM = "processor\t: 0\nCPU implementer\t: 0x41\nFeatures\t: fp asimd bf16\n\n"
         ("Darwin", AMD, Processor("", frozenset()), False),
     ],
 )
-def test_the_processor_is_as_the_system_tells_it(system, text, found, narrow, tmp_path, monkeypatch):
+def test_the_processor_is_as_the_system_tells_it(system, text, features, narrow, tmp_path, monkeypatch):
     (tmp_path / "cpuinfo").write_text(text)
     monkeypatch.setattr(processor.platform, "system", lambda: system)
     monkeypatch.setattr(processor, "Path", lambda path: {"/proc/cpuinfo": tmp_path / "cpuinfo"}[path])
-    assert processor.this_processor.__wrapped__() == found
-    assert found.multiplies_bfloat16 == narrow
+    assert processor.this_processor.__wrapped__() == features
+    assert features.multiplies_bfloat16 == narrow

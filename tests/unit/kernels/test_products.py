@@ -42,10 +42,10 @@ def test_a_product_is_that_of_the_stored_numbers_and_a_row_does_not_depend_on_th
     rng = torch.Generator().manual_seed(length)
     dtype = torch.bfloat16 if kind == PAIRS else torch.float32
     x, w = (torch.randn(many, length, generator=rng).to(dtype) for many in (rows, 11))
-    found = product(kind, x, w)
+    numbers = product(kind, x, w)
     exact = x.double() @ w.double().T
-    assert (found - exact).abs().max() <= 1e-6 * length**0.5 * exact.abs().max().clamp(min=1)
-    assert all(torch.equal(product(kind, x[row : row + 1], w)[0], found[row]) for row in range(rows))
+    assert (numbers - exact).abs().max() <= 1e-6 * length**0.5 * exact.abs().max().clamp(min=1)
+    assert all(torch.equal(product(kind, x[row : row + 1], w)[0], numbers[row]) for row in range(rows))
 
 
 @pytest.mark.slow

@@ -54,8 +54,8 @@ def times(x, weight, scale):
     return out
 
 
-def deviation(found, expected):
-    return np.abs(found - expected).max() / max(1.0, np.abs(expected).max())
+def deviation(numbers, expected):
+    return np.abs(numbers - expected).max() / max(1.0, np.abs(expected).max())
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_threads_need_the_layer_that_several_may_enter(tmp_path, monkeypatch, la
     folder.mkdir(parents=True)
     for name in layers or ():
         (folder / name).write_bytes(b"")
-    found = None if layers is None else SimpleNamespace(origin=tmp_path / "__init__.py")
-    monkeypatch.setattr(compiled, "find_spec", lambda name: found)
+    module_spec = None if layers is None else SimpleNamespace(origin=tmp_path / "__init__.py")
+    monkeypatch.setattr(compiled, "find_spec", lambda name: module_spec)
     assert compiled.has_openmp.__wrapped__() == ("omppool.so" in (layers or ()))
 
 
@@ -96,9 +96,9 @@ def test_what_is_no_number_stays_in_its_row(bits):
     _, weight, scale, x = drawn(bits, (40, 512, 128))
     clean = times(x, weight, scale)
     x[2, 7] = np.nan
-    found = times(x, weight, scale)
-    assert np.isnan(found[2]).all()
-    assert np.array_equal(np.delete(found, 2, 0), np.delete(clean, 2, 0))
+    products = times(x, weight, scale)
+    assert np.isnan(products[2]).all()
+    assert np.array_equal(np.delete(products, 2, 0), np.delete(clean, 2, 0))
 
 
 def test_many_threads_multiply_at_once():
@@ -110,8 +110,8 @@ def test_many_threads_multiply_at_once():
         return [times(x, weight, scale) for _ in range(20)]
 
     with ThreadPoolExecutor(8) as pool:
-        for one, found in zip(expected, pool.map(again, cases), strict=True):
-            assert all(np.array_equal(one, other) for other in found)
+        for one, products in zip(expected, pool.map(again, cases), strict=True):
+            assert all(np.array_equal(one, other) for other in products)
 
 
 def test_torch_keeps_its_number_of_threads():

@@ -168,11 +168,11 @@ def test_bfloat16_is_no_further_from_float32_than_the_model_itself(family):
     written = torch.arange(12).view(2, 6)
     with torch.no_grad():
         sessions = [way.start(ids, 20)[1] for way in (exact, model, writer)]
-        found = [
+        steps = [
             torch.cat([way.step(written[:, t : t + 1], own) for t in range(6)], 1).float()
             for way, own in zip((exact, model, writer), sessions, strict=True)
         ]
-    eager, compiled = ((found[0] - other).abs().max() for other in found[1:])
+    eager, compiled = ((steps[0] - other).abs().max() for other in steps[1:])
     assert 0 < compiled <= eager
 
 
@@ -229,10 +229,10 @@ def test_greedy_tokens_are_those_of_the_model():
 
 def test_eight_threads_write_at_once():
     writer = CompiledStep(small("llama", torch.float32))
-    limits, found = Limits(24, 48), {}
+    limits, answers = Limits(24, 48), {}
 
     def write(number):
-        found[number] = [generate(writer, [[number, 2, 3]], TOKENIZER, limits)[0].ids for _ in range(4)]
+        answers[number] = [generate(writer, [[number, 2, 3]], TOKENIZER, limits)[0].ids for _ in range(4)]
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -240,7 +240,7 @@ def test_eight_threads_write_at_once():
     for thread in threads:
         thread.join()
     for number in range(8):
-        assert found[number] == [generate(writer, [[number, 2, 3]], TOKENIZER, limits)[0].ids] * 4
+        assert answers[number] == [generate(writer, [[number, 2, 3]], TOKENIZER, limits)[0].ids] * 4
 
 
 def test_a_model_whose_numbers_change_is_written_anew():
@@ -405,10 +405,10 @@ def test_machine_code_that_cannot_be_read_is_compiled_anew(unbuilt, monkeypatch,
     answers = [fault, ["entries"]]
 
     def compiled():
-        found = answers.pop(0)
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        answer = answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     monkeypatch.setattr(building, "_compiled", compiled)
     assert building.build().args == (["entries"],)

@@ -22,10 +22,10 @@ def test_a_product_is_the_exact_one_rounded_once(monkeypatch, part, biased):
     bias = bias if biased else None
     exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
     with torch.no_grad(), WideProducts():
-        found = F.linear(x.view(3, FEW_ROWS, -1), weight, bias).flatten(0, 1)
-    assert found.dtype == torch.bfloat16
-    assert (found.double() - exact).abs().max() <= exact.abs().max() * 2**-8
-    assert (found != exact.bfloat16()).float().mean() < 0.01
+        product = F.linear(x.view(3, FEW_ROWS, -1), weight, bias).flatten(0, 1)
+    assert product.dtype == torch.bfloat16
+    assert (product.double() - exact).abs().max() <= exact.abs().max() * 2**-8
+    assert (product != exact.bfloat16()).float().mean() < 0.01
 
 
 def test_few_rows_gradients_and_other_dtypes_are_left_to_torch(monkeypatch):

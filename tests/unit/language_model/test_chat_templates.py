@@ -93,8 +93,8 @@ def test_a_reply_takes_a_template_by_name_and_the_templates_variables(published)
     source = published[0] / "loud.jinja"
     source.write_text("{{ tools[0].function.name }}[INST]{{ messages[0].content }}")
     tools = [{"type": "function", "function": {"name": "the cat"}}]
-    found = lm.reply(CHAT[:1], template=source, variables={"tools": tools}, max_new_tokens=2)
-    assert found.ids == lm.reply(CHAT[:1], template=lm.chat_template(source), variables={"tools": tools},
+    reply = lm.reply(CHAT[:1], template=source, variables={"tools": tools}, max_new_tokens=2)
+    assert reply.ids == lm.reply(CHAT[:1], template=lm.chat_template(source), variables={"tools": tools},
                                  max_new_tokens=2).ids  # fmt: skip
 
 

@@ -31,10 +31,10 @@ def log_probs(theirs, kind, ids, place):
 def places(tokenizer, text, candidate):
     """Return ids, and the numbers of the tokens with a letter of the candidate, from the library's own offsets."""
     whole = text.replace("__", candidate)
-    found = tokenizer(whole, return_offsets_mapping=True, add_special_tokens=False)
+    encoded = tokenizer(whole, return_offsets_mapping=True, add_special_tokens=False)
     start = text.index("__")
     end = start + len(candidate)
-    return found["input_ids"], [n for n, (a, b) in enumerate(found["offset_mapping"]) if a < end and b > start]
+    return encoded["input_ids"], [n for n, (a, b) in enumerate(encoded["offset_mapping"]) if a < end and b > start]
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
@@ -43,13 +43,13 @@ def test_a_decoder(kind, both_sides, tmp_path):
     theirs, lm = models(tmp_path, kind, "AutoModelForCausalLM")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for text in TEXTS:
-        found = {one.candidate: one for one in lm.cloze(text, CANDIDATES, both_sides=both_sides, batch_size=3)}
+        by_candidate = {one.candidate: one for one in lm.cloze(text, CANDIDATES, both_sides=both_sides, batch_size=3)}
         for candidate in CANDIDATES:
             read = text if both_sides else text[: text.index("__") + 2]
             ids, inside = places(tokenizer, read, candidate)
             row = [tokenizer.bos_token_id, *ids]
             each = [float(log_probs(theirs, kind, row, n)[id]) for n, id in enumerate(ids)]
-            one = found[candidate]
+            one = by_candidate[candidate]
             assert one.ids == [ids[n] for n in inside]
             assert one.log_probability == pytest.approx(sum(each[n] for n in inside), abs=1e-6)
             assert one.log_probability == pytest.approx(math.fsum(one.log_probabilities), abs=1e-9)
@@ -57,7 +57,7 @@ def test_a_decoder(kind, both_sides, tmp_path):
             assert one.score == pytest.approx(one.log_probability + one.rest, abs=1e-9)
             assert one.text == text.replace("__", candidate)
         if both_sides and text.startswith("__"):  # the whole text is then the candidate and the rest
-            assert found["London"].score == pytest.approx(lm.score("London sat on the mat").total, abs=1e-9)
+            assert by_candidate["London"].score == pytest.approx(lm.score("London sat on the mat").total, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])

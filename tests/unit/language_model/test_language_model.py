@@ -34,17 +34,17 @@ def test_a_prompt_longer_than_the_context_names_both_numbers(lm):
         lm.generate("a" * 10**6)
     kept = TOKENIZER.decode(TOKENIZER.encode(TEXT * 5)[-40:])
     for long in (TEXT * 5, "a" * 10**5 + TEXT * 5):
-        found = lm.generations([long], max_new_tokens=8, truncate="left")[0]
-        assert (found.text, len(found.ids)) == (lm.generate(kept, max_new_tokens=8), 8)
+        answer = lm.generations([long], max_new_tokens=8, truncate="left")[0]
+        assert (answer.text, len(answer.ids)) == (lm.generate(kept, max_new_tokens=8), 8)
 
 
 def test_score_is_the_chain_rule_over_every_token(lm):
-    found = lm.score("the cat sat")
+    scored = lm.score("the cat sat")
     ids = TOKENIZER.encode("the cat sat")
     logp = lm.logits([[TOKENIZER.special("end"), *ids]])[0].log_softmax(-1)
-    assert found.ids == ids
-    assert "".join(found.tokens) == "the cat sat"
-    assert found.total == pytest.approx(sum(float(logp[i, id]) for i, id in enumerate(ids)))
+    assert scored.ids == ids
+    assert "".join(scored.tokens) == "the cat sat"
+    assert scored.total == pytest.approx(sum(float(logp[i, id]) for i, id in enumerate(ids)))
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -55,9 +55,9 @@ def test_padding_on_either_side_changes_nothing(lm, side):
         place = slice(6 - len(row), 6) if side == "left" else slice(0, len(row))
         padded[i, place], mask[i, place] = torch.tensor(row), 1
     for method in (lm.logits, lm.hidden):
-        found = method(padded, mask)
+        logits_of_rows = method(padded, mask)
         for i, row in enumerate(rows):
-            torch.testing.assert_close(found[i][mask[i].bool()], method([row])[0], rtol=0, atol=1e-9)
+            torch.testing.assert_close(logits_of_rows[i][mask[i].bool()], method([row])[0], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_inputs_that_make_no_sense_are_refused(lm, arguments, error, says):
 
 
 def test_trace_has_the_tokens_and_sound_checks(lm):
-    found = lm.trace("the cat sat", keep=["*.pattern"])
-    assert "".join(found.tokens) == "the cat sat"
-    assert list(found) == ["blocks.0.attention.pattern", "blocks.1.attention.pattern"]
-    assert all(check.passed for check in found.checks)
-    assert len(found.checks) == 3
+    traced = lm.trace("the cat sat", keep=["*.pattern"])
+    assert "".join(traced.tokens) == "the cat sat"
+    assert list(traced) == ["blocks.0.attention.pattern", "blocks.1.attention.pattern"]
+    assert all(check.passed for check in traced.checks)
+    assert len(traced.checks) == 3
 
 
 def test_dtypes_and_devices(tmp_path):

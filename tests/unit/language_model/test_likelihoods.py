@@ -42,8 +42,8 @@ def expected(lm: LanguageModel, context: str, text: str) -> tuple[float, int, bo
 def test_a_batch_equals_each_alone(family: str, batch_size: int) -> None:
     lm = LanguageModel(stored(family))
     told: list[int] = []
-    found = lm.likelihoods(PAIRS, batch_size=batch_size, done=told.append)
-    for pair, one in zip(PAIRS, found, strict=True):
+    scored = lm.likelihoods(PAIRS, batch_size=batch_size, done=told.append)
+    for pair, one in zip(PAIRS, scored, strict=True):
         nats, tokens, greedy = expected(lm, *pair)
         assert one.nats == pytest.approx(nats, abs=1e-9)
         assert (one.tokens, one.greedy, one.cut) == (tokens, greedy, 0)
@@ -86,29 +86,29 @@ def test_what_is_greedy_is_said_so() -> None:
     lm = LanguageModel(stored())
     written = lm.generations(["the cat"], max_new_tokens=3, temperature=0)[0]
     row = tuple(TOKENIZER.encode("the cat"))
-    (found,) = likelihoods.likelihoods(stored(), [Continuation(row, tuple(written.ids))])
-    assert found.greedy
+    (likelihood,) = likelihoods.likelihoods(stored(), [Continuation(row, tuple(written.ids))])
+    assert likelihood.greedy
     other = (written.ids[0] + 1) % TOKENIZER.size
-    (found,) = likelihoods.likelihoods(stored(), [Continuation(row, (other,))])
-    assert not found.greedy
+    (likelihood,) = likelihoods.likelihoods(stored(), [Continuation(row, (other,))])
+    assert not likelihood.greedy
 
 
 def test_a_context_too_long_loses_its_beginning() -> None:
     lm = LanguageModel(stored())
     row = tuple(number % 250 for number in range(100))
-    (found,) = likelihoods.likelihoods(lm.stored, [Continuation(row, (7, 8))])
+    (likelihood,) = likelihoods.likelihoods(lm.stored, [Continuation(row, (7, 8))])
     (short,) = likelihoods.likelihoods(lm.stored, [Continuation(row[-(CONTEXT - 1) :], (7, 8))])
-    assert found.nats == short.nats
-    assert (found.cut, short.cut) == (100 + 1 - CONTEXT, 0)
+    assert likelihood.nats == short.nats
+    assert (likelihood.cut, short.cut) == (100 + 1 - CONTEXT, 0)
 
 
 def test_windows_predict_each_token_once_and_fill_up_the_last() -> None:
     ids = tuple(range(1, 11))
-    found = list(windows(ids, [0], 4))
-    assert [one.ids for one in found] == [(1, 2, 3, 4), (5, 6, 7, 8), (9, 10)]
+    parts = list(windows(ids, [0], 4))
+    assert [one.ids for one in parts] == [(1, 2, 3, 4), (5, 6, 7, 8), (9, 10)]
     # lm_eval's own example: the last one reads 5 6 7 8 before it predicts 9 and 10
-    assert [one.before for one in found] == [(0,), (4,), (6, 7, 8)]
-    assert all(len(one.before) + len(one.ids) - 1 <= 4 for one in found)
+    assert [one.before for one in parts] == [(0,), (4,), (6, 7, 8)]
+    assert all(len(one.before) + len(one.ids) - 1 <= 4 for one in parts)
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

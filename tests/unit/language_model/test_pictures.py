@@ -26,9 +26,9 @@ def size_of(lm):
 def test_pixels_are_scaled_to_what_the_model_learned(lm):
     channels, rows, columns = size_of(lm)
     pixels = torch.randint(0, 256, (rows, columns, channels), dtype=torch.uint8)
-    found = images_of(lm.stored, pixels)
+    images = images_of(lm.stored, pixels)
     expected = (pixels.permute(2, 0, 1).double() / 255 - 0.5) / 0.5
-    torch.testing.assert_close(found[0].double(), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(images[0].double(), expected, rtol=0, atol=1e-6)
 
 
 def test_every_form_of_an_image_is_the_same_image(lm, tmp_path):
@@ -55,9 +55,9 @@ def test_a_smaller_image_is_the_mean_of_what_it_covers(lm):
 
 
 def test_grey_is_every_colour_alike(lm):
-    found = images_of(lm.stored, PIXELS[..., 0])
-    assert torch.equal(found[:, 0], found[:, 1])
-    assert torch.equal(found[0, 0], images_of(lm.stored, PIXELS)[0, 0])
+    images = images_of(lm.stored, PIXELS[..., 0])
+    assert torch.equal(images[:, 0], images[:, 1])
+    assert torch.equal(images[0, 0], images_of(lm.stored, PIXELS)[0, 0])
 
 
 def test_the_models_own_settings_are_kept(lm):

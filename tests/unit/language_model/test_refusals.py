@@ -35,9 +35,9 @@ def made(family, tokenizer):
 def letters():
     """Return a tokenizer without a token that begins or ends a text."""
     words = tokenizers.models.WordLevel({letter: id for id, letter in enumerate("abcz")}, unk_token="z")
-    found = tokenizers.Tokenizer(words)
-    found.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
-    return Tokenizer(found.to_str())
+    library = tokenizers.Tokenizer(words)
+    library.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+    return Tokenizer(library.to_str())
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def models():
     """One model of each kind, a decoder whose tokenizer knows only letters, and one that spells as t5."""
     kinds = {family: framed_tokenizer(TOKENIZER, FRAMED[family]) for family in FRAMED}
     kinds |= {"gpt2": TOKENIZER, "vit": TOKENIZER}
-    found = {family: made(family, tokenizer) for family, tokenizer in kinds.items()}
-    return SimpleNamespace(**found, letters=made("gpt2", letters()), same=made("gpt2", kinds["t5"]))
+    by_family = {family: made(family, tokenizer) for family, tokenizer in kinds.items()}
+    return SimpleNamespace(**by_family, letters=made("gpt2", letters()), same=made("gpt2", kinds["t5"]))
 
 
 REFUSED = {

@@ -54,10 +54,10 @@ def test_an_ordinary_form_has_the_answers_that_it_has_here(
 ) -> None:
     how: dict[str, Any] = {"max_new_tokens": 12, "seed": 3, "temperature": 1.5, **ORDINARY[number]}
     prompts = ["a", "the cat", "a"]
-    found = lm.generations(prompts, **how)
+    answers = lm.generations(prompts, **how)
     monkeypatch.setattr(guides, "_forms", lambda: Here())
     wanted = lm.generations(prompts, **how)
-    assert [(one.text, one.ids, one.finish_reason) for one in found] == [
+    assert [(one.text, one.ids, one.finish_reason) for one in answers] == [
         (one.text, one.ids, one.finish_reason) for one in wanted
     ]
 

@@ -19,9 +19,9 @@ BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
 
 
 def lm(family, tokenizer=LETTERS, **config):
-    found = load_family(family)
-    config = {**found.TINY, "vocab_size": tokenizer.size, **config}
-    return LanguageModel(Stored(Path("tiny"), randomised(found.spec(config).build(0).eval()), tokenizer=tokenizer))
+    rules = load_family(family)
+    config = {**rules.TINY, "vocab_size": tokenizer.size, **config}
+    return LanguageModel(Stored(Path("tiny"), randomised(rules.spec(config).build(0).eval()), tokenizer=tokenizer))
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "lstm", "nplm"])
@@ -30,12 +30,12 @@ def test_a_text_is_its_ids(family):
     ids = LETTERS.encode("ab ca")
     text = model.trace("ab ca")
     for given in (ids, tuple(ids), torch.tensor(ids), torch.tensor([ids])):
-        found = model.trace(given)
-        assert torch.equal(found.logits, text.logits)
-        assert torch.equal(found.ids, torch.tensor([ids]))
-        assert list(found.tokens) == ["a", "b", " ", "c", "a"]
-    assert found.model is model.model
-    assert (found.source_ids, found.source_tokens) == (None, ())
+        traced = model.trace(given)
+        assert torch.equal(traced.logits, text.logits)
+        assert torch.equal(traced.ids, torch.tensor([ids]))
+        assert list(traced.tokens) == ["a", "b", " ", "c", "a"]
+    assert traced.model is model.model
+    assert (traced.source_ids, traced.source_tokens) == (None, ())
 
 
 @pytest.fixture
@@ -69,15 +69,15 @@ def test_a_pair_is_source_and_target(family):
 
 def test_an_encoder_reads_between_its_special_tokens(words):
     model = lm("bert", words)
-    found = model.trace("the cat")
-    assert list(found.tokens) == ["[CLS]", "the", "cat", "[SEP]"]
-    assert list(model.trace(found.ids[0].tolist()[1:-1]).tokens) == ["the", "cat"]
-    assert found.lens(target=model.token_id("[MASK]")).check.passed
+    traced = model.trace("the cat")
+    assert list(traced.tokens) == ["[CLS]", "the", "cat", "[SEP]"]
+    assert list(model.trace(traced.ids[0].tolist()[1:-1]).tokens) == ["the", "cat"]
+    assert traced.lens(target=model.token_id("[MASK]")).check.passed
 
 
 def test_images_are_read_as_they_are():
-    found = load_family("vit")
-    model = LanguageModel(Stored(Path("tiny"), randomised(found.spec(found.TINY).build(0).eval())))
+    rules = load_family("vit")
+    model = LanguageModel(Stored(Path("tiny"), randomised(rules.spec(rules.TINY).build(0).eval())))
     images = torch.randn(1, *model.model.spec.inputs["images"].shape)
     seen = model.trace(images)
     assert torch.equal(seen.logits, model.model.logits(images))
@@ -122,8 +122,8 @@ def test_targets_and_chats_where_there_are_none_are_refused():
 def test_a_token_has_one_id():
     model = LanguageModel(Stored(Path("tiny"), tiny("gpt2", torch.float32), tokenizer=TOKENIZER))
     assert TOKENIZER.encode(" sat") == [model.token_id(" sat")]
-    found = model.trace("the cat sat").logit_attribution(model.token_id(" sat"), against=model.token_id(" cat"))
-    assert found.check.passed
+    attribution = model.trace("the cat sat").logit_attribution(model.token_id(" sat"), against=model.token_id(" cat"))
+    assert attribution.check.passed
     with pytest.raises(UsageError, match=r"'cat ' is 2 tokens: 'cat' \+ ' '") as error:
         model.token_id("cat ")
     assert "; 'cat' is one token; within a sentence" in error.value.hint
@@ -133,8 +133,8 @@ def test_a_token_has_one_id():
 
 def test_a_trace_goes_to_a_folder(tmp_path):
     model = lm("gpt2")
-    found = model.trace("ab ca", folder=tmp_path / "kept", keep=["*.pattern"])
-    assert torch.equal(found["blocks.1.attention.pattern"], model.trace("ab ca")["blocks.1.attention.pattern"])
+    traced = model.trace("ab ca", folder=tmp_path / "kept", keep=["*.pattern"])
+    assert torch.equal(traced["blocks.1.attention.pattern"], model.trace("ab ca")["blocks.1.attention.pattern"])
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 

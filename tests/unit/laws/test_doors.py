@@ -54,10 +54,10 @@ def _with_one_more(read: Callable[..., Any]) -> Callable[..., Any]:
     """Return a way from text to ids that puts one more id behind them."""
 
     def reads(*given: Any, **settings: Any) -> Any:
-        found = read(*given, **settings)
-        if not isinstance(found, list):
-            return dataclasses.replace(found, ids=[*found.ids, 9])
-        return [[*row, 9] for row in found] if found and isinstance(found[0], list) else [*found, 9]
+        outcome = read(*given, **settings)
+        if not isinstance(outcome, list):
+            return dataclasses.replace(outcome, ids=[*outcome.ids, 9])
+        return [[*row, 9] for row in outcome] if outcome and isinstance(outcome[0], list) else [*outcome, 9]
 
     return reads
 

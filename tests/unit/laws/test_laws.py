@@ -138,9 +138,9 @@ def test_cache_sees_a_forgotten_position(monkeypatch):
 def test_cache_sees_rows_that_share_one_length(monkeypatch):
     monkeypatch.setattr(SlotStore, "forget", lambda self, lengths, lengths_B: None)
     monkeypatch.setattr(RowCache, "refuse_to_forget", lambda self, lengths: self.lengths)
-    found = broken(cache)
-    assert "static: select, join, truncate" in found
-    assert "growing: token by token" not in found
+    failed = broken(cache)
+    assert "static: select, join, truncate" in failed
+    assert "growing: token by token" not in failed
 
 
 def test_every_ragged_row_of_the_cache_is_once_the_longest(monkeypatch):
@@ -200,26 +200,26 @@ def test_branching_sees_a_fork_that_shares_keys(monkeypatch, family):
         return new
 
     monkeypatch.setattr(RowBuffer, "copy", shared)
-    found = unheld(family)
+    failed = unheld(family)
     for kind in WHOLE[family]:
-        assert f"{kind}: numbers of a session that change when its fork steps" in found
-        assert f"{kind}: numbers of a fork that change when its session goes on" in found
-        assert OVER.format(kind) not in found
+        assert f"{kind}: numbers of a session that change when its fork steps" in failed
+        assert f"{kind}: numbers of a fork that change when its session goes on" in failed
+        assert OVER.format(kind) not in failed
 
 
 def test_branching_sees_a_fork_that_writes_into_shared_pages(monkeypatch):
     monkeypatch.setattr(PagePool, "own", lambda self, page: page)
-    found = unheld()
-    assert "paged: numbers of a session that change when its fork steps" in found
-    assert "paged: numbers of a fork that change when its session goes on" in found
-    assert not any(name.startswith("growing") for name in found)
+    failed = unheld()
+    assert "paged: numbers of a session that change when its fork steps" in failed
+    assert "paged: numbers of a fork that change when its session goes on" in failed
+    assert not any(name.startswith("growing") for name in failed)
 
 
 def test_branching_sees_a_fork_that_shares_states(monkeypatch):
     monkeypatch.setattr(StateStore, "copy", lambda self, rows=None: self)
-    found = unheld("lstm")
-    assert "recurrent: numbers of a session that change when its fork steps" in found
-    assert "recurrent: numbers of a session that change when its fork has its rows reordered" in found
+    failed = unheld("lstm")
+    assert "recurrent: numbers of a session that change when its fork steps" in failed
+    assert "recurrent: numbers of a session that change when its fork has its rows reordered" in failed
 
 
 def test_branching_sees_a_fork_that_is_no_fork(monkeypatch):
@@ -302,16 +302,16 @@ def test_accumulation_sees_a_mean_of_means(monkeypatch):
 
 def test_accumulation_sees_a_fault_in_the_step_that_training_calls(monkeypatch):
     monkeypatch.setattr(step, "share", lambda term, count: term.sum * (term.weight / max(1, int(term.count))))
-    found = broken(accumulation)
-    assert {"micro-batches of 3 == whole batch, float64", "two ranks == one, float64"} <= found
-    assert "whole batch == mean over all targets, float64" not in found
+    failed = broken(accumulation)
+    assert {"micro-batches of 3 == whole batch, float64", "two ranks == one, float64"} <= failed
+    assert "whole batch == mean over all targets, float64" not in failed
 
 
 def test_padding_sees_sources_whose_padding_is_read(monkeypatch):
     monkeypatch.setattr(Read, "mask", property(lambda self: PLAIN_FULL))
-    found = broken(padding, "bart")
-    assert {"left-padded sources == unpadded, sdpa", "right-padded sources == unpadded, eager"} <= found
-    assert "tokens written to padded sources == unpadded, step by step" in found
+    failed = broken(padding, "bart")
+    assert {"left-padded sources == unpadded, sdpa", "right-padded sources == unpadded, eager"} <= failed
+    assert "tokens written to padded sources == unpadded, step by step" in failed
 
 
 def test_resume_sees_batches_that_depend_on_history(monkeypatch):
@@ -350,9 +350,9 @@ def test_every_cache_is_compared_with_full_forwards_that_are_made_once(monkeypat
 
     def counted(self, rows):
         known = len(self._seen)
-        found = made(self, rows)
+        made_rows = made(self, rows)
         asked.append(len(self._seen) > known)
-        return found
+        return made_rows
 
     monkeypatch.setattr(transcript.FullForwards, "logits", counted)
     kinds = len(cache.kinds(models.tiny("llama")))

@@ -15,8 +15,8 @@ from orrery.laws.workers import cores, spread
 
 def test_answers_come_in_the_order_of_the_jobs():
     done = []
-    found = spread([partial(math.sqrt, n * n) for n in range(7)], 2, done.append)
-    assert found == list(range(7))
+    answers = spread([partial(math.sqrt, n * n) for n in range(7)], 2, done.append)
+    assert answers == list(range(7))
     assert sorted(done) == list(range(7))
     assert not multiprocessing.active_children()
 

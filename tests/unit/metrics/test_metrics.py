@@ -47,14 +47,14 @@ def test_accuracy_is_the_share_of_right_answers_over_all_batches(at_once: int, m
 
     model, objective = toy_model(dropout=0.0), CausalLanguageModel()
     validation = Validation(Uneven(seed=9), 4, objective, metrics={"right": Accuracy()})
-    found = evaluate(model, validation, PLAIN, Alone(), lambda: False)
+    measures = evaluate(model, validation, PLAIN, Alone(), lambda: False)
     batches = [Uneven(seed=9).batch(step) for step in range(4)]
     with torch.no_grad():
         right = sum(
             int(((model.logits(b["ids"]).argmax(-1) == b["targets"]) & (b["targets"] != -100)).sum()) for b in batches
         )
     asked = sum(int((b["targets"] != -100).sum()) for b in batches)
-    assert found == {"val/right": right / asked}
+    assert measures == {"val/right": right / asked}
     assert 0 < right < asked < 10 * LENGTH
 
 

@@ -54,25 +54,25 @@ def test_one_label_a_row(seed):
     ours, theirs = logits.argmax(-1)[kept].tolist(), labels[kept].tolist()
     batches = halves(said=logits, labels=labels)
     for average in ("macro", "micro", "weighted"):
-        found = measured(METRICS.find("f1")(average=average), Said("sequence", 4), *batches)
-        assert found == pytest.approx(classification.f1(ours, theirs, average).score, abs=1e-12)
-    found = measured(METRICS.find("matthews")(), Said("sequence", 4), *batches)
-    assert found == pytest.approx(classification.matthews(ours, theirs).score, abs=1e-12)
+        value = measured(METRICS.find("f1")(average=average), Said("sequence", 4), *batches)
+        assert value == pytest.approx(classification.f1(ours, theirs, average).score, abs=1e-12)
+    value = measured(METRICS.find("matthews")(), Said("sequence", 4), *batches)
+    assert value == pytest.approx(classification.matthews(ours, theirs).score, abs=1e-12)
 
 
 def test_many_labels_a_row():
     torch.manual_seed(0)
     logits, labels = torch.randn(20, 4), torch.randint(2, (20, 4))
     sides = [[set(np.flatnonzero(row).tolist()) for row in side.numpy()] for side in (logits > 0, labels)]
-    found = measured(METRICS.find("f1")(), Said("sequence", 4), *halves(said=logits, labels=labels.float()))
-    assert found == pytest.approx(classification.f1(*sides).score, abs=1e-12)
+    value = measured(METRICS.find("f1")(), Said("sequence", 4), *halves(said=logits, labels=labels.float()))
+    assert value == pytest.approx(classification.f1(*sides).score, abs=1e-12)
 
 
 def test_numbers():
     torch.manual_seed(0)
     x, y = torch.randn(20, 1), torch.randn(20)
-    found = measured(METRICS.find("pearson")(), Said("sequence", 1), *halves(said=x, labels=y))
-    assert found == pytest.approx(regression.pearson(x[:, 0].tolist(), y.tolist()).score, abs=1e-9)
+    value = measured(METRICS.find("pearson")(), Said("sequence", 1), *halves(said=x, labels=y))
+    assert value == pytest.approx(regression.pearson(x[:, 0].tolist(), y.tolist()).score, abs=1e-9)
     assert measured(METRICS.find("pearson")(), Said("sequence", 1), {"said": x * 0, "labels": y}) == 0
 
 
@@ -84,12 +84,12 @@ def test_entities(scheme, average):
     logits = torch.randn(20, 6, 5) + 2 * nn.functional.one_hot(targets, 5)
     targets[torch.rand(20, 6) < 0.2] = -100  # pieces of words, padding
     metric = METRICS.find("entity_f1")(average=average, scheme=scheme)
-    found = measured(metric, Said("token", 5, names=NAMES), *halves(said=logits, targets=targets))
+    value = measured(metric, Said("token", 5, names=NAMES), *halves(said=logits, targets=targets))
     words = [[place for place, tag in enumerate(row) if tag != -100] for row in targets.tolist()]
     sides = [side.tolist() for side in (logits.argmax(-1), targets)]
     tags = [[[NAMES[row[w]] for w in own] for row, own in zip(side, words, strict=True)] for side in sides]
-    assert found == pytest.approx(entities.entity_f1(*tags, average, scheme).score, abs=1e-12)
-    assert 0 < found < 1
+    assert value == pytest.approx(entities.entity_f1(*tags, average, scheme).score, abs=1e-12)
+    assert 0 < value < 1
 
 
 def test_spans_are_found_among_real_tokens():
@@ -193,9 +193,9 @@ def test_the_heads_of_a_real_model():
     with torch.no_grad():
         right = model(batch, ["sequence"])["sequence"].argmax(-1).tolist()
         spans = model(batch, ["span"])["span"].masked_fill(~real[..., None], -1e9).argmax(1)[:2].tolist()
-        found = measured(METRICS.find("f1")(average="micro"), model, batch)
+        value = measured(METRICS.find("f1")(average="micro"), model, batch)
         exact = measured(METRICS.find("span_exact")(), model, batch)
-    assert found == pytest.approx(classification.f1(right, [0, 3, 1], "micro").score)
+    assert value == pytest.approx(classification.f1(right, [0, 3, 1], "micro").score)
     assert exact == np.mean([spans[0] == [0, 2], spans[1] == [1, 3]])
     with pytest.raises(UsageError, match="the head language_model has no labels"):
         METRICS.find("f1")(head="language_model").bind(model.spec, None)

@@ -49,8 +49,8 @@ def with_scheme(name):
 def test_without_positions_outputs_permute_with_inputs_and_with_them_they_do_not(scheme):
     model, ids = with_scheme(scheme), random_ids(1, 9)
     order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
-    found = deviation(model.logits(ids[:, order]), model.logits(ids)[:, order])
-    assert found < 1e-12 if scheme == "none" else found > 1e-3
+    difference = deviation(model.logits(ids[:, order]), model.logits(ids)[:, order])
+    assert difference < 1e-12 if scheme == "none" else difference > 1e-3
 
 
 @torch.no_grad()
@@ -115,7 +115,7 @@ def test_padding_on_the_left_takes_no_room_in_a_cache():
 def test_a_ragged_step_may_fill_the_cache_to_its_end():
     model, ids = tiny("llama"), random_ids(2, 8)
     _, session = model.start(ids[:, :7], 8, torch.tensor([7, 2]), cache=growing(2, 8))
-    found = model.step(ids[:, :3], session, torch.tensor([1, 3]))
+    stepped = model.step(ids[:, :3], session, torch.tensor([1, 3]))
     row = torch.cat([ids[:1, :7], ids[:1, :1]], 1)
-    assert deviation(found[0, 0], model.logits(row)[0, -1]) < 1e-9
+    assert deviation(stepped[0, 0], model.logits(row)[0, -1]) < 1e-9
     assert session.lengths == (8, 5)

@@ -140,9 +140,9 @@ def test_a_source_without_a_token_gives_numbers(family):
     model = model_of(family)
     source, target = rows(model)
     real = torch.arange(7) < torch.tensor([[7], [0], [3]])
-    found = model.logits(source, target, source_real=real)
-    assert found.isfinite().all()
-    assert deviation(found[[0, 2]], full(model, source[[0, 2]], target[[0, 2]], torch.tensor([7, 3]))) < 1e-9
+    logits = model.logits(source, target, source_real=real)
+    assert logits.isfinite().all()
+    assert deviation(logits[[0, 2]], full(model, source[[0, 2]], target[[0, 2]], torch.tensor([7, 3]))) < 1e-9
 
 
 def test_a_vocabulary_for_each_side():

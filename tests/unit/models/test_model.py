@@ -42,14 +42,14 @@ def test_every_family_answers_the_same_call(family):
     assert isinstance(model, Model)
     batch = batch_of(model)
     main = model.spec.head_names[0]
-    found = model(batch)
-    assert list(found) == [main]
-    assert torch.equal(found[main], model.logits(*batch.values()))
+    answers = model(batch)
+    assert list(answers) == [main]
+    assert torch.equal(answers[main], model.logits(*batch.values()))
     both = model(batch, [main, HIDDEN])
-    assert torch.equal(both[main], found[main])
+    assert torch.equal(both[main], answers[main])
     assert torch.equal(both[HIDDEN], model.hidden(*batch.values()))
     inside = model(batch, {main: lambda head, x_BLD, real_BL: head(x_BLD, real_BL).sum()})
-    assert torch.equal(inside[main], found[main].sum())
+    assert torch.equal(inside[main], answers[main].sum())
     assert set(model.spec.head_names) == set(model.named_heads)
 
 
@@ -84,15 +84,15 @@ def test_a_gradient_of_one_head_leaves_the_others_alone():
 def test_what_padding_is_reaches_a_head():
     model = built("llama", reward=SequenceHead.Spec(labels=1, pooler=Pooler.Spec(pool=Last())))
     ids, real = random_ids(2, 5), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    found = model({"ids": ids, "real": real}, ["reward"])["reward"]
-    torch.testing.assert_close(found[1:], model({"ids": ids[1:, :3]}, ["reward"])["reward"], rtol=0, atol=1e-9)
+    rewards = model({"ids": ids, "real": real}, ["reward"])["reward"]
+    torch.testing.assert_close(rewards[1:], model({"ids": ids[1:, :3]}, ["reward"])["reward"], rtol=0, atol=1e-9)
 
 
 REFUSED = [
     ("llama", lambda ids: ids, "takes a batch"),
     ("llama", lambda ids: {"tokens": ids}, "reads ids, and the batch has tokens"),
     ("llama", lambda ids: {}, "the batch has nothing"),
-    ("llama", lambda ids: {"ids": ids, "segments": ids}, "cannot follow segments"),
+    ("llama", lambda ids: {"ids": ids, "token_types": ids}, "cannot follow token_types"),
     ("llama", lambda ids: {"ids": ids, "source_real": ids > 0}, "cannot follow source_real"),
     ("t5", lambda ids: {"ids": ids}, "reads source and ids"),
     ("t5", lambda ids: {"source": ids, "ids": ids, "documents": ids}, "cannot follow documents"),

@@ -59,8 +59,8 @@ def test_padding_and_packing_change_nothing(family):
     model, ids = model_of(family), random_ids(2, 9)
     real = torch.arange(9) >= torch.tensor([[0], [4]])
     for keep, rows in ((real, ids), (real.flip(1), ids)):
-        found = model.logits(rows, real=keep, prefix=torch.tensor([3, 2]))
-        for row, of, logits, prefix in zip(rows, keep, found, (3, 2), strict=True):
+        of_rows = model.logits(rows, real=keep, prefix=torch.tensor([3, 2]))
+        for row, of, logits, prefix in zip(rows, keep, of_rows, (3, 2), strict=True):
             assert deviation(logits[of], model.logits(row[of][None], prefix=torch.tensor([prefix]))[0]) < 1e-9
     documents = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 2, 2]])
     prefixes = torch.tensor([[2, 2, 2, 2, 3, 3, 3, 0, 0]])

@@ -89,9 +89,9 @@ REFUSED = {
         lambda: counted(None, "token"), UsageError, "a head of kind token has no number of labels",
         "give model.heads.NAME.labels",
     ),
-    "segments": (
+    "token_types": (
         lambda: smallest("gpt2").embed(torch.ones(1, 2, dtype=torch.long), torch.zeros(1, 2, dtype=torch.long)),
-        UsageError, "this model has no segments", "leave segments (token_type_ids) away",
+        UsageError, "this model has no token types", "leave token_types (token_type_ids) away",
     ),
     "an odd rotation": (
         lambda: Rotary.Spec(width=5).build(5), UsageError, "5 channels of a head rotate: an odd number", "in pairs",

@@ -62,7 +62,7 @@ def test_who_has_given_the_memory_away_is_refused_by_name(family, operation):
     new = OPERATIONS[operation](session, started(family)[1])
     name = operation.split(",")[0]
     for use in USES.values():
-        with pytest.raises(UsageError, match=rf"this session is over: {name}\(\) has taken its memory over") as caught:
+        with pytest.raises(UsageError, match=rf"this session is over: {name}\(\) has taken its cache over") as caught:
             use(model, session)
         assert "fork()" in caught.value.hint
     assert model.step(random_ids(len(new.lengths), 1), new).shape[0] == len(new.lengths)
@@ -153,7 +153,7 @@ class Asked:
     METHODS = frozenset({"tolist", "item", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__"})
 
     def __init__(self):
-        self.found, outer = [], self
+        self.names, outer = [], self
 
         class Operations(TorchDispatchMode):
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -165,13 +165,13 @@ class Asked:
                     else False
                 )
                 if name in outer.NUMBERS or boolean:
-                    outer.found.append(name)
+                    outer.names.append(name)
                 return function(*args, **(kwargs or {}))
 
         class Methods(TorchFunctionMode):
             def __torch_function__(self, function, types, args=(), kwargs=None):
                 if getattr(function, "__name__", "") in outer.METHODS:
-                    outer.found.append(function.__name__)
+                    outer.names.append(function.__name__)
                 return function(*args, **(kwargs or {}))
 
         self.modes = Operations(), Methods()
@@ -179,7 +179,7 @@ class Asked:
     def __enter__(self):
         for mode in self.modes:
             mode.__enter__()
-        return self.found
+        return self.names
 
     def __exit__(self, *error):
         for mode in reversed(self.modes):
@@ -193,12 +193,12 @@ def test_who_asks_is_heard():
         lambda: torch.equal(x, x), lambda: x.nonzero(), lambda: x.masked_fill_(x > 0, 1.0).cpu(),
     ]  # fmt: skip
     for ask in asks:
-        with Asked() as found:
+        with Asked() as asked:
             ask()
-        assert found
-    with Asked() as found:
+        assert asked
+    with Asked() as asked:
         x[torch.tensor([0, 1])] * 2
-    assert not found
+    assert not asked
 
 
 @pytest.mark.parametrize("kind", ["one row", "equal rows", "ragged rows", "unequal steps"])
@@ -209,25 +209,27 @@ def test_no_step_asks_the_device_how_long_a_row_is(family, kind):
     model = model_of(family)
     for name, cache in kinds(model).items():
         _, session = model.start(random_ids(rows, 5), CAPACITY, lengths, cache=cache(rows, CAPACITY))
-        with Asked() as found:
+        with Asked() as asked:
             for _ in range(9):
                 model.step(random_ids(rows, 1), session, [1, 0, 1] if kind == "unequal steps" else None)
-        assert not found, name
+        assert not asked, name
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral", "deepseek_v2", "t5"])
 def test_neither_do_prompts_and_steps_of_several_tokens(family):
     model = model_of(family)
-    with Asked() as found:
+    with Asked() as asked:
         _, session = model.start(random_ids(3, 5), CAPACITY, [5, 2, 4])
         model.step(random_ids(3, 4), session, [0, 4, 1])
         session = session.select([2, 0]).join(model.start(random_ids(1, 3), CAPACITY)[1])
         model.step(random_ids(3, 2), session)
-    assert not found
+    assert not asked
     assert session.lengths == (7, 7, 5)
 
 
 def test_every_kind_of_store_is_asked():
-    found = {cache_for(tiny(family).stack.masks, 1, CAPACITY).kind for family in FAMILIES if spec_of(family).writes}
-    assert {"growing", "recurrent"} < found
-    assert any("sliding" in kind for kind in found)
+    store_kinds = {
+        cache_for(tiny(family).stack.masks, 1, CAPACITY).kind for family in FAMILIES if spec_of(family).writes
+    }
+    assert {"growing", "recurrent"} < store_kinds
+    assert any("sliding" in kind for kind in store_kinds)

@@ -59,7 +59,7 @@ def test_what_does_not_fit_is_refused_by_name():
 
 def test_a_model_s_table_is_word_vectors():
     model = tiny("llama")
-    found = vectors_of(model, TOKENIZER)
-    assert len(found.words) == TOKENIZER.size
+    vectors = vectors_of(model, TOKENIZER)
+    assert len(vectors.words) == TOKENIZER.size
     id = TOKENIZER.encode("cat")[0]
-    assert np.array_equal(found[TOKENIZER.token(id)], model.embed.token.weight[id].detach().float().numpy())
+    assert np.array_equal(vectors[TOKENIZER.token(id)], model.embed.token.weight[id].detach().float().numpy())

@@ -54,7 +54,7 @@ def test_feed_forward_networks_are_their_formulas(bias):
 def test_xielu_by_hand():
     """``0.8 x^2 + x / 2`` above zero, ``0.8 (exp(x) - 1 - x) + x / 2`` below, as it begins."""
     learned = activation("xielu")
-    found = learned(torch.tensor([2.0, 0.0, -1.0]))
-    assert found.tolist() == pytest.approx([4.2, 0.0, 0.8 * math.exp(-1) - 0.5], abs=1e-5)
+    activated = learned(torch.tensor([2.0, 0.0, -1.0]))
+    assert activated.tolist() == pytest.approx([4.2, 0.0, 0.8 * math.exp(-1) - 0.5], abs=1e-5)
     assert activation("xielu") is not learned
     assert [name for name, part in learned.named_parameters() if part.requires_grad] == ["alpha_p", "alpha_n"]

@@ -24,16 +24,16 @@ def test_slopes_of_twelve_heads_are_those_of_eight_and_four_between():
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 7, 16, 71, 112])
 def test_every_head_has_a_slope_of_its_own(heads):
-    found = slopes(heads)
-    assert len(set(found)) == heads
-    assert min(found) >= 2**-8
+    slopes_found = slopes(heads)
+    assert len(set(slopes_found)) == heads
+    assert min(slopes_found) >= 2**-8
 
 
 def test_the_bias_is_the_slope_times_the_distance():
-    found = bound(Alibi.Spec(heads=2), [2, 5], [0, 1, 2, 3])
+    bias = bound(Alibi.Spec(heads=2), [2, 5], [0, 1, 2, 3])
     distance = torch.tensor([[2.0, 1, 0, -1], [5, 4, 3, 2]], dtype=torch.float64)
     expected = -torch.tensor([2**-4, 2**-8]).double()[:, None, None] * distance
-    torch.testing.assert_close(found[0], expected, rtol=0, atol=1e-15)
+    torch.testing.assert_close(bias[0], expected, rtol=0, atol=1e-15)
 
 
 def test_a_shift_of_all_positions_changes_nothing_and_an_unused_key_stays_finite():
@@ -51,5 +51,5 @@ def test_the_rounded_form_is_the_same_up_to_a_shift_of_each_query_while_products
 
 
 def test_the_rounded_form_rounds_slopes_positions_and_products_to_eight_bits():
-    found = bound(RoundedAlibi.Spec(heads=2, scale=0.5), [0], [257, 1001, 1003])
-    assert found[0, 0, 0].tolist() == [0.5 * 2**-4 * rounded for rounded in (256, 1000, 1004)]
+    bias = bound(RoundedAlibi.Spec(heads=2, scale=0.5), [0], [257, 1001, 1003])
+    assert bias[0, 0, 0].tolist() == [0.5 * 2**-4 * rounded for rounded in (256, 1000, 1004)]

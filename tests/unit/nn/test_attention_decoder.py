@@ -58,18 +58,18 @@ def read_gru(w, x, suffix):
     return np.stack(said)
 
 
-def search(w, memory, targets):
+def search(w, encoder_states, targets):
     """Bahdanau et al. 2015, appendix A.2: look, step, and speak by a maxout layer."""
 
     def of(part, x):
         return w[f"{own}.{part}.weight"] @ x + w.get(f"{own}.{part}.bias", 0)
 
     own, patterns, logits = "decoder.blocks.0.cross.branch", [], []
-    s = np.tanh(of("first", memory[0]))
+    s = np.tanh(of("first", encoder_states[0]))
     for word in w["reader.embed.token.weight"][targets]:
-        energies = [of("scoring.v", np.tanh(of("scoring.q", s) + of("scoring.k", m)))[0] for m in memory]
+        energies = [of("scoring.v", np.tanh(of("scoring.q", s) + of("scoring.k", m)))[0] for m in encoder_states]
         patterns.append(softmax(np.array(energies)))
-        c = patterns[-1] @ memory
+        c = patterns[-1] @ encoder_states
         spoken = of("readout", np.concatenate([s, c, word])).reshape(-1, 2).max(1)
         s = gru(of("word", word) + of("context", c), of("state", s), s)
         logits.append(w["head.vocabulary.weight"] @ spoken + w["head.vocabulary.bias"])
@@ -80,22 +80,22 @@ def test_rnnsearch_is_the_paper():
     model = built("rnnsearch")
     w = weights(model)
     x = w["reader.embed.token.weight"][SOURCE]
-    memory = np.concatenate([read_gru(w, x, ""), read_gru(w, x[::-1], "_reverse")[::-1]], 1)
-    logits, pattern = search(w, memory, TARGET)
+    encoder_states = np.concatenate([read_gru(w, x, ""), read_gru(w, x[::-1], "_reverse")[::-1]], 1)
+    logits, pattern = search(w, encoder_states, TARGET)
     seen = trace(model, torch.tensor([SOURCE]), torch.tensor([TARGET]))
     np.testing.assert_allclose(seen.logits[0], logits, atol=1e-10)
     np.testing.assert_allclose(seen["blocks.0.cross.pattern"][0, 0], pattern, atol=1e-12)
     assert all(check.passed for check in seen.checks)
-    assert model.spec.reader.out_width(model.spec.width) == memory.shape[1]
+    assert model.spec.reader.out_width(model.spec.width) == encoder_states.shape[1]
 
 
 def test_rnnenc_hears_one_vector():
     model = built("rnnenc")
     w = weights(model)
     h = read_gru(w, w["reader.embed.token.weight"][SOURCE], "")[-1]
-    memory = np.tanh(w["reader.recurrence.summary.weight"] @ h + w["reader.recurrence.summary.bias"])[None]
+    encoder_states = np.tanh(w["reader.recurrence.summary.weight"] @ h + w["reader.recurrence.summary.bias"])[None]
     seen = trace(model, torch.tensor([SOURCE]), torch.tensor([TARGET]))
-    np.testing.assert_allclose(seen.logits[0], search(w, memory, TARGET)[0], atol=1e-10)
+    np.testing.assert_allclose(seen.logits[0], search(w, encoder_states, TARGET)[0], atol=1e-10)
     assert bool((seen["blocks.0.cross.pattern"] == 1).all())
 
 
@@ -137,15 +137,15 @@ def test_sutskever_reads_backwards_and_begins_where_the_encoder_ended():
     for word in w["reader.embed.token.weight"][TARGET]:
         h, states = steps(w, w[f"{own}.word.weight"] @ word + w[f"{own}.word.bias"], states, 2)
         logits.append(w["head.vocabulary.weight"] @ h + w["head.vocabulary.bias"])
-    found = model.logits(torch.tensor([SOURCE]), torch.tensor([TARGET])).detach()[0]
-    np.testing.assert_allclose(found, np.stack(logits), atol=1e-10)
+    logits_found = model.logits(torch.tensor([SOURCE]), torch.tensor([TARGET])).detach()[0]
+    np.testing.assert_allclose(logits_found, np.stack(logits), atol=1e-10)
 
 
 @pytest.mark.parametrize("score", ["dot", "general", "concat"])
 def test_luong_steps_then_looks_and_feeds_what_it_found(score):
     model = built("luong", score=score)
     w, own = weights(model), "decoder.blocks.0.cross.branch"
-    memory, states = unrolled(w, "reader.recurrence.engine", w["reader.embed.token.weight"][SOURCE], 2)
+    encoder_states, states = unrolled(w, "reader.recurrence.engine", w["reader.embed.token.weight"][SOURCE], 2)
     scores = {
         "dot": lambda h, m: h @ m,
         "general": lambda h, m: h @ w[f"{own}.scoring.k.weight"] @ m,
@@ -156,13 +156,13 @@ def test_luong_steps_then_looks_and_feeds_what_it_found(score):
             )
         )[0],
     }
-    found, logits, patterns = np.zeros(12), [], []
+    fed, logits, patterns = np.zeros(12), [], []
     for word in w["reader.embed.token.weight"][TARGET]:
-        x = w[f"{own}.word.weight"] @ word + w[f"{own}.word.bias"] + w[f"{own}.fed.weight"] @ found
+        x = w[f"{own}.word.weight"] @ word + w[f"{own}.word.bias"] + w[f"{own}.fed.weight"] @ fed
         h, states = steps(w, x, states, 2)
-        patterns.append(softmax(np.array([scores[score](h, m) for m in memory])))
-        found = np.tanh(w[f"{own}.combine.weight"] @ np.concatenate([patterns[-1] @ memory, h]))
-        logits.append(w["head.vocabulary.weight"] @ found + w["head.vocabulary.bias"])
+        patterns.append(softmax(np.array([scores[score](h, m) for m in encoder_states])))
+        fed = np.tanh(w[f"{own}.combine.weight"] @ np.concatenate([patterns[-1] @ encoder_states, h]))
+        logits.append(w["head.vocabulary.weight"] @ fed + w["head.vocabulary.bias"])
     seen = trace(model, torch.tensor([SOURCE]), torch.tensor([TARGET]))
     np.testing.assert_allclose(seen.logits[0], np.stack(logits), atol=1e-10)
     states_hidden = seen["blocks.0.cross.pattern"][0, 0]
@@ -212,15 +212,15 @@ def test_backwards_puts_each_word_back():
     torch.manual_seed(0)
     x, real = torch.randn(1, 4, 6), torch.tensor([[True, True, True, False]])
     reader = ReversedSource.Spec(reader=StackedLSTMEncoder.Spec(layers=1)).build(6)
-    memory, seen = reader(x, real)
+    encoder_states, seen = reader(x, real)
     turned, _ = reader.reader(x[:, :3].flip(1), real[:, :3])
-    assert torch.allclose(memory[:, :2], turned[:, :2])
-    assert torch.allclose(memory[:, 2:5], turned[:, 2:].flip(1), atol=1e-6)
+    assert torch.allclose(encoder_states[:, :2], turned[:, :2])
+    assert torch.allclose(encoder_states[:, 2:5], turned[:, 2:].flip(1), atol=1e-6)
     assert seen.tolist() == [[False, False, True, True, True, False]]
 
 
 def test_scores_of_a_batch_are_the_definition():
-    q, memory = torch.randn(2, 4), torch.randn(2, 3, 4)
-    for spec in (Dot.Spec(), General.Spec(memory=4), Additive.Spec(memory=4, hidden=5)):
+    q, encoder_states = torch.randn(2, 4), torch.randn(2, 3, 4)
+    for spec in (Dot.Spec(), General.Spec(encoder_width=4), Additive.Spec(encoder_width=4, hidden=5)):
         scoring = spec.build(4)
-        assert scoring(q, scoring.keys(memory)).shape == (2, 3)
+        assert scoring(q, scoring.keys(encoder_states)).shape == (2, 3)

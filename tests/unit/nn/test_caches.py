@@ -66,9 +66,9 @@ class Told:
 
     def compare(self, logits, counts):
         assert list(self.session.lengths) == [len(row) for row in self.rows]
-        for row, found, count in zip(self.rows, logits, counts, strict=True):
+        for row, row_logits, count in zip(self.rows, logits, counts, strict=True):
             expected = self.model.logits(torch.tensor([row]))[0]
-            assert deviation(found[:count], expected[len(row) - count :]) < 1e-9
+            assert deviation(row_logits[:count], expected[len(row) - count :]) < 1e-9
 
 
 def rectangle(rows):

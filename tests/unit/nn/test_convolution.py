@@ -32,10 +32,10 @@ def test_padding_and_other_documents_are_not_neighbours():
     documents = torch.tensor([[0, 0, 0, 1, 1, 1, -1], [0, 0, 0, 0, 0, 0, 0]])
     positions = torch.tensor([[0, 1, 2, 0, 1, 2, EMPTY_SLOT], [0, 1, 2, 3, 4, 5, 6]])
     places = TokenPositions(positions, documents)
-    found = run(ours, X, bind(Full() & SameDocument(), places, places))
+    convolved = run(ours, X, bind(Full() & SameDocument(), places, places))
     for row, start, end in ((0, 0, 3), (0, 3, 6), (1, 0, 7)):
         alone = run(ours, X[row : row + 1, start:end])
-        torch.testing.assert_close(found[row : row + 1, start:end], alone, rtol=0, atol=1e-12)
+        torch.testing.assert_close(convolved[row : row + 1, start:end], alone, rtol=0, atol=1e-12)
 
 
 def test_an_even_length_is_refused():

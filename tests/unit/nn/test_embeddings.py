@@ -17,8 +17,8 @@ def test_a_look_up_is_the_one_hot_product_bit_for_bit():
     embedding = TokenEmbedding.Spec(vocabulary=61).build(24)
     ids = random_ids(3, 7)
     one_hot = torch.nn.functional.one_hot(ids, 61).float()
-    found, product = embedding(ids), one_hot @ embedding.token.weight
-    assert torch.equal(found.view(torch.int32), product.view(torch.int32))
+    looked_up, product = embedding(ids), one_hot @ embedding.token.weight
+    assert torch.equal(looked_up.view(torch.int32), product.view(torch.int32))
 
 
 def test_one_hot_vectors_are_orthogonal_and_equally_far_apart():

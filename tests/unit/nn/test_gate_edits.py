@@ -21,8 +21,8 @@ EVERY = pytest.mark.parametrize(
 
 
 def built(family):
-    found = load_family(family)
-    return randomised(found.spec(found.TINY).build(0).double().eval())
+    rules = load_family(family)
+    return randomised(rules.spec(rules.TINY).build(0).double().eval())
 
 
 def looked(model, edit, kernel=sdpa, ids=IDS, **call):
@@ -72,12 +72,12 @@ def by_hand(model, gate, place, factor):
 def test_an_edit_at_one_token_is_that_of_the_recurrence_by_hand(family, gate, kernel):
     model = built(family)
     key = f"blocks.0.recurrence.{gate}"
-    plain, found = looked(model, {}, kernel), looked(model, {key: at(4, -0.5)}, kernel)
-    torch.testing.assert_close(found["logits"], by_hand(model, gate, 4, -0.5), rtol=0, atol=1e-12)
-    torch.testing.assert_close(found[key][:, 4], -0.5 * plain[key][:, 4], rtol=0, atol=1e-12)
-    assert torch.equal(found[key][:, :4], plain[key][:, :4])
+    plain, traced = looked(model, {}, kernel), looked(model, {key: at(4, -0.5)}, kernel)
+    torch.testing.assert_close(traced["logits"], by_hand(model, gate, 4, -0.5), rtol=0, atol=1e-12)
+    torch.testing.assert_close(traced[key][:, 4], -0.5 * plain[key][:, 4], rtol=0, atol=1e-12)
+    assert torch.equal(traced[key][:, :4], plain[key][:, :4])
     later = [
-        (found[name] - plain[name])[:, 5:].abs().max() for name in found if name.startswith("blocks.0.recurrence.")
+        (traced[name] - plain[name])[:, 5:].abs().max() for name in traced if name.startswith("blocks.0.recurrence.")
     ]
     assert min(later) > 1e-6  # every gate of every later token has heard of it
 
@@ -85,18 +85,18 @@ def test_an_edit_at_one_token_is_that_of_the_recurrence_by_hand(family, gate, ke
 @EVERY
 def test_an_edit_that_changes_nothing_changes_nothing(family, gate):
     model = built(family)
-    found = trace(model, IDS, edit={f"blocks.*.recurrence.{gate}": lambda value, key: value})
-    torch.testing.assert_close(found.logits, trace(model, IDS).logits, rtol=0, atol=1e-12)
-    assert all(check.passed for check in found.checks)
+    traced = trace(model, IDS, edit={f"blocks.*.recurrence.{gate}": lambda value, key: value})
+    torch.testing.assert_close(traced.logits, trace(model, IDS).logits, rtol=0, atol=1e-12)
+    assert all(check.passed for check in traced.checks)
 
 
 def test_an_lstm_that_forgets_everything_has_the_cells_of_each_token_alone():
-    found = trace(built("lstm"), IDS, edit={"blocks.*.recurrence.forget_gate": lambda value, key: value * 0})
+    traced = trace(built("lstm"), IDS, edit={"blocks.*.recurrence.forget_gate": lambda value, key: value * 0})
     for depth in range(2):
-        cell, gate, candidate = (found[f"blocks.{depth}.recurrence.{n}"] for n in ("cell", "input_gate", "candidate"))
-        assert found[f"blocks.{depth}.recurrence.forget_gate"].abs().max() == 0
+        cell, gate, candidate = (traced[f"blocks.{depth}.recurrence.{n}"] for n in ("cell", "input_gate", "candidate"))
+        assert traced[f"blocks.{depth}.recurrence.forget_gate"].abs().max() == 0
         torch.testing.assert_close(cell, gate * candidate, rtol=0, atol=1e-15)
-    assert not any("eager" in note for note in found.notes)
+    assert not any("eager" in note for note in traced.notes)
 
 
 def test_an_edit_sees_the_row_up_to_its_step_as_it_is():
@@ -108,8 +108,8 @@ def test_an_edit_sees_the_row_up_to_its_step_as_it_is():
         return value.cumsum(1) / torch.arange(1, 10, dtype=value.dtype)[:, None]
 
     model = built("lstm")
-    found = looked(model, {"blocks.0.recurrence.input_gate": mean_so_far})
-    recurrence, x = model.stack.blocks[0].recurrence, found["embedded"]
+    traced = looked(model, {"blocks.0.recurrence.input_gate": mean_so_far})
+    recurrence, x = model.stack.blocks[0].recurrence, traced["embedded"]
     state, before, means = recurrence.branch.begin(x), [], []
 
     def change(name, value):
@@ -122,8 +122,8 @@ def test_an_edit_sees_the_row_up_to_its_step_as_it_is():
     with torch.no_grad():
         for x_BD in recurrence.pre(x).unbind(1):
             _, state = recurrence.branch.step(x_BD, state, change)
-    torch.testing.assert_close(found["blocks.0.recurrence.input_gate"], torch.stack(means, 1), rtol=0, atol=1e-12)
-    torch.testing.assert_close(found["blocks.0.recurrence.state"][:, -1], state[0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(traced["blocks.0.recurrence.input_gate"], torch.stack(means, 1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(traced["blocks.0.recurrence.state"][:, -1], state[0], rtol=0, atol=1e-12)
 
 
 @KERNELS
@@ -131,9 +131,9 @@ def test_an_edit_sees_the_row_up_to_its_step_as_it_is():
 def test_padding_and_documents_keep_their_gates_apart(family, kernel):
     model, halve = built(family), {"blocks.*.recurrence.candidate": lambda value, key: value / 2}
     real = torch.tensor([[True] * 9, [False, True, True, False, True, True, True, False, False]])
-    found = looked(model, halve, kernel, real=real)["logits"]
+    logits = looked(model, halve, kernel, real=real)["logits"]
     alone = looked(model, halve, kernel, IDS[1:, real[1]])["logits"]
-    torch.testing.assert_close(found[1, real[1]], alone[0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(logits[1, real[1]], alone[0], rtol=0, atol=1e-12)
     documents = torch.tensor([[0] * 4 + [1] * 5]).expand(2, -1)
     packed = looked(model, halve, kernel, documents=documents)["logits"]
     apart = [looked(model, halve, kernel, part)["logits"] for part in (IDS[:, :4], IDS[:, 4:])]
@@ -146,11 +146,11 @@ def test_an_edit_of_a_gate_acts_on_cached_steps(family):
     whole = looked(model, halve)["logits"]
     with torch.no_grad():
         logits, state = model.start(IDS[:, :3], 9, execution=Execution(taps=Recorder(edit=halve)))
-        found = [logits[:, None]]
+        steps = [logits[:, None]]
         for tokens in (IDS[:, 3:4], IDS[:, 4:9]):
             logits = model.step(tokens, state, execution=Execution(taps=Recorder(edit=halve)))
-            found.append(logits)
-    torch.testing.assert_close(torch.cat(found, 1), whole[:, 2:], rtol=0, atol=1e-12)
+            steps.append(logits)
+    torch.testing.assert_close(torch.cat(steps, 1), whole[:, 2:], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("family", ["rnnsearch", "luong"])
@@ -159,18 +159,18 @@ def test_a_decoder_that_looks_at_the_first_word_alone(family):
 
     def first(value, key):
         assert value.shape[:3] == (2, 1, 9)
-        found = torch.zeros_like(value)
-        found[..., -IDS.shape[1]] = 1  # before the words stand the reader's last states, where there are any
-        return found
+        pattern = torch.zeros_like(value)
+        pattern[..., -IDS.shape[1]] = 1  # before the words stand the reader's last states, where there are any
+        return pattern
 
     model = built(family)
-    plain, found = (trace(model, IDS, IDS, edit=edit) for edit in ({}, {"blocks.0.cross.pattern": first}))
-    memory = found["blocks.0.cross.v"]
-    expected = memory[:, :, -IDS.shape[1]][:, :, None].expand_as(found["blocks.0.cross.mixed"])
-    torch.testing.assert_close(found["blocks.0.cross.mixed"], expected, rtol=0, atol=1e-12)
-    assert (found.logits - plain.logits).abs().max() > 1e-3
-    assert all(check.passed for check in found.checks)
-    assert not any("eager" in note for note in found.notes)
+    plain, traced = (trace(model, IDS, IDS, edit=edit) for edit in ({}, {"blocks.0.cross.pattern": first}))
+    encoder_states = traced["blocks.0.cross.v"]
+    expected = encoder_states[:, :, -IDS.shape[1]][:, :, None].expand_as(traced["blocks.0.cross.mixed"])
+    torch.testing.assert_close(traced["blocks.0.cross.mixed"], expected, rtol=0, atol=1e-12)
+    assert (traced.logits - plain.logits).abs().max() > 1e-3
+    assert all(check.passed for check in traced.checks)
+    assert not any("eager" in note for note in traced.notes)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,11 @@ def test_a_decoder_that_looks_at_the_first_word_alone(family):
 )
 def test_an_attention_decoder_hears_of_an_edit_at_every_later_step(family, gate):
     model, key = built(family), f"blocks.0.cross.{gate}"
-    plain, found = looked(model, {}), looked(model, {key: at(4, -0.5)})
-    torch.testing.assert_close(found[key][..., 4, :], -0.5 * plain[key][..., 4, :], rtol=0, atol=1e-12)
-    for name in found:
+    plain, edited = looked(model, {}), looked(model, {key: at(4, -0.5)})
+    torch.testing.assert_close(edited[key][..., 4, :], -0.5 * plain[key][..., 4, :], rtol=0, atol=1e-12)
+    for name in edited:
         if name.startswith("blocks.0.cross") and name not in (key, "blocks.0.cross.v"):
-            difference = (found[name] - plain[name]).abs()
+            difference = (edited[name] - plain[name]).abs()
             assert difference[..., :4, :].max() < 1e-12
             assert difference[..., 5:, :].max() > 1e-9
     same = looked(model, {key: lambda value, key: value})

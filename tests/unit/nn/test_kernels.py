@@ -38,10 +38,10 @@ def test_every_kernel_is_the_definition(seed, shape, biased, density):
     gradients = torch.autograd.grad((expected * weight).sum(), (q, k, v))
     nothing = ~mask.dense.any(-1).expand(B, H, L)
     for kernel in KERNELS.values():
-        found = call(kernel, q, k, v, mask, bias)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-        assert (found[nothing] == 0).all()
-        for a, b in zip(torch.autograd.grad((found * weight).sum(), (q, k, v)), gradients, strict=True):
+        mixed = call(kernel, q, k, v, mask, bias)
+        torch.testing.assert_close(mixed, expected, rtol=0, atol=1e-12)
+        assert (mixed[nothing] == 0).all()
+        for a, b in zip(torch.autograd.grad((mixed * weight).sum(), (q, k, v)), gradients, strict=True):
             torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
 
 
@@ -62,11 +62,11 @@ def test_eager_shows_scores_and_pattern_and_takes_an_edit():
             return x
         return torch.zeros_like(x).index_fill(-1, torch.tensor([0]), 1.0)
 
-    found = call(eager, q, k, v, PLAIN_CAUSAL, tap=first_key_only)
+    mixed = call(eager, q, k, v, PLAIN_CAUSAL, tap=first_key_only)
     assert list(seen) == ["scores", "pattern"]
     assert (seen["pattern"].triu(1) == 0).all()
     torch.testing.assert_close(seen["pattern"].sum(-1), torch.ones(1, 2, 4))
-    torch.testing.assert_close(found, v[:, :, :1].expand_as(found))
+    torch.testing.assert_close(mixed, v[:, :, :1].expand_as(mixed))
 
 
 def test_dropout_keeps_the_mean():
@@ -74,9 +74,9 @@ def test_dropout_keeps_the_mean():
     q = torch.zeros(1, 1, 2000, 4)
     v = torch.ones(1, 1, 2000, 4)
     mask = BoundMask(dense=torch.ones(1, 1, 2000, 2000, dtype=torch.bool), is_causal=False)
-    found = call(eager, q, q, v, mask, dropout=0.5)
-    assert abs(float(found.mean()) - 1) < 0.01
-    assert float(found.std()) > 0
+    mixed = call(eager, q, q, v, mask, dropout=0.5)
+    assert abs(float(mixed.mean()) - 1) < 0.01
+    assert float(mixed.std()) > 0
 
 
 def heads(S, seed=0):
@@ -133,8 +133,8 @@ def test_a_sink_is_a_key_with_a_score_of_its_own_and_nothing_to_give(kernel, bia
     weights = scores.exp().masked_fill(~mask.matrix(5, 5, q.device), 0.0)
     pattern = weights / (weights.sum(-1, keepdim=True) + sinks.exp()[:, None, None])
     expected = pattern @ v.repeat_interleave(2, dim=1)
-    found = call(kernel, q, k, v, mask, bias, sinks_H=sinks)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    mixed = call(kernel, q, k, v, mask, bias, sinks_H=sinks)
+    torch.testing.assert_close(mixed, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", [eager, sdpa])

@@ -109,8 +109,8 @@ def test_equals_the_paper_with_queries_out_of_a_latent():
 def test_the_cache_holds_the_latent_and_one_rotated_key_for_all_heads():
     module, cache = built(), growing(1, LENGTH)
     cache.reserve(TokenPositions(torch.arange(LENGTH)[None]), None, ["causal"])
-    found = module(X, context(cache=cache))
-    assert torch.equal(found, module(X, context()))
+    mixed = module(X, context(cache=cache))
+    assert torch.equal(mixed, module(X, context()))
     (store,) = cache.stores.values()
     (kept,), (rotated,) = store.keys.values(), store.values.values()
     assert kept.shape == (1, 1, LENGTH + 1, LATENT)

@@ -52,9 +52,9 @@ def test_the_law_finds_a_form_that_forgets_what_came_before_its_pieces(decaying,
         return right(self, x_NTD, real_NT, tuple(torch.zeros_like(part) for part in state))
 
     monkeypatch.setattr(Decaying, "chunked", forgetful)
-    found = failed(recurrence, decaying)
-    assert {"chunked form == steps, float64", "chunked form == steps, float32"} <= found
-    assert not any("parallel" in name for name in found)
+    wrongs = failed(recurrence, decaying)
+    assert {"chunked form == steps, float64", "chunked form == steps, float32"} <= wrongs
+    assert not any("parallel" in name for name in wrongs)
 
 
 def test_the_law_finds_a_form_that_leaves_another_state(decaying, monkeypatch):

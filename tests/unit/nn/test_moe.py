@@ -154,8 +154,8 @@ def test_the_clamped_network_by_hand():
             parameter.fill_(1.0)
         module.up.weight.fill_(-1.0)
         for x, expected in ((9.0, -42.0), (1.0, 0.0), (-9.0, 8 * -9 / (1 + torch.tensor(1.702 * 9).exp().item()))):
-            found = module(torch.full((1, 1, 1), x), CONTEXT).item()
-            assert found == pytest.approx(expected, abs=3e-4)
+            out = module(torch.full((1, 1, 1), x), CONTEXT).item()
+            assert out == pytest.approx(expected, abs=3e-4)
 
 
 @pytest.mark.parametrize("router", [SoftmaxRouter, SigmoidRouter, CorrectedSoftmaxRouter, SparseMixerRouter])

@@ -105,9 +105,9 @@ def test_a_gate_lets_through_a_share_of_every_channel(kernel):
 
     plain(X, replace(context(kernel), taps=record))
     mixed_BLE = seen["blocks.0.mixed"].transpose(1, 2).flatten(2)
-    found = gated(X, replace(context(kernel), taps=record))
+    out = gated(X, replace(context(kernel), taps=record))
     expected = gated.out(torch.sigmoid(X @ gated.gate.linear.weight.T + gated.gate.linear.bias) * mixed_BLE)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
     assert seen["blocks.0.gate"].shape == seen["blocks.0.mixed"].shape
 
 

@@ -80,9 +80,9 @@ def test_the_gradients_of_the_head_norms(spec):
 
 def test_rms_norm_of_bfloat16_beside_a_float32_gain_is_computed_in_float32():
     norm, x = randomised(RMSNorm.Spec()).float(), X.bfloat16()
-    found = norm(x)
-    assert found.dtype == torch.bfloat16
-    assert torch.equal(found, norm(x.float()).bfloat16())
+    normed = norm(x)
+    assert normed.dtype == torch.bfloat16
+    assert torch.equal(normed, norm(x.float()).bfloat16())
 
 
 def test_a_gain_that_is_stored_minus_one():

@@ -34,8 +34,8 @@ def names(scaling):
 
 @pytest.mark.parametrize("base", [10_000.0, 100_000.0])
 def test_sinusoid_is_the_formula(base):
-    found = sinusoid(base, 6, torch.tensor([0, 1, 37]))
-    for row, k in zip(found, (0, 1, 37), strict=True):
+    table = sinusoid(base, 6, torch.tensor([0, 1, 37]))
+    for row, k in zip(table, (0, 1, 37), strict=True):
         for i in range(3):
             rate = base ** (-2 * i / 6)
             assert row[2 * i] == pytest.approx(math.sin(k * rate), abs=1e-12)
@@ -74,8 +74,8 @@ def test_rotary_products_see_only_the_distance(scaling, interleaved):
         return torch.stack([(a * b).sum() for a, b in zip(near, far, strict=True)])
 
     for distance in (0, 1, 5):
-        found = products(distance)
-        torch.testing.assert_close(found, found[:1].expand_as(found), rtol=0, atol=1e-12)
+        dots = products(distance)
+        torch.testing.assert_close(dots, dots[:1].expand_as(dots), rtol=0, atol=1e-12)
     assert abs(products(1)[0] - products(5)[0]) > 1e-3
 
 
@@ -116,9 +116,9 @@ def test_scalings_are_their_rules():
 def test_llama_3_1_keeps_short_waves_and_divides_long_ones():
     """By the rule on wavelengths, with the published numbers: original context 8,192, factors 1, 4 and 8."""
     scaling = Llama3(factor=8.0, low_frequency=1.0, high_frequency=4.0, trained=8192)
-    found, plain = scaling.rates(500_000.0, 128, 131_072), plain_rates(500_000.0, 128)
+    rates, plain = scaling.rates(500_000.0, 128, 131_072), plain_rates(500_000.0, 128)
     kinds = set()
-    for rate, before in zip(found.tolist(), plain.tolist(), strict=True):
+    for rate, before in zip(rates.tolist(), plain.tolist(), strict=True):
         waves = 8192 / (2 * math.pi / before)
         share = (waves - 1) / (4 - 1)
         kind, expected = ("long", before / 8) if waves < 1 else ("mixed", (1 - share) * before / 8 + share * before)
@@ -133,16 +133,16 @@ def test_one_hot_positions_are_concatenated():
     spec = OneHotPositions.Spec(length=5)
     assert spec.extra_width == spec.limit == 5
     x = torch.randn(2, 3, 4, dtype=torch.float64)
-    found = spec.build(9).bind(call(0, 4, 2, length=5)).embed(x)
-    assert found.shape == (2, 3, 9)
-    assert torch.equal(found[..., :4], x)
-    assert torch.equal(found[0, :, 4:], torch.eye(5).double()[[0, 4, 2]])
+    out = spec.build(9).bind(call(0, 4, 2, length=5)).embed(x)
+    assert out.shape == (2, 3, 9)
+    assert torch.equal(out[..., :4], x)
+    assert torch.equal(out[0, :, 4:], torch.eye(5).double()[[0, 4, 2]])
 
 
 def test_learned_positions_are_rows_of_the_table():
     learned = LearnedPositions.Spec(length=6, offset=2).build(4).double()
-    found = learned.bind(call(0, 5, 1, length=6)).embed(torch.zeros(1, 3, 4, dtype=torch.float64))
-    assert torch.equal(found[0], learned.table.weight[[2, 7, 3]])
+    out = learned.bind(call(0, 5, 1, length=6)).embed(torch.zeros(1, 3, 4, dtype=torch.float64))
+    assert torch.equal(out[0], learned.table.weight[[2, 7, 3]])
 
 
 @pytest.mark.parametrize("spec", [LearnedPositions.Spec(length=6), OneHotPositions.Spec(length=6)], ids=names)

@@ -134,8 +134,8 @@ def test_padding_inside_a_row_is_passed_over(family, form):
     model, ids = built(family), torch.randint(61, (1, 9))
     real = torch.tensor([[False, True, True, False, False, True, True, True, False]])
     with torch.no_grad():
-        found = model.logits(ids, real=real, scan=form)[real]
-        assert torch.allclose(found, model.logits(ids[real][None], scan=form)[0], atol=1e-12)
+        logits = model.logits(ids, real=real, scan=form)[real]
+        assert torch.allclose(logits, model.logits(ids[real][None], scan=form)[0], atol=1e-12)
 
 
 def test_a_state_has_one_size_and_cannot_go_back():

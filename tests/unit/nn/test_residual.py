@@ -151,8 +151,8 @@ def test_where_there_is_no_skip_nothing_of_the_stream_goes_on_even_what_is_not_f
     sublayer = build(Residual.Spec(branch=FFN, pre=Clamp.Spec(bound=1.0), skip=NoSkip.Spec()))
     infinite = X.index_fill(2, torch.tensor([1]), torch.inf)
     assert build(Scale.Spec(factor=0.0))(infinite).isnan().any()
-    found = sublayer(infinite, context())
-    assert torch.equal(found, sublayer.branch(infinite.clamp(-1, 1), context()))
+    out = sublayer(infinite, context())
+    assert torch.equal(out, sublayer.branch(infinite.clamp(-1, 1), context()))
     narrow = build(NoSkip.Spec())(X.float())
     assert narrow.shape == X.shape
     assert narrow.dtype == torch.float32  # beside a branch in bfloat16 the stream keeps its format

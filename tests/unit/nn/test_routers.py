@@ -46,9 +46,9 @@ def assert_decides(router, expected):
     """Compare with one dictionary {expert: weight} a token."""
     routing = router(X)
     for chosen, weights, wanted in zip(routing.chosen_NE, routing.weights_NE, expected, strict=True):
-        found = dict(zip(chosen.tolist(), weights.tolist(), strict=True))
-        assert sorted(found) == sorted(wanted)
-        assert all(math.isclose(found[e], wanted[e], rel_tol=1e-12) for e in wanted)
+        weights_chosen = dict(zip(chosen.tolist(), weights.tolist(), strict=True))
+        assert sorted(weights_chosen) == sorted(wanted)
+        assert all(math.isclose(weights_chosen[e], wanted[e], rel_tol=1e-12) for e in wanted)
 
 
 def softmax(logits):
@@ -166,10 +166,10 @@ def test_the_balance_loss_teaches_the_router():
 def test_scores_are_float32_whatever_the_model_is(dtype):
     router = built(SoftmaxRouter.Spec(experts=EXPERTS, choice=TopK(chosen=2))).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = router(X.to(dtype))
+        routed = router(X.to(dtype))
     expected = (X.to(dtype).float() @ router.linear.weight.float().mT).softmax(-1)
-    assert found.scores_NX.dtype == found.weights_NE.dtype == torch.float32
-    torch.testing.assert_close(found.scores_NX, expected)
+    assert routed.scores_NX.dtype == routed.weights_NE.dtype == torch.float32
+    torch.testing.assert_close(routed.scores_NX, expected)
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def told(router, logits):
     """Return what a router with one channel decides whose weights are these logits."""
     with torch.no_grad():
         router.linear.weight.copy_(torch.tensor(logits)[:, None])
-    found = router(torch.ones(1, 1))
-    return found.chosen_NE[0].tolist(), found.weights_NE[0].tolist()
+    routed = router(torch.ones(1, 1))
+    return routed.chosen_NE[0].tolist(), routed.weights_NE[0].tolist()
 
 
 def test_sparse_mixer_weighs_the_best_among_those_that_come_near_it():

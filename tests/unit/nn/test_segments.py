@@ -22,22 +22,22 @@ def by_the_matrix(documents_BL):
     places = torch.arange(documents_BL.shape[1]).expand_as(documents_BL)
     key = TokenPositions(places.masked_fill(documents_BL < 0, EMPTY_SLOT), documents_BL)
     seen_BLL = bind(RecurrentPast() & SameDocument(), TokenPositions(places, documents_BL), key).dense[:, 0]
-    segments, lengths, found = {}, [], []
+    segments, lengths, keys_seen = {}, [], []
     for row, seen_LL in enumerate(seen_BLL):
         for token, seen_L in enumerate(seen_LL):
             if not seen_L[token]:
-                found.append(None)
+                keys_seen.append(None)
                 continue
             number = segments.setdefault((row, int(seen_L.int().argmax())), len(segments))
             lengths[number : number + 1] = [int(seen_L.sum())]
-            found.append((number, int(seen_L.sum()) - 1))
-    return found, [row for row, _ in segments], lengths
+            keys_seen.append((number, int(seen_L.sum()) - 1))
+    return keys_seen, [row for row, _ in segments], lengths
 
 
 @given(rows)
 def test_segments_are_what_the_mask_allows(given_rows):
     documents_BL = torch.tensor(given_rows)
-    found, rows, lengths = by_the_matrix(documents_BL)
+    keys_seen, rows, lengths = by_the_matrix(documents_BL)
     segments = PackedSegments.of(documents_BL >= 0, documents_BL)
     if segments is None:  # every row is one document, and nothing is padding
         assert lengths == [documents_BL.shape[1]] * len(documents_BL)
@@ -45,7 +45,7 @@ def test_segments_are_what_the_mask_allows(given_rows):
     assert segments.row_N.tolist() == rows
     assert segments.length_N.tolist() == list(segments.lengths) == lengths
     numbers = zip(segments.segment_BL.flatten().tolist(), segments.place_BL.flatten().tolist(), strict=True)
-    for real, expected, number in zip(segments.real_BL.flatten(), found, numbers, strict=True):
+    for real, expected, number in zip(segments.real_BL.flatten(), keys_seen, numbers, strict=True):
         assert bool(real) == (expected is not None)
         assert expected is None or number == expected
 
@@ -102,7 +102,7 @@ def test_a_document_in_pieces_is_one_segment_where_positions_say_so():
     ids, documents = torch.randint(61, (1, 6)), torch.tensor([[0, 1, 0, 1, 1, 0]])
     positions = torch.tensor([[0, 0, 1, 1, 2, 2]])
     with torch.no_grad():
-        found = model.logits(ids, documents=documents, positions=positions)[0]
+        logits = model.logits(ids, documents=documents, positions=positions)[0]
         for number in (0, 1):
             alone = model.logits(ids[documents == number][None])[0]
-            torch.testing.assert_close(found[documents[0] == number], alone, rtol=0, atol=1e-12)
+            torch.testing.assert_close(logits[documents[0] == number], alone, rtol=0, atol=1e-12)

@@ -65,7 +65,7 @@ def test_refuses_by_name_and_place(tree, message):
 
 def test_traverse_names_every_node():
     spec = load_family("llama").spec(CONFIGS["llama"])
-    found = dict(traverse(spec))
-    assert found[""] is spec
-    assert found["stack.blocks.1.residuals.attention.branch.source"].kind == "nn.attention.sources.SelfSource"
-    assert found["stack.masks.causal"] == Causal()
+    by_path = dict(traverse(spec))
+    assert by_path[""] is spec
+    assert by_path["stack.blocks.1.residuals.attention.branch.source"].kind == "nn.attention.sources.SelfSource"
+    assert by_path["stack.masks.causal"] == Causal()

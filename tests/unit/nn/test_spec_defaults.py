@@ -30,7 +30,7 @@ def defaults():
     for package in (orrery.nn, orrery.models):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    found = {}
+    by_kind = {}
     for cls in sorted({*kinds(Value), *kinds(ModuleSpec)}, key=lambda cls: cls.kind):
         fields = {field.name: field for field in dataclasses.fields(cls)}
         given = {name: to_json(f.default) for name, f in fields.items() if f.default is not dataclasses.MISSING}
@@ -40,8 +40,8 @@ def defaults():
             if f.default_factory is not dataclasses.MISSING
         }
         if given:
-            found[cls.kind] = given
-    return found
+            by_kind[cls.kind] = given
+    return by_kind
 
 
 def test_every_default_is_in_the_table():

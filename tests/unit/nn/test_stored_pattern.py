@@ -60,7 +60,7 @@ def test_multiplies_in_the_dtype_of_autocast(biased, kv_heads):
     bias = torch.randn(3, 4, 9, 9, generator=torch.Generator().manual_seed(1)) if biased else None
     expected = run(eager, q, k, v, PLAIN_CAUSAL, bias)
     with torch.autocast("cpu", torch.bfloat16):
-        found = run(stored_pattern, q, k, v.detach().bfloat16().requires_grad_(), PLAIN_CAUSAL, bias)
-    assert found[0].dtype == torch.bfloat16
-    for a, b in zip(found, expected, strict=True):
+        numbers = run(stored_pattern, q, k, v.detach().bfloat16().requires_grad_(), PLAIN_CAUSAL, bias)
+    assert numbers[0].dtype == torch.bfloat16
+    for a, b in zip(numbers, expected, strict=True):
         assert (a.float() - b).abs().max() < 0.03 * b.abs().max()

@@ -43,8 +43,8 @@ KINDS = ("causal", "sft", "prefix")
 
 def rows() -> list[dict[str, list[int]]]:
     rng = torch.Generator().manual_seed(1)
-    found = [torch.randint(3, 60, (length,), generator=rng).tolist() for length in LENGTHS]
-    return [{"ids": ids, "targets": [*ids[1:], -100]} for ids in found]
+    ids_of_rows = [torch.randint(3, 60, (length,), generator=rng).tolist() for length in LENGTHS]
+    return [{"ids": ids, "targets": [*ids[1:], -100]} for ids in ids_of_rows]
 
 
 def mixtral(**config: Any) -> nn.Module:
@@ -60,12 +60,12 @@ def step(objective: Any, batch: Any, micro_batch: int | None = None) -> Any:
 @pytest.mark.parametrize("kind", ["causal", "sft"])
 def test_the_loss_has_the_weighted_term_and_reports_it_without_its_weight(kind: str) -> None:
     batch, objective = padded(rows()), OBJECTIVES.find(kind)
-    plain, found = step(objective(), batch), step(objective(balance=0.5), batch)
+    plain, stepped = step(objective(), batch), step(objective(balance=0.5), batch)
     assert plain.means == {}
     assert plain.terms.keys() == {"next_token"}
-    assert found.terms == {**plain.terms, TERM: pytest.approx(0.5 * found.means[TERM])}
-    assert found.loss == pytest.approx(plain.loss + 0.5 * found.means[TERM])
-    assert 2.0 < found.means[TERM] < 8.0
+    assert stepped.terms == {**plain.terms, TERM: pytest.approx(0.5 * stepped.means[TERM])}
+    assert stepped.loss == pytest.approx(plain.loss + 0.5 * stepped.means[TERM])
+    assert 2.0 < stepped.means[TERM] < 8.0
 
 
 def test_padding_and_packing_do_not_count() -> None:
@@ -136,9 +136,9 @@ def test_a_recipe_alone_trains_with_it_and_is_refused_for_a_model_without_expert
         "training": {**SHORT, "schedule": {"kind": "constant"}},
         "logging": {"every": 1},
     }
-    found = told(check_recipe(values, "even"), tmp_path / "run")
-    assert len(found) == 2
-    assert all(2.0 <= value < 8.0 for value in found)
+    balances = told(check_recipe(values, "even"), tmp_path / "run")
+    assert len(balances) == 2
+    assert all(2.0 <= value < 8.0 for value in balances)
     dense = {"family": "llama", "config": {name: n for name, n in SIZES.items() if "expert" not in name}}
     with pytest.raises(UsageError, match=r"objective\.balance needs mixtures"):
         execute(
@@ -169,9 +169,9 @@ def test_fine_tuning_on_conversations_takes_the_key(tmp_path: Path) -> None:
         "1",
     )
     recipe = recipe_for(Request("sft", str(tmp_path / "base"), str(tmp_path / "chats.jsonl")), flags)
-    found = told(recipe, tmp_path / "run")
-    assert found
-    assert all(2.0 <= value < 8.0 for value in found)
+    values = told(recipe, tmp_path / "run")
+    assert values
+    assert all(2.0 <= value < 8.0 for value in values)
 
 
 VOCABULARY = 32

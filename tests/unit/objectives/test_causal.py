@@ -29,8 +29,8 @@ def test_in_pieces_as_in_whole(smoothing: float, at_once: int, monkeypatch: pyte
     expected = whole(model, batch, smoothing)
     parameters = list(model.parameters())
     found_grads = torch.autograd.grad(3 * term.sum, parameters)
-    for found, wanted in zip(found_grads, torch.autograd.grad(3 * expected, parameters), strict=True):
-        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)
+    for gradient, wanted in zip(found_grads, torch.autograd.grad(3 * expected, parameters), strict=True):
+        torch.testing.assert_close(gradient, wanted, rtol=0, atol=1e-9)
     torch.testing.assert_close(term.sum, expected, rtol=0, atol=1e-9)
     assert int(term.count) == CausalLanguageModel().counts(batch)[TERM] == int((batch["targets"] != -100).sum())
 

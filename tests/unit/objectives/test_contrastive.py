@@ -41,9 +41,9 @@ def by_hand(z: torch.Tensor, group: list[int], temperature: float) -> float:
 def test_the_loss_is_its_definition(group: list[int], temperature: float) -> None:
     z = torch.randn(len(group), 4, dtype=torch.float64, generator=torch.Generator().manual_seed(len(group)))
     z.requires_grad_()
-    found = info_nce(z, torch.tensor(group), temperature)
-    assert float(found.detach()) == pytest.approx(by_hand(z, group, temperature), rel=1e-12, abs=1e-9)
-    found.backward()
+    loss = info_nce(z, torch.tensor(group), temperature)
+    assert float(loss.detach()) == pytest.approx(by_hand(z, group, temperature), rel=1e-12, abs=1e-9)
+    loss.backward()
     assert z.grad is not None
     assert bool(z.grad.isfinite().all())
     counted = Contrastive().counts({"group": torch.tensor(group)})[TERM]
@@ -58,8 +58,8 @@ def test_pairs_cost_what_torch_s_cross_entropy_says() -> None:
     unit = nn.functional.normalize(z, dim=-1)
     logits = (unit @ unit.mT / 0.1).fill_diagonal_(-torch.inf)
     wanted = nn.functional.cross_entropy(logits, (torch.arange(12) + 6) % 12, reduction="sum")
-    found = info_nce(z, torch.arange(6).repeat(2), 0.1)
-    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=0)
+    loss = info_nce(z, torch.arange(6).repeat(2), 0.1)
+    torch.testing.assert_close(loss, wanted, rtol=1e-12, atol=0)
     wrong = info_nce(z, torch.arange(6).repeat_interleave(2), 0.1)
     assert abs(float(wrong - wanted)) > 1e-3
 
@@ -104,9 +104,9 @@ def test_a_batch_is_not_split() -> None:
 def test_bfloat16_is_summed_in_float32() -> None:
     model, batch = model_and_batch(torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
-        found = Contrastive(0.5).loss(model, batch)[TERM].sum
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, Contrastive(0.5).loss(model, batch)[TERM].sum, rtol=0.05, atol=0)
+        loss = Contrastive(0.5).loss(model, batch)[TERM].sum
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, Contrastive(0.5).loss(model, batch)[TERM].sum, rtol=0.05, atol=0)
 
 
 COLOURS = ["red", "blue", "green", "black", "white", "pink", "grey", "gold"]

@@ -31,17 +31,17 @@ def close(share, expected, of):
 
 def test_masking_hides_its_share_and_nothing_else():
     ids = text_rows(ROBERTA, 1, 1_000_000)[0]
-    found = denoising(masking=0.15).noisy(ids, generator())
-    hidden = found == MASK
+    masked_ids = denoising(masking=0.15).noisy(ids, generator())
+    hidden = masked_ids == MASK
     assert close(hidden.double().mean(), 0.15, len(ids))
-    assert torch.equal(found[~hidden], ids[~hidden])
+    assert torch.equal(masked_ids[~hidden], ids[~hidden])
 
 
 def test_deletion_takes_its_share_and_keeps_the_order():
     places = torch.arange(1_000_000)
-    found = denoising(deletion=0.15).noisy(places, generator())
-    assert close(1 - len(found) / len(places), 0.15, len(places))
-    assert (found.diff() > 0).all()
+    left = denoising(deletion=0.15).noisy(places, generator())
+    assert close(1 - len(left) / len(places), 0.15, len(places))
+    assert (left.diff() > 0).all()
 
 
 @pytest.mark.parametrize("mean", [3.0, 0.5])
@@ -52,14 +52,14 @@ def test_infilling_takes_exactly_its_share_in_poisson_spans(mean):
         share = math.exp(-mean) * mean**size / math.factorial(size)
         assert close((lengths == size).double().mean(), share, len(lengths))
     places = torch.arange(10_000)
-    found = infill(places, 3000, mean, -1, generator())
-    kept = found[found >= 0]
+    filled = infill(places, 3000, mean, -1, generator())
+    kept = filled[filled >= 0]
     assert len(kept) == 7000
     assert (kept.diff() > 0).all()
     assert abs(float(kept.double().mean()) - 5000) < 5 * 10_000 / math.sqrt(12 * 1000 / max(mean, 1))
     # Every gap has at least one mask in its place.
     gaps = (kept.diff() > 1).nonzero()[:, 0]
-    where = (found >= 0).nonzero()[:, 0]
+    where = (filled >= 0).nonzero()[:, 0]
     assert (where[gaps + 1] - where[gaps] > 1).all()
 
 
@@ -72,8 +72,8 @@ def test_sentences_change_places_and_stay_whole():
     ids = torch.tensor([1, 2, 9, 3, 9, 4, 5])
     ends, rng, seen = ids == 9, generator(), {}
     for _ in range(6000):
-        found = tuple(permute(ids, ends, rng).tolist())
-        seen[found] = seen.get(found, 0) + 1
+        permuted = tuple(permute(ids, ends, rng).tolist())
+        seen[permuted] = seen.get(permuted, 0) + 1
     parts = [(1, 2, 9), (3, 9), (4, 5)]
     orders = [(a, b, c) for a in parts for b in parts for c in parts if len({a, b, c}) == 3]
     assert set(seen) == {sum(order, ()) for order in orders}
@@ -84,18 +84,18 @@ def test_a_document_begins_at_any_of_its_tokens():
     ids, rng = torch.arange(5), generator()
     begun = torch.tensor([int(rotate(ids, rng)[0]) for _ in range(5000)])
     assert all(close(often / 5000, 0.2, 5000) for often in begun.bincount(minlength=5))
-    found = rotate(ids, generator(3))
-    assert torch.equal(found, (torch.arange(5) + found[0]) % 5)
+    rotated = rotate(ids, generator(3))
+    assert torch.equal(rotated, (torch.arange(5) + rotated[0]) % 5)
 
 
 def test_sentences_of_a_text_end_where_they_end():
     ids = torch.tensor(ROBERTA.encode(TEXT[: TEXT.index("\n")]))
     objective = denoising(permutation=1.0)
     assert int(objective.ends_V[ids].sum()) == 4
-    found = ROBERTA.decode(objective.noisy(ids, generator(1)).tolist())
-    assert sorted(found.replace("? ", "?|").replace(". ", ".|").replace("! ", "!|")) is not None
+    text_read = ROBERTA.decode(objective.noisy(ids, generator(1)).tolist())
+    assert sorted(text_read.replace("? ", "?|").replace(". ", ".|").replace("! ", "!|")) is not None
     assert {"A dog ran after the cat!", "Did it rain?"} <= {
-        part.strip() for part in found.replace("!", "!|").replace("?", "?|").replace(".", ".|").split("|")
+        part.strip() for part in text_read.replace("!", "!|").replace("?", "?|").replace(".", ".|").split("|")
     }
 
 
@@ -103,12 +103,12 @@ def test_targets_are_the_text_and_shares_of_rows_are_kept():
     objective = denoising(rotation=0.5)
     real = torch.arange(20) < torch.tensor([20, 1, 7, 13] * 500)[:, None]
     ids = text_rows(ROBERTA, 2000, 20)
-    found = finished_batch(objective, {"ids": ids, "real": real}, generator(), model().spec.inputs)
-    for row, here, target, known in zip(ids, real, found["targets"], found["targets"] != -100, strict=True):
+    batch = finished_batch(objective, {"ids": ids, "real": real}, generator(), model().spec.inputs)
+    for row, here, target, known in zip(ids, real, batch["targets"], batch["targets"] != -100, strict=True):
         assert target[known].tolist() == [*row[here].tolist(), END]
-    assert torch.equal(found["source_real"].sum(1), real.sum(1) + 1)
+    assert torch.equal(batch["source_real"].sum(1), real.sum(1) + 1)
     long = [0, 3] + [4 * k for k in range(1, 500)]
-    same = torch.tensor([torch.equal(found["source"][row, :20], ids[row]) for row in range(0, 2000, 4)])
+    same = torch.tensor([torch.equal(batch["source"][row, :20], ids[row]) for row in range(0, 2000, 4)])
     assert long
     assert close(same.double().mean(), 0.5 + 0.5 / 20, 500)
 
@@ -116,10 +116,10 @@ def test_targets_are_the_text_and_shares_of_rows_are_kept():
 def test_rows_as_long_as_the_context_leave_room_for_the_end():
     learner = model(max_position_embeddings=16)
     objective = bound("denoising", learner, ROBERTA, infilling=0.6, mean_span=0.2)
-    found = objective.prepare({"ids": text_rows(ROBERTA, 40, 16)}, generator())
-    assert found["targets"].shape[1] == 16
-    assert found["source"].shape[1] <= 16
-    objective.loss(learner, found)
+    batch = objective.prepare({"ids": text_rows(ROBERTA, 40, 16)}, generator())
+    assert batch["targets"].shape[1] == 16
+    assert batch["source"].shape[1] <= 16
+    objective.loss(learner, batch)
 
 
 @pytest.mark.parametrize("family", ["bart", "t5"])

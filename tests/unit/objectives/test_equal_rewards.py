@@ -49,8 +49,8 @@ def test_nearly_equal_and_very_large_rewards_give_advantages_that_add_up_to_noth
             reward = (middle + scale * torch.randn(size, generator=rng).double()).float()
             group = torch.zeros(size, dtype=torch.long)
             for scaled in (True, False):
-                found = group_advantages(reward, group, scaled=scaled)
-                assert abs(float(found.double().sum())) <= 1e-6 * size * max(1.0, float(found.abs().max()))
+                advantages = group_advantages(reward, group, scaled=scaled)
+                assert abs(float(advantages.double().sum())) <= 1e-6 * size * max(1.0, float(advantages.abs().max()))
             assert torch.isfinite(left_out_advantages(reward, group)).all()
             assert torch.isfinite(whitened(reward[None], torch.ones(1, size, dtype=torch.bool))).all()
 
@@ -60,9 +60,11 @@ def test_one_answer_that_is_a_little_better_than_many(size):
     """The deviation is then as small as what is added to it, which is no fault."""
     reward = torch.zeros(size)
     reward[0] = 0.11
-    found = group_advantages(reward, torch.zeros(size, dtype=torch.long), scaled=True)
+    advantages = group_advantages(reward, torch.zeros(size, dtype=torch.long), scaled=True)
     wide = reward.double()
-    assert found.double().tolist() == pytest.approx(((wide - wide.mean()) / (wide.std() + 1e-4)).tolist(), rel=1e-6)
+    assert advantages.double().tolist() == pytest.approx(
+        ((wide - wide.mean()) / (wide.std() + 1e-4)).tolist(), rel=1e-6
+    )
 
 
 def test_noise_of_rounding_is_not_made_large():
@@ -93,6 +95,6 @@ def test_a_step_on_answers_that_earn_the_same(kind, value):
 def test_rewards_whose_sum_is_beyond_all_numbers_are_refused_by_the_prompt(rewards):
     judged = Judge({f"reward {n}": (Same(value), weight) for n, (value, weight) in enumerate(rewards)})
     own = world("grpo", double=False, judged=judged)
-    with pytest.raises(DataError, match=r"sums.jsonl:\d: the rewards of an answer to this prompt add up to") as found:
+    with pytest.raises(DataError, match=r"sums.jsonl:\d: the rewards of an answer to this prompt add up to") as refused:
         own.rollouts.batch(0)
-    assert "weight" in found.value.hint
+    assert "weight" in refused.value.hint

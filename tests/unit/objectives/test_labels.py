@@ -20,6 +20,7 @@ CASES = {
     "classification": ("BertForSequenceClassification", "single_label_classification", LABELS),
     "multi_label": ("BertForSequenceClassification", "multi_label_classification", LABELS),
     "regression": ("BertForSequenceClassification", "regression", 1),
+    "binary": ("BertForSequenceClassification", "", 1),
     "tagging": ("BertForTokenClassification", "", LABELS),
     "question_answering": ("BertForQuestionAnswering", "", 2),
 }
@@ -56,6 +57,7 @@ def batch_of(name, seed=1):
         "classification": {"labels": draw(LABELS)},
         "multi_label": {"labels": torch.randint(0, 2, (ROWS, LABELS), generator=rng).float()},
         "regression": {"labels": torch.randn(ROWS, generator=rng)},
+        "binary": {"labels": torch.rand(ROWS, generator=rng)},
         "tagging": {
             "targets": torch.randint(0, LABELS, (ROWS, LENGTH), generator=rng)
             .masked_fill(torch.rand(ROWS, LENGTH, generator=rng) < 0.3, -100)
@@ -89,6 +91,12 @@ def test_the_loss_is_that_of_transformers(name, tmp_path):
         told = {"start_positions": batch["starts"], "end_positions": batch["ends"]}
         # Theirs counts padding among the places where an answer may begin; rows without any agree.
         batch |= {"ids": batch["ids"] + (~batch["real"]).long(), "real": torch.ones_like(batch["real"])}
+    if name == "binary":  # transformers takes one label for a number: the loss is torch's, on their logits
+        with torch.no_grad():
+            z_B = theirs(input_ids=batch["ids"], attention_mask=batch["real"].long()).logits[:, 0]
+        expected = torch.nn.BCEWithLogitsLoss()(z_B, batch["labels"].double())
+        assert abs(float(total(objective, model, batch)) - float(expected)) < 1e-6
+        return
     if told.get("labels") is not None and told["labels"].is_floating_point():
         told["labels"] = told["labels"].double()
     with torch.no_grad():
@@ -114,17 +122,17 @@ def test_padding_changes_nothing(name):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("micro", [1, 2, 3])
 def test_any_split_of_a_batch_has_the_same_gradient(name, micro):
-    found = []
+    results = []
     for size in (None, micro):
         objective, model, _ = built(name)
         precision = Precision("float32", "plain", "cpu", 1)
         loss = accumulate(
             model, objective, batch_of(name), micro_batch=size, seed=(0, 0), ranks=Alone(), precision=precision
         )
-        found.append((loss.loss, {key: p.grad for key, p in model.named_parameters() if p.grad is not None}))
-    assert abs(found[0][0] - found[1][0]) < 1e-9
-    assert found[0][1].keys() == found[1][1].keys()
-    assert all((found[0][1][key] - found[1][1][key]).abs().max() < 1e-9 for key in found[0][1])
+        results.append((loss.loss, {key: p.grad for key, p in model.named_parameters() if p.grad is not None}))
+    assert abs(results[0][0] - results[1][0]) < 1e-9
+    assert results[0][1].keys() == results[1][1].keys()
+    assert all((results[0][1][key] - results[1][1][key]).abs().max() < 1e-9 for key in results[0][1])
 
 
 def test_balanced_weights_let_each_label_count_alike():
@@ -180,9 +188,9 @@ def test_a_model_without_the_head_is_refused(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_head_is_found_from_the_labels(name):
-    found = needed(OBJECTIVES.find(name)())
-    assert isinstance(found, NeededHead)
-    assert (found.labels, found.problem) == (CASES[name][2], CASES[name][1])
+    head = needed(OBJECTIVES.find(name)())
+    assert isinstance(head, NeededHead)
+    assert (head.labels, head.problem) == (CASES[name][2], CASES[name][1])
 
 
 @pytest.mark.parametrize("name", CASES)

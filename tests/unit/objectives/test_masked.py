@@ -28,26 +28,26 @@ def corrupted(rows=1000, length=1000, **settings):
 
 
 def test_fifteen_of_a_hundred_and_of_these_80_10_10():
-    ids, found = corrupted()
-    chosen = found["targets"] != -100
+    ids, batch = corrupted()
+    chosen = batch["targets"] != -100
     number, ordinary = int(chosen.sum()), BERT.size - len(BERT.control)
     assert deviations(number / ids.numel(), 0.15, ids.numel()) < 5
-    masked = found["ids"][chosen] == BERT.special("mask")
-    same = found["ids"][chosen] == ids[chosen]
+    masked = batch["ids"][chosen] == BERT.special("mask")
+    same = batch["ids"][chosen] == ids[chosen]
     assert deviations(float(masked.double().mean()), 0.8, number) < 5
     # One random token in so many is the token itself.
     assert deviations(float(same.double().mean()), 0.1 + 0.1 / ordinary, number) < 5
     assert deviations(float((~masked & ~same).double().mean()), 0.1 - 0.1 / ordinary, number) < 5
-    assert torch.equal(found["targets"][chosen], ids[chosen])
-    assert torch.equal(found["ids"][~chosen], ids[~chosen])
-    others = found["ids"][chosen][~masked & ~same]
+    assert torch.equal(batch["targets"][chosen], ids[chosen])
+    assert torch.equal(batch["ids"][~chosen], ids[~chosen])
+    others = batch["ids"][chosen][~masked & ~same]
     assert len(others.unique()) == ordinary
     assert not {*others.tolist()} & BERT.control
 
 
 def test_another_probability_is_kept():
-    ids, found = corrupted(probability=0.4)
-    assert deviations(float((found["targets"] != -100).double().mean()), 0.4, ids.numel()) < 5
+    ids, batch = corrupted(probability=0.4)
+    assert deviations(float((batch["targets"] != -100).double().mean()), 0.4, ids.numel()) < 5
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
@@ -57,12 +57,12 @@ def test_padding_and_special_tokens_are_never_chosen(whole_words):
     ids[:, 0], ids[:, 20], ids[:, 39] = BERT.special("class"), BERT.special("separator"), BERT.special("end")
     real = torch.arange(40) < torch.arange(50)[:, None]
     for given in ({"real": real}, {"documents": real.long() - 1}, {"targets": torch.where(real, 3, -100)}):
-        found = objective.prepare({"ids": ids, **given}, generator())
-        chosen = found["targets"] != -100
+        prepared = objective.prepare({"ids": ids, **given}, generator())
+        chosen = prepared["targets"] != -100
         assert not chosen[~real].any()
         assert not chosen[:, [0, 20, 39]].any()
-        assert torch.equal(found["ids"][~chosen], ids[~chosen])
-        assert torch.equal(found["real"], real)
+        assert torch.equal(prepared["ids"][~chosen], ids[~chosen])
+        assert torch.equal(prepared["real"], real)
         assert chosen.any()
 
 

@@ -20,8 +20,8 @@ CASES = {
 
 def batch_of(label):
     real = torch.arange(20) < torch.tensor([[20], [11], [17], [9]])
-    segments = (torch.arange(20) > 6).long().expand(4, -1)
-    return {"ids": text_rows(BERT, 4, 20), "real": real, "segments": segments, label: torch.tensor([1, 0, 0, 1])}
+    token_types = (torch.arange(20) > 6).long().expand(4, -1)
+    return {"ids": text_rows(BERT, 4, 20), "real": real, "token_types": token_types, label: torch.tensor([1, 0, 0, 1])}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -38,13 +38,13 @@ def test_the_loss_is_that_of_transformers(name):
     told = theirs(
         input_ids=batch["ids"],
         attention_mask=batch["real"].long(),
-        token_type_ids=batch["segments"],
+        token_type_ids=batch["token_types"],
         labels=batch["targets"],
         **{theirs_label: 1 - batch[label]},
     )
     terms = objective.loss(learner, batch)
-    found = sum(term.sum / term.count for term in terms.values())
-    assert abs((found - told.loss).item()) < 1e-7
+    loss = sum(term.sum / term.count for term in terms.values())
+    assert abs((loss - told.loss).item()) < 1e-7
     assert {n: int(term.count) for n, term in terms.items()} == objective.counts(batch)
     alone = bound("masked", learner, BERT).loss(learner, batch)["masked"].sum
     assert abs((terms["masked"].sum - alone).item()) < 1e-10

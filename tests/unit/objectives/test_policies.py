@@ -142,10 +142,10 @@ def test_a_divergence_below_zero_stops_the_run(monkeypatch):
 
 def test_group_advantages_are_normalised_in_each_group():
     reward, group = torch.tensor([1.0, 0.0, 1.0, 5.0, 5.0, 5.0]), torch.tensor([0, 0, 0, 1, 1, 1])
-    found = group_advantages(reward, group, scaled=True)
-    assert float(found[:3].std()) == pytest.approx(1, abs=1e-3)
-    assert found.sum() == pytest.approx(0, abs=1e-6)
-    assert found[3:].tolist() == [0, 0, 0]
+    advantages = group_advantages(reward, group, scaled=True)
+    assert float(advantages[:3].std()) == pytest.approx(1, abs=1e-3)
+    assert advantages.sum() == pytest.approx(0, abs=1e-6)
+    assert advantages[3:].tolist() == [0, 0, 0]
     assert group_advantages(reward, group, scaled=False)[:3].tolist() == pytest.approx([1 / 3, -2 / 3, 1 / 3])
 
 
@@ -173,14 +173,14 @@ def reference_ppo(own, batch):
         reward[-1] += float(batch["reward"][row])
         rewards.append(reward)
         value = [float(batch["values"][row, t]) for t in places]
-        running, found = 0.0, [0.0] * len(places)
+        running, advantages_of_row = 0.0, [0.0] * len(places)
         for k in reversed(range(len(places))):
             following = value[k + 1] if k + 1 < len(places) else 0.0
             running = reward[k] + 0.9 * following - value[k] + 0.9 * 0.8 * running
-            found[k] = running
+            advantages_of_row[k] = running
         values.append(value)
-        advantages.append(found)
-    flat = torch.tensor([x for found in advantages for x in found], dtype=torch.float64)
+        advantages.append(advantages_of_row)
+    flat = torch.tensor([x for advantages_of_row in advantages for x in advantages_of_row], dtype=torch.float64)
     mean, scale = flat.mean(), (flat.var() + 1e-8).sqrt()
     logits = own.model.logits(batch["ids"], real=batch["real"])
     hidden = own.model.hidden(batch["ids"], real=batch["real"])
@@ -211,9 +211,9 @@ def test_ppo_is_what_the_papers_say():
     moved(own.objective.value, 0.1)
     batch = stale(batch)
     expected = reference_ppo(own, batch)
-    found, gradient = gradients(own, batch)
-    assert found.loss == pytest.approx(float(expected.detach()), abs=1e-9)
-    assert found.means["clipped"] > 0
+    result, gradient = gradients(own, batch)
+    assert result.loss == pytest.approx(float(expected.detach()), abs=1e-9)
+    assert result.means["clipped"] > 0
     learner = [*own.model.parameters(), *own.objective.value.parameters()]
     wanted = torch.autograd.grad(expected, learner, allow_unused=True)
     for a, b in zip(gradient, wanted, strict=True):

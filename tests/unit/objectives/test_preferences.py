@@ -60,11 +60,11 @@ def needed(objective: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Te
 
 def by_hand(model: nn.Module, prompt: list[int], reply: list[int]) -> float:
     """``log p(reply | prompt)``, token by token and without padding."""
-    found = 0.0
+    total = 0.0
     for place in range(len(reply)):
         logits = model.logits(torch.tensor([[*prompt, *reply[:place]]]))[0, -1]
-        found += float(logits.log_softmax(-1)[reply[place]])
-    return found
+        total += float(logits.log_softmax(-1)[reply[place]])
+    return total
 
 
 def s(x: float) -> float:
@@ -97,11 +97,11 @@ def test_the_loss_is_its_definition(name):
     reference = getattr(objective, "reference", None)
     batch = needed(objective, fields())
     terms = objective.loss(model, batch)
-    found = float(sum(t.weight * t.sum / objective.counts(batch)[n] for n, t in terms.items()))
+    loss = float(sum(t.weight * t.sum / objective.counts(batch)[n] for n, t in terms.items()))
     if name == "orpo":
         said = [(p + c) for (p, c), _ in ROWS]
-        found -= -sum(by_hand(model, row[:1], row[1:]) for row in said) / sum(len(row) - 1 for row in said)
-    assert found == pytest.approx(expected(name, model, reference.model if reference else model, 0.7), abs=1e-9)
+        loss -= -sum(by_hand(model, row[:1], row[1:]) for row in said) / sum(len(row) - 1 for row in said)
+    assert loss == pytest.approx(expected(name, model, reference.model if reference else model, 0.7), abs=1e-9)
 
 
 @torch.no_grad()
@@ -184,11 +184,11 @@ def test_before_the_first_step_every_pair_costs_log_2():
 
 def test_log_odds_of_what_is_certain_are_finite_and_have_a_gradient():
     log_p = torch.tensor([0.0, -1e-9, -0.5, -0.7, -30.0], dtype=torch.float64, requires_grad=True)
-    found = log_odds(log_p)
-    assert bool(found.isfinite().all())
-    found.sum().backward()
+    odds = log_odds(log_p)
+    assert bool(odds.isfinite().all())
+    odds.sum().backward()
     assert bool(log_p.grad.isfinite().all())
-    assert float(found[2].detach()) == pytest.approx(-0.5 - math.log(1 - math.exp(-0.5)), abs=1e-12)
+    assert float(odds[2].detach()) == pytest.approx(-0.5 - math.log(1 - math.exp(-0.5)), abs=1e-12)
 
 
 @torch.no_grad()
@@ -201,13 +201,16 @@ def test_many_logits_are_computed_in_pieces(monkeypatch):
 
 def test_pieces_have_the_same_gradient(monkeypatch):
     model, batch = decoder(), fields()
-    found = []
+    gradients_by_size = []
     for most in (2**22, 700):
         monkeypatch.setattr(cross_entropy, "LOGITS_AT_ONCE", most)
         model.zero_grad()
         token_log_probabilities(model, batch).square().sum().backward()
-        found.append({name: p.grad.clone() for name, p in model.named_parameters()})
-    assert all(torch.allclose(found[0][name], found[1][name], rtol=1e-9, atol=1e-12) for name in found[0])
+        gradients_by_size.append({name: p.grad.clone() for name, p in model.named_parameters()})
+    assert all(
+        torch.allclose(gradients_by_size[0][name], gradients_by_size[1][name], rtol=1e-9, atol=1e-12)
+        for name in gradients_by_size[0]
+    )
 
 
 @pytest.mark.parametrize("name", WITH_REFERENCE)
@@ -304,9 +307,9 @@ def test_a_run_whose_reference_changes_saves_nothing(tmp_path):
 @pytest.mark.parametrize("name", ALL)
 def test_every_metric_that_it_names_is_measured(name):
     made = parts(name)
-    found = evaluate(made.model, made.validation, Precision("float32", "plain", "cpu", 1), Alone(), lambda: False)
-    assert set(found) == {f"val/{metric}" for metric in made.objective.metrics}
-    assert all(math.isfinite(value) for value in found.values())
+    measures = evaluate(made.model, made.validation, Precision("float32", "plain", "cpu", 1), Alone(), lambda: False)
+    assert set(measures) == {f"val/{metric}" for metric in made.objective.metrics}
+    assert all(math.isfinite(value) for value in measures.values())
     terms = made.objective.loss(made.model, made.source.batch(0))
     assert set(terms) == set(made.objective.counts(made.source.batch(0)))
     assert set(made.objective.reports) <= set(terms)

@@ -16,9 +16,9 @@ PLAIN = tokenizer_of(None)
 
 def model(family="llama"):
     plain = tiny(family, PLAIN)
-    found = with_prefix(plain.spec).build().double()
-    found.load_state_dict(plain.state_dict())
-    return found
+    prefixed = with_prefix(plain.spec).build().double()
+    prefixed.load_state_dict(plain.state_dict())
+    return prefixed
 
 
 def crops(rows, length, seed=0):
@@ -28,8 +28,8 @@ def crops(rows, length, seed=0):
 
 def test_every_length_of_the_prefix_is_as_likely():
     rows, length = 100_000, 10
-    found = bound("prefix", model(), PLAIN).prepare(crops(rows, length), generator())
-    often = found["prefix"].bincount(minlength=length + 1)
+    prepared = bound("prefix", model(), PLAIN).prepare(crops(rows, length), generator())
+    often = prepared["prefix"].bincount(minlength=length + 1)
     share = 1 / (length - 1)
     assert often[0] == often[length] == 0
     assert float((often[1:length] / rows - share).abs().max()) < 5 * math.sqrt(share * (1 - share) / rows)
@@ -37,22 +37,22 @@ def test_every_length_of_the_prefix_is_as_likely():
 
 def test_targets_begin_behind_the_prefix():
     batch = crops(50, 12)
-    found = bound("prefix", model(), PLAIN).prepare(batch, generator())
-    for row, prefix in enumerate(found["prefix"].tolist()):
-        assert (found["targets"][row, : prefix - 1] == -100).all()
-        assert torch.equal(found["targets"][row, prefix - 1 :], batch["targets"][row, prefix - 1 :])
-    assert torch.equal(found["ids"], batch["ids"])
+    prepared = bound("prefix", model(), PLAIN).prepare(batch, generator())
+    for row, prefix in enumerate(prepared["prefix"].tolist()):
+        assert (prepared["targets"][row, : prefix - 1] == -100).all()
+        assert torch.equal(prepared["targets"][row, prefix - 1 :], batch["targets"][row, prefix - 1 :])
+    assert torch.equal(prepared["ids"], batch["ids"])
 
 
 def test_a_prefix_ends_before_the_padding():
     batch = crops(60, 12)
     real = torch.arange(12) < torch.arange(1, 13).repeat(5)[:, None]
     batch = {**batch, "targets": batch["targets"].masked_fill(~real, -100), "real": real}
-    found = bound("prefix", model(), PLAIN).prepare(batch, generator())
+    prepared = bound("prefix", model(), PLAIN).prepare(batch, generator())
     lengths = real.sum(1)
-    assert (found["prefix"] >= 1).all()
-    assert (found["prefix"] <= (lengths - 1).clamp(min=1)).all()
-    assert ((found["targets"] != -100).sum(1) > 0).all()
+    assert (prepared["prefix"] >= 1).all()
+    assert (prepared["prefix"] <= (lengths - 1).clamp(min=1)).all()
+    assert ((prepared["targets"] != -100).sum(1) > 0).all()
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])

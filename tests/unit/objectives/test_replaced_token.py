@@ -33,19 +33,19 @@ def learning(learner, seed=0, **settings):
 
 def test_every_chosen_token_is_masked_and_the_text_stays():
     ids = text_rows(BERT, 1000, 300)
-    found = learning(model()).prepare({"ids": ids}, generator())
-    chosen = found["targets"] != -100
-    assert torch.equal(found["ids"], ids)
-    assert (found["masked"][chosen] == BERT.special("mask")).all()
-    assert torch.equal(found["masked"][~chosen], ids[~chosen])
+    prepared = learning(model()).prepare({"ids": ids}, generator())
+    chosen = prepared["targets"] != -100
+    assert torch.equal(prepared["ids"], ids)
+    assert (prepared["masked"][chosen] == BERT.special("mask")).all()
+    assert torch.equal(prepared["masked"][~chosen], ids[~chosen])
     assert abs(float(chosen.double().mean()) - 0.15) < 5 * math.sqrt(0.15 * 0.85 / ids.numel())
 
 
 def test_tokens_are_drawn_from_the_distribution():
     draws = 200_000
     logits = torch.tensor([2.0, 0.0, -1.0, 1.0, -torch.inf], dtype=torch.float64)
-    found = sampled(logits.expand(draws, -1), torch.rand(draws, generator=generator(), dtype=torch.float64))
-    share, expected = found.bincount(minlength=5) / draws, logits.softmax(-1)
+    drawn = sampled(logits.expand(draws, -1), torch.rand(draws, generator=generator(), dtype=torch.float64))
+    share, expected = drawn.bincount(minlength=5) / draws, logits.softmax(-1)
     assert ((share - expected).abs() <= 5 * (expected * (1 - expected) / draws).sqrt()).all()
     ends = sampled(logits.expand(2, -1), torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64))
     assert ends.tolist() == [0, 3]
@@ -53,9 +53,13 @@ def test_tokens_are_drawn_from_the_distribution():
 
 def test_the_generator_is_as_narrow_as_asked_and_as_deep():
     learner = model()
-    found = learning(learner).generator.spec
-    assert (found.width, len(found.stack.blocks)) == (8, len(learner.spec.stack.blocks))
-    assert found.stack.entry_width(found.width) == learner.spec.stack.entry_width(learner.spec.width) == 16
+    generator_spec = learning(learner).generator.spec
+    assert (generator_spec.width, len(generator_spec.stack.blocks)) == (8, len(learner.spec.stack.blocks))
+    assert (
+        generator_spec.stack.entry_width(generator_spec.width)
+        == learner.spec.stack.entry_width(learner.spec.width)
+        == 16
+    )
     wide = model(embedding_size=24)
     assert learning(wide).generator.spec.stack.entry_width(8) == 24
     for each in (learner, wide):
@@ -95,11 +99,11 @@ def test_both_terms_are_what_the_definition_says():
     weights = to_theirs({name: p.detach() for name, p in learner.named_parameters()}, rules_of(rules, config))
     assert not theirs.load_state_dict(weights, strict=False).unexpected_keys
     told = theirs(input_ids=written, attention_mask=real.long(), labels=changed.long())
-    found = terms["replaced"]
-    assert found.weight == 50.0
-    assert abs((found.sum / found.count - told.loss).item()) < 1e-7
+    term = terms["replaced"]
+    assert term.weight == 50.0
+    assert abs((term.sum / term.count - told.loss).item()) < 1e-7
     by_hand = F.binary_cross_entropy_with_logits(told.logits[real], changed[real].double(), reduction="sum")
-    assert abs((found.sum - by_hand).item()) < 1e-6
+    assert abs((term.sum - by_hand).item()) < 1e-6
     assert objective.counts(batch) == {"generated": int(chosen.sum()), "replaced": int(real.sum())}
 
 

@@ -55,16 +55,16 @@ def test_source_and_targets_give_back_the_text(settings):
     objective = bound("span_corruption", model(), T5, **settings)
     ids = text_rows(T5, 30, 64)
     real = torch.arange(64) < torch.tensor([64, 2, 3, 1, 7, 33] * 5)[:, None]
-    found = objective.prepare({"ids": ids, "real": real}, generator())
-    for row, here, (source, target) in zip(ids, real, rows_of(found), strict=True):
+    prepared = objective.prepare({"ids": ids, "real": real}, generator())
+    for row, here, (source, target) in zip(ids, real, rows_of(prepared), strict=True):
         if here.sum() > 1:
             assert restored(source, target) == row[here].tolist()
         else:
             assert (source, target) == ([*row[here].tolist(), T5.special("end")], [T5.special("end")])
-    begun = torch.cat([torch.full((30, 1), T5.special("end")), found["targets"][:, :-1]], 1)
+    begun = torch.cat([torch.full((30, 1), T5.special("end")), prepared["targets"][:, :-1]], 1)
     known = begun != -100
-    assert torch.equal(found["ids"][known], begun[known])
-    assert set(found) == {"source", "source_real", "ids", "targets"}
+    assert torch.equal(prepared["ids"][known], begun[known])
+    assert set(prepared) == {"source", "source_real", "ids", "targets"}
 
 
 def test_fifteen_of_a_hundred_in_spans_of_three():
@@ -90,13 +90,13 @@ def test_fifteen_of_a_hundred_in_spans_of_three():
 
 
 def test_a_composition_is_drawn_evenly():
-    rng, found = generator(), {}
+    rng, counts = generator(), {}
     for row in compositions(torch.full((6000,), 5), torch.full((6000,), 3), 4, rng).tolist():
         assert row[3] == 0
         key = tuple(row)
-        found[key] = found.get(key, 0) + 1
-    assert len(found) == 6
-    assert max(abs(number - 1000) for number in found.values()) < 5 * math.sqrt(6000 * 5 / 36)
+        counts[key] = counts.get(key, 0) + 1
+    assert len(counts) == 6
+    assert max(abs(number - 1000) for number in counts.values()) < 5 * math.sqrt(6000 * 5 / 36)
 
 
 @pytest.mark.parametrize("family", ["t5", "bart", "transformer"])

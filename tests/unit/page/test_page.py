@@ -28,8 +28,8 @@ def test_the_code_of_the_page_is_small():
 
 def test_nothing_of_the_page_names_another_place():
     for path, content in assets().items():
-        found = re.findall(r"(?:https?:)?//[\w.-]+\.\w+", content.decode())
-        assert [place for place in found if "www.w3.org" not in place] == [], path
+        addresses = re.findall(r"(?:https?:)?//[\w.-]+\.\w+", content.decode())
+        assert [place for place in addresses if "www.w3.org" not in place] == [], path
         assert "innerHTML" not in content.decode(), path
 
 

@@ -79,11 +79,11 @@ def test_a_walk_through_a_cache_finds_keys_and_values_and_nothing_else(name, kin
     _, session = model.start(torch.ones(rows, 9, dtype=torch.long), 40, cache=make(rows, 40))
     for _ in range(4):
         model.step(torch.ones(rows, 1, dtype=torch.long), session)
-    found = list(tensors_in(session, {}))
+    tensors = list(tensors_in(session, {}))
     (store,) = session.cache.stores.values()
     held = store.pool if kind == "paged" else store
     known = {x.untyped_storage().data_ptr() for x in (*held.keys.values(), *held.values.values())}
-    numbers = [x for x in found if x.is_floating_point()]
+    numbers = [x for x in tensors if x.is_floating_point()]
     assert {x.untyped_storage().data_ptr() for x in numbers} == known
     slots = store.pool.keys[0][0].shape[:2].numel() if kind == "paged" else rows * store.positions_BS.shape[1]
     memory = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in numbers}

@@ -42,8 +42,8 @@ def test_the_best_for_a_size_and_for_an_amount_of_text_are_on_the_same_line(one:
 def test_the_approaches_say_what_the_paper_prints() -> None:
     for approach in (1, 2):
         for row in APPROACHES[approach]:
-            found = law(approach).best_tokens(count(row.parameters))
-            assert found.tokens == pytest.approx(count(row.tokens), rel=0.06) or not row.agrees
+            best = law(approach).best_tokens(count(row.parameters))
+            assert best.tokens == pytest.approx(count(row.tokens), rel=0.06) or not row.agrees
     # Hoffmann et al. 2022, appendix D.4: 2.86 billion by approach 1 at 1e21; Table 2: 0.50 and 0.49.
     assert f"{law(1).best(1e21).parameters / 1e9:.2f}" == "2.86"
     assert f"{law(1).exponent:.2f} {law(2).exponent:.2f}" == "0.50 0.49"
@@ -70,8 +70,8 @@ def test_formulas_of_compute() -> None:
 
 
 def test_a_straight_line_is_found_exactly() -> None:
-    found = through([(3.0 * flops**0.4, flops) for flops in (1e18, 1e20, 1e25)])
-    assert (found.scale, found.exponent) == pytest.approx((3.0, 0.4))
+    line = through([(3.0 * flops**0.4, flops) for flops in (1e18, 1e20, 1e25)])
+    assert (line.scale, line.exponent) == pytest.approx((3.0, 0.4))
 
 
 BAD = (0, -3, math.inf, math.nan)

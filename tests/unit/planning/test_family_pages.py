@@ -13,28 +13,28 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def pages():
-    found = importlib.util.spec_from_file_location("family_pages", ROOT / "docs" / "_families.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    found_spec = importlib.util.spec_from_file_location("family_pages", ROOT / "docs" / "_families.py")
+    module = importlib.util.module_from_spec(found_spec)
+    found_spec.loader.exec_module(module)
     return module
 
 
 @pytest.mark.parametrize("family", names())
 def test_a_family_says_its_name_its_paper_and_what_is_peculiar_to_it(pages, family):
-    found = pages.read(family)
-    assert found.title
-    assert re.search(r"\d{4}", found.papers)
-    assert found.assembly in pages.ASSEMBLIES.values()
-    text = pages.page(found)
+    page = pages.read(family)
+    assert page.title
+    assert re.search(r"\d{4}", page.papers)
+    assert page.assembly in pages.ASSEMBLIES.values()
+    text = pages.page(page)
     assert text.startswith("# ")
-    for part in ("Peculiar to it", "## Its parts", "## Keys of config.json", found.assembly):
+    for part in ("Peculiar to it", "## Its parts", "## Keys of config.json", page.assembly):
         assert part in text
     assert not re.search(r"(?<!`)``(?!`)", text)
 
 
 def test_the_index_has_a_row_a_family(pages):
-    found = [pages.read(family) for family in names()]
-    text = pages.index(found)
+    read_pages = [pages.read(family) for family in names()]
+    text = pages.index(read_pages)
     assert text.count("\n| [") == len(names())
     assert (
         "| [GPT-2](gpt2.md) | `gpt2` | Radford et al. 2019 | the pre-LN decoder with learned positions | decoder |"

@@ -1,11 +1,10 @@
-import time
-
 import pytest
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from orrery.training.operations import matmul_parameters, matmul_rate, training_operations_per_token
+from orrery.training.machine_rates import matmul_rate, timings
+from orrery.training.operations import matmul_parameters, training_operations_per_token
 from training_toy import ToySource, toy_model
 
 
@@ -33,11 +32,19 @@ def test_the_matmul_rate_is_that_of_the_best_product_within_the_seconds(monkeypa
     taken, now, calls = iter((4.0, 2.0, 3.0, 1.0, *(5.0 for _ in range(100)))), [10.0], [0]
 
     def clock() -> float:
-        """Read first for the end; then for the loop, the start and the end of each product, which takes time."""
+        """Read for the start and for the end of each product, which takes time."""
         calls[0] += 1
-        if calls[0] % 3 == 1 and calls[0] > 1:
+        if calls[0] % 2 == 0:
             now[0] += next(taken)
         return now[0]
 
-    monkeypatch.setattr(time, "perf_counter", clock)
+    monkeypatch.setattr("orrery.training.machine_rates.perf_counter", clock)
     assert matmul_rate(torch.float32, size=4, seconds=seconds) == 2 * 4**3 / best
+
+
+def test_several_calls_are_timed_as_one_as_often_and_as_long_as_is_asked():
+    ran, times = [], iter((0.0, 6.0, 10.0, 12.0, 20.0, 23.0, 30.0, 39.0))
+    assert timings(lambda: ran.append(1), least=2, calls=3, clock=times.__next__) == [2.0, 2 / 3]
+    assert len(ran) == 6
+    assert timings(lambda: ran.append(1), seconds=4.0, clock=times.__next__) == [3.0, 9.0]
+    assert len(ran) == 8

@@ -81,7 +81,7 @@ def test_tensor_cores_halve_their_rate_with_twice_the_bits(name):
 @pytest.mark.parametrize("name", MACHINES)
 def test_networks_and_nodes_are_those_that_the_source_states(name):
     machine = load_machine(name)
-    for pattern, found in (
+    for pattern, number in (
         (r"\((\d+) GB/s of NVLink in both directions\)", 2e-9 * machine.node_bandwidth),
         (r"network: (\d+) Gb/s a device", 8e-9 * machine.network_bandwidth),
         (r"network: (\d+) Gb/s for eight", 8 * 8e-9 * machine.network_bandwidth),
@@ -90,7 +90,7 @@ def test_networks_and_nodes_are_those_that_the_source_states(name):
         (r"pods of ([\d,]+) chips", machine.node),
     ):
         if stated := re.search(pattern, machine.source):
-            assert found == pytest.approx(float(stated[1].replace(",", "")))
+            assert number == pytest.approx(float(stated[1].replace(",", "")))
     if "NVIDIA" in machine.source:
         assert machine.node == 8
     else:  # 81 Tb/s for 6,144 chips
@@ -123,11 +123,11 @@ def test_a_name_may_be_in_capitals():
 def test_a_file_of_the_users_own(tmp_path):
     path = tmp_path / "lab.yaml"
     path.write_text(OWN)
-    found = load_machine(path)
-    assert (found.name, found.rate("bf16"), found.memory, found.node) == ("lab", 1e14, 24e9, 4)
-    assert (found.efficiency.matmul, found.efficiency.network, found.price) == (0.5, 0.8, None)
+    machine = load_machine(path)
+    assert (machine.name, machine.rate("bf16"), machine.memory, machine.node) == ("lab", 1e14, 24e9, 4)
+    assert (machine.efficiency.matmul, machine.efficiency.network, machine.price) == (0.5, 0.8, None)
     with pytest.raises(UsageError, match="lab has no rate for 'fp8'"):
-        found.rate("fp8")
+        machine.rate("fp8")
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,15 @@ def test_deepseek_v3():
 
 def test_a_dense_model_is_active_as_a_whole():
     family = load_family("llama")
-    found = counts(family.spec(family.TINY))
-    assert (found.active, found.fixed) == (found.trained, 0)
+    counted_parameters = counts(family.spec(family.TINY))
+    assert (counted_parameters.active, counted_parameters.fixed) == (counted_parameters.trained, 0)
 
 
 def test_active_parameters_by_hand():
     """Three of four experts, each 3 x 16 x 8 numbers, are counted, and all of everything else."""
     family = load_family("olmoe")
-    found = counts(family.spec({**family.TINY, "num_experts": 4, "num_hidden_layers": 1}))
-    assert found.trained - found.active == 3 * 16 * 8
+    counted_parameters = counts(family.spec({**family.TINY, "num_experts": 4, "num_hidden_layers": 1}))
+    assert counted_parameters.trained - counted_parameters.active == 3 * 16 * 8
 
 
 @pytest.mark.parametrize("name", names())
@@ -37,7 +37,7 @@ def test_equals_the_count_over_a_built_model(name):
     spec = load_family(name).spec(load_family(name).TINY)
     whole = list(spec.build(0).parameters())
     assert parameters(spec) == sum(parameter.numel() for parameter in whole)
-    found = counts(spec)
-    assert found.trained == sum(parameter.numel() for parameter in whole if parameter.requires_grad)
-    assert found.fixed == sum(parameter.numel() for parameter in whole if not parameter.requires_grad)
-    assert found.active <= found.trained + found.fixed
+    counted_parameters = counts(spec)
+    assert counted_parameters.trained == sum(parameter.numel() for parameter in whole if parameter.requires_grad)
+    assert counted_parameters.fixed == sum(parameter.numel() for parameter in whole if not parameter.requires_grad)
+    assert counted_parameters.active <= counted_parameters.trained + counted_parameters.fixed

@@ -16,15 +16,15 @@ from orrery.planning.published.sizes import KEYS
 
 
 def test_gpt3_by_both_conventions_and_its_cache():
-    found = orrery.plan("gpt3-175b")
-    assert found.parameters.trained == 174_604_259_328
-    assert found.by_convention() == (175_181_291_520, 27_938)
-    assert total(found.matrices, Convention(output_per_head=True))[1] > 27_938
-    assert (found.cache_per_token, found.cache) == (4_718_592, 9_663_676_416)
+    planned = orrery.plan("gpt3-175b")
+    assert planned.parameters.trained == 174_604_259_328
+    assert planned.by_convention() == (175_181_291_520, 27_938)
+    assert total(planned.matrices, Convention(output_per_head=True))[1] > 27_938
+    assert (planned.cache_per_token, planned.cache) == (4_718_592, 9_663_676_416)
     # Two operations for each weight that multiplies, the head's among them and the table of positions not.
     weights = 96 * 12 * 12_288**2 + 50_257 * 12_288
-    assert found.cost.forward.weights == 2 * weights * 2048
-    assert found.cost.forward.tokens == 96 * 2 * 2 * 12_288 * 2048**2
+    assert planned.cost.forward.weights == 2 * weights * 2048
+    assert planned.cost.forward.tokens == 96 * 2 * 2 * 12_288 * 2048**2
 
 
 def test_training_compute_that_papers_print():
@@ -34,9 +34,9 @@ def test_training_compute_that_papers_print():
 
 
 def test_llama_405b():
-    found = plan("llama-3.1-405b", tokens=15.6e12)
-    assert found.parameters.trained == 405_853_388_800
-    assert f"{6 * found.parameters.trained * 15.6e12:.2g}" == "3.8e+25"
+    planned = plan("llama-3.1-405b", tokens=15.6e12)
+    assert planned.parameters.trained == 405_853_388_800
+    assert f"{6 * planned.parameters.trained * 15.6e12:.2g}" == "3.8e+25"
 
 
 def test_a_published_model_is_planned_by_its_name():
@@ -60,10 +60,10 @@ def test_the_state_is_that_of_a_session(family):
 
 
 def test_memory_is_the_sum_of_its_parts():
-    found = plan("gpt3-125m", rows=2, length=64, optimizer="sgd", dtype="float32")
+    planned = plan("gpt3-125m", rows=2, length=64, optimizer="sgd", dtype="float32")
     weights = 4 * 125_226_240
-    assert (found.weights_bytes, found.gradients_bytes, found.optimizer_bytes) == (weights, weights, weights)
-    assert found.memory == 3 * weights + found.cost.kept
+    assert (planned.weights_bytes, planned.gradients_bytes, planned.optimizer_bytes) == (weights, weights, weights)
+    assert planned.memory == 3 * weights + planned.cost.kept
 
 
 def test_a_recipe_gives_rows_length_and_tokens(tmp_path):
@@ -76,8 +76,14 @@ def test_a_recipe_gives_rows_length_and_tokens(tmp_path):
         f"data: {{train: {text}}}\nbatches: {{kind: crops, length: 16, size: 4}}\n"
         "training: {steps: 10, optimizer: {kind: adamw, rate: 0.001}}\n"
     )
-    found = plan(recipe)
-    assert (found.name, found.rows, found.length, found.tokens, found.optimizer) == ("small", 4, 16, 640.0, "adamw")
+    planned = plan(recipe)
+    assert (planned.name, planned.rows, planned.length, planned.tokens, planned.optimizer) == (
+        "small",
+        4,
+        16,
+        640.0,
+        "adamw",
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,9 +111,9 @@ def test_what_cannot_be_planned_is_refused(subject, more, said, hint):
 
 
 def test_a_plan_is_of_one_row_of_the_whole_context_unless_told_otherwise():
-    found = plan("gpt3-125m")
-    assert (found.name, found.rows, found.length) == ("gpt3-125m", 1, 2048)
-    assert (found.dtype, found.optimizer, found.tokens) == (torch.bfloat16, "adamw", None)
+    planned = plan("gpt3-125m")
+    assert (planned.name, planned.rows, planned.length) == ("gpt3-125m", 1, 2048)
+    assert (planned.dtype, planned.optimizer, planned.tokens) == (torch.bfloat16, "adamw", None)
     asked = plan("gpt3-125m", rows=3, length=7, tokens=1.0, dtype="float32", optimizer="sgd")
     assert (asked.rows, asked.length, asked.tokens) == (3, 7, 1.0)
     assert (asked.dtype, asked.optimizer) == (torch.float32, "sgd")

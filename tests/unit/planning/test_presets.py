@@ -72,9 +72,9 @@ def test_the_transformers_with_the_vocabulary_of_the_text():
         attention, norm = 4 * width * width + 4 * width, 2 * width
         feed_forward = 2 * width * hidden + hidden + width
         block = 3 * attention + 2 * feed_forward + 5 * norm
-        found = parameters(preset(f"transformer-{name}"))
-        assert found == 37_000 * width + 6 * block
-        assert abs(found / printed - 1) < 0.03
+        counted = parameters(preset(f"transformer-{name}"))
+        assert counted == 37_000 * width + 6 * block
+        assert abs(counted / printed - 1) < 0.03
 
 
 @pytest.mark.parametrize("printed", GOPHERS)

@@ -116,11 +116,11 @@ def test_the_case_study_shows_the_slide_and_both_products() -> None:
 
 
 def test_published_trainings_by_the_formula_of_their_report() -> None:
-    found = {run.name: run.flops for run in training_runs.RUNS}
-    assert scientific(found["PaLM 540B, with attention"]) == "2.56e24"
-    assert scientific(found["PaLM 540B, without"]) == "2.53e24"
-    assert scientific(found["Llama 3.1 405B"], 2) == "3.8e25"
-    assert scientific(found["GPT-3 175B"]) == "3.14e23"
+    by_name = {run.name: run.flops for run in training_runs.RUNS}
+    assert scientific(by_name["PaLM 540B, with attention"]) == "2.56e24"
+    assert scientific(by_name["PaLM 540B, without"]) == "2.53e24"
+    assert scientific(by_name["Llama 3.1 405B"], 2) == "3.8e25"
+    assert scientific(by_name["GPT-3 175B"]) == "3.14e23"
     rows = {row[0]: row for row in training_runs.runs_table().rows}
     assert "5.76e23, computed 5.88e23" in rows["Chinchilla 70B"][5]
     assert rows["Llama 3.1 405B"][5] == "agrees"
@@ -150,11 +150,11 @@ def test_both_sizes_of_gpt4_are_shown() -> None:
 
 
 def test_sizes_by_year_are_the_published_counts() -> None:
-    found = {model.name: model.parameters for model in model_sizes.MODELS}
-    assert found["DeepSeek-V3"] == 671_026_404_352
-    assert found["PaLM"] == 540_356_474_880
-    assert found["Llama 3.1 405B"] == 405_853_388_800
-    assert found["GPT-3"] == 174_604_259_328
+    by_name = {model.name: model.parameters for model in model_sizes.MODELS}
+    assert by_name["DeepSeek-V3"] == 671_026_404_352
+    assert by_name["PaLM"] == 540_356_474_880
+    assert by_name["Llama 3.1 405B"] == 405_853_388_800
+    assert by_name["GPT-3"] == 174_604_259_328
     rows = model_sizes.gpt_table().rows
     assert [row[6] for row in rows] == ["116,534,784", "1,557,611,200", "174,604,259,328"]
     assert [row[7].split(":")[0] for row in rows] == ["agrees", "slide differs", "agrees"]
@@ -200,9 +200,9 @@ def test_energy_follows_from_hours_and_watts_where_it_says_so() -> None:
 
 
 def test_every_table_names_its_source_and_fills_its_columns() -> None:
-    found = list(course.tables())
-    assert len({table.name for table in found}) == len(found) == 18
-    for table in found:
+    every = list(course.tables())
+    assert len({table.name for table in every}) == len(every) == 18
+    for table in every:
         assert re.search(r"\b(19|20)\d\d\b|deck", table.source), table.name
         assert {len(row) for row in table.rows} == {len(table.columns)}, table.name
 

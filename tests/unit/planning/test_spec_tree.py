@@ -23,9 +23,9 @@ def test_a_tree_counts_what_the_model_has(family):
     spec = spec_of(family)
     with torch.device("meta"):
         whole = sum(parameter.numel() for parameter in spec.build().parameters())
-    found = tree(spec, family)
-    assert found.parameters == whole == distinct_blocks(spec).parameters()
-    heavier_than_its_parts(found)
+    root = tree(spec, family)
+    assert root.parameters == whole == distinct_blocks(spec).parameters()
+    heavier_than_its_parts(root)
 
 
 @pytest.mark.parametrize("family", names())
@@ -63,18 +63,20 @@ def test_a_difference_names_its_path_and_both_sides():
 
 
 def test_a_part_that_one_side_lacks_is_shown_on_the_other():
-    found = {d.path: (d.first, d.second) for d in differences(tree(spec_of("gpt2"), "a"), tree(spec_of("llama"), "b"))}
-    assert found["stack.positions.learned"] == ("LearnedPositions(length=48)", "")
-    assert found["stack.positions.rotary"][0] == ""
-    assert found["stack.final"][0].startswith("LayerNorm")
-    assert found["stack.final"][1].startswith("RMSNorm")
+    by_path = {
+        d.path: (d.first, d.second) for d in differences(tree(spec_of("gpt2"), "a"), tree(spec_of("llama"), "b"))
+    }
+    assert by_path["stack.positions.learned"] == ("LearnedPositions(length=48)", "")
+    assert by_path["stack.positions.rotary"][0] == ""
+    assert by_path["stack.final"][0].startswith("LayerNorm")
+    assert by_path["stack.final"][1].startswith("RMSNorm")
 
 
 def test_assemblies_are_compared_in_what_both_have():
-    found = {d.path: (d.first, d.second) for d in differences(tree(spec_of("bert"), "a"), tree(spec_of("gpt2"), "b"))}
-    assert found["assembly"] == ("Encoder", "Decoder")
-    assert found["stack.masks.full"] == ("Full", "")
-    assert found["head"][0] == ""
+    by_path = {d.path: (d.first, d.second) for d in differences(tree(spec_of("bert"), "a"), tree(spec_of("gpt2"), "b"))}
+    assert by_path["assembly"] == ("Encoder", "Decoder")
+    assert by_path["stack.masks.full"] == ("Full", "")
+    assert by_path["head"][0] == ""
 
 
 def test_one_spec_of_many_experts_is_counted_so():

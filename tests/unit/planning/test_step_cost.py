@@ -14,7 +14,7 @@ from orrery.models.model import apply
 from orrery.nn.rehearsal import rehearsing
 from orrery.planning.presets import preset
 from orrery.planning.recomputation import recompute_blocks
-from orrery.planning.rehearsal import Rehearsal, RehearsedCost, rehearsed
+from orrery.planning.rehearsal import RehearsedCost, rehearsed, watched
 from orrery.planning.step_cost import cross_entropy, example_batch, step_cost
 
 
@@ -43,8 +43,8 @@ def counted(spec, rows, length):
 @pytest.mark.parametrize("family", names())
 def test_operations_are_those_that_torch_counts(countable, family):
     spec = load_family(family).spec(load_family(family).TINY)
-    found = step_cost(spec, 2, 8, torch.float32, apply)
-    assert (found.forward.total, found.training.total) == counted(spec, 2, 8)
+    cost = step_cost(spec, 2, 8, torch.float32, apply)
+    assert (cost.forward.total, cost.training.total) == counted(spec, 2, 8)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gemma2", "t5", "jamba"])
@@ -52,7 +52,7 @@ def test_blocks_that_stand_for_several_cost_what_all_of_them_do(family):
     rules = load_family(family)
     layers = {key: 4 for key in ("n_layer", "num_hidden_layers", "num_layers") if key in rules.TINY}
     spec = rules.spec({**rules.TINY, **layers})
-    found = step_cost(spec, 2, 8)
+    cost = step_cost(spec, 2, 8)
     with rehearsed() as noted:
         model, batch = spec.build().train(), example_batch(spec, 2, 8)
         before = noted.live
@@ -62,15 +62,15 @@ def test_blocks_that_stand_for_several_cost_what_all_of_them_do(family):
                 loss = sum(part.float().sum() for part in out.values())
             kept = noted.live - before
             loss.backward()
-    assert found.training == noted.work["training"]
-    assert found.kept == pytest.approx(kept, rel=1e-3)
+    assert cost.training == noted.work["training"]
+    assert cost.kept == pytest.approx(kept, rel=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_what_lies_in_memory_is_what_a_real_step_keeps(dtype):
     rules = load_family("llama")
     spec = rules.spec({**rules.TINY, "hidden_size": 96, "intermediate_size": 160})
-    with Rehearsal() as noted:  # the same bookkeeping beside tensors that have numbers
+    with watched() as noted:  # the same bookkeeping beside tensors that have numbers
         model, batch = spec.build().train(), example_batch(spec, 4, 32)
         before = noted.live
         with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
@@ -112,7 +112,7 @@ def test_blocks_that_are_recomputed_keep_what_they_keep_in_a_real_step(family):
     rules = load_family(family)
     layers = {key: 4 for key in ("num_hidden_layers", "num_layers", "num_decoder_layers") if key in rules.TINY}
     spec = rules.spec({**rules.TINY, **layers})
-    with Rehearsal() as noted:
+    with watched() as noted:
         model, batch = spec.build().train(), example_batch(spec, 2, 16)
         recompute_blocks(model)
         before = noted.live
@@ -121,13 +121,13 @@ def test_blocks_that_are_recomputed_keep_what_they_keep_in_a_real_step(family):
             loss = sum(part.float().sum() for part in out.values())
             kept = noted.live - before
             loss.backward()
-    found = step_cost(spec, 2, 16, torch.float32, prepare=recompute_blocks)
-    assert found.training == noted.work["training"]
-    assert found.kept == pytest.approx(kept, rel=1e-3)
+    cost = step_cost(spec, 2, 16, torch.float32, prepare=recompute_blocks)
+    assert cost.training == noted.work["training"]
+    assert cost.kept == pytest.approx(kept, rel=1e-3)
     usual = step_cost(spec, 2, 16, torch.float32)
-    assert found.forward == usual.forward
-    assert found.kept < usual.kept / 4
-    assert usual.training.total < found.training.total < 4 / 3 * usual.training.total
+    assert cost.forward == usual.forward
+    assert cost.kept < usual.kept / 4
+    assert usual.training.total < cost.training.total < 4 / 3 * usual.training.total
 
 
 def test_recomputed_gradients_are_the_same():
@@ -140,3 +140,29 @@ def test_recomputed_gradients_are_the_same():
         out["language_model"].sum().backward()
     for own, recomputed in zip(usual.parameters(), again.parameters(), strict=True):
         torch.testing.assert_close(recomputed.grad, own.grad, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["llama", "bert"])
+def test_the_pieces_of_the_head_change_nothing_of_a_cost(family, monkeypatch):
+    spec = load_family(family).spec(load_family(family).TINY)
+    whole = step_cost(spec, 3, 5)
+    monkeypatch.setattr("orrery.nn.cross_entropy.LOGITS_AT_ONCE", 500)
+    assert step_cost(spec, 3, 5, answer=cross_entropy).kept == whole.kept
+    assert step_cost(spec, 3, 5) == whole
+
+
+@pytest.mark.parametrize("rows", [1, 2**15])
+def test_a_step_of_a_billion_tokens_is_rehearsed_in_a_few_operations(rows, monkeypatch):
+    calls = []
+    monkeypatch.setattr("orrery.planning.rehearsal.operations_of", lambda *given: calls.append(1) or 0)
+    step_cost(load_family("llama").spec({**load_family("llama").TINY, "max_position_embeddings": 2**17}), rows, 2**17)
+    assert len(calls) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("family", "rows", "length"),
+    [("llama", 2**31 - 1, 2048), ("mamba", 2**31 - 1, 2**31 - 1), ("t5", 1, 2**31 - 1), ("t5", 2**31 - 1, 10**8)],
+)
+def test_more_than_torch_can_count_is_refused(family, rows, length):
+    with pytest.raises(UsageError, match="more than can be planned"):
+        step_cost(load_family(family).spec(load_family(family).TINY), rows, length)

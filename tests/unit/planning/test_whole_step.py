@@ -18,7 +18,7 @@ from orrery.planning.fitting import check_fits
 from orrery.planning.lstm_workspace import workspace_bytes
 from orrery.planning.measured_step import libraries_bytes, measure
 from orrery.planning.plan import Plan
-from orrery.planning.rehearsal import Rehearsal
+from orrery.planning.rehearsal import watched
 from orrery.planning.roofline import ACROSS, RooflineOperation, call_of
 from orrery.planning.samples import PRODUCTS, USUAL, WRITES
 from orrery.planning.speed import Curve, MachineSpeed
@@ -36,7 +36,7 @@ def tiny(family, precision=PLAIN, optimizer="adamw"):
 
 def real(step):
     """The most bytes that tensors with numbers hold in the second step."""
-    with Rehearsal() as noted:
+    with watched() as noted:
         running = step.begin()
         running.take()
         noted.begin_anew()
@@ -191,11 +191,11 @@ def test_a_process_tells_what_its_steps_took(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.slow
 def test_a_real_step_is_measured():
-    found = measure(tiny("gpt2"), 2)
-    assert 0 < found.peak < found.process
-    assert found.seconds > 0
+    measured = measure(tiny("gpt2"), 2)
+    assert 0 < measured.peak < measured.process
+    assert measured.seconds > 0
     # A tiny model adds less than two processes differ by, whose libraries are laid out again each time.
-    assert libraries_bytes(PLAIN) == pytest.approx(found.process, rel=0.05)
+    assert libraries_bytes(PLAIN) == pytest.approx(measured.process, rel=0.05)
 
 
 def test_what_does_not_fit_is_refused_with_what_would(monkeypatch):

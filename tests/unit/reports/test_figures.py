@@ -131,8 +131,8 @@ def test_a_scatter_names_every_point_and_keeps_names_apart():
     circles = [node for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("circle")]
     assert [node.get("class") for node in circles] == ["f0", "f0", "f1"]
     close = scatter({"one": {"first": (0, 0), "second": (0.02, 0)}}, title="t", x_label="x", y_label="y")
-    found = places(close)
-    assert abs(found["first"] - found["second"]) > 10  # one on each side
+    centres = places(close)
+    assert abs(centres["first"] - centres["second"]) > 10  # one on each side
     wide = scatter({"one": {"a" * 40: (1, 0), "left": (0, 0)}}, title="t", x_label="x", y_label="y")
     node = next(n for n in ElementTree.fromstring(wide).iter() if (n.text or "").startswith("aaa"))
     assert node.get("text-anchor") == "end", node.attrib  # to the right it would leave the figure

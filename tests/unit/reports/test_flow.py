@@ -10,8 +10,8 @@ from orrery.reports.flow import Box, flow
 
 def test_boxes_arrows_and_escaping() -> None:
     boxes = [Box("a <b>", ["one & two", "x" * 80]), Box("b", []), Box("c", ["3"])]
-    found = flow(boxes, [(0, 1), (0, 2)], title="t")
-    root = ElementTree.fromstring(found)
+    drawing = flow(boxes, [(0, 1), (0, 2)], title="t")
+    root = ElementTree.fromstring(drawing)
     tags = [element.tag.rpartition("}")[2] for element in root.iter()]
     assert tags.count("rect") == 3
     assert tags.count("polygon") == 2

@@ -126,8 +126,8 @@ def test_tensorboard_gets_every_number_and_is_told_which_steps_come_again(
     assert [(writer.purge_step, writer.open) for writer in writers] == [(1, False), (4, False)]
     assert {writer.folder for writer in writers} == {str(tmp_path / "observers/tensorboard")}
     kept = {key: value for key, value in writers[0].scalars.items() if key[1] < 4} | writers[1].scalars
-    found = {(name, record["step"]): value for record in records for name, value in record.items() if name != "step"}
-    assert kept == found
+    numbers = {(name, record["step"]): value for record in records for name, value in record.items() if name != "step"}
+    assert kept == numbers
 
 
 def test_tensorboard_follows_a_run_to_its_place_and_shows_samples(tmp_path: Path, writers: list[Writer]) -> None:
@@ -184,9 +184,11 @@ def test_a_missing_package_is_told_before_anything_is_read(
     name: str, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MachineError, match=f"the observer {name} needs the package {name}, which is not inst") as found:
+    with pytest.raises(
+        MachineError, match=f"the observer {name} needs the package {name}, which is not inst"
+    ) as refused:
         assemble(toy_recipe(logging__observers=[name]))  # its data are not there
-    assert found.value.hint == f"pip install 'orrery-lm[{name}]', or pip install {name}"
+    assert refused.value.hint == f"pip install 'orrery-lm[{name}]', or pip install {name}"
 
 
 def test_a_recipe_names_observers_and_a_program_makes_its_own_known() -> None:

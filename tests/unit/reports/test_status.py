@@ -26,9 +26,9 @@ def test_slow_work_says_what_it_does(capsys, monkeypatch):
 
 
 def capsys_holds(capsys):
-    found = capsys.readouterr().err
-    assert found in ("", "reading [a]\n")
-    return found
+    printed = capsys.readouterr().err
+    assert printed in ("", "reading [a]\n")
+    return printed
 
 
 def test_an_error_ends_the_line(monkeypatch):

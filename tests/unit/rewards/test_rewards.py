@@ -113,10 +113,10 @@ def test_prompts_that_are_conversations_need_a_template(tmp_path):
     file = tmp_path / "prompts.jsonl"
     talk = '{"prompt": [{"role": "user", "content": "1+1="}]}\n'
     file.write_text(talk)
-    found = list(read_prompts(file))
-    assert found[0].text == "1+1="
+    prompts = list(read_prompts(file))
+    assert prompts[0].text == "1+1="
     with pytest.raises(DataError, match=r"prompts\.jsonl:1: the prompt is a conversation"):
-        prompt_ids(found, sums_tokenizer(), None)
+        prompt_ids(prompts, sums_tokenizer(), None)
     file.write_text(talk.replace("}]", '}, {"role": "assistant", "content": "2"}]'))
     with pytest.raises(DataError, match="ends with the assistant"):
         list(read_prompts(file))

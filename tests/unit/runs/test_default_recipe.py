@@ -42,10 +42,10 @@ def notes(folder, size, files=3):
 
 
 def test_the_model_grows_with_the_text(tmp_path):
-    found = [recipe_for(notes(tmp_path / str(size), size)) for size in (5_000, 100_000, 900_000)]
-    widths = [recipe.model.config["hidden_size"] for recipe in found]
+    recipes = [recipe_for(notes(tmp_path / str(size), size)) for size in (5_000, 100_000, 900_000)]
+    widths = [recipe.model.config["hidden_size"] for recipe in recipes]
     assert widths == [96, 128, 192]
-    assert [recipe.tokenizer.vocabulary for recipe in found] == [None, 512, 2048]
+    assert [recipe.tokenizer.vocabulary for recipe in recipes] == [None, 512, 2048]
     assert [size.bytes for size in SIZES] == sorted(size.bytes for size in SIZES)
 
 

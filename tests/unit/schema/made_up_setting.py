@@ -39,8 +39,8 @@ def http(value):
     with serving(orrery.load(FOLDER, say=quiet), "toy") as server:
         asked = urllib.request.Request(f"{server.url}/v1/completions", body, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(asked) as found:
-                return json.load(found)["choices"][0]["text"]
+            with urllib.request.urlopen(asked) as response:
+                return json.load(response)["choices"][0]["text"]
         except urllib.error.HTTPError as error:
             raise UsageError(json.load(error)["error"]["message"], "") from None
 

@@ -21,8 +21,8 @@ def closed(path: Path) -> Path | None:
 
 def show(paths: set[Path]) -> None:
     """Cover each closed folder by an open one that holds these paths alone. Raises `OSError`."""
-    found = {path: closed(path) for path in paths}
-    hidden = {path: folder for path, folder in found.items() if folder is not None}
+    closed_paths = {path: closed(path) for path in paths}
+    hidden = {path: folder for path, folder in closed_paths.items() if folder is not None}
     if not hidden:
         return
     kernel.unshare(kernel.NEW_MOUNT)

@@ -39,43 +39,45 @@ if not opened: raise PermissionError('no socket')
 
 def escapes() -> dict[str, str]:
     """Return the programs by name."""
-    found = {}
+    programs = {}
     for name in SIGNALS:
         number = signal.Signals[f"SIG{name}"].value
         for way, call in GROUPS.items():
-            found[f"{way} {name}"] = f"{_BURNING}{call.format(number)}\n{ENDLESS}"
-        found[f"tests {name}"] = f"import os\ndef f(x):\n    for _ in range(9): os.kill(1, {number})\n    os._exit(0)"
+            programs[f"{way} {name}"] = f"{_BURNING}{call.format(number)}\n{ENDLESS}"
+        programs[f"tests {name}"] = (
+            f"import os\ndef f(x):\n    for _ in range(9): os.kill(1, {number})\n    os._exit(0)"
+        )
     for name, family in FAMILIES.items():
-        found[f"socket {name}"] = _SOCKET.format(call=f"socket({family}, kind, 0)") + ESCAPED
-    found["socket pair tipc"] = (
+        programs[f"socket {name}"] = _SOCKET.format(call=f"socket({family}, kind, 0)") + ESCAPED
+    programs["socket pair tipc"] = (
         "import ctypes\npair = (ctypes.c_int * 2)()\n"
         "if ctypes.CDLL(None).socketpair(30, 5, 0, pair): raise PermissionError\n" + ESCAPED
     )
-    found["socket high bits"] = (  # the kernel reads 32 bits of the family, and so must who looks at it
+    programs["socket high bits"] = (  # the kernel reads 32 bits of the family, and so must who looks at it
         "import ctypes\nif ctypes.CDLL(None).syscall(ctypes.c_long(41), ctypes.c_long((1 << 32) | 40), 1, 0) < 0:\n"
         "    raise PermissionError\n" + ESCAPED
     )
-    found["limits of the tests"] = "import resource\nresource.prlimit(1, resource.RLIMIT_CPU, (0, 0))\n" + ESCAPED
-    found["group of the tests"] = "import os\nos.setpgid(0, 1)\n" + ESCAPED
-    found["a signal of real time"] = "import os\nos.kill(0, 40)\n" + ENDLESS
-    found["signals by a file's owner"] = (
+    programs["limits of the tests"] = "import resource\nresource.prlimit(1, resource.RLIMIT_CPU, (0, 0))\n" + ESCAPED
+    programs["group of the tests"] = "import os\nos.setpgid(0, 1)\n" + ESCAPED
+    programs["a signal of real time"] = "import os\nos.kill(0, 40)\n" + ENDLESS
+    programs["signals by a file's owner"] = (
         "import fcntl, os, signal\nr, w = os.pipe()\nfcntl.fcntl(r, fcntl.F_SETOWN, -os.getpgrp() or -1)\n"
         f"fcntl.fcntl(r, 10, {signal.SIGKILL.value})\n"
         "fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC)\nos.write(w, b'x')\n" + ENDLESS
     )
-    return found
+    return programs
 
 
 def left() -> list[int]:
     """Return the processes below this one that do not end within three seconds."""
     until = time.monotonic() + 3
-    while (found := below(os.getpid())) and time.monotonic() < until:
+    while (children := below(os.getpid())) and time.monotonic() < until:
         time.sleep(0.05)
         try:
             os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             continue
-    return found
+    return children
 
 
 def below(process: int) -> list[int]:
@@ -94,8 +96,8 @@ def main() -> None:
     chosen = escapes()
     names = sys.argv[1:] or list(chosen)
     verdicts = check_all([Exam(chosen[name], "assert f(20) == 41", ("f",)) for name in names], LIMITS, workers=4)
-    found = {name: [one.outcome, one.detail, one.seconds] for name, one in zip(names, verdicts, strict=True)}
-    print(json.dumps({"user": os.getuid(), "verdicts": found, "left": len(left())}))
+    by_name = {name: [one.outcome, one.detail, one.seconds] for name, one in zip(names, verdicts, strict=True)}
+    print(json.dumps({"user": os.getuid(), "verdicts": by_name, "left": len(left())}))
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ def test_the_calibration_error_is_that_of_the_definition(bins):
         assert calibration_error(p, gold, bins).score == pytest.approx(by_hand(p, gold, bins), abs=1e-12)
         table = reliability(p, gold, bins)
         assert sum(line.examples for line in table) == len(p)
-        found = sum(b.examples / len(p) * abs(b.confidence - b.accuracy) for b in table if b.examples)
-        assert found == pytest.approx(by_hand(p, gold, bins), abs=1e-12)
+        error_found = sum(b.examples / len(p) * abs(b.confidence - b.accuracy) for b in table if b.examples)
+        assert error_found == pytest.approx(by_hand(p, gold, bins), abs=1e-12)
     assert "bins:15|width:equal|confidence:max" in calibration_error(p, gold).signature
 
 

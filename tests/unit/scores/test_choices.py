@@ -35,8 +35,8 @@ def test_the_mean_over_groups_is_not_that_over_questions() -> None:
     assert by_group(questions, "none") == {"a": (1.0, 1), "b": (0.0, 3)}
     assert "mean:over 2 groups" in score.signature
     assert score.signature.startswith("task:blimp|normalisation:none|")
-    found = interval(score, samples=200)
-    assert 0 <= found.low <= found.high <= 1
+    bounds = interval(score, samples=200)
+    assert 0 <= bounds.low <= bounds.high <= 1
 
 
 def test_no_questions_are_refused() -> None:

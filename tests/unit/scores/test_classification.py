@@ -24,7 +24,7 @@ def test_one_label_a_text_agrees_with_scikit_learn(seed):
     names, table = confusion(ours, theirs)
     assert list(names) == sorted({*ours, *theirs})
     count = lambda r, c: sum((t, o) == (r, c) for t, o in zip(theirs, ours, strict=True))  # noqa: E731
-    assert table.tolist() == [[count(right, found) for found in names] for right in names]
+    assert table.tolist() == [[count(right, predicted) for predicted in names] for right in names]
     if len(names) == 1:
         return  # the oracle warns of one class alone; see below
     assert table.tolist() == oracle.confusion_matrix(theirs, ours, labels=names).tolist()
@@ -32,11 +32,13 @@ def test_one_label_a_text_agrees_with_scikit_learn(seed):
     lines = by_label([str(label) for label in ours], [str(label) for label in theirs])
     for place, average in enumerate((None, *AVERAGES)):
         expected = oracle.precision_recall_fscore_support(theirs, ours, average=average, zero_division=0)
-        found = lines[: len(names)] if average is None else [lines[len(names) + place - 1]]
+        own_lines = lines[: len(names)] if average is None else [lines[len(names) + place - 1]]
         for key, column in zip(("precision", "recall", "f1"), expected, strict=False):
-            assert [getattr(line, key) for line in found] == pytest.approx(np.atleast_1d(column).tolist(), abs=1e-12)
+            assert [getattr(line, key) for line in own_lines] == pytest.approx(
+                np.atleast_1d(column).tolist(), abs=1e-12
+            )
         if average is None:
-            assert [line.support for line in found] == expected[3].tolist()
+            assert [line.support for line in own_lines] == expected[3].tolist()
         else:
             assert f1(ours, theirs, average).score == pytest.approx(expected[2], abs=1e-12)
             assert f1(ours, theirs, average, labels=[*range(9)]).score == pytest.approx(expected[2], abs=1e-12)

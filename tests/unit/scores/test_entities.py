@@ -56,9 +56,9 @@ def test_every_number_agrees_with_seqeval(seed, scheme):
 
 def test_the_comparison_sees_another_rule(monkeypatch):
     monkeypatch.setitem(SCHEMES, "conlleval", ("BIES", "BI*E?|S"))  # an I alone no longer begins an entity
-    found = [entity_f1(*pair(seed, "BIES")).score for seed in range(10)]
+    scores = [entity_f1(*pair(seed, "BIES")).score for seed in range(10)]
     wanted = [float(expected(*pair(seed, "BIES"), "conlleval", "micro")[2]) for seed in range(10)]
-    assert found != pytest.approx(wanted, abs=1e-6)
+    assert scores != pytest.approx(wanted, abs=1e-6)
 
 
 def test_invalid_tags_are_mended_or_left_out():

@@ -41,19 +41,19 @@ def tried(user: str, names: list[str]) -> dict[str, Any]:
         command = [str(FOLDER / "as_user.py"), str(unused_user()), *command]
     said = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, cwd="/")
     assert said.returncode == 0, said.stderr
-    found = dict(json.loads(said.stdout))
-    assert (found["user"] == 0) == (user == "root")
-    return found
+    answered = dict(json.loads(said.stdout))
+    assert (answered["user"] == 0) == (user == "root")
+    return answered
 
 
-def held(found: dict[str, Any], names: list[str]) -> None:
+def held(answered: dict[str, Any], names: list[str]) -> None:
     """Hold that every escape has a verdict, none passed or went on, and none left a process."""
-    assert list(found["verdicts"]) == names
-    for name, (outcome, detail, seconds) in found["verdicts"].items():
+    assert list(answered["verdicts"]) == names
+    for name, (outcome, detail, seconds) in answered["verdicts"].items():
         assert outcome in {"failed", "killed", "timed out"}, name
         assert detail, name
         assert seconds < escapes.LIMITS.seconds + 2, name
-    assert found["left"] == 0
+    assert answered["left"] == 0
 
 
 @pytest.mark.parametrize("user", ["root", "ordinary"])
@@ -99,22 +99,22 @@ while True:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     began = time.monotonic()
-    found = check(Exam("while True: pass", "f(1)"), SandboxLimits(seconds=3))
+    verdict = check(Exam("while True: pass", "f(1)"), SandboxLimits(seconds=3))
     assert kill.wait(10) == 0
-    assert (found.outcome, found.detail) == ("killed", "what watches the program was ended by signal SIGKILL")
+    assert (verdict.outcome, verdict.detail) == ("killed", "what watches the program was ended by signal SIGKILL")
     assert time.monotonic() - began < 20
     assert not supervisors()
 
 
 def test_what_the_tests_print_is_output_and_no_verdict() -> None:
     for tests in ("print('told')\nassert f(1) == 2", "import os\nos.write(1, b'told\\n')\nassert f(1) == 2"):
-        found = check(Exam("def f(x): return 2", tests, ("f",)), SandboxLimits(seconds=5))
-        assert (found.outcome, found.output) == ("passed", "told\n")
-    found = check(Exam("def f(x): return 2", "print(input())", ("f",)), SandboxLimits(seconds=5))
-    assert found.outcome == "failed"
-    assert "EOFError" in found.detail
+        verdict = check(Exam("def f(x): return 2", tests, ("f",)), SandboxLimits(seconds=5))
+        assert (verdict.outcome, verdict.output) == ("passed", "told\n")
+    verdict = check(Exam("def f(x): return 2", "print(input())", ("f",)), SandboxLimits(seconds=5))
+    assert verdict.outcome == "failed"
+    assert "EOFError" in verdict.detail
 
 
 def test_a_signal_without_a_name_is_told_by_its_number() -> None:
-    found = check(Exam("import os\nos.kill(os.getpid(), 40)", "f(1)"), SandboxLimits(seconds=5))
-    assert (found.outcome, found.detail) == ("killed", "by signal 40")
+    verdict = check(Exam("import os\nos.kill(os.getpid(), 40)", "f(1)"), SandboxLimits(seconds=5))
+    assert (verdict.outcome, verdict.detail) == ("killed", "by signal 40")

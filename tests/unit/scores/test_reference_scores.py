@@ -16,9 +16,9 @@ CASES = json.loads(Path(__file__).with_name("reference_scores.json").read_text(e
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['metric']}-{case['signature']}")
 def test_a_shipped_score_is_met(case):
-    found = METRICS[case["metric"]](case["hypotheses"], *case["references"], **case["settings"])
-    assert found.score == pytest.approx(case["score"], abs=1e-6)
-    assert found.signature.split("|version")[0] == case["signature"].split("|version")[0]
+    scored = METRICS[case["metric"]](case["hypotheses"], *case["references"], **case["settings"])
+    assert scored.score == pytest.approx(case["score"], abs=1e-6)
+    assert scored.signature.split("|version")[0] == case["signature"].split("|version")[0]
 
 
 def test_a_wrong_metric_misses_the_shipped_scores():
@@ -40,9 +40,9 @@ def test_rouge_meets_the_reference(data_set):
     lines = (data_set("metric-reference") / "rouge.jsonl").read_text(encoding="utf-8").splitlines()
     for line in map(json.loads, lines):
         for key, stemmed in (("nostem", False), ("stem", True)):
-            found = rouge(line["hyp"], line["ref"], stemmed)
+            scored = rouge(line["hyp"], line["ref"], stemmed)
             for name, expected in line[key].items():
-                overlap = found[names[name]]
+                overlap = scored[names[name]]
                 assert (overlap.precision, overlap.recall, overlap.f1) == pytest.approx(expected, abs=1e-6)
 
 
@@ -54,9 +54,9 @@ def test_sentence_scores_meet_the_reference(data_set):
         ("sentence_chrf_first200", chrf, {}),
     ):
         pairs = zip(reference["hypotheses"][:200], reference["references"], strict=False)
-        found = [metric([ours], [theirs], **settings).score for ours, theirs in pairs]
-        assert found == pytest.approx(reference[key], abs=1e-6)
-        assert len(found) == 200
+        scores = [metric([ours], [theirs], **settings).score for ours, theirs in pairs]
+        assert scores == pytest.approx(reference[key], abs=1e-6)
+        assert len(scores) == 200
 
 
 def test_ter_meets_the_reference(data_set):
@@ -64,18 +64,18 @@ def test_ter_meets_the_reference(data_set):
     lines = [line for line in reference["corpus"] if line["metric"] == "ter"]
     for line in lines:
         references = [reference["references"], reference["references2"]][: int(line["refs"][0])]
-        found = ter(reference["hypotheses"], *references)
-        assert found.score == pytest.approx(line["score"], abs=1e-6)
-        assert found.signature == line["signature"]
+        scored = ter(reference["hypotheses"], *references)
+        assert scored.score == pytest.approx(line["score"], abs=1e-6)
+        assert scored.signature == line["signature"]
     assert len(lines) == 2
 
 
 def test_rouge_can_be_counted_by_hand():
-    found = rouge("the cat sat on the mat", "The cat is on the mat, it is.")
+    scored = rouge("the cat sat on the mat", "The cat is on the mat, it is.")
     # 5 of 6 words, of which the reference has 8; 3 pairs of 5 and 7; "the cat on the mat" in order.
-    assert (found["ROUGE-1"].precision, found["ROUGE-1"].recall) == (5 / 6, 5 / 8)
-    assert (found["ROUGE-2"].precision, found["ROUGE-2"].recall) == (3 / 5, 3 / 7)
-    assert (found["ROUGE-L"].precision, found["ROUGE-L"].recall) == (5 / 6, 5 / 8)
+    assert (scored["ROUGE-1"].precision, scored["ROUGE-1"].recall) == (5 / 6, 5 / 8)
+    assert (scored["ROUGE-2"].precision, scored["ROUGE-2"].recall) == (3 / 5, 3 / 7)
+    assert (scored["ROUGE-L"].precision, scored["ROUGE-L"].recall) == (5 / 6, 5 / 8)
     turned = rouge("b c\na", "a\nb c")
     assert turned["ROUGE-L"].f1 == pytest.approx(2 / 3)
     assert turned["ROUGE-Lsum"].f1 == 1

@@ -53,8 +53,8 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(level):
     rng, held = np.random.default_rng(0), 0
     for seed in range(300):
         right = rng.random(150) < 0.7
-        found = interval(mean_of("accuracy", "", right.astype(float)), samples=400, level=level, seed=seed)
-        held += found.low <= 0.7 <= found.high
+        bounds = interval(mean_of("accuracy", "", right.astype(float)), samples=400, level=level, seed=seed)
+        held += bounds.low <= 0.7 <= bounds.high
     margin = 4 * (level * (1 - level) / 300) ** 0.5 + 0.01
     assert abs(held / 300 - level) < margin
 
@@ -105,23 +105,23 @@ def test_p_values_are_those_of_sacrebleu(systems, kind, metric):
     ours, theirs, references = systems
     pair = [metric(side, references) for side in (ours, theirs)]
     for test, name, samples in ((paired_bootstrap, "bs", 1000), (paired_randomisation, "ar", 1000)):
-        found = test(*pair, samples)
+        compared = test(*pair, samples)
         named = [("theirs", theirs), ("ours", ours)]
         _, table = PairedTest(named, {kind: getattr(metrics, kind)()}, [references], name, samples)()
         expected = table[kind][1].p_value
         error = (expected * (1 - expected) * 2 / samples) ** 0.5
-        assert abs(found.p - expected) < 4 * error + 2 / samples, name
-        assert found.difference == pytest.approx(table[kind][1].score - table[kind][0].score)
+        assert abs(compared.p - expected) < 4 * error + 2 / samples, name
+        assert compared.difference == pytest.approx(table[kind][1].score - table[kind][0].score)
     assert 0.001 < expected < 0.999
 
 
 def test_wins_know_which_way_is_better(systems):
     ours, theirs, references = systems
     for metric in (bleu, ter):
-        found = paired_bootstrap(metric(ours, references), metric(theirs, references))
-        assert found.wins > 0.5
+        compared = paired_bootstrap(metric(ours, references), metric(theirs, references))
+        assert compared.wins > 0.5
         turned = paired_bootstrap(metric(theirs, references), metric(ours, references))
-        assert found.wins == pytest.approx(1 - turned.wins, abs=0.01)
+        assert compared.wins == pytest.approx(1 - turned.wins, abs=0.01)
 
 
 def test_randomisation_is_the_exact_test_of_all_swaps():
@@ -130,8 +130,8 @@ def test_randomisation_is_the_exact_test_of_all_swaps():
     signs = np.array(list(itertools.product([1, -1], repeat=8)))
     exact = (abs((signs * (one - other)).mean(1)) >= abs((one - other).mean()) - 1e-12).mean()
     larger = (abs((signs * (one - other)).mean(1)) > abs((one - other).mean()) + 1e-12).mean()
-    found = paired_randomisation(mean_of("m", "", one), mean_of("m", "", other), trials=20_000)
-    assert larger - 0.01 < found.p < exact + 0.01
+    compared = paired_randomisation(mean_of("m", "", one), mean_of("m", "", other), trials=20_000)
+    assert larger - 0.01 < compared.p < exact + 0.01
 
 
 def test_a_system_against_itself_differs_by_nothing():
@@ -145,10 +145,10 @@ def test_mcnemar_is_the_sign_test(seed):
     rng = np.random.default_rng(seed)
     one, other = rng.random((2, 50)) < [[0.8], [0.6]]
     b, c = int((one & ~other).sum()), int((other & ~one).sum())
-    found = mcnemar(one.tolist(), other.tolist())
-    assert found.p == pytest.approx(stats.binomtest(b, b + c).pvalue)
-    assert found.difference == pytest.approx((b - c) / 50)
-    assert f"alone:{b}/{c}" in found.signature
+    compared = mcnemar(one.tolist(), other.tolist())
+    assert compared.p == pytest.approx(stats.binomtest(b, b + c).pvalue)
+    assert compared.difference == pytest.approx((b - c) / 50)
+    assert f"alone:{b}/{c}" in compared.signature
 
 
 def test_mcnemar_without_a_difference():

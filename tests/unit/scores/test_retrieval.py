@@ -35,7 +35,7 @@ def test_ties_are_told_apart():
 
 
 def test_what_cannot_be_scored():
-    for found, text in (
+    for call, text in (
         (lambda: recall_at(1, [], []), "0 predicted rankings"),
         (lambda: recall_at(0, [["a"]], [["a"]]), "the first 0"),
         (lambda: reciprocal_rank([["a"]], [[]]), "query 1 has no right name"),
@@ -46,4 +46,4 @@ def test_what_cannot_be_scored():
         (lambda: ndcg_at(0, [[1.0]], [[1.0]]), "the first 0"),
     ):
         with pytest.raises(DataError, match=text):
-            found()
+            call()

@@ -138,10 +138,10 @@ def test_an_attack_is_stopped_and_named(name: str) -> None:
     limits = SHORT if "timed out" in outcome and "fork" not in name else LIMITS
     if "fork bomb" in name:
         limits = SandboxLimits(seconds=1, memory=256 * MIB, processes=16)
-    found = asked(code, "import math\nassert math.isclose(f(20), 41)" if name == "another library" else TESTS, limits)
-    assert found.outcome in outcome.split("|"), found
-    assert any(part in found.detail for part in detail.split("|")), found
-    assert found.seconds < limits.seconds + 2
+    verdict = asked(code, "import math\nassert math.isclose(f(20), 41)" if name == "another library" else TESTS, limits)
+    assert verdict.outcome in outcome.split("|"), verdict
+    assert any(part in verdict.detail for part in detail.split("|")), verdict
+    assert verdict.seconds < limits.seconds + 2
 
 
 def test_nothing_is_left_behind() -> None:
@@ -190,12 +190,12 @@ def test_what_the_tests_know_is_nowhere_in_the_program() -> None:
     import gc, ctypes, os
     def f(x):
         want = "-".join(["a", "secret", "of", "the", "tests"]).encode()
-        found = [1 for one in gc.get_objects() if type(one) is dict
+        held = [1 for one in gc.get_objects() if type(one) is dict
                  and any(want.decode() in str(value) for value in one.values())]
         for number in range(64):
-            try: found += [1] if want in os.pread(number, 1 << 20, 0) else []
+            try: held += [1] if want in os.pread(number, 1 << 20, 0) else []
             except OSError: pass
-        return 41 if found else "nothing"
+        return 41 if held else "nothing"
     """
     assert asked(search, f"# {SECRET}\nassert f(20) == 'nothing'").passed
 
@@ -214,8 +214,8 @@ assert set(seen[0]) <= {"PATH", "HOME", "TMPDIR", "LC_ALL", "PYTHONHASHSEED"}, s
 assert seen[1:7] == ["/sandbox", [], 65534, "/sandbox", "sandbox", 1], seen
 assert set(seen[7]) <= {"dev", "etc", "lib", "lib64", "nix", "root", "home", "opt", "sandbox", "tmp", "usr"}, seen
 """
-    found = asked(look, tests)
-    assert found.passed, found
+    verdict = asked(look, tests)
+    assert verdict.passed, verdict
     assert not asked("import pytest").passed  # installed packages are no part of it
 
 
@@ -258,8 +258,8 @@ GOOD: dict[str, tuple[str, str]] = {
 def test_right_answers_pass(name: str) -> None:
     code, tests = GOOD[name]
     names = ("f", "Own") if name != "a name of Python's own" else ("f",)
-    found = check(Exam(code, tests, names), LIMITS)
-    assert found.passed, found
+    verdict = check(Exam(code, tests, names), LIMITS)
+    assert verdict.passed, verdict
 
 
 def test_a_builtin_is_the_programs_only_where_asked_for() -> None:
@@ -275,8 +275,8 @@ def test_output_is_kept_also_of_what_is_killed() -> None:
 def test_many_at_once_each_alone() -> None:
     told: list[int] = []
     codes = [f"open('x', 'x')\ndef f(x): return {n}" for n in range(38, 44)]
-    found = check_all([Exam(code, TESTS, ("f",)) for code in codes], LIMITS, workers=3, done=told.append)
-    assert [one.passed for one in found] == [n == 41 for n in range(38, 44)]
+    verdicts = check_all([Exam(code, TESTS, ("f",)) for code in codes], LIMITS, workers=3, done=told.append)
+    assert [one.passed for one in verdicts] == [n == 41 for n in range(38, 44)]
     assert told == [1, 2, 3, 4, 5, 6]
 
 
@@ -317,12 +317,12 @@ def processes() -> set[int]:
 
 
 def family(process: int) -> list[int]:
-    found = []
+    processes = []
     for thread in Path(f"/proc/{process}/task").iterdir():
         try:
             children = [int(child) for child in (thread / "children").read_text().split()]
         except FileNotFoundError:
             continue
         for child in children:
-            found += [child, *family(child)] if Path(f"/proc/{child}/task").exists() else [child]
-    return found
+            processes += [child, *family(child)] if Path(f"/proc/{child}/task").exists() else [child]
+    return processes

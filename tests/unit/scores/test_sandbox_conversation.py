@@ -94,9 +94,9 @@ def test_tests_that_hold_pass(asked, examined):
     ],
 )
 def test_tests_that_do_not_hold_say_where(asked, detail, examined):
-    found = examined(PROGRAM, asked)
-    assert found["outcome"] == "failed"
-    assert found["detail"].startswith(detail)
+    verdict = examined(PROGRAM, asked)
+    assert verdict["outcome"] == "failed"
+    assert verdict["detail"].startswith(detail)
 
 
 def test_only_the_names_that_are_asked_for_are_taken(examined):
@@ -106,10 +106,10 @@ def test_only_the_names_that_are_asked_for_are_taken(examined):
 
 @pytest.mark.parametrize(("code", "said"), [("def f(x) return", "SyntaxError"), ("1 / 0", "ZeroDivisionError")])
 def test_code_that_cannot_run_is_a_failure(code, said, examined):
-    found = examined(f"\n{code}", "pass")
-    assert found["outcome"] == "failed"
-    assert found["detail"].startswith(said)
-    assert "(program, line 2)" in found["detail"]
+    verdict = examined(f"\n{code}", "pass")
+    assert verdict["outcome"] == "failed"
+    assert verdict["detail"].startswith(said)
+    assert "(program, line 2)" in verdict["detail"]
 
 
 def test_memory_that_is_used_up_is_no_failure_of_a_test(examined):

@@ -219,8 +219,10 @@ def test_output_may_be_as_long_as_the_limit_and_no_longer(written, ended, watch)
     if not ended:
         assert watch._take_output() == 10
         os.write(watch.judge, b'{"outcome": "passed"}\n')
-    found = watch._watched()
-    assert found == ({"outcome": "output too long", "detail": "more than 10 bytes"} if ended else {"outcome": "passed"})
+    verdict = watch._watched()
+    assert verdict == (
+        {"outcome": "output too long", "detail": "more than 10 bytes"} if ended else {"outcome": "passed"}
+    )
 
 
 def test_time_begins_with_the_code_and_ends_with_the_limit(watch, monkeypatch):
@@ -246,9 +248,9 @@ def test_all_processes_together_may_hold_as_much_as_the_limit(more, watch, monke
         os.write(watch.judge, b'{"began": true}\n')
         monkeypatch.setattr(supervisor, "TICK", 0.0)
         watch._limits = {**LIMITS, "seconds": 0}
-    found = watch._watched()
-    assert found["outcome"] == ("memory" if more else "timed out")
-    assert not more or found["detail"] == "more than 256 MiB in all"
+    verdict = watch._watched()
+    assert verdict["outcome"] == ("memory" if more else "timed out")
+    assert not more or verdict["detail"] == "more than 256 MiB in all"
 
 
 def test_resident_memory_is_that_of_a_process_and_all_that_come_from_it():

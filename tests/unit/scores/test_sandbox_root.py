@@ -112,8 +112,8 @@ def test_packages_are_found_beside_the_library_and_inside_what_is_shown(tmp_path
         (folder / "site-packages").mkdir(parents=True)
     (inside / "python3" / "dist-packages").mkdir()
     (inside / "perl" / "site-packages").mkdir(parents=True)
-    found = list(filesystem._packages(str(inside), str(outside)))
-    assert found == [str(inside / "site-packages"), *(str(inside / "python3" / name) for name in filesystem.PACKAGES)]
+    listed = list(filesystem._packages(str(inside), str(outside)))
+    assert listed == [str(inside / "site-packages"), *(str(inside / "python3" / name) for name in filesystem.PACKAGES)]
 
 
 @pytest.mark.parametrize("folder", [True, False])

@@ -28,20 +28,20 @@ def test_every_reference_score_is_met(data_set):
             continue
         metric, settings = SETTINGS[line["metric"]]
         references = [reference["references"], reference["references2"]][: int(line["refs"][0])]
-        found = metric(reference["hypotheses"], *references, **settings)
-        assert found.score == pytest.approx(line["score"], abs=1e-6)
-        assert found.signature == line["signature"]
+        scored = metric(reference["hypotheses"], *references, **settings)
+        assert scored.score == pytest.approx(line["score"], abs=1e-6)
+        assert scored.signature == line["signature"]
         if metric is bleu:
             counts = [line["sys_len"], line["ref_len"], *line["counts"], *line["totals"]]
-            assert found.sums.sum(0).tolist() == counts
+            assert scored.sums.sum(0).tolist() == counts
         compared += 1
     assert compared == 18
 
 
 def test_the_score_says_how_it_was_computed():
-    found = bleu(["the cat sat on the mat ."], ["the cat sat on the mat ."])
-    assert found.score == pytest.approx(100)
-    assert "tok:13a" in str(found)
+    scored = bleu(["the cat sat on the mat ."], ["the cat sat on the mat ."])
+    assert scored.score == pytest.approx(100)
+    assert "tok:13a" in str(scored)
 
 
 def test_what_cannot_be_scored():

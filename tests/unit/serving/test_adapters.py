@@ -36,8 +36,8 @@ def folders(tmp_path_factory):
 def toy(folders):
     base, adapter = folders
     lm = load(base, "cpu", "float64", say=lambda line: None)
-    with serving(lm, "toy", {"loud": adapter}, grace=5) as found:
-        yield found
+    with serving(lm, "toy", {"loud": adapter}, grace=5) as server:
+        yield server
 
 
 def test_each_name_is_answered_by_its_own_model(folders, toy):

@@ -61,9 +61,9 @@ def test_every_reference_is_found_where_the_tool_stands(kind, others):
     functions = {**{name: closed(b={"const": name}) for name in others}, "f": TOOLS[kind]}
     whole = call_schema(functions)
     for reference, moved in zip(refers(TOOLS[kind]), refers(whole), strict=True):
-        meant, found = at(TOOLS[kind], reference), at(whole, moved)
-        assert found.keys() == meant.keys()
-        assert found == meant or list(refers(meant))  # one that refers on was moved itself
+        meant, schema = at(TOOLS[kind], reference), at(whole, moved)
+        assert schema.keys() == meant.keys()
+        assert schema == meant or list(refers(meant))  # one that refers on was moved itself
 
 
 def test_a_part_with_a_name_of_its_own_is_its_own_root():
@@ -84,8 +84,8 @@ def rich(number):
 
 def test_what_only_describes_is_left_to_the_prompt_and_names_are_kept():
     named = closed(description=APPLE, title={"type": "string", "title": "Title"}, default={"const": {"title": "x"}})
-    found = call_schema({"f": {**named, "description": "What it does."}})["properties"]["arguments"]
-    assert found == closed(description=APPLE, title={"type": "string"}, default={"const": {"title": "x"}})
+    arguments = call_schema({"f": {**named, "description": "What it does."}})["properties"]["arguments"]
+    assert arguments == closed(description=APPLE, title={"type": "string"}, default={"const": {"title": "x"}})
 
 
 @pytest.mark.parametrize("kind", ["rich", *TOOLS])
@@ -110,8 +110,8 @@ def test_alternatives_that_point_out_of_themselves_are_counted_together(pointing
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model", context=1024)) as found:
-        yield found
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model", context=1024)) as server:
+        yield server
 
 
 def test_one_of_128_tools_is_called(tmp_path):
@@ -119,9 +119,9 @@ def test_one_of_128_tools_is_called(tmp_path):
     tools = [{"type": "function", "function": {"name": f"f{n}", "parameters": rich(n)}} for n in range(MOST_TOOLS)]
     body = {"messages": [{"role": "user", "content": "the cat"}], "tools": tools, "tool_choice": "required"}
     with running(chat_model(tmp_path, template, context=1024)) as toy:
-        status, found = post(toy, {**body, "max_tokens": 900, "temperature": 1, "seed": 3}, "/v1/chat/completions")
-    assert status == 200, found
-    (choice,) = found["choices"]
+        status, answer = post(toy, {**body, "max_tokens": 900, "temperature": 1, "seed": 3}, "/v1/chat/completions")
+    assert status == 200, answer
+    (choice,) = answer["choices"]
     if choice["finish_reason"] == "tool_calls":
         (call,) = choice["message"]["tool_calls"]
         assert call["function"]["name"] in {tool["function"]["name"] for tool in tools}
@@ -134,9 +134,9 @@ def test_a_forced_call_keeps_to_the_schema(toy, kind, several):
     if several:
         tools.append({"type": "function", "function": {"name": "g", "parameters": closed(b={"const": 1})}})
     body = {"messages": [{"role": "user", "content": "the cat"}], "tools": tools, "tool_choice": "required"}
-    status, found = post(toy, {**body, "max_tokens": 100, "temperature": 1, "seed": 3}, "/v1/chat/completions")
-    assert status == 200, found
-    (choice,) = found["choices"]
+    status, answer = post(toy, {**body, "max_tokens": 100, "temperature": 1, "seed": 3}, "/v1/chat/completions")
+    assert status == 200, answer
+    (choice,) = answer["choices"]
     for call in choice["message"].get("tool_calls", ()):
         given = json.loads(call["function"]["arguments"])
         if call["function"]["name"] == "f" and TOOLS[kind]:

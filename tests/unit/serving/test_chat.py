@@ -34,16 +34,16 @@ TOOLS = (
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy") / "model"
-    with running(chat_model(folder, TOOLS, 512)) as found:
-        yield found
+    with running(chat_model(folder, TOOLS, 512)) as server:
+        yield server
 
 
 @pytest.fixture
 def seen(toy, monkeypatch):
     """The requests that reach the engine."""
-    found, submit = [], toy.served.worker.submit
-    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (found.append(r), submit(r, e))[1])
-    return found
+    requests, submit = [], toy.served.worker.submit
+    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
+    return requests
 
 
 def ask(toy, **fields):
@@ -52,13 +52,13 @@ def ask(toy, **fields):
 
 def test_an_answer_is_that_of_the_library(toy):
     wanted = toy.served.lm.reply(SAID, max_new_tokens=6, temperature=0)
-    found = ask(toy, temperature=0)[1]
-    (choice,) = found["choices"]
+    answer = ask(toy, temperature=0)[1]
+    (choice,) = answer["choices"]
     assert choice["message"]["content"] == wanted.text
     assert choice["message"]["role"] == "assistant"
     assert choice["finish_reason"] == "length"
-    assert found["object"] == "chat.completion"
-    assert found["usage"]["prompt_tokens"] == len(toy.served.lm.chat_ids(SAID, prompt=True).ids)
+    assert answer["object"] == "chat.completion"
+    assert answer["usage"]["prompt_tokens"] == len(toy.served.lm.chat_ids(SAID, prompt=True).ids)
 
 
 def test_parts_are_one_text_and_the_new_name_of_a_limit_counts(toy):
@@ -73,12 +73,12 @@ def test_a_stream_says_what_the_whole_says(toy):
     fields = {"n": 2, "logprobs": True, "top_logprobs": 2, "temperature": 1.0, "max_tokens": 12}
     whole = ask(toy, **fields)[1]
     *parts, last = events(ask(toy, **fields, stream=True, stream_options={"include_usage": True})[1])
-    found = [json.loads(part) for part in parts]
+    events_read = [json.loads(part) for part in parts]
     assert last == "[DONE]"
-    assert {part["object"] for part in found} == {"chat.completion.chunk"}
-    assert found[-1]["usage"]["completion_tokens"] == whole["usage"]["completion_tokens"]
+    assert {part["object"] for part in events_read} == {"chat.completion.chunk"}
+    assert events_read[-1]["usage"]["completion_tokens"] == whole["usage"]["completion_tokens"]
     for index in (0, 1):
-        own = [choice for part in found for choice in part["choices"] if choice["index"] == index]
+        own = [choice for part in events_read for choice in part["choices"] if choice["index"] == index]
         assert own[0]["delta"] == {"role": "assistant", "content": ""}
         text = "".join(choice["delta"].get("content", "") for choice in own)
         assert text == whole["choices"][index]["message"]["content"]
@@ -103,9 +103,9 @@ def test_an_answer_of_a_schema_follows_it(toy):
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}}
     for seed in range(3):
         (choice,) = ask(toy, response_format=form, max_tokens=60, temperature=1.0, seed=seed)[1]["choices"]
-        found = json.loads(choice["message"]["content"])
-        assert set(found) == {"a"}
-        assert 0 <= found["a"] <= 99
+        value = json.loads(choice["message"]["content"])
+        assert set(value) == {"a"}
+        assert 0 <= value["a"] <= 99
         assert choice["finish_reason"] == "stop"
     (choice,) = ask(toy, response_format={"type": "json_object"}, max_tokens=3, temperature=1.0)[1]["choices"]
     assert choice["message"]["content"].startswith("{")
@@ -115,15 +115,15 @@ def test_an_answer_of_a_schema_follows_it(toy):
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_call_that_is_demanded_comes(toy, choice, stream):
     fields = {"tools": [WEATHER], "tool_choice": choice, "max_tokens": 120, "temperature": 1.0, "stream": stream}
-    found = ask(toy, **fields)[1]
+    answer = ask(toy, **fields)[1]
     if stream:
-        deltas = [json.loads(part)["choices"][0] for part in events(found)[:-1]]
+        deltas = [json.loads(part)["choices"][0] for part in events(answer)[:-1]]
         assert deltas[-1]["finish_reason"] == "tool_calls"
         assert not any(delta["delta"].get("content") for delta in deltas)
         (call,) = next(delta["delta"]["tool_calls"] for delta in deltas if "tool_calls" in delta["delta"])
         assert call.pop("index") == 0
     else:
-        (own,) = found["choices"]
+        (own,) = answer["choices"]
         assert own["finish_reason"] == "tool_calls"
         assert own["message"]["content"] is None
         (call,) = own["message"]["tool_calls"]
@@ -175,8 +175,8 @@ def test_no_field_can_forge_a_control_token(toy, seen):
         counts = []
         for fields in (evil, plain):
             seen.clear()
-            status, found = ask(toy, max_tokens=1, **fields)
-            assert status == 200, found
+            status, answer = ask(toy, max_tokens=1, **fields)
+            assert status == 200, answer
             counts.append([id for id in seen[0].prompt if id in control])
         assert counts[0] == counts[1], evil
 
@@ -235,27 +235,27 @@ def test_no_field_can_forge_a_control_token(toy, seen):
     ],
 )
 def test_what_cannot_be_done_is_refused_by_the_name_of_its_field(toy, change, param):
-    status, found = ask(toy, **change)
-    assert status == 400, found
-    assert found["error"]["param"] == param, found
+    status, answer = ask(toy, **change)
+    assert status == 400, answer
+    assert answer["error"]["param"] == param, answer
 
 
 def test_a_model_without_a_template_has_no_chats(tmp_path):
     folder = chat_model(tmp_path / "model", JINJA)
     (folder / "chat_template.jinja").unlink()
     with running(folder) as toy:
-        status, found = ask(toy)
-        assert (status, found["error"]["code"]) == (400, "no_chat_template")
+        status, answer = ask(toy)
+        assert (status, answer["error"]["code"]) == (400, "no_chat_template")
         assert post(toy, {"prompt": "a", "max_tokens": 1})[0] == 200
 
 
 def test_what_a_template_refuses_is_the_fault_of_the_messages(tmp_path):
     folder = chat_model(tmp_path / "model", "{{ raise_exception('roles must alternate') }}")
     with running(folder) as toy:
-        status, found = ask(toy)
+        status, answer = ask(toy)
         assert status == 400
-        assert found["error"]["param"] == "messages"
-        assert "roles must alternate" in found["error"]["message"]
+        assert answer["error"]["param"] == "messages"
+        assert "roles must alternate" in answer["error"]["message"]
 
 
 def test_a_conversation_is_told_as_the_ids_that_the_engine_gets(toy, seen):

@@ -11,8 +11,8 @@ from serving_toy import CONTEXT, chat_model, events, post, running
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model")) as found:
-        yield found
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model")) as server:
+        yield server
 
 
 def alone(toy, ids, tokens, temperature=0.0, seed=0, stop=()):
@@ -24,13 +24,13 @@ def alone(toy, ids, tokens, temperature=0.0, seed=0, stop=()):
 
 def test_a_text_is_continued_as_by_the_library(toy):
     ids = toy.served.lm.tokenizer.encode("the cat")
-    status, found = post(toy, {"model": "toy", "prompt": "the cat", "max_tokens": 7, "temperature": 0})
+    status, answer = post(toy, {"model": "toy", "prompt": "the cat", "max_tokens": 7, "temperature": 0})
     assert status == 200
-    assert found["object"] == "text_completion"
-    (choice,) = found["choices"]
+    assert answer["object"] == "text_completion"
+    (choice,) = answer["choices"]
     assert choice == {"index": 0, "text": alone(toy, ids, 7).text, "logprobs": None, "finish_reason": "length"}
-    assert found["usage"]["prompt_tokens"] == len(ids)
-    assert found["usage"]["completion_tokens"] == 7
+    assert answer["usage"]["prompt_tokens"] == len(ids)
+    assert answer["usage"]["completion_tokens"] == 7
 
 
 def test_each_of_n_answers_has_a_seed_of_its_own_and_prompts_keep_their_order(toy):
@@ -47,12 +47,12 @@ def test_a_stream_says_what_the_whole_says(toy):
     whole = post(toy, body)[1]
     *parts, last = events(post(toy, {**body, "stream": True, "stream_options": {"include_usage": True}})[1])
     assert last == "[DONE]"
-    found = [json.loads(part) for part in parts]
-    assert found[-1]["usage"] == {**whole["usage"], "prompt_tokens_details": {"cached_tokens": 0}}
-    assert found[-1]["choices"] == []
-    assert all(part["usage"] is None for part in found[:-1])
+    pieces = [json.loads(part) for part in parts]
+    assert pieces[-1]["usage"] == {**whole["usage"], "prompt_tokens_details": {"cached_tokens": 0}}
+    assert pieces[-1]["choices"] == []
+    assert all(part["usage"] is None for part in pieces[:-1])
     for index in (0, 1):
-        own = [choice for part in found for choice in part["choices"] if choice["index"] == index]
+        own = [choice for part in pieces for choice in part["choices"] if choice["index"] == index]
         assert "".join(choice["text"] for choice in own) == whole["choices"][index]["text"]
         assert [choice["finish_reason"] for choice in own][-1] == whole["choices"][index]["finish_reason"]
         told = [choice["logprobs"] for choice in own if choice["logprobs"]]
@@ -176,10 +176,10 @@ def test_an_empty_prompt_is_the_beginning_of_a_text(toy):
     ],
 )
 def test_what_cannot_be_done_is_refused_by_the_name_of_its_field(toy, change, param):
-    status, found = post(toy, {"model": "toy", "prompt": "the cat", **change})
-    assert status == 400, found
-    assert found["error"]["param"] == param, found
-    assert found["error"]["type"] == "invalid_request_error"
+    status, answer = post(toy, {"model": "toy", "prompt": "the cat", **change})
+    assert status == 400, answer
+    assert answer["error"]["param"] == param, answer
+    assert answer["error"]["type"] == "invalid_request_error"
 
 
 def test_what_does_not_fit_is_told_with_both_numbers(toy):
@@ -191,8 +191,8 @@ def test_what_does_not_fit_is_told_with_both_numbers(toy):
 
 
 def test_another_model_is_not_found_and_unknown_fields_are_ignored(toy):
-    status, found = post(toy, {"model": "gpt-4", "prompt": "a"})
-    assert (status, found["error"]["code"]) == (404, "model_not_found")
+    status, answer = post(toy, {"model": "gpt-4", "prompt": "a"})
+    assert (status, answer["error"]["code"]) == (404, "model_not_found")
     assert post(toy, {"prompt": "a", "max_tokens": 1, "no_such_field": [{}]})[0] == 200
 
 
@@ -219,9 +219,9 @@ def test_another_model_is_not_found_and_unknown_fields_are_ignored(toy):
     ],
 )
 def test_a_body_that_is_no_strict_json_is_refused(toy, body):
-    status, found = post(toy, body)
-    assert status == 400, found
-    assert set(found["error"]) == {"message", "type", "param", "code"}
+    status, answer = post(toy, body)
+    assert status == 400, answer
+    assert set(answer["error"]) == {"message", "type", "param", "code"}
 
 
 @pytest.mark.parametrize(("kept", "cached"), [(None, [0, 40]), (0, [0, 0])])

@@ -23,9 +23,9 @@ def test_every_default_may_be_sent() -> None:
     for package in (routes, schema):
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
-    found = set(bodies())
-    assert len(found) >= 9
-    for kind in found:
+    kinds = set(bodies())
+    assert len(kinds) >= 9
+    for kind in kinds:
         for name, field in kind.model_fields.items():
             default = field.get_default(call_default_factory=True) if not field.is_required() else None
             if default is not None:

@@ -16,10 +16,10 @@ def sent_by(news: list, monkeypatch: pytest.MonkeyPatch, looks: int) -> tuple[li
 
     async def told() -> list:
         asked.append(1)
-        found = news.pop(0) if news else []
-        if isinstance(found, Exception):
-            raise found
-        return found
+        piece = news.pop(0) if news else []
+        if isinstance(piece, Exception):
+            raise piece
+        return piece
 
     async def receive() -> dict:
         await asyncio.sleep(60)

@@ -21,17 +21,17 @@ from views_toy import PIXELS, language_model_of
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as found:
-        yield found
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as server:
+        yield server
 
 
 def get(toy, path, **headers):
     connection = http.client.HTTPConnection(toy.url.removeprefix("http://"), timeout=60)
     connection.request("GET", path, headers=headers)
     response = connection.getresponse()
-    found = response.status, dict(response.getheaders()), response.read()
+    answered = response.status, dict(response.getheaders()), response.read()
     connection.close()
-    return found
+    return answered
 
 
 def checks_of(content):
@@ -67,9 +67,9 @@ def test_a_served_answer_can_be_looked_into_by_its_id(toy, path, stream):
     chat = path.endswith("chat/completions")
     asked = {"messages": [{"role": "user", "content": "the cat"}], "top_logprobs": 1} if chat else {"prompt": "the cat"}
     body = {**asked, "max_tokens": 6, "temperature": 1, "seed": 5, "logprobs": True if chat else 1, "stream": stream}
-    status, found = post(toy, body, path)
+    status, answer = post(toy, body, path)
     assert status == 200
-    id = json.loads(found.split("data: ")[1])["id"] if stream else found["id"]
+    id = json.loads(answer.split("data: ")[1])["id"] if stream else answer["id"]
     status, opened = post(toy, {"response": id}, "/inspect/traces")
     assert status == 200, opened
     replayed = checks_of(get(toy, f"/inspect/traces/{opened['id']}/tokens")[2])[-1]
@@ -104,12 +104,12 @@ def test_the_check_of_a_replay_sees_other_numbers(toy):
     ],
 )
 def test_what_cannot_be_looked_into_is_refused(toy, body, said):
-    status, found = post(toy, body, "/inspect/traces")
+    status, answer = post(toy, body, "/inspect/traces")
     if not body.get("text", "x"):
         assert status in (200, 400)  # an empty text is the beginning of one where the tokenizer has a start
         return
     assert status in (400, 404)
-    assert said in found["error"]["message"]
+    assert said in answer["error"]["message"]
 
 
 def test_a_pass_can_take_from_another_one(toy):
@@ -129,24 +129,24 @@ def test_a_pass_can_take_from_another_one(toy):
     assert torch.equal(load(content)["pattern"], edited["blocks.1.attention.pattern"][0].half())
     assert not torch.equal(edited["blocks.1.attention.pattern"], clean["blocks.1.attention.pattern"])
     for wrong, said in (({"from": "0123"}, "is not open"), ({"source": other}, "no field 'source'")):
-        status, found = post(
+        status, answer = post(
             toy, {"text": "the cat", "edits": [{"at": stream, "op": "patch", **wrong}]}, "/inspect/traces"
         )
         assert status == 400
-        assert said in found["error"]["message"]
+        assert said in answer["error"]["message"]
 
 
 def test_what_a_pass_needs_is_said_before_it_runs(toy, monkeypatch):
-    status, found = post(toy, {"text": "the cat sat"}, "/inspect/cost")
+    status, answer = post(toy, {"text": "the cat sat"}, "/inspect/cost")
     assert status == 200
     id = post(toy, {"text": "the cat sat"}, "/inspect/traces")[1]["id"]
-    assert found["bytes"] == toy.served.passes._held[id].memory.total
-    assert "MiB" in found["said"]
+    assert answer["bytes"] == toy.served.passes._held[id].memory.total
+    assert "MiB" in answer["said"]
     monkeypatch.setattr("orrery.page.views._inside.MOST", 1 << 20)
     for path in ("/inspect/cost", "/inspect/traces"):
-        status, found = post(toy, {"text": "the cat sat on the mat"}, path)
+        status, answer = post(toy, {"text": "the cat sat on the mat"}, path)
         assert status == 400
-        assert "at most 1 MiB" in found["error"]["message"]
+        assert "at most 1 MiB" in answer["error"]["message"]
 
 
 def test_a_pass_that_is_not_open_and_a_view_that_is_none_are_refused(toy):
@@ -166,20 +166,20 @@ def test_few_passes_are_held(toy, monkeypatch):
 
 
 def test_inspection_can_be_switched_off(tmp_path):
-    with running(chat_model(tmp_path / "model"), "float32", inspect=False) as found:
-        for status, _, content in (get(found, "/"), get(found, "/inspect/session")):
+    with running(chat_model(tmp_path / "model"), "float32", inspect=False) as server:
+        for status, _, content in (get(server, "/"), get(server, "/inspect/session")):
             assert status == 403
             assert "--inspect" in json.loads(content)["error"]["message"]
-        assert post(found, {"text": "a"}, "/inspect/traces")[0] == 403
-        assert get(found, "/health")[0] == 200
+        assert post(server, {"text": "a"}, "/inspect/traces")[0] == 403
+        assert get(server, "/health")[0] == 200
 
 
 def test_a_server_with_a_key_gives_the_page_and_nothing_of_the_model(tmp_path):
-    with running(chat_model(tmp_path / "model"), "float32", api_key="a secret of ours") as found:
-        assert get(found, "/")[0] == 200
-        assert get(found, "/inspect/session")[0] == 401
-        assert post(found, {"text": "a"}, "/inspect/traces")[0] == 401
-        assert get(found, "/inspect/session", Authorization="Bearer a secret of ours")[0] == 200
+    with running(chat_model(tmp_path / "model"), "float32", api_key="a secret of ours") as server:
+        assert get(server, "/")[0] == 200
+        assert get(server, "/inspect/session")[0] == 401
+        assert post(server, {"text": "a"}, "/inspect/traces")[0] == 401
+        assert get(server, "/inspect/session", Authorization="Bearer a secret of ours")[0] == 200
 
 
 def test_looking_keeps_no_other_request_waiting_and_its_queue_is_bounded(toy, monkeypatch):
@@ -192,8 +192,10 @@ def test_looking_keeps_no_other_request_waiting_and_its_queue_is_bounded(toy, mo
         raise UsageError("enough", "")
 
     monkeypatch.setattr(toy.served.passes, "show_model", slow)
-    found = []
-    looks = [threading.Thread(target=lambda: found.append(get(toy, "/inspect/model/parameters")[0])) for _ in range(2)]
+    statuses = []
+    looks = [
+        threading.Thread(target=lambda: statuses.append(get(toy, "/inspect/model/parameters")[0])) for _ in range(2)
+    ]
     looks[0].start()
     assert blocked.wait(30)
     looks[1].start()
@@ -205,7 +207,7 @@ def test_looking_keeps_no_other_request_waiting_and_its_queue_is_bounded(toy, mo
     release.set()
     for look in looks:
         look.join(30)
-    assert found == [400, 400]
+    assert statuses == [400, 400]
 
 
 def test_an_image_can_be_looked_into_by_its_content_or_by_the_name_that_it_was_given(tmp_path):

@@ -37,17 +37,17 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def toy(run):
-    with serving(load(run, "cpu", "float32", say=lambda line: None), "toy", grace=5) as found:
-        yield found
+    with serving(load(run, "cpu", "float32", say=lambda line: None), "toy", grace=5) as server:
+        yield server
 
 
 def get(toy, path):
     connection = http.client.HTTPConnection(toy.url.removeprefix("http://"), timeout=60)
     connection.request("GET", path)
     response = connection.getresponse()
-    found = response.status, response.read()
+    answered = response.status, response.read()
     connection.close()
-    return found
+    return answered
 
 
 def following(toy):

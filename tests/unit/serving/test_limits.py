@@ -29,14 +29,14 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def toy(folder):
     safety = {"read_timeout": 1.0, "max_body": 64 << 10, "max_headers": 16 << 10, "connections": 20}
-    with running(folder, safety=safety) as found:
-        yield found
+    with running(folder, safety=safety) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def guarded(folder):
-    with running(folder, api_key=KEY, cors_origin="https://chat.example") as found:
-        yield found
+    with running(folder, api_key=KEY, cors_origin="https://chat.example") as server:
+        yield server
 
 
 def connected(toy, timeout=30):
@@ -75,9 +75,9 @@ def one(toy, data):
 
 
 def error_of(body):
-    found = json.loads(body)["error"]
-    assert set(found) == {"message", "type", "param", "code"}
-    return found
+    fault = json.loads(body)["error"]
+    assert set(fault) == {"message", "type", "param", "code"}
+    return fault
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:80", "127.0.0.1:8000", "[::1]:9", "127.8.8.8"])
@@ -281,9 +281,9 @@ def test_old_and_pipelined_requests_are_answered(toy):
     with connected(toy) as link:
         link.sendall(head() * 3)
         with link.makefile("rb") as stream:
-            found = b""
-            while found.count(b"HTTP/1.1 200 OK") < 3:
-                found += stream.read1()
+            content = b""
+            while content.count(b"HTTP/1.1 200 OK") < 3:
+                content += stream.read1()
 
 
 def test_a_connection_survives_whatever_is_refused(toy):
@@ -337,13 +337,13 @@ def test_more_connections_than_may_be_are_closed(toy):
 
 
 def test_a_description_is_there_and_names_what_is_sent(toy):
-    found = json.loads(one(toy, head("/openapi.json"))[2])
-    fields = found["components"]["schemas"]["CompletionRequest"]["properties"]
+    description = json.loads(one(toy, head("/openapi.json"))[2])
+    fields = description["components"]["schemas"]["CompletionRequest"]["properties"]
     assert fields["n"]["anyOf"][0]["maximum"] == 128
-    operation = found["paths"]["/v1/chat/completions"]["post"]
+    operation = description["paths"]["/v1/chat/completions"]["post"]
     assert "422" not in operation["responses"]
     assert operation["responses"]["429"]["content"]["application/json"]["schema"]["$ref"].endswith("/FailureBody")
-    assert "HTTPValidationError" not in json.dumps(found)
+    assert "HTTPValidationError" not in json.dumps(description)
     failures = {"400", "401", "403", "404", "405", "408", "413", "429", "431", "500", "503"}
     told = operation["responses"]
     assert failures <= {*told, "431"}
@@ -359,8 +359,8 @@ def test_tokens_and_models_are_told(toy):
     assert post(toy, {"tokens": [10**6]}, "/detokenize")[0] == 400
     assert post(toy, {"tokens": [1] * 10, "model": "other"}, "/detokenize")[0] == 404
     for path in ("/v1/models", "/v1/models/toy"):
-        found = json.loads(one(toy, head(path))[2])
-        assert (found["data"][0] if "data" in found else found)["id"] == "toy"
+        answer = json.loads(one(toy, head(path))[2])
+        assert (answer["data"][0] if "data" in answer else answer)["id"] == "toy"
     assert one(toy, head("/v1/models/other"))[0] == 404
 
 
@@ -389,9 +389,9 @@ def test_a_model_with_spare_rows_has_no_bias_for_ids_that_no_text_has(tmp_path):
     size = tokenizer.size
     config = {**CONFIGS["llama"], "vocab_size": size + 7}
     save_model(tmp_path / "model", tiny("llama", vocab_size=size + 7), "llama", config, tokenizer)
-    with running(tmp_path / "model") as found:
+    with running(tmp_path / "model") as server:
         for id, status in ((size - 1, 200), (size, 400), (size + 6, 400)):
-            answer = post(found, {"prompt": "a", "max_tokens": 1, "logit_bias": {str(id): 1}})
+            answer = post(server, {"prompt": "a", "max_tokens": 1, "logit_bias": {str(id): 1}})
             assert answer[0] == status, answer
         assert f"give ids from 0 below {size:,}" in answer[1]["error"]["message"]
 

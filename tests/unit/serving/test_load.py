@@ -62,9 +62,9 @@ def get(toy, path="/health"):
     link = http.client.HTTPConnection(toy.url.removeprefix("http://"), timeout=60)
     link.request("GET", path)
     response = link.getresponse()
-    found = response.status, response.headers, response.read().decode()
+    answered = response.status, response.headers, response.read().decode()
     link.close()
-    return found
+    return answered
 
 
 def inside(toy):
@@ -76,13 +76,13 @@ def test_every_client_is_answered_for_itself_or_told_to_wait(folder, slowly):
         prompts = [f"the cat {chr(97 + i)}" for i in range(16)]
         alone = [post(toy, {**LONG, "prompt": prompt, "max_tokens": 8})[1]["choices"][0]["text"] for prompt in prompts]
         slowly(toy, 0.05)
-        found, waits = [None] * 16, [0.0] * 16
+        answers, waits = [None] * 16, [0.0] * 16
 
         def client(i):
             began = time.monotonic()
             link = opened(toy, {**LONG, "prompt": prompts[i], "max_tokens": 8})
             response = link.getresponse()
-            found[i] = response.status, response.headers, json.loads(response.read())
+            answers[i] = response.status, response.headers, json.loads(response.read())
             waits[i] = time.monotonic() - began
             link.close()
 
@@ -91,10 +91,10 @@ def test_every_client_is_answered_for_itself_or_told_to_wait(folder, slowly):
             thread.start()
         for thread in threads:
             thread.join(60)
-        served = [i for i, (status, _, _) in enumerate(found) if status == 200]
+        served = [i for i, (status, _, _) in enumerate(answers) if status == 200]
         assert len(served) >= 8
-        assert [found[i][2]["choices"][0]["text"] for i in served] == [alone[i] for i in served]
-        for status, headers, body in found:
+        assert [answers[i][2]["choices"][0]["text"] for i in served] == [alone[i] for i in served]
+        for status, headers, body in answers:
             if status != 200:
                 assert status == 429
                 assert 1 <= int(headers["retry-after"]) <= 60
@@ -180,8 +180,8 @@ def test_a_row_that_fails_is_told_and_the_others_go_on(folder, monkeypatch):
                     row.error = MemoryError("no memory is left")
 
         monkeypatch.setattr(engine, "choose", failing)
-        status, found = post(toy, {**LONG, "seed": 666})
-        assert (status, found["error"]["type"]) == (500, "server_error")
+        status, answer = post(toy, {**LONG, "seed": 666})
+        assert (status, answer["error"]["type"]) == (500, "server_error")
         *_, last = events(post(toy, {**LONG, "seed": 666, "stream": True})[1])
         assert json.loads(last)["error"]["code"] == "internal_error"
         assert post(toy, {**LONG, "seed": 1})[0] == 200
@@ -244,9 +244,9 @@ def test_sigterm_lets_a_stream_come_to_its_end(folder):
     response = link.getresponse()
     first = response.read1()
     process.send_signal(signal.SIGTERM)
-    found = events((first + response.read()).decode())
-    assert found[-1] == "[DONE]"
-    assert json.loads(found[-2])["choices"][0]["finish_reason"] == "length"
+    lines = events((first + response.read()).decode())
+    assert lines[-1] == "[DONE]"
+    assert json.loads(lines[-2])["choices"][0]["finish_reason"] == "length"
     ended(process, link)
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port), timeout=5)
@@ -273,9 +273,9 @@ def test_a_port_that_is_taken_and_an_open_address_are_refused_before_anything_is
 
     (folder / "nothing").mkdir()  # a folder that is there, and no model
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        found = serve("--port", str(taken.getsockname()[1]))
-        assert found.returncode == 5
-        assert "cannot listen on" in found.stderr
-    found = serve("--host", "0.0.0.0")
-    assert found.returncode == 2
-    assert "there is no key" in found.stderr
+        done = serve("--port", str(taken.getsockname()[1]))
+        assert done.returncode == 5
+        assert "cannot listen on" in done.stderr
+    done = serve("--host", "0.0.0.0")
+    assert done.returncode == 2
+    assert "there is no key" in done.stderr

@@ -17,14 +17,14 @@ SAID = [{"role": "user", "content": "a dog"}]
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as found:
-        yield found
+    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def client(toy):
-    with ollama.Client(host=toy.url) as found:
-        yield found
+    with ollama.Client(host=toy.url) as ollama_client:
+        yield ollama_client
 
 
 def look(at: str) -> str:
@@ -46,28 +46,28 @@ def test_chats_and_prompts_whole_and_streamed(client, toy, monkeypatch):
     parts = list(client.chat("toy", messages=SAID, options=options, stream=True))
     assert "".join(part.message.content for part in parts) == whole.message.content
     assert (parts[-1].done_reason, parts[-1].eval_count) == ("length", 5)
-    found = client.generate("toy", prompt="a dog", options=ollama.Options(**options))
-    assert found.response == whole.message.content
-    assert client.generate("toy", prompt="b", context=found.context, options=options).prompt_eval_count > len(
-        found.context
+    generated = client.generate("toy", prompt="a dog", options=ollama.Options(**options))
+    assert generated.response == whole.message.content
+    assert client.generate("toy", prompt="b", context=generated.context, options=options).prompt_eval_count > len(
+        generated.context
     )
 
 
 def test_a_function_is_called_and_its_result_told(client, toy, monkeypatch):
     with monkeypatch.context() as patch:
         write(patch, toy, '<tool_call>\n{"name": "look", "arguments": {"at": "cat"}}\n</tool_call>')
-        found = client.chat("toy", messages=SAID, tools=[look])
-    (call,) = found.message.tool_calls
+        answered = client.chat("toy", messages=SAID, tools=[look])
+    (call,) = answered.message.tool_calls
     result = {"role": "tool", "tool_name": call.function.name, "content": look(**call.function.arguments)}
     assert result["content"] == "a cat"
-    assert client.chat("toy", messages=[*SAID, found.message, result], tools=[look], options={"num_predict": 2}).done
+    assert client.chat("toy", messages=[*SAID, answered.message, result], tools=[look], options={"num_predict": 2}).done
 
 
 def test_thoughts_forms_vectors_and_lists(client, toy, monkeypatch):
     with monkeypatch.context() as patch:
         write(patch, toy, "<think>\nwhy\n</think>\n\nSo.")
-        found = client.chat("toy", messages=SAID, think=True)
-    assert (found.message.thinking, found.message.content) == ("why", "So.")
+        answered = client.chat("toy", messages=SAID, think=True)
+    assert (answered.message.thinking, answered.message.content) == ("why", "So.")
     form = {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False}
     assert json.loads(client.chat("toy", messages=SAID, format=form).message.content) == {"a": 1}
     vectors = client.embed("toy", input=["a", "b"]).embeddings

@@ -23,16 +23,16 @@ FEW = {"num_predict": 5, "temperature": 0}
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as found:
-        yield found
+    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as server:
+        yield server
 
 
 @pytest.fixture
 def seen(toy, monkeypatch):
     """The requests that reach the engine."""
-    found, submit = [], toy.served.worker.submit
-    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (found.append(r), submit(r, e))[1])
-    return found
+    requests, submit = [], toy.served.worker.submit
+    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
+    return requests
 
 
 def send(toy, method, path, body=None, **headers):
@@ -41,9 +41,9 @@ def send(toy, method, path, body=None, **headers):
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     connection.request(method, path, data, headers)
     response = connection.getresponse()
-    found = response.status, response.headers.get("content-type", ""), response.read()
+    answered = response.status, response.headers.get("content-type", ""), response.read()
     connection.close()
-    return found
+    return answered
 
 
 def ask(toy, path, expected=200, **body):
@@ -64,13 +64,13 @@ def prompt_of(toy, request):
 
 
 def test_a_chat_is_that_of_the_library_with_counts_and_durations(toy):
-    found = ask(toy, "/api/chat", messages=SAID, options=FEW)
+    answer = ask(toy, "/api/chat", messages=SAID, options=FEW)
     wanted = toy.served.lm.reply(SAID, max_new_tokens=5, temperature=0)
-    assert found["message"] == {"role": "assistant", "content": wanted.text}
-    assert (found["model"], found["done"], found["eval_count"]) == ("toy", True, len(wanted.ids))
-    assert found["prompt_eval_count"] == len(toy.served.lm.chat_ids(SAID, prompt=True).ids)
-    assert found["total_duration"] == found["prompt_eval_duration"] + found["eval_duration"] > 0
-    assert found["created_at"].endswith("Z")
+    assert answer["message"] == {"role": "assistant", "content": wanted.text}
+    assert (answer["model"], answer["done"], answer["eval_count"]) == ("toy", True, len(wanted.ids))
+    assert answer["prompt_eval_count"] == len(toy.served.lm.chat_ids(SAID, prompt=True).ids)
+    assert answer["total_duration"] == answer["prompt_eval_duration"] + answer["eval_duration"] > 0
+    assert answer["created_at"].endswith("Z")
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_a_chat_is_that_of_the_library_with_counts_and_durations(toy):
 )
 def test_lines_come_unless_the_client_wants_none(toy, monkeypatch, path, question, part):
     write(monkeypatch, toy, "so it is, and more", end=None)
-    found = lines(toy, path, options=FEW, logprobs=True, **question)
+    answers = lines(toy, path, options=FEW, logprobs=True, **question)
     whole = ask(toy, path, options=FEW, logprobs=True, **question)
-    assert [one["done"] for one in found] == [False] * (len(found) - 1) + [True]
-    assert "".join(map(part, found)) == part(whole)
-    assert [score for one in found for score in one.get("logprobs", [])] == whole["logprobs"]
-    assert found[-1]["eval_count"] == whole["eval_count"] == 5
-    assert found[-1]["done_reason"] == whole["done_reason"] == "length"
-    assert "total_duration" not in found[0]
+    assert [one["done"] for one in answers] == [False] * (len(answers) - 1) + [True]
+    assert "".join(map(part, answers)) == part(whole)
+    assert [score for one in answers for score in one.get("logprobs", [])] == whole["logprobs"]
+    assert answers[-1]["eval_count"] == whole["eval_count"] == 5
+    assert answers[-1]["done_reason"] == whole["done_reason"] == "length"
+    assert "total_duration" not in answers[0]
 
 
 def test_an_answer_that_ends_by_itself_says_stop(toy, monkeypatch):
@@ -116,10 +116,10 @@ def test_a_context_is_gone_on_from(toy, seen):
 
 def test_a_suffix_is_filled_in_before(tmp_path, monkeypatch):
     with running(filling_folder(tmp_path / "filling"), "float32") as toy:
-        found, submit = [], toy.served.worker.submit
-        monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (found.append(r), submit(r, e))[1])
+        requests, submit = [], toy.served.worker.submit
+        monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
         ask(toy, "/api/generate", prompt="", suffix=" on the mat", options=FEW)
-        assert prompt_of(toy, found[0]) == "<|fim_prefix|><|fim_suffix|> on the mat<|fim_middle|>"
+        assert prompt_of(toy, requests[0]) == "<|fim_prefix|><|fim_suffix|> on the mat<|fim_middle|>"
         assert "insert" in ask(toy, "/api/show")["capabilities"]
 
 
@@ -128,8 +128,8 @@ def test_a_model_without_a_template_continues_prompts_and_has_no_chats(tmp_path)
     (folder / "chat_template.jinja").unlink()
     with running(folder) as toy:
         lm = toy.served.lm
-        found = ask(toy, "/api/generate", prompt="a dog", options=FEW)
-        assert found["response"] == lm.generate("a dog", max_new_tokens=5, temperature=0)
+        answer = ask(toy, "/api/generate", prompt="a dog", options=FEW)
+        assert answer["response"] == lm.generate("a dog", max_new_tokens=5, temperature=0)
         assert "template" in ask(toy, "/api/chat", 400, messages=SAID)["error"]
         assert "template" in ask(toy, "/api/generate", 400, prompt="a dog", system="be kind")["error"]
         assert "tools" not in ask(toy, "/api/show")["capabilities"]
@@ -202,13 +202,13 @@ def test_calls_have_objects_for_arguments_and_their_results_are_taken(toy, monke
     with monkeypatch.context() as patch:
         write(patch, toy, f"I look.\n{call}\n{call}")
         whole = ask(toy, "/api/chat", messages=SAID, tools=[LOOK])
-        found = lines(toy, "/api/chat", messages=SAID, tools=[LOOK])
+        answers = lines(toy, "/api/chat", messages=SAID, tools=[LOOK])
     function = {"name": "look", "arguments": {"at": "cat"}}
     told = [one["function"] for one in whole["message"]["tool_calls"]]
     assert told == [{"index": 0, **function}, {"index": 1, **function}]
     assert whole["message"]["content"] == "I look."
-    assert [one["function"] for line in found for one in line["message"].get("tool_calls", [])] == told
-    assert "".join(line["message"]["content"] for line in found) == "I look."
+    assert [one["function"] for line in answers for one in line["message"].get("tool_calls", [])] == told
+    assert "".join(line["message"]["content"] for line in answers) == "I look."
     results = [{"role": "tool", "tool_name": "look", "content": text} for text in ("a cat", "a mat")]
     ask(toy, "/api/chat", messages=[*SAID, whole["message"], *results], tools=[LOOK], options=FEW)
     calls = [
@@ -232,11 +232,11 @@ def test_results_without_ids_answer_the_calls_in_their_order():
         {"role": "tool", "tool_name": "a", "content": "3"},
         {"role": "tool", "tool_name": "a", "content": "4"},
     ]
-    found = messages_of([ollama.OllamaMessage.model_validate(message) for message in messages])
-    ids = [one["id"] for one in found[0]["tool_calls"]]
-    assert [one["tool_call_id"] for one in found[1:4]] == [ids[1], ids[0], ids[2]]
-    assert [one["name"] for one in found[1:]] == ["b", "a", "a", "a"]
-    assert found[4]["tool_call_id"] not in ids
+    converted = messages_of([ollama.OllamaMessage.model_validate(message) for message in messages])
+    ids = [one["id"] for one in converted[0]["tool_calls"]]
+    assert [one["tool_call_id"] for one in converted[1:4]] == [ids[1], ids[0], ids[2]]
+    assert [one["name"] for one in converted[1:]] == ["b", "a", "a", "a"]
+    assert converted[4]["tool_call_id"] not in ids
 
 
 @pytest.mark.parametrize("think", [None, True, "high"])
@@ -244,9 +244,9 @@ def test_thoughts_are_told_apart(toy, monkeypatch, think):
     write(monkeypatch, toy, "<think>\nwhy not\n</think>\n\nSo be it.")
     whole = ask(toy, "/api/chat", messages=SAID, think=think)
     assert (whole["message"]["thinking"], whole["message"]["content"]) == ("why not", "So be it.")
-    found = lines(toy, "/api/generate", prompt="a dog", think=think)
-    assert "".join(one.get("thinking", "") for one in found) == "why not"
-    assert "".join(one["response"] for one in found) == "So be it."
+    answers = lines(toy, "/api/generate", prompt="a dog", think=think)
+    assert "".join(one.get("thinking", "") for one in answers) == "why not"
+    assert "".join(one["response"] for one in answers) == "So be it."
 
 
 def test_thinking_is_turned_off_where_the_template_has_a_switch(toy, seen, tmp_path):
@@ -276,9 +276,9 @@ def test_vectors_are_those_of_the_other_interface(toy):
         toy, "POST", "/v1/embeddings", {"input": ["a dog", "a cat"]}, **{"Content-Type": "application/json"}
     )
     wanted = [one["embedding"] for one in json.loads(data)["data"]]
-    found = ask(toy, "/api/embed", input=["a dog", "a cat"], options={"num_ctx": 128}, keep_alive=-1)
-    assert found["embeddings"] == wanted
-    assert found["prompt_eval_count"] == json.loads(data)["usage"]["prompt_tokens"]
+    answer = ask(toy, "/api/embed", input=["a dog", "a cat"], options={"num_ctx": 128}, keep_alive=-1)
+    assert answer["embeddings"] == wanted
+    assert answer["prompt_eval_count"] == json.loads(data)["usage"]["prompt_tokens"]
     assert ask(toy, "/api/embeddings", prompt="a dog")["embedding"] == pytest.approx(wanted[0], abs=1e-6)
     assert ask(toy, "/api/embed", input="")["embeddings"] == ask(toy, "/api/embeddings")["embedding"] == []
     long = "the cat " * 900

@@ -18,17 +18,17 @@ def toy(tmp_path_factory):
     named = {start["content"]: {"id": start["content"], "ids": [start["id"]], "tokens": [start["content"]]}}
     template = {"type": "TemplateProcessing", "single": around, "pair": around, "special_tokens": named}
     (folder / "tokenizer.json").write_text(json.dumps({**made, "post_processor": template}))
-    with running(folder) as found:
-        yield found
+    with running(folder) as server:
+        yield server
 
 
 def test_a_completion_is_the_one_of_the_library(toy):
     lm = toy.served.lm
     expected = lm.generations([TEXT], max_new_tokens=7, temperature=0)[0].text
     for prompt in (TEXT, lm.tokenizer.frame(TEXT).ids):
-        found = post(toy, {"prompt": prompt, "max_tokens": 7, "temperature": 0})[1]
-        assert found["choices"][0]["text"] == expected
-        assert found["usage"]["prompt_tokens"] == 1 + len(lm.tokenizer.encode(TEXT))
+        answer = post(toy, {"prompt": prompt, "max_tokens": 7, "temperature": 0})[1]
+        assert answer["choices"][0]["text"] == expected
+        assert answer["usage"]["prompt_tokens"] == 1 + len(lm.tokenizer.encode(TEXT))
     unopened = post(toy, {"prompt": lm.tokenizer.encode(TEXT), "max_tokens": 7, "temperature": 0})[1]
     assert unopened["usage"]["prompt_tokens"] == len(lm.tokenizer.encode(TEXT))
 
@@ -37,13 +37,13 @@ def test_a_completion_is_the_one_of_the_library(toy):
 def test_the_echo_of_a_text_is_the_text_and_its_first_token_is_predicted(toy, stream):
     lm = toy.served.lm
     body = {"prompt": TEXT, "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 0, "stream": stream}
-    found = post(toy, body)[1]
+    answer = post(toy, body)[1]
     if stream:
-        parts = [json.loads(line.removeprefix("data: ")) for line in found.split("\n\n") if line.startswith("data: {")]
+        parts = [json.loads(line.removeprefix("data: ")) for line in answer.split("\n\n") if line.startswith("data: {")]
         told = [choice["logprobs"] for part in parts for choice in part["choices"] if choice["logprobs"]]
         logprobs = {name: [value for one in told for value in one[name]] for name in told[0]}
     else:
-        logprobs = found["choices"][0]["logprobs"]
+        logprobs = answer["choices"][0]["logprobs"]
     score = lm.score(TEXT)
     assert logprobs["tokens"][:-1] == score.tokens
     assert logprobs["token_logprobs"][:-1] == pytest.approx(score.log_probabilities)
@@ -58,14 +58,14 @@ def test_tokenize_tells_what_the_model_reads_or_the_text_alone(toy):
         ({"add_special_tokens": True}, tokenizer.frame(TEXT).ids),
         ({"add_special_tokens": False}, tokenizer.encode(TEXT)),
     ):
-        found = post(toy, {"prompt": TEXT, **extra}, "/tokenize")[1]
-        assert found["tokens"] == expected
-        assert found["count"] == len(expected)
+        answer = post(toy, {"prompt": TEXT, **extra}, "/tokenize")[1]
+        assert answer["tokens"] == expected
+        assert answer["count"] == len(expected)
 
 
 def test_a_chat_brings_its_own_tokens(toy):
     said = [{"role": "user", "content": TEXT}]
     expected = toy.served.lm.chat_ids(said, prompt=True).ids
     assert post(toy, {"messages": said}, "/tokenize")[1]["tokens"] == expected
-    found = post(toy, {"messages": said, "max_tokens": 1}, "/v1/chat/completions")[1]
-    assert found["usage"]["prompt_tokens"] == len(expected)
+    answer = post(toy, {"messages": said, "max_tokens": 1}, "/v1/chat/completions")[1]
+    assert answer["usage"]["prompt_tokens"] == len(expected)

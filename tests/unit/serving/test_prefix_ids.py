@@ -9,8 +9,8 @@ CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as found:
-        yield found
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as server:
+        yield server
 
 
 def asked(path, **more):
@@ -21,9 +21,9 @@ def asked(path, **more):
 
 
 def tokens(toy, path, **more):
-    status, found = post(toy, asked(path, **more), path)
-    assert status == 200, found
-    return found["choices"][0]["logprobs"]["content"]
+    status, answer = post(toy, asked(path, **more), path)
+    assert status == 200, answer
+    return answer["choices"][0]["logprobs"]["content"]
 
 
 @pytest.mark.parametrize("path", [CHAT, TEXT])
@@ -51,9 +51,9 @@ def test_a_stream_tells_the_same_ids(toy, path):
 
 @pytest.mark.parametrize("path", [CHAT, TEXT])
 def test_without_being_asked_nothing_tells_ids(toy, path):
-    status, found = post(toy, {**asked(path), "return_token_ids": False}, path)
+    status, answer = post(toy, {**asked(path), "return_token_ids": False}, path)
     assert status == 200
-    told = found["choices"][0]["logprobs"]
+    told = answer["choices"][0]["logprobs"]
     assert ("content" in told) == (path == CHAT)
     assert all("id" not in one for one in told.get("content", []))
 
@@ -68,7 +68,7 @@ def test_without_being_asked_nothing_tells_ids(toy, path):
     ],
 )
 def test_a_beginning_that_cannot_be_is_refused(toy, path, more, said):
-    status, found = post(toy, asked(path, **more), path)
+    status, answer = post(toy, asked(path, **more), path)
     assert status == 400
-    assert said in found["error"]["message"]
-    assert found["error"]["param"] == "prefix_ids"
+    assert said in answer["error"]["message"]
+    assert answer["error"]["param"] == "prefix_ids"

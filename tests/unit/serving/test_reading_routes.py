@@ -66,14 +66,14 @@ BODIES = {
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
     """Return what starts a server of each kind, once, and its model."""
-    going, found = [], {}
+    going, by_kind = [], {}
 
     def of(kind):
-        if kind not in found:
+        if kind not in by_kind:
             folder = KINDS[kind](tmp_path_factory.mktemp(kind))
             going.append(running(folder, dtype="float32"))
-            found[kind] = going[-1].__enter__(), orrery.load(folder, "cpu", say=str)
-        return found[kind]
+            by_kind[kind] = going[-1].__enter__(), orrery.load(folder, "cpu", say=str)
+        return by_kind[kind]
 
     yield of
     for one in going:
@@ -106,18 +106,18 @@ def test_a_model_says_which_routes_it_has_and_refuses_the_others(servers, kind):
 def test_vectors_have_length_1_and_are_the_mean_of_the_final_states(servers, kind):
     server, lm = servers(kind)
     texts = ["the cat", "a dog on the mat", "x"]
-    found = ask(server, "/v1/embeddings", input=texts)
-    assert [one["index"] for one in found["data"]] == [0, 1, 2]
-    for one, text in zip(found["data"], texts, strict=True):
+    answer = ask(server, "/v1/embeddings", input=texts)
+    assert [one["index"] for one in answer["data"]] == [0, 1, 2]
+    for one, text in zip(answer["data"], texts, strict=True):
         mean = lm.hidden([lm.tokenizer.around(lm.tokenizer.encode(text)).ids])[0].mean(0)
         assert one["embedding"] == pytest.approx((mean / mean.norm()).tolist(), abs=1e-5)
-    assert found["usage"]["prompt_tokens"] == sum(len(lm.tokenizer.encode(text)) for text in texts)
+    assert answer["usage"]["prompt_tokens"] == sum(len(lm.tokenizer.encode(text)) for text in texts)
     raw = base64.b64decode(ask(server, "/v1/embeddings", input="x", encoding_format="base64")["data"][0]["embedding"])
-    assert struct.unpack(f"<{len(raw) // 4}f", raw) == pytest.approx(found["data"][2]["embedding"], abs=1e-6)
+    assert struct.unpack(f"<{len(raw) // 4}f", raw) == pytest.approx(answer["data"][2]["embedding"], abs=1e-6)
     ids = [lm.tokenizer.encode(text) for text in texts]
-    by_ids = ask(server, "/v1/embeddings", input=ids, dimensions=len(found["data"][0]["embedding"]))
+    by_ids = ask(server, "/v1/embeddings", input=ids, dimensions=len(answer["data"][0]["embedding"]))
     assert np.allclose(
-        [one["embedding"] for one in by_ids["data"]], [one["embedding"] for one in found["data"]], atol=1e-6
+        [one["embedding"] for one in by_ids["data"]], [one["embedding"] for one in answer["data"]], atol=1e-6
     )
 
 
@@ -138,10 +138,10 @@ def test_what_is_too_long_is_cut_where_the_request_says_so(servers):
     text = "the cat " * 100
     ids = lm.tokenizer.encode(text)
     assert len(ids) > lm.context
-    found = ask(server, "/v1/embeddings", input=["a", text], truncation=True)
+    answer = ask(server, "/v1/embeddings", input=["a", text], truncation=True)
     by_ids = ask(server, "/v1/embeddings", input=[lm.tokenizer.encode("a"), ids], truncation=True)
     short = ask(server, "/v1/embeddings", input=[lm.tokenizer.encode("a"), ids[: lm.context]])
-    for one in (found, by_ids):
+    for one in (answer, by_ids):
         assert one["usage"] == short["usage"]
         for own, other in zip(one["data"], short["data"], strict=True):
             assert own["embedding"] == pytest.approx(other["embedding"], abs=1e-6)
@@ -166,10 +166,10 @@ def test_what_a_client_can_do_about_a_text_that_is_too_long_is_a_field(servers, 
 
 def test_classes_are_those_of_the_pipeline(servers):
     server, lm = servers("classifier")
-    found = ask(server, "/v1/classify", input=["the cat", {"text": "a dog", "text_pair": "a mat"}])
+    answer = ask(server, "/v1/classify", input=["the cat", {"text": "a dog", "text_pair": "a mat"}])
     pipe = orrery.pipeline("text-classification", lm)
     expected = pipe(["the cat", {"text": "a dog", "text_pair": "a mat"}], top_k=None)
-    for one, own in zip(found["data"], expected, strict=True):
+    for one, own in zip(answer["data"], expected, strict=True):
         assert [label["label"] for label in one["labels"]] == [label["label"] for label in own]
         assert [label["score"] for label in one["labels"]] == pytest.approx([label["score"] for label in own], abs=1e-6)
         assert sum(label["score"] for label in one["labels"]) == pytest.approx(1)
@@ -187,19 +187,19 @@ def test_classes_are_those_of_the_pipeline(servers):
 
 def test_labels_that_a_client_names(servers):
     server, lm = servers("entailment")
-    found = ask(server, "/v1/classify", input="a", candidate_labels=["cat", "dog"])["data"][0]["labels"]
+    labels = ask(server, "/v1/classify", input="a", candidate_labels=["cat", "dog"])["data"][0]["labels"]
     settings = {"candidate_labels": ["cat", "dog"]}
     expected = orrery.pipeline("zero-shot-classification", lm)("a", **settings)
-    assert [one["label"] for one in found] == expected["labels"]
-    assert [one["score"] for one in found] == pytest.approx(expected["scores"], abs=1e-6)
+    assert [one["label"] for one in labels] == expected["labels"]
+    assert [one["score"] for one in labels] == pytest.approx(expected["scores"], abs=1e-6)
 
 
 def test_entities_are_those_of_the_pipeline(servers):
     server, lm = servers("tagger")
     text = "the cat sat on the mat"
-    found = ask(server, "/v1/tag", input=[text, "a dog"], ignore_labels=[])["data"]
+    rows = ask(server, "/v1/tag", input=[text, "a dog"], ignore_labels=[])["data"]
     pipe = orrery.pipeline("token-classification", lm, aggregation_strategy="simple", ignore_labels=())
-    for one, own in zip(found, pipe([text, "a dog"]), strict=True):
+    for one, own in zip(rows, pipe([text, "a dog"]), strict=True):
         assert [entity["start"] for entity in one["entities"]] == [entity["start"] for entity in own]
         assert [entity["entity_group"] for entity in one["entities"]] == [entity["entity_group"] for entity in own]
         assert [entity["score"] for entity in one["entities"]] == pytest.approx(
@@ -213,8 +213,8 @@ def test_entities_are_those_of_the_pipeline(servers):
 def test_translations_are_those_of_the_library(servers):
     server, lm = servers("translator")
     texts = ["the cat", "a dog", "the cat"]
-    found = ask(server, "/v1/translate", input=texts, num_beams=3, max_tokens=9)["data"]
-    assert [one["text"] for one in found] == lm.translate(texts, num_beams=3, max_new_tokens=9)
+    rows = ask(server, "/v1/translate", input=texts, num_beams=3, max_tokens=9)["data"]
+    assert [one["text"] for one in rows] == lm.translate(texts, num_beams=3, max_new_tokens=9)
     greedy = ask(server, "/v1/translate", input="the cat", num_beams=1, max_tokens=9)["data"][0]["text"]
     assert greedy == ask(server, "/v1/completions", prompt="the cat", max_tokens=9, temperature=0)["choices"][0]["text"]
     assert ask(server, "/v1/translate", 400, input="a", num_beams=1000)["param"] == "num_beams"
@@ -254,8 +254,8 @@ def test_recurrent_models_and_encoder_decoders_are_served_as_the_library_writes(
         written = ask(server, "/v1/completions", prompt="the cat", max_tokens=6, temperature=0)["choices"][0]["text"]
         assert written == lm.generate("the cat", max_new_tokens=6, temperature=0)
         if lm.model.spec.reads_source:
-            found = ask(server, "/v1/translate", input="the cat", max_tokens=6)["data"][0]["text"]
-            assert found == lm.translate(["the cat"], max_new_tokens=6)[0]
+            translated = ask(server, "/v1/translate", input="the cat", max_tokens=6)["data"][0]["text"]
+            assert translated == lm.translate(["the cat"], max_new_tokens=6)[0]
 
 
 def test_a_model_of_pictures_answers_its_own_route(tmp_path):
@@ -265,12 +265,12 @@ def test_a_model_of_pictures_answers_its_own_route(tmp_path):
     (tmp_path / "secret.png").write_bytes(write_png(torch.zeros(3, 9, 9, dtype=torch.uint8)))
     content = "data:image/png;base64," + base64.b64encode((tmp_path / "secret.png").read_bytes()).decode()
     with running(tmp_path / "m", dtype="float32") as server:
-        status, found = post(server, {"input": [content, content], "top_k": 1}, "/v1/tasks/image-classification")
+        status, answer = post(server, {"input": [content, content], "top_k": 1}, "/v1/tasks/image-classification")
         assert status == 200
-        assert [len(each["labels"]) for each in found["data"]] == [1, 1]
+        assert [len(each["labels"]) for each in answer["data"]] == [1, 1]
         for given in (str(tmp_path / "secret.png"), "http://127.0.0.1/x.png", "data:image/png;base64,!!"):
-            status, found = post(server, {"input": given}, "/v1/tasks/image-classification")
+            status, answer = post(server, {"input": given}, "/v1/tasks/image-classification")
             assert status == 400
-        status, found = post(server, {"input": str(tmp_path / "secret.png")}, "/v1/classify")
+        status, answer = post(server, {"input": str(tmp_path / "secret.png")}, "/v1/classify")
         assert status == 400
-        assert "/v1/tasks/image-classification" in found["error"]["message"]
+        assert "/v1/tasks/image-classification" in answer["error"]["message"]

@@ -44,14 +44,14 @@ class At(BaseModel):
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as found:
-        yield found
+    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def client(toy):
-    with openai.OpenAI(base_url=f"{toy.url}/v1", api_key="x", max_retries=0, timeout=60) as found:
-        yield found
+    with openai.OpenAI(base_url=f"{toy.url}/v1", api_key="x", max_retries=0, timeout=60) as openai_client:
+        yield openai_client
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +70,9 @@ def ask(client, on):
 @pytest.fixture
 def seen(toy, monkeypatch):
     """The requests that reach the engine."""
-    found, submit = [], toy.served.worker.submit
-    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (found.append(r), submit(r, e))[1])
-    return found
+    requests, submit = [], toy.served.worker.submit
+    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
+    return requests
 
 
 def prompt_of(toy, request):
@@ -80,22 +80,27 @@ def prompt_of(toy, request):
 
 
 def test_an_answer_is_that_of_the_library(toy, client, ask, on):
-    found = ask()
+    response = ask()
     said = [{"role": "user", "content": "the cat"}]
-    assert found.output_text == toy.served.lm.reply(said, max_new_tokens=6, temperature=0, logit_bias=on).text
-    assert (found.object, found.status, found.error) == ("response", "incomplete", None)
-    assert found.incomplete_details.reason == "max_output_tokens"
-    assert [item.type for item in found.output] == ["message"]
-    assert found.usage.input_tokens == len(toy.served.lm.chat_ids(said, prompt=True).ids)
-    assert found.usage.total_tokens == found.usage.input_tokens + found.usage.output_tokens
-    assert client.responses.input_tokens.count(model="toy", input="the cat").input_tokens == found.usage.input_tokens
+    assert response.output_text == toy.served.lm.reply(said, max_new_tokens=6, temperature=0, logit_bias=on).text
+    assert (response.object, response.status, response.error) == ("response", "incomplete", None)
+    assert response.incomplete_details.reason == "max_output_tokens"
+    assert [item.type for item in response.output] == ["message"]
+    assert response.usage.input_tokens == len(toy.served.lm.chat_ids(said, prompt=True).ids)
+    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens
+    assert client.responses.input_tokens.count(model="toy", input="the cat").input_tokens == response.usage.input_tokens
 
 
 def test_fields_are_told_again(ask):
-    found = ask(instructions="be kind", metadata={"a": "b"}, top_p=0.5, user="ada", parallel_tool_calls=False)
-    assert (found.instructions, found.metadata, found.top_p, found.user) == ("be kind", {"a": "b"}, 0.5, "ada")
-    assert (found.temperature, found.max_output_tokens, found.parallel_tool_calls) == (0, 6, False)
-    assert (found.tool_choice, found.tools, found.truncation, found.text.format.type) == (
+    response = ask(instructions="be kind", metadata={"a": "b"}, top_p=0.5, user="ada", parallel_tool_calls=False)
+    assert (response.instructions, response.metadata, response.top_p, response.user) == (
+        "be kind",
+        {"a": "b"},
+        0.5,
+        "ada",
+    )
+    assert (response.temperature, response.max_output_tokens, response.parallel_tool_calls) == (0, 6, False)
+    assert (response.tool_choice, response.tools, response.truncation, response.text.format.type) == (
         "auto",
         [],
         "disabled",
@@ -153,30 +158,34 @@ def test_a_stream_that_ends_by_itself_is_completed(client, toy, monkeypatch):
     write(monkeypatch, toy, "so it is")
     with client.responses.stream(model="toy", input="the cat") as stream:
         snapshots = [event.snapshot for event in stream if event.type == "response.output_text.delta"]
-        found = stream.get_final_response()
-    assert snapshots[-1] == found.output_text == "so it is"
-    assert found.status == found.output[0].status == "completed"
+        response = stream.get_final_response()
+    assert snapshots[-1] == response.output_text == "so it is"
+    assert response.status == response.output[0].status == "completed"
 
 
 def test_an_empty_answer_is_an_empty_message(ask, toy, monkeypatch):
     write(monkeypatch, toy, "")
-    found = ask()
-    assert (found.output_text, [item.type for item in found.output], found.status) == ("", ["message"], "completed")
+    response = ask()
+    assert (response.output_text, [item.type for item in response.output], response.status) == (
+        "",
+        ["message"],
+        "completed",
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_reasoning_is_an_item_of_its_own(ask, toy, monkeypatch, stream):
     write(monkeypatch, toy, "<think>\nwhy not\n</think>\n\nIt is so.")
-    found = ask(max_output_tokens=100, stream=stream)
+    response = ask(max_output_tokens=100, stream=stream)
     if stream:
-        events = list(found)
+        events = list(response)
         thought = [event.delta for event in events if event.type == "response.reasoning_text.delta"]
         assert "".join(thought) == "why not"
-        found = events[-1].response
-    assert [item.type for item in found.output] == ["reasoning", "message"]
-    assert found.output[0].content[0].text == "why not"
-    assert found.output_text == "It is so."
-    assert 0 < found.usage.output_tokens_details.reasoning_tokens < found.usage.output_tokens
+        response = events[-1].response
+    assert [item.type for item in response.output] == ["reasoning", "message"]
+    assert response.output[0].content[0].text == "why not"
+    assert response.output_text == "It is so."
+    assert 0 < response.usage.output_tokens_details.reasoning_tokens < response.usage.output_tokens
 
 
 def test_a_grade_of_reasoning_turns_a_switch(toy, ask, seen):
@@ -189,18 +198,18 @@ def test_a_grade_of_reasoning_turns_a_switch(toy, ask, seen):
 def test_calls_are_items_and_their_results_are_taken(ask, toy, monkeypatch, seen, stream):
     with monkeypatch.context() as patch:
         write(patch, toy, f"I look.\n{CALL}\n{CALL}")
-        found = ask(tools=[LOOK], max_output_tokens=200, stream=stream)
-        found = list(found)[-1].response if stream else found
-    assert (found.status, [item.type for item in found.output]) == (
+        response = ask(tools=[LOOK], max_output_tokens=200, stream=stream)
+        response = list(response)[-1].response if stream else response
+    assert (response.status, [item.type for item in response.output]) == (
         "completed", ["message", "function_call", "function_call"],
     )  # fmt: skip
-    call, other = found.output[1:]
+    call, other = response.output[1:]
     assert (call.name, json.loads(call.arguments), call.status) == ("look", {"at": "cat"}, "completed")
     assert len({call.call_id, other.call_id, call.id, other.id}) == 4
     results = [{"type": "function_call_output", "call_id": one.call_id, "output": "a cat"} for one in (call, other)]
-    ask(input=results, previous_response_id=found.id, tools=[LOOK])
+    ask(input=results, previous_response_id=response.id, tools=[LOOK])
     ask(
-        input=[{"role": "user", "content": "the cat"}, *(item.to_dict() for item in found.output), *results],
+        input=[{"role": "user", "content": "the cat"}, *(item.to_dict() for item in response.output), *results],
         tools=[LOOK],
     )
     assert list(seen[-1].prompt) == list(seen[-2].prompt)
@@ -218,17 +227,17 @@ def test_a_call_that_is_demanded_comes(client, choice):
     fields = {"tools": tools, "tool_choice": choice, "max_output_tokens": 80, "temperature": 1}
     with client.responses.stream(model="toy", input="the cat", **fields) as stream:
         kinds = [event.type for event in stream]
-        found = stream.get_final_response()
+        response = stream.get_final_response()
     assert {"response.function_call_arguments.delta", "response.function_call_arguments.done"} <= set(kinds)
-    assert [item.name for item in found.output] == ["look"]
-    assert json.loads(found.output[0].arguments)["at"] in ("cat", "mat")
+    assert [item.name for item in response.output] == ["look"]
+    assert json.loads(response.output[0].arguments)["at"] in ("cat", "mat")
 
 
 def test_an_answer_is_parsed_by_its_type(client, ask):
-    found = client.responses.parse(model="toy", input="the cat", text_format=At, max_output_tokens=60, temperature=1)
-    assert found.output_parsed.at in ("cat", "mat")
-    found = ask(text={"format": {"type": "json_object"}}, max_output_tokens=2)
-    assert found.output_text.startswith("{")
+    response = client.responses.parse(model="toy", input="the cat", text_format=At, max_output_tokens=60, temperature=1)
+    assert response.output_parsed.at in ("cat", "mat")
+    response = ask(text={"format": {"type": "json_object"}}, max_output_tokens=2)
+    assert response.output_text.startswith("{")
 
 
 def test_log_probabilities_are_told_where_they_are_asked_for(ask):
@@ -349,9 +358,9 @@ def test_the_oldest_turns_are_left_out_where_the_client_says_so(toy, ask, seen):
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused_by_the_name_of_its_field(toy, change, param):
-    status, found = post(toy, {"model": "toy", "input": "a", "max_output_tokens": 2, **change}, PATH)
-    assert status == (404 if param in ("model", "previous_response_id") else 400), found
-    assert found["error"]["param"] == param, found
+    status, answer = post(toy, {"model": "toy", "input": "a", "max_output_tokens": 2, **change}, PATH)
+    assert status == (404 if param in ("model", "previous_response_id") else 400), answer
+    assert answer["error"]["param"] == param, answer
 
 
 def test_an_answer_that_fails_in_a_stream_is_told_as_failed(toy, ask, monkeypatch):

@@ -90,22 +90,22 @@ def test_a_step_that_fails_ends_its_own_request_and_no_other(folder, monkeypatch
         others = {id for number, own in written.items() if number != 3 for id in own} | set(range(12))
         fatal = next(id for id in written[3][:-1] if id not in others)
         monkeypatch.setattr(server.served.engine, "_model", Spoilt(server.served.engine._model, fails_on=fatal))
-        found = {}
+        replies = {}
         threads = [
-            threading.Thread(target=lambda n=number: found.update({n: _reply(server, body(n, 20))}))
+            threading.Thread(target=lambda n=number: replies.update({n: _reply(server, body(n, 20))}))
             for number in expected
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert {number for number, reply in found.items() if reply.status != 200} == {3}
-        assert found[3].status == 500
-        assert found[3].error["type"] == "server_error"
-        assert "secret" not in str(found[3].body)
-        assert not found[3].closes
+        assert {number for number, reply in replies.items() if reply.status != 200} == {3}
+        assert replies[3].status == 500
+        assert replies[3].error["type"] == "server_error"
+        assert "secret" not in str(replies[3].body)
+        assert not replies[3].closes
         for number in set(expected) - {3}:
-            assert found[number].json["choices"][0]["text"] == expected[number]
+            assert replies[number].json["choices"][0]["text"] == expected[number]
         with Wire(port(server)) as wire:
             assert wire.ask("GET", "/health").status == 200
 
@@ -168,11 +168,11 @@ def test_what_is_no_exception_is_answered_as_every_other_error(path, folder, mon
     with running(folder) as server, Wire(port(server)) as wire:
         with monkeypatch.context() as patch:
             patch.setattr(where, panicking)
-            found = wire.ask("POST", path, asked)
-        assert found.status == 500
-        assert found.error["type"] == "server_error"
-        assert "secret" not in found.error["message"]
-        assert not found.closes
+            reply = wire.ask("POST", path, asked)
+        assert reply.status == 500
+        assert reply.error["type"] == "server_error"
+        assert "secret" not in reply.error["message"]
+        assert not reply.closes
         assert ask(port(server), body(0, 2)).status == 200
 
 

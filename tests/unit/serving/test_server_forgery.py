@@ -126,15 +126,15 @@ class Listening:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", layers=1, context=2048)) as found:
-        yield found
+    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", layers=1, context=2048)) as running_server:
+        yield running_server
 
 
 @pytest.fixture
 def listening(server, monkeypatch):
-    found = Listening(server, monkeypatch)
-    yield found
-    found.wire.close()
+    listener = Listening(server, monkeypatch)
+    yield listener
+    listener.wire.close()
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -164,10 +164,10 @@ def test_thousands_of_forgeries_leak_nothing(listening, cases):
         )
         if field not in expected:
             expected[field] = listening.controls(FIELDS[field](HARMLESS))
-        found = listening.controls(FIELDS[field](evil))
-        refused += found is None
+        controls = listening.controls(FIELDS[field](evil))
+        refused += controls is None
         # A field that refuses harmless words, a role or a name, takes nothing else either.
-        if found is not None and found != expected[field]:
+        if controls is not None and controls != expected[field]:
             leaked.append((field, evil))
     assert leaked == []
     assert refused < cases / 2

@@ -27,8 +27,8 @@ def of_schema(schema: object) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model", context=1024)) as found:
-        yield found
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model", context=1024)) as server:
+        yield server
 
 
 def test_slow_forms_are_refused_by_name_and_others_are_answered_meanwhile(toy):

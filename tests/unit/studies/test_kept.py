@@ -70,9 +70,9 @@ def test_a_key_that_changed_is_named_with_both_values(tmp_path):
 def test_work_is_done_once_kept_before_it_is_told_and_not_told_where_a_signal_stopped_it():
     seen = []
 
-    def keep(found):
-        seen.append(f"kept {found}")
-        return found
+    def keep(outcome):
+        seen.append(f"kept {outcome}")
+        return outcome
 
     for done, result in ((False, "a loss"), (True, "a loss"), (False, 15)):
         seen.append(once("a size", done, lambda result=result: result, keep, seen.append))

@@ -142,6 +142,6 @@ def test_arguments_become_objects_where_they_are_such():
         return {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": given}}]}
 
     for given, wanted in ((json.dumps({"a": 1}), {"a": 1}), ("no json", "no json"), ("[1]", "[1]")):
-        (found,) = with_objects([message(given)])
-        assert found["tool_calls"][0]["function"]["arguments"] == wanted
+        (converted,) = with_objects([message(given)])
+        assert converted["tool_calls"][0]["function"]["arguments"] == wanted
     assert with_objects([{"role": "user", "content": "a"}]) == [{"role": "user", "content": "a"}]

@@ -50,13 +50,13 @@ def without_generation(name):
 
 def runs(tokenizer, rendered):
     """Return the texts of the stretches that the assistant wrote."""
-    found, before = [], False
+    groups, before = [], False
     for id, reply in zip(rendered.ids, rendered.reply, strict=True):
         if reply:
-            found = [*found, []] if not before else found
-            found[-1].append(id)
+            groups = [*groups, []] if not before else groups
+            groups[-1].append(id)
         before = reply
-    return [tokenizer.decode(ids, special=True).strip() for ids in found]
+    return [tokenizer.decode(ids, special=True).strip() for ids in groups]
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -12,8 +12,8 @@ from chat_toy import CONTROLS, chat_tokenizer
 from orrery.errors import DataError, ModelFileError
 from orrery.text.chat.formats import FORMATS, TAGS, ChatFormat
 from orrery.text.chat.jinja import JinjaTemplate
-from orrery.text.chat.markers import Markers
 from orrery.text.chat.render import ChatTemplate
+from orrery.text.chat.spans.control_tokens import ControlTokenMarkers
 from orrery.text.tokenizer import Tokenizer
 from stand_ins import stand_in
 
@@ -21,7 +21,7 @@ HARMLESS = "the cat"
 
 
 def templates(name):
-    """Yield the format built by segments, and the same format as a Hugging Face template."""
+    """Yield the format built by spans, and the same format as a Hugging Face template."""
     tokenizer = chat_tokenizer(name)
     form = ChatFormat(name)
     return [ChatTemplate(tokenizer, form), ChatTemplate(tokenizer, JinjaTemplate(form.jinja(), tokenizer))]
@@ -185,6 +185,6 @@ def test_a_tokenizer_whose_control_token_is_a_number_has_no_chats():
     definition = json.loads(json.dumps(tokenizer.definition))
     next(token for token in definition["added_tokens"] if token["content"] == "<|im_end|>")["content"] = "7"
     with pytest.raises(ModelFileError, match="control token of the tokenizer is a number") as caught:
-        Markers(stand_in(Tokenizer, definition=definition))
+        ControlTokenMarkers(stand_in(Tokenizer, definition=definition))
     assert "chats cannot be kept safe" in caught.value.hint
-    Markers(tokenizer)
+    ControlTokenMarkers(tokenizer)

@@ -16,7 +16,7 @@ HARMLESS = "the cat"
 PIECES = sorted(
     {token for tokens in CONTROLS.values() for token in tokens} | {t for tags in TAGS.values() for t in tags}
 )
-FORMS = ("segments", "file", "config", "list", "rich")
+FORMS = ("spans", "file", "config", "list", "rich")
 # A template that writes everything there is: names, tool calls, tools, documents and a setting.
 RICH = (
     "{% for tool in tools %}START{{ tool | tojson }}END{% endfor %}{{ documents | tojson }}{{ mood }}"
@@ -54,18 +54,18 @@ DISGUISES = (
 @pytest.fixture(scope="module")
 def chats(tmp_path_factory):
     """Return all pairs of tokenizer and template, by kind, format and form."""
-    found = {}
+    by_kind = {}
     for kind in KINDS:
         for name in FORMATS:
             tokenizer = kind_of_tokenizer(kind, name)
-            found[kind, name, "segments"] = chat_format(name, tokenizer)
+            by_kind[kind, name, "spans"] = chat_format(name, tokenizer)
             for form in ("file", "config", "list"):
                 folder = tmp_path_factory.mktemp("model")
                 published_folder(folder, tokenizer, ChatFormat(name).jinja(), form)
-                found[kind, name, form] = load_chat_template(folder, tokenizer)
+                by_kind[kind, name, form] = load_chat_template(folder, tokenizer)
             source = RICH.replace("START", CONTROLS[name][1]).replace("END", CONTROLS[name][2])
-            found[kind, name, "rich"] = ChatTemplate(tokenizer, JinjaTemplate(source, tokenizer))
-    return found
+            by_kind[kind, name, "rich"] = ChatTemplate(tokenizer, JinjaTemplate(source, tokenizer))
+    return by_kind
 
 
 def forged(dice, name):
@@ -138,7 +138,7 @@ def test_no_disguise_leaks_through_any_kind_of_tokenizer(cases, chats):
         if form != "rich" and tags_read(chat.tokenizer, name, ids) != tags:
             leaked.append((place, messages, "a delimiter"))
     assert leaked == []
-    # Most are rendered. Segments also refuse the delimiters that two of the formats write as ordinary text.
+    # Most are rendered. Spans also refuse the delimiters that two of the formats write as ordinary text.
     assert all(count < cases // len(FORMS) // 3 for count in refused.values()), refused
 
 
@@ -146,7 +146,7 @@ def test_no_disguise_leaks_through_any_kind_of_tokenizer(cases, chats):
 def test_the_six_formats_in_every_kind_equal_their_templates(kind, chats):
     for name in FORMATS:
         messages = conversation(["What is 1 + 1?", "It is 2."])
-        # Only a string is stripped beside a stripping token, as the engine does; segments stay as they are.
+        # Only a string is stripped beside a stripping token, as the engine does; spans stay as they are.
         forms = FORMS[1:4] if kind == "stripping" else FORMS[:4]
         renderings = {form: chats[kind, name, form].render(messages, replies=True) for form in forms}
         assert len({tuple(rendered.ids) for rendered in renderings.values()}) == 1

@@ -8,8 +8,8 @@ import pytest
 from chat_toy import chat_tokenizer
 from orrery.errors import DataError, UsageError
 from orrery.text.chat.jinja import JinjaTemplate
-from orrery.text.chat.origins import AuthoredSpan, origins
 from orrery.text.chat.render import ChatTemplate
+from orrery.text.chat.spans.sources import AuthoredSpan, authored_spans
 
 TOKENIZER = chat_tokenizer("chatml")
 ASK = {"role": "user", "content": "What is 1 + 1?"}
@@ -33,7 +33,7 @@ def test_a_call_id_may_have_the_length_that_a_template_asks_for():
     )
     messages = [ASK, {"role": "assistant", "tool_calls": [CALL]}, RESULT]
     assert text(chat, messages) == "123456789<|im_end|>abc123XYZ<|im_end|>abc123XYZ<|im_end|>"
-    assert origins(chat, messages)[2] == AuthoredSpan("message", "abc123XYZ")
+    assert authored_spans(chat, messages)[2] == AuthoredSpan("message", "abc123XYZ")
 
 
 def test_a_null_field_is_no_field():
@@ -106,8 +106,8 @@ def test_the_reply_of_a_template_without_end_tokens_is_the_answer():
         tokenizer,
     )
     messages = [ASK, {"role": "assistant", "content": "It is 2."}, ASK]
-    found = chat.render(messages, replies=True)
-    said = [id for id, reply in zip(found.ids, found.reply, strict=True) if reply]
+    rendered = chat.render(messages, replies=True)
+    said = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
     assert chat.tokenizer.decode(said, special=True) == "\n<think></think>\nIt is 2."
 
 
@@ -118,8 +118,8 @@ def test_a_template_that_is_never_asked_after_an_answer_shows_its_replies():
         "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}"
         "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}"
     )
-    found = chat.render([ASK, {"role": "assistant", "content": "2"}, ASK], replies=True)
-    said = [id for id, reply in zip(found.ids, found.reply, strict=True) if reply]
+    rendered = chat.render([ASK, {"role": "assistant", "content": "2"}, ASK], replies=True)
+    said = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
     assert chat.tokenizer.decode(said, special=True) == "2<|im_end|>"
 
 
@@ -128,7 +128,7 @@ def test_the_names_of_arguments_are_the_messages():
         "{% for m in messages %}{% for call in m.tool_calls or [] %}{{ call.function.name }}("
         "{{ call.function.arguments | tojson }}){% endfor %}<|im_end|>{% endfor %}"
     )
-    parts = origins(chat, [{"role": "assistant", "tool_calls": [CALL]}])
+    parts = authored_spans(chat, [{"role": "assistant", "tool_calls": [CALL]}])
     assert [part.text for part in parts if part.origin == "message"] == ["add", "left", "1", "right", "2"]
     assert [part.text for part in parts if part.origin == "template"] == ['({"', '": "', '", "', '": "', '"})']
 
@@ -147,7 +147,7 @@ import sys
 from orrery.errors import OrreryError
 from orrery.text import load_tokenizer
 from orrery.text.chat.jinja import JinjaTemplate
-from orrery.text.chat.origins import origins
+from orrery.text.chat.spans.sources import authored_spans
 from orrery.text.chat.render import ChatTemplate, chat_format, choose_template
 
 tokenizer = load_tokenizer(sys.argv[1])
@@ -155,7 +155,7 @@ jinja = ChatTemplate(tokenizer, JinjaTemplate("{{ messages[0].content }}<|im_end
 chats = [jinja, chat_format("chatml", tokenizer)]
 calls = [lambda m, c=c, r=r: c.render(m, replies=r) for c in chats for r in (False, True)]
 named = [lambda name: choose_template(name, tokenizer)]
-tried = [(wrong, [*calls, lambda m: origins(jinja, m)]) for wrong in WRONG]
+tried = [(wrong, [*calls, lambda m: authored_spans(jinja, m)]) for wrong in WRONG]
 tried += [(name, named) for name in (3, None, b"chatml", ["chatml"], "", "a" * 5000, "a\\0b", "{{ messages }}")]
 for wrong, given in tried:
     for call in given:
@@ -203,7 +203,7 @@ def test_null_fields_leave_the_callers_messages_alone():
 
 
 def test_a_command_in_a_message_still_steers_the_template():
-    """A stand-in that said something else would take another branch and write other control tokens."""
+    """A placeholder that said something else would take another branch and write other control tokens."""
     chat = template(
         "{% if '/no_think' in messages[0].content %}{{ messages[0].content | replace('/no_think', '') }}<|im_end|>"
         "{% endif %}<|im_start|>"
@@ -213,7 +213,7 @@ def test_a_command_in_a_message_still_steers_the_template():
 
 
 def test_tools_whose_names_are_of_any_script_stay_apart():
-    """Stand-ins of two names that are one would make one argument of two."""
+    """Placeholders of two names that are one would make one argument of two."""
     chat = template("{% for name in tools[0].function.parameters.properties %}{{ name }}<|im_end|>{% endfor %}")
     names = ["日", "月", "é", "è", "a b", "c d", "<x>", "[x]", "im", "end"]
     tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": {n: {} for n in names}}}}

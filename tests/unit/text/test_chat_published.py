@@ -12,7 +12,7 @@ from chat_published import published, reference_of, tokenizer_of
 from orrery.errors import OrreryError
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Control
+from orrery.text.chat.spans.encoding import Control
 from orrery.text.chat.tool_prompt import in_words
 
 FORMATS = published()
@@ -88,18 +88,18 @@ INSIDE = {"inside": [user(), assistant("<think>\na b\n</think>\n\nso"), user("wh
 
 
 def conversations(form):
-    found = {name: (messages, {}) for name, messages in TURNS.items()}
+    messages_by_name = {name: (messages, {}) for name, messages in TURNS.items()}
     if "tools" in form.reads:
-        found |= {name: (messages, {"tools": TOOLS}) for name, messages in CALLS.items()}
-        found["a call without tools"] = (CALLS["call"], {})
+        messages_by_name |= {name: (messages, {"tools": TOOLS}) for name, messages in CALLS.items()}
+        messages_by_name["a call without tools"] = (CALLS["call"], {})
     if "reasoning" in form.reads:
         thoughts = THOUGHTS if "tools" in form.reads else {k: v for k, v in THOUGHTS.items() if "call" not in k}
-        found |= {name: (messages, {}) for name, messages in thoughts.items()}
+        messages_by_name |= {name: (messages, {}) for name, messages in thoughts.items()}
     if "marks" in form.reads:
-        found |= {name: (messages, {}) for name, messages in INSIDE.items()}
+        messages_by_name |= {name: (messages, {}) for name, messages in INSIDE.items()}
     return {
         (name, prompt): (messages, variables)
-        for (name, (messages, variables)), prompt in itertools.product(found.items(), (False, True))
+        for (name, (messages, variables)), prompt in itertools.product(messages_by_name.items(), (False, True))
         if not prompt or messages[-1]["role"] != "assistant"
     }
 
@@ -122,7 +122,7 @@ def theirs(form, messages, prompt, **variables):
     if "tools" in variables and not re.search(r"\btools\b", form.source):
         plain = [{key: value for key, value in message.items() if value is not None} for message in messages]
         ways = (in_words(plain, variables["tools"], system, "tool_calls" in form.source) for system in (True, False))
-        return next((found for way in ways if (found := theirs(form, way, prompt)) is not None), None)
+        return next((by_reference for way in ways if (by_reference := theirs(form, way, prompt)) is not None), None)
     reference = reference_of(form.name)
     try:
         ids = reference.apply_chat_template(
@@ -144,8 +144,8 @@ def joined(pieces):
     return [text.strip() for reply, group in groups if reply for text in ["".join(piece for piece, _ in group)]]
 
 
-def replies(segments):
-    parts = [(s.token, s.reply) if isinstance(s, Control) else (s.text, s.reply) for s in segments]
+def replies(spans):
+    parts = [(s.token, s.reply) if isinstance(s, Control) else (s.text, s.reply) for s in spans]
     return joined(part for part in parts if part[0])
 
 
@@ -157,8 +157,8 @@ def test_the_ids_are_the_references(form):
     chat = chat_of(form)
     refused, rendered = [], 0
     for (name, prompt), (messages, variables) in conversations(form).items():
-        found = theirs(form, messages, prompt, **variables)
-        if found is None:
+        reference = theirs(form, messages, prompt, **variables)
+        if reference is None:
             with pytest.raises(OrreryError, match="chat template"):
                 chat.render(messages, prompt, **variables)
             continue
@@ -167,8 +167,8 @@ def test_the_ids_are_the_references(form):
         except OrreryError as error:
             refused.append((name, str(error)))
             continue
-        assert ids == found[0], (name, prompt, chat.tokenizer.decode(ids, special=True),
-                                 chat.tokenizer.decode(found[0], special=True))  # fmt: skip
+        assert ids == reference[0], (name, prompt, chat.tokenizer.decode(ids, special=True),
+                                 chat.tokenizer.decode(reference[0], special=True))  # fmt: skip
         rendered += 1
     assert refused == []  # none of what the reference renders
     assert rendered >= 4
@@ -177,20 +177,24 @@ def test_the_ids_are_the_references(form):
 def test_the_replies_are_what_the_assistant_wrote(form):
     chat, annotated = chat_of(form), chat_of(form, form.annotated)
     for (name, prompt), (messages, variables) in conversations(form).items():
-        found = theirs(form, messages, prompt, **variables)
-        if found is None:
+        reference = theirs(form, messages, prompt, **variables)
+        if reference is None:
             continue
         for one in (annotated, chat):
-            assert replies(one.segments(messages, prompt, True, **variables)) == found[1], (name, prompt, one is chat)
-        assert chat.render(messages, prompt, replies=True, **variables).ids == found[0]
+            assert replies(one.spans(messages, prompt, True, **variables)) == reference[1], (
+                name,
+                prompt,
+                one is chat,
+            )
+        assert chat.render(messages, prompt, replies=True, **variables).ids == reference[0]
 
 
 def test_an_answer_ends_at_the_token_that_ends_a_turn(form):
     chat = chat_of(form)
     _, written = theirs(form, TURNS["one"] + [assistant("b")], False)
     tokens = [token for token in (*form.tokens, form.end, "") if token is not None]
-    found = max((token for token in tokens if written[-1].endswith(token)), key=len)
-    assert chat.end == ({chat.tokenizer.special(found)} if found else set())
+    end = max((token for token in tokens if written[-1].endswith(token)), key=len)
+    assert chat.end == ({chat.tokenizer.special(end)} if end else set())
 
 
 def test_no_message_forges(form):
@@ -198,7 +202,7 @@ def test_no_message_forges(form):
     tokens = [*form.tokens, *form.added, *filter(None, (form.bos, form.end))]
     control = chat.tokenizer.control - {chat.tokenizer.id("<unk>")}
     evil = " ".join(tokens) + " evil"
-    harmless = [token for token in chat.form.segments([user("x")], True) if isinstance(token, Control)]
+    harmless = [token for token in chat.form.spans([user("x")], True) if isinstance(token, Control)]
     refused = []
     for text in (evil, *tokens, *(token[: len(token) // 2] for token in tokens)):
         try:
@@ -212,9 +216,9 @@ def test_no_message_forges(form):
     assert all("delimiter" in message or "control token" in message for message in refused)
     if "tools" in form.reads:
         tools = json.loads(json.dumps(TOOLS).replace("Ort, z. B.", json.dumps(evil)[1:-1]))
-        segments = [chat.segments(TURNS["one"], True, tools=given) for given in (TOOLS, tools)]
-        assert [[s for s in some if isinstance(s, Control)] for some in segments[:1]] == [
-            [s for s in some if isinstance(s, Control)] for some in segments[1:]
+        spans = [chat.spans(TURNS["one"], True, tools=given) for given in (TOOLS, tools)]
+        assert [[s for s in some if isinstance(s, Control)] for some in spans[:1]] == [
+            [s for s in some if isinstance(s, Control)] for some in spans[1:]
         ]
 
 

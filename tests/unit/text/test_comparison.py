@@ -19,9 +19,9 @@ PAIRS = [
 
 def test_measures_are_counts_by_hand():
     tokenizer = Tokenizer(of_words(["<OOV>", "low", "lower"]).to_str())
-    found = measure(tokenizer, ["low  löwe", "lower"])
-    assert found == Measures(vocabulary=3, bytes=15, words=3, tokens=3, unknown=1)
-    assert (found.compression, found.fertility, found.unknown_rate) == (5.0, 1.0, 1 / 3)
+    measures = measure(tokenizer, ["low  löwe", "lower"])
+    assert measures == Measures(vocabulary=3, bytes=15, words=3, tokens=3, unknown=1)
+    assert (measures.compression, measures.fertility, measures.unknown_rate) == (5.0, 1.0, 1 / 3)
     empty = measure(tokenizer, [""])
     assert (empty.compression, empty.fertility, empty.unknown_rate) == (0.0, 0.0, 0.0)
 

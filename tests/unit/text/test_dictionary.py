@@ -34,10 +34,10 @@ SENTENCES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4)
 
 @given(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=5), st.integers(0, 3))
 def test_probabilities_are_those_of_model_1(pairs, rounds):
-    found = learn(pairs, rounds)
+    probabilities = learn(pairs, rounds)
     expected = exact(pairs, rounds)
-    assert found.keys() == expected.keys()
-    assert all(abs(found[cell] - float(expected[cell])) < 1e-12 for cell in expected)
+    assert probabilities.keys() == expected.keys()
+    assert all(abs(probabilities[cell] - float(expected[cell])) < 1e-12 for cell in expected)
 
 
 def test_the_second_sentence_tells_the_words_apart():

@@ -63,10 +63,10 @@ def test_transformers_adds_the_same_for_the_saved_tokenizer(kind, tmp_path):
         assert tokenizer.encode(text, special="around") == theirs(text)["input_ids"]
         assert again.encode(text, special="around") == tokenizer.encode(text, special="around")
         for pair in TEXTS[1:3]:  # transformers takes an empty second text for none
-            found = theirs(text, pair, return_token_type_ids=True)
+            encoded = theirs(text, pair, return_token_type_ids=True)
             framed = tokenizer.frame(text, pair)
-            assert framed.ids == found["input_ids"] == tokenizer.encode(text, special="around", pair=pair)
-            assert framed.segments == found["token_type_ids"]
+            assert framed.ids == encoded["input_ids"] == tokenizer.encode(text, special="around", pair=pair)
+            assert framed.token_types == encoded["token_type_ids"]
 
 
 def test_the_saved_tokenizer_names_its_tokens(kind, tmp_path):
@@ -137,9 +137,9 @@ def test_every_post_processor_adds_what_the_library_adds(name, tmp_path):
     engine.post_processor = PROCESSORS[name]
     tokenizer = Tokenizer(engine.to_str())
     for pair in (None, "cats sat"):
-        found = engine.encode("the cat", pair)
+        encoded = engine.encode("the cat", pair)
         framed = tokenizer.frame("the cat", pair)
-        assert (framed.ids, framed.segments) == (found.ids, found.type_ids)
+        assert (framed.ids, framed.token_types) == (encoded.ids, encoded.type_ids)
 
 
 def test_tokens_that_are_added_twice_are_refused(tmp_path):

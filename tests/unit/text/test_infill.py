@@ -21,11 +21,11 @@ PUBLISHED = [
 def test_a_prompt_is_arranged_as_the_model_was_taught(form):
     names = [part for part in form if isinstance(part, str)]
     tokenizer = with_tokens(chat_tokenizer("chatml"), [*names[::-1], "<EOT>"])
-    found = infill_of(tokenizer)
+    infill = infill_of(tokenizer)
     texts = {1: [5, 6], 2: [7]}
     wanted = [id for part in form for id in (texts[part] if part in texts else [tokenizer.id(part)])]
-    assert found.around([5, 6], [7]) == wanted
-    assert {tokenizer.id("<EOT>"), *(tokenizer.id(name) for name in names)} <= found.ends
+    assert infill.around([5, 6], [7]) == wanted
+    assert {tokenizer.id("<EOT>"), *(tokenizer.id(name) for name in names)} <= infill.ends
 
 
 def test_a_tokenizer_without_all_of_a_form_has_none():

@@ -128,11 +128,11 @@ def test_all_cuts_are_ranked_and_weighed_as_in_the_brute_force(word):
     lattice = Lattice(SCORES)
     possible = [cut for cut in all_cuts(word) if all(piece in SCORES or len(piece) == 1 for piece in cut)]
     score = {cut: sum(SCORES.get(piece, -16.0) for piece in cut) for cut in possible}
-    found = lattice.best(word, 100)
-    assert {cut for _, cut in found} == set(possible)
-    assert all(abs(total - score[cut]) < 1e-12 for total, cut in found)
-    assert [total for total, _ in found] == sorted((total for total, _ in found), reverse=True)
-    assert lattice.best(word, 3) == found[:3]
+    cuts = lattice.best(word, 100)
+    assert {cut for _, cut in cuts} == set(possible)
+    assert all(abs(total - score[cut]) < 1e-12 for total, cut in cuts)
+    assert [total for total, _ in cuts] == sorted((total for total, _ in cuts), reverse=True)
+    assert lattice.best(word, 3) == cuts[:3]
     for alpha in (0.0, 0.3, 1.0, 2.0):
         weights = {cut: math.exp(alpha * score[cut]) for cut in possible}
         for cut in possible:

@@ -205,8 +205,8 @@ def some_model(pieces, users, spelled, normal=()):
 @given(SOME, st.sets(st.text("abc", min_size=2, max_size=3), max_size=2), st.booleans(), TEXT, st.integers(1, 9))
 def test_the_compiled_search_gives_what_the_plain_one_gives(pieces, users, spelled, text, size):
     """Scores that tie, that float32 cannot add, and that grow beyond what is taken off again."""
-    found = read(some_model(pieces, users, spelled))
-    plain, compiled = Unigram(found), Compiled(found)
+    model_read = read(some_model(pieces, users, spelled))
+    plain, compiled = Unigram(model_read), Compiled(model_read)
     expected = [list(part) for part in plain.cut(text)]
     assert [list(part) for part in compiled.cut(text)] == expected
     for cutter in (plain, compiled):
@@ -231,8 +231,8 @@ def test_a_text_that_comes_part_by_part_gives_the_ids_of_the_whole(kind, text, s
 @pytest.mark.parametrize("unit", ["ab b ba ", "ab"])
 def test_the_memory_of_a_stream_does_not_grow_with_its_text(unit, fast):
     """All ways are open over the second text: pieces overlap at every place."""
-    found = read(model([*PIECES, ("ba", -6.0, 1)], normal=[(3, 0)]))
-    cutting = (Compiled if fast else Unigram)(found).begin()
+    model_read = read(model([*PIECES, ("ba", -6.0, 1)], normal=[(3, 0)]))
+    cutting = (Compiled if fast else Unigram)(model_read).begin()
     text = unit.replace(" ", SPACE) * 100
     count = 0
     for _ in range(50):

@@ -73,12 +73,12 @@ def test_all_of_them_take_no_gigabyte(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.model" for number in range(len(BOMBS))]
     for file, bomb in zip(files, BOMBS.values(), strict=True):
         file.write_bytes(bomb())
-    found = bombs.refusals("from orrery.text import load_tokenizer", "load_tokenizer(path)", files)
-    assert {kind for kind, _ in found} == {"ModelFileError"}
+    refused = bombs.refusals("from orrery.text import load_tokenizer", "load_tokenizer(path)", files)
+    assert {kind for kind, _ in refused} == {"ModelFileError"}
 
 
 def test_rules_within_the_bounds_are_read() -> None:
-    found = {"a": "b" * charsmap.LONGEST_REPLACEMENT, "ab": "c", "b": "b" * 33}
-    assert charsmap.rules(trie(found)) == found
-    assert charsmap.longest_replacement(trie(found)) == charsmap.LONGEST_REPLACEMENT
+    mapped = {"a": "b" * charsmap.LONGEST_REPLACEMENT, "ab": "c", "b": "b" * 33}
+    assert charsmap.rules(trie(mapped)) == mapped
+    assert charsmap.longest_replacement(trie(mapped)) == charsmap.LONGEST_REPLACEMENT
     assert field(1, b"a") == b"\x0a\x01a"

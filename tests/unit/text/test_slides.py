@@ -79,9 +79,9 @@ def bpe(*cuts):
 
 def rows(slides, name):
     """Return the slide's cells of one line, source before the arrow and target after it."""
-    found = [cell for label, cell in slides["S1_bpe_table"] if label.lower().startswith(name.lower())]
-    assert len(found) == 2
-    return found[0], *found[1].split(" -> ")
+    cells = [cell for label, cell in slides["S1_bpe_table"] if label.lower().startswith(name.lower())]
+    assert len(cells) == 2
+    return cells[0], *cells[1].split(" -> ")
 
 
 def test_d5_bpe_separate_one_table_a_language(slides):

@@ -29,7 +29,7 @@ def test_texts_stand_between_the_tokens_of_the_family(kind, frame):
     assert framed.frame("the cat").ids == [*ids(first), *a, *ids(end)]
     pair = framed.frame("the cat", "the dog")
     assert pair.ids == [*ids(first), *a, *ids(middle), *b, *ids(end)]
-    assert sum(pair.segments) == (len(b) + 1 if frame == "bert" else 0)
+    assert sum(pair.token_types) == (len(b) + 1 if frame == "bert" else 0)
 
 
 @pytest.mark.parametrize("kind", ["byte_bpe", "wordpiece", "unigram", "character"])

@@ -48,12 +48,12 @@ def test_spellings_joined_are_the_text(kind):
 @pytest.mark.parametrize("kind", SERVED)
 def test_answers_keep_to_a_form_and_others_without_a_word(kind):
     tokenizer = trained(kind)
-    model, found = model_of(tokenizer), spellings(tokenizer)
+    model, spelled = model_of(tokenizer), spellings(tokenizer)
     draw = sampler(temperature=1.0, vocabulary=tokenizer.size)
     prompts = [tokenizer.encode(text) for text in ("the", "red and", "sat on the")] * 4
     form = Formed.begin(
         Form(regex="(the|red) (cat|dog|mat)( sat)+ on the (log|mat)"),
-        TokenVocabulary(found, tokenizer.control, [], drops_first_blank(tokenizer)),
+        TokenVocabulary(spelled, tokenizer.control, [], drops_first_blank(tokenizer)),
     )
     formed = generate(model, prompts, tokenizer, Limits(40, 60, guides=(form.copy,)), sampler=draw, seed=2)
     whole = [answer.text for answer in formed if answer.finish_reason == "end"]
@@ -61,7 +61,7 @@ def test_answers_keep_to_a_form_and_others_without_a_word(kind):
     for text in whole:
         assert re.fullmatch("(the|red) (cat|dog|mat)( sat)+ on the (log|mat)", text)
     words = ["e", "at", "og ;"]
-    limits = Limits(40, 60, guides=(without(words, SpellingIndex(found)),))
+    limits = Limits(40, 60, guides=(without(words, SpellingIndex(spelled)),))
     free = generate(model, prompts, tokenizer, Limits(40, 60), sampler=draw, seed=2)
     kept = generate(model, prompts, tokenizer, limits, sampler=draw, seed=2)
     assert any(word in answer.text for answer in free for word in words)
@@ -72,10 +72,10 @@ def test_answers_keep_to_a_form_and_others_without_a_word(kind):
 def test_a_kind_whose_tokens_depend_on_their_neighbours_is_refused(kind):
     tokenizer = trained(kind)
     try:
-        found = spellings(tokenizer)
+        spelled = spellings(tokenizer)
     except UsageError:
         return
-    assert b"".join(found[id] for id in tokenizer.encode("the cat")).decode().removeprefix(" ") == "the cat"
+    assert b"".join(spelled[id] for id in tokenizer.encode("the cat")).decode().removeprefix(" ") == "the cat"
 
 
 ADDED = (

@@ -44,9 +44,9 @@ def test_what_did_not_fit_is_named():
 @given(ALPHABET)
 def test_surfaces_spell_the_text_without_what_is_dropped(trained, text):
     for tokenizer in trained.values():
-        found = surfaces(tokenizer, text)
-        assert [id for id, _ in found] == tokenizer.encode(text)
-        assert "".join(part for _, part in found).replace(" ", "") == text.replace(" ", "")
+        parts = surfaces(tokenizer, text)
+        assert [id for id, _ in parts] == tokenizer.encode(text)
+        assert "".join(part for _, part in parts).replace(" ", "") == text.replace(" ", "")
     assert "".join(part for _, part in surfaces(trained["unigram"], text)) == text
 
 

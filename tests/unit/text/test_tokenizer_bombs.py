@@ -23,8 +23,8 @@ BASE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def replacing(found: str, put: str, kind: str = "String") -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {kind: found}, "content": put}
+def replacing(pattern: str, put: str, kind: str = "String") -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {kind: pattern}, "content": put}
 
 
 def parting(regex: str) -> dict[str, Any]:
@@ -111,8 +111,8 @@ def test_all_of_them_take_seconds_and_no_gigabyte(tmp_path: Path) -> None:
     for file, bomb in zip(files, BOMBS.values(), strict=True):
         file.parent.mkdir()
         file.write_text(json.dumps({**BASE, **bomb}))
-    found = bombs.refusals("from orrery.text import load_tokenizer", 'load_tokenizer(path).encode("a b")', files)
-    assert {kind for kind, _ in found} == {"ModelFileError"}
+    refused = bombs.refusals("from orrery.text import load_tokenizer", 'load_tokenizer(path).encode("a b")', files)
+    assert {kind for kind, _ in refused} == {"ModelFileError"}
 
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -151,8 +151,8 @@ HONEST: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_what_published_tokenizers_have_is_read(name: str) -> None:
-    found = Tokenizer(json.dumps({**BASE, **HONEST[name]}))
-    assert found.encode("ab cd")
+    tokenizer = Tokenizer(json.dumps({**BASE, **HONEST[name]}))
+    assert tokenizer.encode("ab cd")
 
 
 class Panic(BaseException):
@@ -165,12 +165,12 @@ def test_a_panic_of_the_library_is_an_ordinary_error(call: str, monkeypatch: pyt
         def __getattr__(self, name: str) -> Any:
             raise Panic("retry-limit-in-match\n over")
 
-    found = engine._Library(json.dumps(BASE), tokenizers.Tokenizer.from_str(json.dumps(BASE)))
-    found._library = Panicking()  # type: ignore[assignment]
-    found.__dict__["_controls"] = Panicking()
+    library = engine._Library(json.dumps(BASE), tokenizers.Tokenizer.from_str(json.dumps(BASE)))
+    library._library = Panicking()  # type: ignore[assignment]
+    library.__dict__["_controls"] = Panicking()
     given = {"encode_batch": (["a"],), "decode": ([1], False)}.get(call, ("a",))
     with pytest.raises(ModelFileError, match="fails on a text: retry-limit-in-match over"):
-        getattr(found, call)(*given)
+        getattr(library, call)(*given)
 
 
 def test_a_pattern_that_is_slow_only_for_a_text_nobody_thought_of_is_an_ordinary_error(

@@ -86,8 +86,8 @@ def test_a_call_that_is_said_is_read_as_the_call(chat):
 
 def test_what_the_assistant_calls_is_its_reply():
     chat = chat_format("chatml", chat_tokenizer("chatml"))
-    found = chat.render(TALK[:3], replies=True, tools=[TOOL])
-    said = chat.tokenizer.decode([id for id, reply in zip(found.ids, found.reply, strict=True) if reply])
+    rendered = chat.render(TALK[:3], replies=True, tools=[TOOL])
+    said = chat.tokenizer.decode([id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply])
     assert said.startswith("<tool_call>")
     assert "a cat" not in said
 

@@ -65,7 +65,7 @@ def brute_wordpiece(counts, room):
     words = [(symbols_of(word), count) for word, count in counts.items()]
     pieces = sorted({symbol for word, _ in words for symbol in word})
     while len(pieces) < room:
-        found = []
+        candidates = []
         for pair in {pair for word, _ in words for pair in itertools.pairwise(word)}:
             after = [([*word], count) for word, count in words]
             for word, _ in after:
@@ -73,10 +73,10 @@ def brute_wordpiece(counts, room):
             merges = sum(count * len(word) for word, count in words) - sum(count * len(word) for word, count in after)
             gain = round(nats(after) - nats(words), 6)
             if merges >= 2 and gain > 0:
-                found.append(((-gain, -merges, pair), after))
-        if not found:
+                candidates.append(((-gain, -merges, pair), after))
+        if not candidates:
             break
-        (_, _, best), words = min(found, key=lambda one: one[0])
+        (_, _, best), words = min(candidates, key=lambda one: one[0])
         if joined(best) not in pieces:
             pieces.append(joined(best))
     return pieces
@@ -172,7 +172,7 @@ for kind in TOKENIZERS.names():
 def test_the_same_bytes_for_any_number_of_threads_and_in_every_run(data_set, tmp_path):
     """Three processes for every kind on 300 kB of plays: the hash tables of each are in another order."""
     text = data_set("tiny-shakespeare/input.txt")
-    found = {
+    files = {
         subprocess.run(
             [sys.executable, "-c", TRAIN, text, tmp_path],
             env=os.environ | {"RAYON_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "true"},
@@ -182,8 +182,8 @@ def test_the_same_bytes_for_any_number_of_threads_and_in_every_run(data_set, tmp
         ).stdout
         for threads in ("1", "2", "2")
     }
-    assert len(found) == 1
-    assert found.pop().count("\n") == len(TOKENIZERS.names())
+    assert len(files) == 1
+    assert files.pop().count("\n") == len(TOKENIZERS.names())
 
 
 def test_order_and_pieces_of_the_texts_change_no_unigram_score():

@@ -49,13 +49,13 @@ def paths_of(words, pieces):
     """Return the paths of words in descending length, with an edge wherever one of the pieces stands."""
     groups = []
     for length in range(1, max(map(len, pieces)) + 1):
-        found = [
+        spans = [
             (row, place, pieces.index(word[place : place + length]))
             for row, word in enumerate(words)
             for place in range(len(word) - length + 1)
             if word[place : place + length] in pieces
         ]
-        rows = np.array(found, np.int32).reshape(-1, 3)
+        rows = np.array(spans, np.int32).reshape(-1, 3)
         groups.append(Edges(rows[:, 0], rows[:, 1].astype(np.int16), length, rows[:, 2]))
     return Paths.of(np.array(list(map(len, words))), groups)
 
@@ -63,7 +63,7 @@ def paths_of(words, pieces):
 @given(COUNTS)
 def test_substrings_are_the_brute_force(counts):
     words = Words.of(counts)
-    found = {}
+    numbered = {}
     for group in substrings(words):
         starts = [0, *group.ends]
         for number, count in enumerate(group.counts):
@@ -74,20 +74,20 @@ def test_substrings_are_the_brute_force(counts):
                 == len({*places.tolist()})
                 == sum(word.startswith(part, at) for word in counts for at in range(len(word)))
             )
-            found[part] = count
-    assert found == brute_substrings(counts)
+            numbered[part] = count
+    assert numbered == brute_substrings(counts)
 
 
 @pytest.mark.parametrize("length", [15, 16, 17, 31, 33, 64])
 def test_substrings_of_long_words_are_the_brute_force(length):
     counts = {("ab" * length)[:length]: 3, "ab" * 4 + "c" * length: 2, "c" * length: 1, "\0c\U0001f98a" * 5: 2}
-    found = [
+    parts = [
         Words.of(counts).spell(int(group.places[end - 1]), group.length)
         for group in substrings(Words.of(counts))
         for end in group.ends
     ]
-    assert len(found) == len({*found})
-    assert {*found} == {*brute_substrings(counts)}
+    assert len(parts) == len({*parts})
+    assert {*parts} == {*brute_substrings(counts)}
 
 
 @given(COUNTS, MORE)
@@ -99,7 +99,7 @@ def test_expectations_and_best_ways_are_the_brute_force(counts, more):
     of = dict(zip(pieces, scores, strict=True))
     times = np.array([counts[word] for word in words], float)
     expected, likelihood = paths.expected(scores, times)
-    found, total, best = Counter(), 0.0, []
+    expectations, total, best = Counter(), 0.0, []
     for word in words:
         ways = [(math.exp(sum(of[part] for part in parts)), parts) for parts in segmentations(word, of)]
         every = sum(weight for weight, _ in ways)
@@ -107,8 +107,8 @@ def test_expectations_and_best_ways_are_the_brute_force(counts, more):
         best.append(math.log(max(weight for weight, _ in ways)))
         for weight, parts in ways:
             for part in parts:
-                found[part] += counts[word] * weight / every
-    assert expected == pytest.approx([found[piece] for piece in pieces], abs=1e-9)
+                expectations[part] += counts[word] * weight / every
+    assert expected == pytest.approx([expectations[piece] for piece in pieces], abs=1e-9)
     assert likelihood == pytest.approx(total)
     edges, most = paths.best(scores, times)
     assert most == pytest.approx(best)
@@ -126,9 +126,9 @@ def test_the_loss_of_a_piece_is_what_the_best_ways_lose(counts):
     assert {*pieces} == {*"".join(counts)} | {*brute_substrings(counts)}
     edges, _ = state.words.best(scores, state.counts)
     used = dict(zip(pieces, state.words.used(edges, len(pieces)), strict=True))
-    for piece, found in zip(pieces, losses(state, scores), strict=True):
+    for piece, loss in zip(pieces, losses(state, scores), strict=True):
         if not used[piece]:
-            assert found == -math.inf
+            assert loss == -math.inf
         elif len(piece) > 1:
             ways = [parts for parts in segmentations(piece, of) if len(parts) > 1]
             scored = [(sum(of[part] for part in parts), parts) for parts in ways]
@@ -143,7 +143,7 @@ def test_the_loss_of_a_piece_is_what_the_best_ways_lose(counts):
                 )
                 for parts in equal
             ]
-            assert any(found == pytest.approx(one) for one in lost)
+            assert any(loss == pytest.approx(one) for one in lost)
 
 
 @given(COUNTS, st.integers(3, 20))

@@ -107,10 +107,10 @@ def test_a_new_head_on_an_encoder_a_decoder_and_an_encoder_decoder(tmp_path, fam
     save_model(folder, rules.spec(rules.TINY).build(), family, rules.TINY)
     pool = {"pool": "first"} if kind == "sequence" else {}
     settings = recipe(folder, tmp_path, {"heads": {"mood": {"kind": kind, "labels": 3, **pool}}})
-    found = base_of(settings.model)
-    spec = read_spec(settings.model, {}, found)
-    stored = {name: tensor.clone() for name, tensor in weights_of(found.stored.model).items()}
-    model, notes = prepared(spec.build(), settings, CausalLanguageModel(), TOKENIZER, found)
+    base = base_of(settings.model)
+    spec = read_spec(settings.model, {}, base)
+    stored = {name: tensor.clone() for name, tensor in weights_of(base.stored.model).items()}
+    model, notes = prepared(spec.build(), settings, CausalLanguageModel(), TOKENIZER, base)
     batch = {name: random_ids(2, 5) for name in model.spec.inputs}
     assert model(batch, ["mood"])["mood"].shape == ((2, 3) if kind == "sequence" else (2, 5, 3))
     assert all(torch.equal(model.get_parameter(name), tensor) for name, tensor in stored.items())

@@ -72,8 +72,8 @@ def test_a_model_grows_rows_for_the_tokens_that_its_tokenizer_lacks(tmp_path, fa
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs if name not in grown)
     ids = torch.tensor([TOKENIZER.encode("the cat sat on")])
     size = old.model.spec.vocabulary
-    found = assembly.parts.model.eval().logits(ids)[..., :size]
-    assert torch.allclose(found, old.model.logits(ids), atol=1e-5)
+    logits = assembly.parts.model.eval().logits(ids)[..., :size]
+    assert torch.allclose(logits, old.model.logits(ids), atol=1e-5)
 
 
 def test_new_rows_that_an_adapter_freezes_are_refused(tmp_path, base):

@@ -170,11 +170,11 @@ def test_of_equal_scores_the_one_with_the_smaller_loss_is_the_best(scores: Any, 
     validation = parts().validation
     assert validation is not None
     deciding = replace(validation, metrics={"loss": Scripted(), "accuracy": Higher()}, best="accuracy")
-    progress, found = Progress(decides="accuracy"), None
+    progress, best_step = Progress(decides="accuracy"), None
     for step, (score, loss) in enumerate(zip(scores, losses, strict=True)):
         measured = {"val/accuracy": score} | ({} if loss is None else {"val/loss": loss})
-        found = step if improved(progress, measured, deciding) else found
-    assert found == best
+        best_step = step if improved(progress, measured, deciding) else best_step
+    assert best_step == best
     assert progress.waited == len(scores) - 1 - (scores.index(max(scores)) if best is not None else -1)
 
 

@@ -95,8 +95,12 @@ def test_steps_equal_those_of_a_hand_made_optimizer(kind):
 
     by_hand = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[kind](
         [
-            {"params": [found], "name": name, "weight_decay": 0.1 if found.ndim > 1 and kind == "adamw" else 0.0}
-            for name, found in theirs.named_parameters()
+            {
+                "params": [parameter],
+                "name": name,
+                "weight_decay": 0.1 if parameter.ndim > 1 and kind == "adamw" else 0.0,
+            }
+            for name, parameter in theirs.named_parameters()
         ],
         betas=given.betas,
         eps=given.eps,

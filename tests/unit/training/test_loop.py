@@ -52,13 +52,13 @@ def test_a_run_learns_and_leaves_its_folder_in_order(tmp_path: Path) -> None:
         "metrics.jsonl",
         "run.json",
     ]
-    found = records(tmp_path)
-    assert [record["step"] for record in found] == [1, *range(2, 41, 2)]
-    assert found[-1]["train/loss"] < found[0]["train/loss"] / 1.5
-    last = found[-1]
+    lines = records(tmp_path)
+    assert [record["step"] for record in lines] == [1, *range(2, 41, 2)]
+    assert lines[-1]["train/loss"] < lines[0]["train/loss"] / 1.5
+    last = lines[-1]
     assert last["val/bpb"] == pytest.approx(last["val/loss"] / math.log(2) / math.e)
     assert last["val/perplexity"] == pytest.approx(math.exp(last["val/loss"]))
-    assert outcome.best == min(record["val/loss"] for record in found if "val/loss" in record)
+    assert outcome.best == min(record["val/loss"] for record in lines if "val/loss" in record)
     assert json.loads((tmp_path / "run.json").read_text())["seed"] == 1337
     assert "step-000040" in (tmp_path / "checkpoints/latest").read_text()
 
@@ -116,7 +116,7 @@ class Uneven(ToySource):
 def test_the_validation_loss_is_a_mean_over_tokens_not_over_batches() -> None:
     model, objective = toy_model(dropout=0.5), CausalLanguageModel()
     validation = Validation(Uneven(seed=99), 5, objective)
-    found = evaluate(model, validation, Precision("float32", "plain", "cpu", 1), Alone(), lambda: False)
+    measures = evaluate(model, validation, Precision("float32", "plain", "cpu", 1), Alone(), lambda: False)
     batches = [Uneven(seed=99).batch(step) for step in range(5)]
     with torch.no_grad():
         model.eval()
@@ -127,8 +127,8 @@ def test_the_validation_loss_is_a_mean_over_tokens_not_over_batches() -> None:
             for batch in batches
         ]
     targets = sum(int((batch["targets"] != -100).sum()) for batch in batches)
-    assert found is not None
-    assert found["val/loss"] == pytest.approx(float(torch.cat(nats).sum()) / targets, rel=1e-6)
+    assert measures is not None
+    assert measures["val/loss"] == pytest.approx(float(torch.cat(nats).sum()) / targets, rel=1e-6)
 
 
 class StopAfter(ToySource):

@@ -25,9 +25,9 @@ def test_every_singular_value_ends_near_one_and_the_vectors_stay(shape):
     given = torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     u, values, v = torch.linalg.svd(given, full_matrices=False)
     kept = values > values.amax(-1, keepdim=True) / 100
-    found = u.mT @ orthogonal(given) @ v.mT
-    diagonal = found.diagonal(dim1=-2, dim2=-1)
-    assert (found - torch.diag_embed(diagonal)).abs().max() < 1e-12
+    turned = u.mT @ orthogonal(given) @ v.mT
+    diagonal = turned.diagonal(dim1=-2, dim2=-1)
+    assert (turned - torch.diag_embed(diagonal)).abs().max() < 1e-12
     assert ((diagonal > 0.65) & (diagonal < 1.25))[kept].all()
 
 
@@ -37,13 +37,13 @@ def test_in_the_precision_of_a_bfloat16_run_the_products_are_narrow_and_the_weig
     optimizer = Muon([{"params": [weight], "orthogonal": True, "weight_decay": 0.0}], lr=0.1)
     weight.grad = given[1].clone()
     with torch.autocast("cpu", torch.bfloat16):
-        found = orthogonal(given)
+        turned = orthogonal(given)
         optimizer.step()
-    assert found.dtype == torch.bfloat16
+    assert turned.dtype == torch.bfloat16
     assert weight.dtype == torch.float32
-    values = torch.linalg.svdvals(found.float())
+    values = torch.linalg.svdvals(turned.float())
     assert ((values > 0.6) & (values < 1.3)).all()
-    torch.testing.assert_close(found.float(), orthogonal(given), atol=0.05, rtol=0)
+    torch.testing.assert_close(turned.float(), orthogonal(given), atol=0.05, rtol=0)
 
 
 def test_the_size_of_a_gradient_does_not_count_and_nothing_stays_nothing():
@@ -74,9 +74,11 @@ def test_matrices_step_as_those_of_torch(monkeypatch):
 def test_only_matrices_of_blocks_are_made_orthogonal_and_the_rest_is_adamw_to_the_byte():
     ours, theirs = tiny("gpt2", torch.float32), tiny("gpt2", torch.float32)
     optimizer, adamw = build_optimizer(ours, settings()), build_optimizer(theirs, settings(kind="adamw"))
-    chosen = {id(found) for group in optimizer.param_groups if group.get("orthogonal") for found in group["params"]}
+    chosen = {
+        id(parameter) for group in optimizer.param_groups if group.get("orthogonal") for parameter in group["params"]
+    }
     names = {name for name, parameter in ours.named_parameters() if id(parameter) in chosen}
-    assert names == {name for name, found in ours.named_parameters() if found.ndim == 2 and ".blocks." in name}
+    assert names == {name for name, parameter in ours.named_parameters() if parameter.ndim == 2 and ".blocks." in name}
     rng = torch.Generator().manual_seed(3)
     for _ in range(3):
         draw(ours.parameters(), rng)

@@ -155,14 +155,14 @@ def test_a_batch_costs_what_its_pairs_cost_alone(family: str, files: Any) -> Non
     model, validation = assembly.parts.model.double().eval(), assembly.parts.validation
     assert isinstance(model, EncoderDecoder)
     assert validation is not None
-    found = [
+    terms = [
         validation.objective.loss(model, validation.source.batch(n))["next_token"] for n in range(validation.batches)
     ]
     pairs, ends = validation.source.pairs, validation.source.ends
     assert len(pairs) == len(PAIRS[::3])
     alone = [validation.objective.loss(model, pair_batch([pair], ends))["next_token"] for pair in pairs]
-    torch.testing.assert_close(sum(t.sum for t in found), sum(t.sum for t in alone), rtol=1e-12, atol=0)
-    assert sum(int(t.count) for t in found) == sum(len(target) + 1 for _, target in pairs)
+    torch.testing.assert_close(sum(t.sum for t in terms), sum(t.sum for t in alone), rtol=1e-12, atol=0)
+    assert sum(int(t.count) for t in terms) == sum(len(target) + 1 for _, target in pairs)
 
 
 def test_long_pairs_are_left_out_and_counted(files: Any, tmp_path: Path, capsys: Any) -> None:
@@ -308,8 +308,8 @@ def test_any_encoder_decoder_learns_from_pairs(family: str, files: Any, tmp_path
     own = ("vocab_size", "decoder_start_token_id", "pad_token_id", "eos_token_id", "bos_token_id")
     config = {key: value for key, value in load_family(family).TINY.items() if key not in own}
     run(recipe(files, model={"family": family, "config": config}), tmp_path / "run", resume=False, overwrite=False)
-    found = records(tmp_path / "run")
-    assert found[-1]["val/loss"] < found[2]["val/loss"] < 4
+    lines = records(tmp_path / "run")
+    assert lines[-1]["val/loss"] < lines[2]["val/loss"] < 4
     assert len(load(tmp_path / "run", say=lambda line: None).translate(["abc"], max_new_tokens=3)) == 1
 
 

@@ -32,8 +32,8 @@ PLAIN = Processor("", frozenset())
     ],
 )
 def test_features_choose_the_path(requested: str, processor: Processor, chosen: tuple[str, str]) -> None:
-    found = choose_precision(requested, "cpu", processor, threads=1)
-    assert (found.dtype, found.path) == chosen
+    precision = choose_precision(requested, "cpu", processor, threads=1)
+    assert (precision.dtype, precision.path) == chosen
 
 
 def test_a_path_that_computes_something_else_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,16 +60,16 @@ def test_onednn_linear_and_its_gradients_equal_the_definition(shape: tuple[int, 
     result = OneDnnLinear.apply(x, weight, bias)
     expected = F.linear(*exact)
     torch.testing.assert_close(result.double(), expected, rtol=0, atol=1e-5)
-    found = torch.autograd.grad(result, inputs, upstream)
-    for ours, theirs in zip(found, torch.autograd.grad(expected, exact, upstream.double()), strict=True):
+    gradients = torch.autograd.grad(result, inputs, upstream)
+    for ours, theirs in zip(gradients, torch.autograd.grad(expected, exact, upstream.double()), strict=True):
         torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=1e-5)
 
 
 def test_every_float32_linear_goes_through_onednn_inside_its_context() -> None:
     layer, x = torch.nn.Linear(7, 4), torch.randn(2, 7)
     with OneDnnLinears():
-        found, wide = layer(x), layer.double()(x.double())
-    assert type(found.grad_fn).__name__ == "OneDnnLinearBackward"
+        out, wide = layer(x), layer.double()(x.double())
+    assert type(out.grad_fn).__name__ == "OneDnnLinearBackward"
     assert type(wide.grad_fn).__name__ == "AddmmBackward0"
 
 
@@ -79,7 +79,7 @@ def test_no_rows_are_torchs_own(shape: tuple[int, ...]) -> None:
     x = torch.randn(shape, requires_grad=True)
     linear = torch.nn.Linear(shape[-1], 5)
     with OneDnnLinears():
-        found = linear(x)
-    found.sum().backward()
-    assert found.shape == (*shape[:-1], 5)
+        out = linear(x)
+    out.sum().backward()
+    assert out.shape == (*shape[:-1], 5)
     assert x.grad is not None

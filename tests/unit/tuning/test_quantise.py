@@ -13,6 +13,7 @@ from orrery.errors import UsageError
 from orrery.exchange.exporting.export import export_hf
 from orrery.exchange.reading.read import Stored, read
 from orrery.exchange.saving.own import save_own
+from orrery.families import load_family
 from orrery.kernels.compiled import has_openmp
 from orrery.tuning import _stored
 from orrery.tuning._registry import from_json
@@ -36,9 +37,9 @@ def linear(inputs=96, outputs=40, bias=True, dtype=torch.float32):
     return made
 
 
-def deviation(found, expected):
-    found, expected = found.detach().double(), expected.detach().double()
-    return float((found - expected).abs().max()) / max(1.0, float(expected.abs().max()))
+def deviation(given, expected):
+    given, expected = given.detach().double(), expected.detach().double()
+    return float((given - expected).abs().max()) / max(1.0, float(expected.abs().max()))
 
 
 # Numbers -----------------------------------------------------------------------------------------------------------
@@ -82,11 +83,11 @@ def test_four_bits_are_nearer_than_the_largest_magnitude_gives_and_keep_what_the
 
 
 @pytest.mark.parametrize(
-    ("inputs", "group", "found"),
+    ("inputs", "group", "size"),
     [(256, 128, 128), (672, 128, 96), (576, 128, 96), (60, 128, 60), (34, 8, 2), (6, 128, 6), (33, 128, None)],
 )
-def test_a_width_that_is_no_multiple_of_the_group_has_smaller_ones(inputs, group, found):
-    assert group_of(inputs, group) == found
+def test_a_width_that_is_no_multiple_of_the_group_has_smaller_ones(inputs, group, size):
+    assert group_of(inputs, group) == size
 
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -99,13 +100,13 @@ def test_every_way_to_multiply_gives_the_same_numbers(monkeypatch, bits, rows):
     monkeypatch.setattr(_stored, "at_hand", has_openmp)
     x = drawn(*rows, 96)
     expected = F.linear(x.double(), written_out(part.weight, part.weight_scale.double()), part.bias.double())
-    found = part(x)
-    assert found.shape == (*rows, 40)
+    out = part(x)
+    assert out.shape == (*rows, 40)
     monkeypatch.setattr(_stored, "at_hand", lambda: False)
     monkeypatch.setattr(_stored, "PART", 96 * 7)
     plain = part(x)
     if rows != (0,):
-        assert deviation(found, expected) < 1e-5
+        assert deviation(out, expected) < 1e-5
         assert deviation(plain, expected) < 1e-5
         broken = part.weight_scale.detach().clone()
         broken[3, 1] *= 1.01  # the comparison sees one scale
@@ -218,3 +219,22 @@ def test_what_cannot_be_stored_is_refused_by_name(tmp_path):
     four = Quantise(bits=4).apply(tiny("llama"))
     with pytest.raises(UsageError, match="transforms"):
         export_hf(Stored(tmp_path, four, "llama", CONFIGS["llama"]), tmp_path / "out")
+
+
+@pytest.mark.parametrize("group", [1000, 1024, 2048, 2**31 - 1])
+def test_a_group_of_any_size_that_is_made_is_read_again(group, tmp_path):
+    torch.manual_seed(0)
+    spec = load_family("gpt2").spec(
+        {**load_family("gpt2").TINY, "n_embd": 2048, "n_head": 2, "n_layer": 1, "n_inner": 32}
+    )
+    model = Quantise(group=group).apply(spec.build().eval())
+    save_own(tmp_path, model)
+    again = read(tmp_path).model
+    assert again.transforms == model.transforms
+    assert all(torch.equal(one, other) for one, other in zip(model.buffers(), again.buffers(), strict=True))
+
+
+@pytest.mark.parametrize("group", [1, 2**31])
+def test_a_group_that_no_folder_may_have_is_refused_where_it_is_made(group):
+    with pytest.raises(UsageError, match="two inputs or more"):
+        Quantise(group=group)

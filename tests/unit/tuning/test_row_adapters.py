@@ -62,13 +62,13 @@ def test_each_row_is_that_of_the_merged_model_alone(family, dtype, bound):
     ids = torch.randint(3, 60, (len(ROWS), 9), generator=torch.Generator().manual_seed(1))
     with adapters.rows(ROWS):
         logits, session = model.start(ids[:, :5], CONTEXT)
-        found = [logits] + [model.step(ids[:, t, None], session)[:, 0] for t in range(5, 9)]
+        steps = [logits] + [model.step(ids[:, t, None], session)[:, 0] for t in range(5, 9)]
     base, session = model.start(ids[:, :5], CONTEXT)
     plain = [base] + [model.step(ids[:, t, None], session)[:, 0] for t in range(5, 9)]
     for row, name in enumerate(ROWS):
         alone, session = merged[name].start(ids[row : row + 1, :5], CONTEXT)
         expected = [alone] + [merged[name].step(ids[row : row + 1, t, None], session)[:, 0] for t in range(5, 9)]
-        for own, theirs, without in zip(found, expected, plain, strict=True):
+        for own, theirs, without in zip(steps, expected, plain, strict=True):
             assert deviation(own[row], theirs[0]) <= bound
             assert torch.equal(own[row], without[row]) == (name is None)
 
@@ -154,11 +154,11 @@ def test_adapters_are_read_from_folders_of_both_kinds(family, tmp_path):
     assert all(map(torch.equal, before, base.model.parameters()))
     ids = torch.randint(3, 60, (3, 9), generator=torch.Generator().manual_seed(1))
     with torch.no_grad(), adapters.rows(["peft", None, "own"]):
-        found = base.model.logits(ids)
+        logits_read = base.model.logits(ids)
     with torch.no_grad():
         expected, plain = merge(other).logits(ids), base.model.logits(ids)
     for row, logits in enumerate((expected, plain, expected)):
-        assert deviation(found[row], logits[row]) <= 1e-5
+        assert deviation(logits_read[row], logits[row]) <= 1e-5
     stranger = SimpleNamespace(model=tiny(family, torch.float32), family=family, config=config, folder=tmp_path)
     with torch.no_grad():
         next(stranger.model.parameters()).add_(1.0)

@@ -104,9 +104,9 @@ def test_a_block_at_several_depths_is_one_and_is_adapted_at_each():
     names = [name for name in dict(model.named_parameters()) if name.endswith("lora_a")]
     assert len(names) == 2
     assert sum(p.numel() for p in model.parameters()) > plain
-    found = model.hidden(ids).detach()
+    before = model.hidden(ids).detach()
     with torch.no_grad():
-        assert float((tuning.merge(model).hidden(ids) - found).abs().max()) < 1e-5
+        assert float((tuning.merge(model).hidden(ids) - before).abs().max()) < 1e-5
     assert sum(p.numel() for p in model.parameters()) == plain
 
 
@@ -116,10 +116,10 @@ def test_one_linear_at_two_places_is_replaced_at_both():
     other.q = one.q
     learned(LORA.apply(model))
     assert one.q is other.q
-    found = logits(model)
+    before = logits(model)
     tuning.merge(model)
     assert one.q is other.q
-    assert float((logits(model) - found).abs().max()) < 1e-5
+    assert float((logits(model) - before).abs().max()) < 1e-5
 
 
 # Numbers -----------------------------------------------------------------------------------------------------------

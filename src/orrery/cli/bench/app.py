@@ -108,13 +108,13 @@ def generate(
     from orrery.studies.bench.machine import measure_machine
 
     cases = [Case(rows, prompt, new) for rows in batch] + ([Case(1, prefill, 1)] if prefill else [])
-    found = bench_generate(model, dtype, cases, peer, type, rounds, measure_machine, _say)
-    print_table(report.COLUMNS, report.rows(found))
-    _tell(report.notes(found))
-    _write(numbers, found.state())
+    results = bench_generate(model, dtype, cases, peer, type, rounds, measure_machine, _say)
+    print_table(report.COLUMNS, report.rows(results))
+    _tell(report.notes(results))
+    _write(numbers, results.state())
     if drawn is not None:
         with drawn.aside() as fresh:
-            fresh.write_text(report.page(found), encoding="utf-8")
+            fresh.write_text(report.page(results), encoding="utf-8")
 
 
 def _output(path: Path | None, overwrite: bool) -> Any:

@@ -73,21 +73,25 @@ def fetch(name: str, /) -> None:
         raise UsageError(f"{name} is made on this machine: there is nothing to fetch", f"`orrery data show {name}`")
     folder = settings.data_folder()
     print(f"{name}: from {sets.find(name).origin}, licence: {sets.find(name).licence}")
-    written = sets.fetch(name, folder)
-    for path in written:
+    fetched = sets.fetch(name, folder)
+    for path in fetched:
         print(f"wrote {path}")
-    if not written:
+    if not fetched:
         print(f"every file is already in {folder / name}")
 
 
-def _print_files(found: "DataSet", folder: Path) -> None:
-    print(f"{found.name}: {found.what}\nlicence: {found.licence}\norigin: {found.origin}")
-    print(f"conversion: {found.conversion}\nfolder: {folder / found.name}")
-    missing = {file.name for file in found.missing(folder)}
-    for file in found.files:
+def _print_files(data_set: "DataSet", folder: Path) -> None:
+    print(f"{data_set.name}: {data_set.what}\nlicence: {data_set.licence}\norigin: {data_set.origin}")
+    print(f"conversion: {data_set.conversion}\nfolder: {folder / data_set.name}")
+    missing = {file.name for file in data_set.missing(folder)}
+    for file in data_set.files:
         state = "missing" if file.name in missing else "present"
         print(f"  {state}  {file.bytes:>12,} bytes  sha256 {file.sha256}  {file.name}")
-    parts = [f"{found.name}/{part}" for part in dict.fromkeys([*found.pairs, *found.corpora, *found.tables]) if part]
+    parts = [
+        f"{data_set.name}/{part}"
+        for part in dict.fromkeys([*data_set.pairs, *data_set.corpora, *data_set.tables])
+        if part
+    ]
     if parts:
         print(f"parts: {', '.join(parts)} (`orrery data show PART` prints examples)")
 
@@ -118,11 +122,11 @@ def _print_table(folder: Path) -> None:
     from orrery.data import generated, sets
 
     table = Table("set", "here", "MB", "licence", "origin", title=f"data sets in {folder}")
-    for found in sets.SETS.values():
-        missing = len(found.missing(folder))
-        here = "yes" if not missing else "no" if missing == len(found.files) else f"{missing} missing"
-        size = sum(file.bytes for file in found.files) / 1e6
-        table.add_row(found.name, here, f"{size:.1f}", found.licence, found.origin)
+    for data_set in sets.SETS.values():
+        missing = len(data_set.missing(folder))
+        here = "yes" if not missing else "no" if missing == len(data_set.files) else f"{missing} missing"
+        size = sum(file.bytes for file in data_set.files) / 1e6
+        table.add_row(data_set.name, here, f"{size:.1f}", data_set.licence, data_set.origin)
     for name in generated.names():
         made = generated.GENERATED.find(name.replace("-", "_"))
         table.add_row(name, "made", "", made.made_from, "made on this machine")

@@ -79,12 +79,12 @@ def clean(
         refuse_same(target, dropped)
     with ExitStack() as files:
         kept = _rows_into(target, files)
-        told = _rows_into(dropped, files) if dropped else lambda row: None
+        write_dropped = _rows_into(dropped, files) if dropped else lambda row: None
         documents = _told_apart(read_corpus(source, column=column, whole_rows=True), column, _named(apart))
         filtered = Filtered(
             watched(documents, "documents", lambda document: len(document.text)),
             rules,
-            lambda document, rule, why: told({"name": document.name, "rule": rule, "why": why}),
+            lambda document, rule, why: write_dropped({"name": document.name, "rule": rule, "why": why}),
         )
         for document in filtered:
             kept({"name": document.name, **(plain(_with_text(document.row, column)) or {"text": document.text})})
@@ -110,7 +110,7 @@ def _told_apart(documents: "Iterable[Document]", column: str, others: Sequence[s
     from orrery.data.readers.columns import check_columns
     from orrery.data.rows.columns_that_count import counted_columns, meaning
 
-    told: list[str] | None = None
+    columns_apart: list[str] | None = None
     for document in documents:
         if not document.row:
             yield document
@@ -118,9 +118,9 @@ def _told_apart(documents: "Iterable[Document]", column: str, others: Sequence[s
         check_columns(document.name, document.row, tuple(others))
         named = counted_columns(document.row, column, others)
         columns = [name for name in named if document.row[name] != document.text]  # a set may have a text of its own
-        if told is None and columns:
+        if columns_apart is None and columns:
             print(f"duplicates are alike in {', '.join(columns)} too")
-        told = told or columns
+        columns_apart = columns_apart or columns
         yield replace(document, meaning=meaning(document.row, columns))
 
 

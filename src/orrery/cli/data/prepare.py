@@ -132,9 +132,9 @@ class _Lines:
             return
         self.shown_at = now
         rate = (progress.tokens - self.tokens) / max(now - self.start, 1e-9)
-        whole = f" of {progress.total / 1e6:,.0f}" if progress.total else ""
+        of_total = f" of {progress.total / 1e6:,.0f}" if progress.total else ""
         doing = f"{progress.doing}: " if progress.doing else ""
-        line = f"{doing}{progress.done / 1e6:,.0f}{whole} MB, {progress.tokens:,} tokens, {rate:,.0f} tokens/s"
+        line = f"{doing}{progress.done / 1e6:,.0f}{of_total} MB, {progress.tokens:,} tokens, {rate:,.0f} tokens/s"
         print(line, file=sys.stderr, flush=True)
 
 

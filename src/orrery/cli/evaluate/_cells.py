@@ -27,13 +27,13 @@ def read_cells(file: Path, column: str) -> list[FileCell]:
     from orrery.data.formats import is_plain_text, read_rows
 
     if is_plain_text(file):
-        found = [FileCell(line.where, line.text("error")) for line in read_lines(file)]
+        cells = [FileCell(line.where, line.text("error")) for line in read_lines(file)]
     else:
         rows = read_rows(file, (column,), Faults())
-        found = [FileCell(f"{file}:{number}", row[column], row) for number, row in rows]
-    if not found:
+        cells = [FileCell(f"{file}:{number}", row[column], row) for number, row in rows]
+    if not cells:
         raise DataError(f"{file}: empty", "check that the file was written whole")
-    return found
+    return cells
 
 
 def two_files(predicted: Path | None, gold: Path | None, task: str) -> tuple[Path, Path]:

@@ -67,31 +67,31 @@ def carry_out(
     lm = load(model, items.device, items.dtype)
     with waiting() as line:
         line.now("reading")
-        found = evaluate(lm, line.now)
+        evaluated = evaluate(lm, line.now)
         overlap = None
         if training is not None:
             from orrery.data.cleaning.contamination import overlap as find
 
-            overlap = find(found.items, training, lambda count: line.now(f"{count:,} training documents read"))
-    _print(found, trust)
-    facts: dict[str, Any] = {"model": str(lm.folder), **_facts(found)}
+            overlap = find(evaluated.items, training, lambda count: line.now(f"{count:,} training documents read"))
+    _print(evaluated, trust)
+    facts: dict[str, Any] = {"model": str(lm.folder), **_facts(evaluated)}
     if overlap is not None:
-        facts["contamination"] = _print_overlap(found, overlap, str(items.contamination))
+        facts["contamination"] = _print_overlap(evaluated, overlap, str(items.contamination))
     if file is not None:
         _write(file, facts)
 
 
-def _print(found: "Evaluated", trust: Trust) -> None:
-    width = max(map(len, found.groups), default=0)
-    for name, (score, count) in found.groups.items():
+def _print(evaluated: "Evaluated", trust: Trust) -> None:
+    width = max(map(len, evaluated.groups), default=0)
+    for name, (score, count) in evaluated.groups.items():
         print(f"{name:{width}}  {100 * score:6.2f} %  {count:>6,} items")
-    print_scores(found.scores, None, trust)
-    print(f"{len(found.items):,} items")
-    for note in found.notes:
+    print_scores(evaluated.scores, None, trust)
+    print(f"{len(evaluated.items):,} items")
+    for note in evaluated.notes:
         print(note)
 
 
-def _print_overlap(found: "Evaluated", overlap: Any, source: str) -> dict[str, Any]:
+def _print_overlap(evaluated: "Evaluated", overlap: Any, source: str) -> dict[str, Any]:
     """Print what the training text has of the items, and each score of those that it has not."""
     import numpy as np
 
@@ -102,19 +102,19 @@ def _print_overlap(found: "Evaluated", overlap: Any, source: str) -> dict[str, A
         print("clean items: none")
         return facts
     facts["clean scores"] = {}
-    for score in found.scores:
+    for score in evaluated.scores:
         value = float(score.of_drawn(clean[None])[0])
         facts["clean scores"][score.name] = value
         print(f"clean items, {len(clean):,}: {score.name} {value:.{score.digits}f}")
     return facts
 
 
-def _facts(found: "Evaluated") -> dict[str, Any]:
+def _facts(evaluated: "Evaluated") -> dict[str, Any]:
     return {
-        "scores": [{"name": one.name, "value": one.score, "signature": one.signature} for one in found.scores],
-        "groups": {name: {"score": score, "items": count} for name, (score, count) in found.groups.items()},
-        "notes": list(found.notes),
-        "items": [{"text": text, **detail} for text, detail in zip(found.items, found.details, strict=True)],
+        "scores": [{"name": one.name, "value": one.score, "signature": one.signature} for one in evaluated.scores],
+        "groups": {name: {"score": score, "items": count} for name, (score, count) in evaluated.groups.items()},
+        "notes": list(evaluated.notes),
+        "items": [{"text": text, **detail} for text, detail in zip(evaluated.items, evaluated.details, strict=True)],
     }
 
 

@@ -40,5 +40,5 @@ def alignment(
     pairs = named_pairs(source, target, named)
     lm = load(model, device, dtype)
     with waiting() as line:
-        found = evaluate_alignment(lm, pairs, done=lambda count: line.now(f"{count:,} of {len(pairs):,} sentences"))
-    print(f"{len(pairs):,} sentences, {found}")
+        measured = evaluate_alignment(lm, pairs, done=lambda count: line.now(f"{count:,} of {len(pairs):,} sentences"))
+    print(f"{len(pairs):,} sentences, {measured}")

@@ -41,8 +41,8 @@ def answers(
     cells = read_cells(right_file, gold_column)
     right = [_right(cell) for cell in cells]
     sides = [_read(own, column, cells, right_file) for own in (file, against) if own is not None]
-    found, *others = [[exact_match(side, right), answer_f1(side, right)] for side in sides]
-    print_scores(found, others[0] if others else None, trust)
+    scores, *others = [[exact_match(side, right), answer_f1(side, right)] for side in sides]
+    print_scores(scores, others[0] if others else None, trust)
 
 
 def _read(file: Path, column: str, right: "list[FileCell]", right_file: Path) -> list[str]:

@@ -72,11 +72,11 @@ def evaluate(
 def _help() -> str:
     """Return the help: what each task does, and its flags."""
     head, _, arguments = (evaluate.__doc__ or "").partition("\n\n")
-    told = []
+    lines = []
     for name, task in tasks().items():
         shown = name if task.of_a_model else f"Without a model, `orrery evaluate {name}`"
-        told.append(indent(f"{shown}: {task.says}", "    "))
-    return "\n\n".join([head, *told, arguments])
+        lines.append(indent(f"{shown}: {task.says}", "    "))
+    return "\n\n".join([head, *lines, arguments])
 
 
 evaluate.__doc__ = _help()

@@ -48,11 +48,11 @@ def labels(
     several = separator is not None or isinstance(cells[1][0].value, list)
     sides = [_read(own, separator, several) for own in cells]
     known = sorted({label for side in sides for own in side for label in ([own] if isinstance(own, str) else own)})
-    found = _scores(sides[0], sides[1], known)
+    scores = _scores(sides[0], sides[1], known)
     others = None if against is None else _scores(sides[2], sides[1], known)
-    print_scores(found, others, trust)
+    print_scores(scores, others, trust)
     if others is not None:
-        _print_mcnemar(found[0], others[0])
+        _print_mcnemar(scores[0], others[0])
     print(f"{'precision':>9} {'recall':>9} {'F1':>9} {'right':>9}  label")
     for line in by_label(sides[0], sides[1]):
         print(f"{line.precision:9.4f} {line.recall:9.4f} {line.f1:9.4f} {line.support:9,}  {line.label}")

@@ -47,18 +47,18 @@ def mmlu(
     from orrery.evaluation.benchmarks.mmlu import chosen, prompted, read_items
 
     names = [name.strip() for name in subjects.split(",") if name.strip()]
-    asked = chosen(read_items(data, split), names, items.first)
+    items_chosen = chosen(read_items(data, split), names, items.first)
     examples = read_items(data, "dev") if shots else []
 
     def evaluate(lm: "LanguageModel", done: "Done") -> "Evaluated":
         room = lm.context
         fits = lambda text: len(lm.tokenizer.frame(text).ids) <= room  # noqa: E731
-        questions, fewer = prompted(asked, examples, shots, fits)
+        questions, fewer = prompted(items_chosen, examples, shots, fits)
         facts = {"task": "mmlu", "template": "letters", "shots": shots, "split": split}
-        found = evaluate_choices(
+        evaluated = evaluate_choices(
             lm, questions, batch_size=items.batch_size, normalisations=("none",), done=done, **facts
         )
         notes = [f"{fewer:,} questions have fewer than {shots} examples, for the context is {room:,} tokens"]
-        return replace(found, notes=[*found.notes, *notes * bool(fewer)])
+        return replace(evaluated, notes=[*evaluated.notes, *notes * bool(fewer)])
 
     carry_out(model, [data], items, trust, evaluate)

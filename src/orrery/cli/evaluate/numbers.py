@@ -42,11 +42,11 @@ def numbers(
         check_number(own, file, cells[1], files[1], "numbers")
     ours, right, *other = [[_number(cell) for cell in own] for own in cells]
     centre = sum(right) / len(right)
-    found, *others = [
+    scores, *others = [
         [pearson(x, right, centre), spearman(x, right), squared_error(x, right), absolute_error(x, right)]
         for x in (ours, *other)
     ]
-    print_scores(found, others[0] if others else None, trust)
+    print_scores(scores, others[0] if others else None, trust)
 
 
 def _number(cell: "FileCell") -> float:

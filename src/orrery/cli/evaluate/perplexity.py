@@ -47,9 +47,9 @@ def perplexity(
     lm = load(model, device, dtype)
     with waiting() as line:
         line.now("measuring")
-        found = evaluate_perplexity(
+        measures = evaluate_perplexity(
             lm, texts, length=length, batch_size=batch_size, done=lambda count: line.now(f"{count:,} windows measured")
         )
-    print(f"loss        {found['loss']:.4f} nats a token")
-    print(f"perplexity  {found['perplexity']:.2f}")
-    print(f"bpb         {found['bpb']:.4f} bits a byte")
+    print(f"loss        {measures['loss']:.4f} nats a token")
+    print(f"perplexity  {measures['perplexity']:.2f}")
+    print(f"bpb         {measures['bpb']:.4f} bits a byte")

@@ -43,8 +43,8 @@ def tags(
         _check_words(side, file, sides[1], files[1])
     ours, right, *other = [[cell.value.tags for cell in side] for side in sides]
     types = sorted({tag[2:] or "_" for side in (ours, right, *other) for own in side for tag in own if tag != "O"})
-    found, *others = [[entity_f1(side, right, a, scheme, types) for a in AVERAGES] for side in (ours, *other)]
-    print_scores(found, others[0] if others else None, trust)
+    scores, *others = [[entity_f1(side, right, a, scheme, types) for a in AVERAGES] for side in (ours, *other)]
+    print_scores(scores, others[0] if others else None, trust)
     print(f"{'precision':>9} {'recall':>9} {'F1':>9} {'right':>9}  type")
     for line in by_type(ours, right, scheme):
         print(f"{line.precision:9.4f} {line.recall:9.4f} {line.f1:9.4f} {line.support:9,}  {line.label}")
@@ -56,7 +56,7 @@ def _read(file: Path, scheme: "Scheme") -> list[FileCell]:
     from orrery.data.formats import read_sentences
     from orrery.scores.entities import spans
 
-    found = []
+    cells = []
     for sentence in read_sentences(file, Faults()):
         if not sentence.tags:
             raise DataError(f"{file}:{sentence.line}: words without tags", "give a file of words and tags (.bio)")
@@ -66,10 +66,10 @@ def _read(file: Path, scheme: "Scheme") -> list[FileCell]:
             except DataError as error:
                 what = error.message.partition(": ")[2]
                 raise DataError(f"{file}:{sentence.line + place}: {what}", error.hint) from None
-        found.append(FileCell(f"{file}:{sentence.line}", sentence))
-    if not found:
+        cells.append(FileCell(f"{file}:{sentence.line}", sentence))
+    if not cells:
         raise DataError(f"{file}: no sentence", "check that the file was written whole")
-    return found
+    return cells
 
 
 def _check_words(ours: list[FileCell], file: Path, theirs: list[FileCell], other: Path) -> None:

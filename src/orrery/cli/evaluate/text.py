@@ -65,10 +65,10 @@ def text(
     }
     chosen: dict[str, dict[str, Any]] = {metric: how[metric] for metric in METRICS if metric in wanted}
     try:
-        found, *others = [_scores(system, theirs, chosen) for system in systems]
+        scores, *others = [_scores(system, theirs, chosen) for system in systems]
     except MachineError as error:
         raise MachineError(error.message, f"{error.hint}; or --metrics rouge, which needs nothing") from None
-    print_scores(found, others[0] if others else None, trust)
+    print_scores(scores, others[0] if others else None, trust)
 
 
 def _scores(ours: list[str], theirs: list[list[str]], how: dict[str, dict[str, Any]]) -> "list[AdditiveScore]":
@@ -77,8 +77,8 @@ def _scores(ours: list[str], theirs: list[list[str]], how: dict[str, dict[str, A
     from orrery.scores.translation import bleu, chrf, ter
 
     known = {"bleu": bleu, "chrf": chrf, "ter": ter}
-    found = [known[metric](ours, *theirs, **settings) for metric, settings in how.items() if metric in known]
-    return found + (list(corpus_rouge(ours, *theirs, **how["rouge"]).values()) if "rouge" in how else [])
+    scores = [known[metric](ours, *theirs, **settings) for metric, settings in how.items() if metric in known]
+    return scores + (list(corpus_rouge(ours, *theirs, **how["rouge"]).values()) if "rouge" in how else [])
 
 
 def texts(file: Path, column: str) -> Iterator[str]:

@@ -63,13 +63,13 @@ def translation(
         refuse_one(len(pairs))
     lm = load(model, device, dtype)
     with waiting() as line:
-        found = evaluate_translation(lm, pairs, done=counting(line.now, len(pairs)), **given(search))
+        evaluated = evaluate_translation(lm, pairs, done=counting(line.now, len(pairs)), **given(search))
     if answers is not None:
-        answers.write("".join(one_line(answer) + "\n" for answer in found.hypotheses))
-    print_scores([found.bleu, found.chrf], None, trust)
+        answers.write("".join(one_line(answer) + "\n" for answer in evaluated.hypotheses))
+    print_scores([evaluated.bleu, evaluated.chrf], None, trust)
     beams = beams_for(lm.writing, given(search))
-    print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {beams} beams")
-    for bucket in found.buckets:
+    print(f"{len(pairs):,} sentences, {evaluated.sentences_per_second:,.1f} a second, {beams} beams")
+    for bucket in evaluated.buckets:
         print(bucket)
 
 

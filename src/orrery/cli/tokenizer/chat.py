@@ -9,7 +9,7 @@ from orrery.cli.numbers import COUNT
 from orrery.cli.places import RUN_OR_PATH
 
 if TYPE_CHECKING:
-    from orrery.text.chat.origins import AuthoredSpan
+    from orrery.text.chat.spans.sources import AuthoredSpan
     from orrery.text.tokenizer import Tokenizer
 
 
@@ -39,14 +39,14 @@ def chat(
     """
     from orrery.text import load_tokenizer
     from orrery.text.chat.messages import read_conversation
-    from orrery.text.chat.origins import origins
     from orrery.text.chat.render import choose_template, load_chat_template
+    from orrery.text.chat.spans.sources import authored_spans
 
     tokenizer = load_tokenizer(model)
     form = choose_template(template, tokenizer) if template is not None else load_chat_template(model, tokenizer)
     conversation, variables = read_conversation(messages, line)
     rendered = form.render(conversation, prompt, **variables)
-    parts = origins(form, conversation, prompt, **variables)
+    parts = authored_spans(form, conversation, prompt, **variables)
     for part in parts:
         print(_shown(part, form.tokenizer))
     if any(part.origin == "text" for part in parts):

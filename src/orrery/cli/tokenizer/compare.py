@@ -98,12 +98,12 @@ def _compare_texts(texts: Iterable[str], paths: list[Path], corpus: str | None, 
     for text, cut in zip(shown, cuts, strict=True):
         print_table(("text", visible(text)), [(name, " ".join(map(visible, pieces))) for name, pieces in cut.items()])
         print()
-    print_table(MEASURES, [measures_row(name, found) for name, found in measured.items()])
+    print_table(MEASURES, [measures_row(name, measures) for name, measures in measured.items()])
     for kind, reason in refused.items():
         print(f"{kind}: not trained: {reason}")
     return {
         "texts": [{"text": text, "pieces": cut} for text, cut in zip(shown, cuts, strict=True)],
-        "tokenizers": {name: found.as_dict() for name, found in measured.items()},
+        "tokenizers": {name: measures.as_dict() for name, measures in measured.items()},
         "not_trained": dict(refused),
     }
 

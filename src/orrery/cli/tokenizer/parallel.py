@@ -36,9 +36,9 @@ def compare_parallel(
         print()
     print(f"measured on {len(held_back):,} pairs held back, trained on {len(train):,}")
     rows = [
-        (name, side, *measures_row(name, found)[1:])
+        (name, side, *measures_row(name, measures)[1:])
         for name, both in measured.items()
-        for side, found in zip(("source", "target"), both, strict=True)
+        for side, measures in zip(("source", "target"), both, strict=True)
     ]
     print_table(COLUMNS, rows)
     alike = {name: system.consistent(shared) for name, system in systems.subword.items()}
@@ -47,7 +47,7 @@ def compare_parallel(
     return {
         "sentences": tables,
         "systems": {
-            name: dict(zip(("source", "target"), (found.as_dict() for found in both), strict=True))
+            name: dict(zip(("source", "target"), (measures.as_dict() for measures in both), strict=True))
             for name, both in measured.items()
         },
         "shared_words": {"words": len(shared), "cut_alike": alike},

@@ -58,54 +58,54 @@ def train(
     if home is not None:
         home = Path(os.path.abspath(home))
         config, output, overrides = home / CONFIG, home, from_here(overrides)
-    asked = TrainRequest(config, overrides, output, resume, overwrite, dry_run, print_config)
+    request = TrainRequest(config, overrides, output, resume, overwrite, dry_run, print_config)
     with where_begun(home, lambda line: print(line, file=sys.stderr)):
-        return carry_out(asked)
+        return carry_out(request)
 
 
 def from_here(overrides: Sequence[str]) -> tuple[str, ...]:
     """Return flags whose paths mean the same from another folder: a base is all that may be another one."""
-    found, flag = list(overrides), f"--{BASE}"
-    for number, word in enumerate(found):
+    words, flag = list(overrides), f"--{BASE}"
+    for number, word in enumerate(words):
         value = word.removeprefix(f"{flag}=") if word.startswith(f"{flag}=") else None
-        if value is None and number and found[number - 1] == flag:
-            found[number] = os.path.abspath(word) if os.path.exists(word) else word
+        if value is None and number and words[number - 1] == flag:
+            words[number] = os.path.abspath(word) if os.path.exists(word) else word
         elif value is not None and os.path.exists(value):
-            found[number] = f"{flag}={os.path.abspath(value)}"
-    return tuple(found)
+            words[number] = f"{flag}={os.path.abspath(value)}"
+    return tuple(words)
 
 
-def carry_out(asked: TrainRequest) -> int:
+def carry_out(request: TrainRequest) -> int:
     """Do what is asked, once it is known which folder relative paths mean; return the exit code."""
-    if is_text(asked.config):
-        recipe = recipe_for(asked.config, asked.overrides, os.environ)
-        if asked.resume:
-            own = asked_for(asked.overrides, os.environ)
-            recipe = as_begun(recipe, asked.folder(recipe.name), own, FOUND_FOR_A_TEXT)
-        if asked.print_config or leads():
+    if is_text(request.config):
+        recipe = recipe_for(request.config, request.overrides, os.environ)
+        if request.resume:
+            own = asked_for(request.overrides, os.environ)
+            recipe = as_begun(recipe, request.folder(recipe.name), own, FOUND_FOR_A_TEXT)
+        if request.print_config or leads():
             print("# no recipe was given; this one fits the text, and --print-config > FILE keeps it")
             print(as_yaml(recipe), end="", flush=True)
-        return 0 if asked.print_config else _trained(recipe, asked)
-    other = next((verb for asks, verb in OTHERS if asks(asked.config)), None)
+        return 0 if request.print_config else _trained(recipe, request)
+    other = next((verb for asks, verb in OTHERS if asks(request.config)), None)
     if other is not None:
-        return other(asked)
-    recipe = load_recipe(asked.config, asked.overrides, os.environ)
-    if asked.print_config:
+        return other(request)
+    recipe = load_recipe(request.config, request.overrides, os.environ)
+    if request.print_config:
         print(as_yaml(recipe), end="")
         return 0
-    return _trained(recipe, asked)
+    return _trained(recipe, request)
 
 
-def _trained(recipe: "Recipe", asked: TrainRequest) -> int:
+def _trained(recipe: "Recipe", request: TrainRequest) -> int:
     """Plan or execute a recipe."""
-    folder = asked.folder(recipe.name)
+    folder = request.folder(recipe.name)
     check_places(recipe)
-    if asked.dry_run:
+    if request.dry_run:
         from orrery.runs.assemble import assemble
 
         print(plan(recipe, assemble(recipe), folder))
         return 0
-    return run(recipe, folder, resume=asked.resume, overwrite=asked.overwrite, inputs=[asked.config])
+    return run(recipe, folder, resume=request.resume, overwrite=request.overwrite, inputs=[request.config])
 
 
 def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, inputs: Sequence[Path] = ()) -> int:

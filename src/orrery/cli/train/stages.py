@@ -8,16 +8,16 @@ from orrery.cli.train.asked import TrainRequest
 from orrery.studies.stages.recipe import load_staged
 
 
-def train(asked: TrainRequest) -> int:
+def train(request: TrainRequest) -> int:
     """Carry out what the flags of ``orrery train`` ask of a recipe of stages; return the exit code."""
     from orrery.studies.stages.plan import plan
 
-    staged = load_staged(asked.config, asked.overrides, os.environ)
-    folder = asked.folder(staged.name)
-    if asked.print_config:
+    staged = load_staged(request.config, request.overrides, os.environ)
+    folder = request.folder(staged.name)
+    if request.print_config:
         print(yaml.safe_dump(staged.as_values(), sort_keys=False, allow_unicode=True), end="")
         return 0
-    if asked.dry_run:
+    if request.dry_run:
         print(plan(staged, folder))
         return 0
     from orrery.studies.stages.run import run_stages
@@ -26,8 +26,8 @@ def train(asked: TrainRequest) -> int:
     def say(line: str) -> None:
         print(line, flush=True)
 
-    how = {"resume": asked.resume, "overwrite": asked.overwrite}
-    signal = run_stages(staged, folder, find_reporter, say, **how, inputs=[asked.config])
+    how = {"resume": request.resume, "overwrite": request.overwrite}
+    signal = run_stages(staged, folder, find_reporter, say, **how, inputs=[request.config])
     if signal:
         say("--resume continues")
     return 128 + signal if signal else 0

@@ -18,23 +18,23 @@ def makes_word_vectors(config: Path) -> bool:
     return bool(read_yaml(config).get("kind") == "word2vec")
 
 
-def train(asked: TrainRequest) -> int:
+def train(request: TrainRequest) -> int:
     """Carry out what the flags of ``orrery train`` ask of a recipe of word vectors."""
     from orrery.recipes.word_vectors import WordVectorRecipe
 
-    if asked.resume:
+    if request.resume:
         message = "word vectors have no checkpoints to continue from: a training takes minutes"
         raise UsageError(message, "start it again, with --overwrite if its folder is there")
     if processes() > 1:
         raise UsageError("word vectors are trained in one process, of several threads", "start it without torchrun")
-    recipe = load_as(WordVectorRecipe, asked.config, asked.overrides, os.environ)
-    folder = asked.folder(recipe.name)
-    if asked.print_config:
+    recipe = load_as(WordVectorRecipe, request.config, request.overrides, os.environ)
+    folder = request.folder(recipe.name)
+    if request.print_config:
         print(as_yaml(recipe), end="")
-    elif asked.dry_run:
+    elif request.dry_run:
         print(plan(recipe, folder))
     else:
-        run(recipe, folder, overwrite=asked.overwrite, config=asked.config)
+        run(recipe, folder, overwrite=request.overwrite, config=request.config)
     return 0
 
 

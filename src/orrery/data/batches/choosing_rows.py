@@ -45,8 +45,8 @@ class SizedBatches:
 
     def rows(self, step: int) -> Numbers:
         """Return the numbers of the rows of the batch of ``step``, of the pool it lies in."""
-        found: Numbers = self._pool(step // self.pool)[step % self.pool]
-        return found
+        numbers: Numbers = self._pool(step // self.pool)[step % self.pool]
+        return numbers
 
     def epochs(self, step: int) -> float:
         """Return how often the rows were gone through before ``step``."""
@@ -75,5 +75,5 @@ def row_batches(lengths: Numbers, size: int, tokens: int | None, seed: int, pool
 def padding_share(lengths: Numbers, batches: RowBatches) -> float:
     """Return which share of the positions of the first epoch's batches is padding, all sides together."""
     chosen = [lengths[batches.rows(step)] for step in range(ceil(batches.per_epoch))]
-    whole = sum(len(rows) * int(rows.max(axis=0).sum()) for rows in chosen)
-    return 1 - sum(int(rows.sum()) for rows in chosen) / whole
+    total = sum(len(rows) * int(rows.max(axis=0).sum()) for rows in chosen)
+    return 1 - sum(int(rows.sum()) for rows in chosen) / total

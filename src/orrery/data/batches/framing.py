@@ -13,14 +13,15 @@ def fitted(
 ) -> tuple["Framed", bool]:
     """Return the ids of a text, or of two, between the family's special tokens, and whether they had to be cut.
 
-    At most ``length`` tokens are left; of two texts the longer one loses its last tokens first, as transformers'
-    ``longest_first`` does.
+    At most ``length`` tokens are left; of two texts the longer one loses its last tokens first (or its first ones,
+    where the tokenizer's ``truncation_side`` is left), as transformers' ``longest_first`` does.
     """
     around = len(tokenizer.around([], None if second is None else []).ids)
     room = max(2 if second is not None else 1, length - around)
     sizes = (len(first), 0 if second is None else len(second))
     kept = longest_first(*sizes, room)
-    return tokenizer.around(first[: kept[0]], None if second is None else second[: kept[1]]), kept != sizes
+    left = tokenizer.kept(first, kept[0])
+    return tokenizer.around(left, None if second is None else tokenizer.kept(second, kept[1])), kept != sizes
 
 
 def longest_first(first: int, second: int, room: int) -> tuple[int, int]:

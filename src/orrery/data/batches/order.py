@@ -20,11 +20,11 @@ class Shuffled:
     def items(self, start: int, stop: int) -> NDArray[np.int64]:
         """Return the items at places ``start`` to ``stop`` of the endless order."""
         places = np.arange(start, stop)
-        found = np.empty(len(places), np.int64)
+        items = np.empty(len(places), np.int64)
         for epoch in np.unique(places // self.count):
             here = places // self.count == epoch
-            found[here] = self._epoch(int(epoch))[places[here] % self.count]
-        return found
+            items[here] = self._epoch(int(epoch))[places[here] % self.count]
+        return items
 
     def _draw(self, epoch: int) -> NDArray[np.int64]:
         return np.random.default_rng([self.seed, epoch]).permutation(self.count)

@@ -24,7 +24,7 @@ def pieces(lengths: Sequence[int], row: int) -> list[Piece]:
     ]
 
 
-def pack(found: Sequence[Piece], row: int) -> list[list[Piece]]:
+def pack(pieces: Sequence[Piece], row: int) -> list[list[Piece]]:
     """Best fit, longest first: each piece goes where it leaves the least room, else opens a row.
 
     Never more than 11/9 of the fewest rows possible plus one (Johnson 1974, bound of best-fit decreasing).
@@ -32,7 +32,7 @@ def pack(found: Sequence[Piece], row: int) -> list[list[Piece]]:
     rows: list[list[Piece]] = []
     rows_with_room: dict[int, list[int]] = defaultdict(list)
     rooms: list[int] = []  # the sizes of room that some row has, ascending
-    for piece in sorted(found, key=lambda piece: (piece.start - piece.stop, piece.document, piece.start)):
+    for piece in sorted(pieces, key=lambda piece: (piece.start - piece.stop, piece.document, piece.start)):
         size = piece.stop - piece.start
         place = bisect_left(rooms, size)
         room = rooms[place] if place < len(rooms) else row

@@ -19,20 +19,22 @@ Row = Mapping[str, Any]
 
 FILLS = {"targets": IGNORE}
 """What stands beyond the end of a list, where it is not 0."""
+TYPES: Mapping[str, Any] = {"weights": np.float64}
+"""What a list holds where it holds no whole numbers."""
 
 
 def padded(rows: Sequence[Row]) -> dict[str, Tensor]:
     """Return rows as tensors, ``[B, L]`` for lists and ``[B]`` or ``[B, N]`` else, and ``real``, where the ids are."""
-    found = {name: _column(name, [row[name] for row in rows]) for name in rows[0]}
+    columns = {name: _column(name, [row[name] for row in rows]) for name in rows[0]}
     lengths = torch.tensor([len(row["ids"]) for row in rows])
-    return {**found, "real": torch.arange(found["ids"].shape[1]) < lengths[:, None]}
+    return {**columns, "real": torch.arange(columns["ids"].shape[1]) < lengths[:, None]}
 
 
 def _column(name: str, values: Sequence[Any]) -> Tensor:
     if not isinstance(values[0], list):
-        whole = torch.tensor(values)
-        return whole.float() if whole.is_floating_point() else whole
-    filled = np.full((len(values), max(map(len, values))), FILLS.get(name, 0), np.int64)
+        column = torch.tensor(values)
+        return column.float() if column.is_floating_point() else column
+    filled = np.full((len(values), max(map(len, values))), FILLS.get(name, 0), TYPES.get(name, np.int64))
     for place, value in enumerate(values):
         filled[place, : len(value)] = value
     return torch.from_numpy(filled)
@@ -113,7 +115,7 @@ class PackedRows(PureSource):
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the packed rows of ``step``, in the order of their epoch."""
         numbers = self.order.items(step * self.size, (step + 1) * self.size)
-        return {name: torch.from_numpy(np.stack(found)) for name, found in self._columns(numbers).items()}
+        return {name: torch.from_numpy(np.stack(arrays)) for name, arrays in self._columns(numbers).items()}
 
     def epochs(self, step: int) -> float:
         """Return how often the rows were gone through before ``step``."""
@@ -124,13 +126,13 @@ class PackedRows(PureSource):
         """The share of positions that hold nothing."""
         return 1 - sum(len(row["ids"]) for row in self.rows) / (len(self.packed) * self.length)
 
-    def _columns(self, numbers: Numbers) -> dict[str, list[Numbers]]:
-        found = [self._row([piece.document for piece in self.packed[number]]) for number in numbers]
-        return {name: [row[name] for row in found] for name in found[0]}
+    def _columns(self, numbers: Numbers) -> dict[str, list[Any]]:
+        rows = [self._row([piece.document for piece in self.packed[number]]) for number in numbers]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def _row(self, together: Sequence[int]) -> dict[str, Numbers]:
+    def _row(self, together: Sequence[int]) -> dict[str, Any]:
         fills = {**{name: FILLS.get(name, 0) for name in self.rows[0]}, "documents": -1, "positions": 0}
-        filled = {name: np.full(self.length, fill, np.int64) for name, fill in fills.items()}
+        filled = {name: np.full(self.length, fill, TYPES.get(name, np.int64)) for name, fill in fills.items()}
         place = 0
         for number, document in enumerate(together):
             row = self.rows[document]

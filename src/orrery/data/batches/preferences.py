@@ -61,9 +61,9 @@ def mismatched(length: int) -> Callable[[Sequence[SingleReply]], Batch]:
         sides = [row.side for row in rows]
         beside = []
         for own, other in zip(sides, [sides[-1], *sides[:-1]], strict=True):
-            whole = own.ids[: own.start] + other.ids[other.start :]
+            ids = own.ids[: own.start] + other.ids[other.start :]
             beside.append(
-                (own, RenderedReply(whole[:length], own.start, max(0, other.after - max(0, len(whole) - length))))
+                (own, RenderedReply(ids[:length], own.start, max(0, other.after - max(0, len(ids) - length))))
             )
         return {**_sides(beside), "desirable": torch.tensor([row.desirable for row in rows])}
 
@@ -79,8 +79,8 @@ def _sides(rows: Sequence[tuple[RenderedReply, RenderedReply]]) -> Batch:
     for number, row in enumerate(rows):
         for place, side in enumerate(row):
             ids[number, place, : len(side.ids)] = side.ids
-    places, written = torch.arange(width), torch.tensor([[side.after for side in row] for row in rows])[..., None]
-    replies = (places >= starts) & (places < ends - written)
+    places, after_B21 = torch.arange(width), torch.tensor([[side.after for side in row] for row in rows])[..., None]
+    replies = (places >= starts) & (places < ends - after_B21)
     return {"ids": torch.from_numpy(ids), "real": places < ends, "reply": replies}
 
 

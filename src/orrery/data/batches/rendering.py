@@ -7,10 +7,10 @@ from typing import Literal
 
 from orrery.data.batches.token_windows import IGNORE
 from orrery.data.files import bad_record
-from orrery.data.rows.conversations import Conversation, at, is_learnt
+from orrery.data.rows.conversations import Conversation, at, weight_of
 from orrery.errors import DataError
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 Replies = Literal["all", "last"]
 """Which replies of the assistant are learnt."""
@@ -26,48 +26,50 @@ def render(template: ChatTemplate, conversation: Conversation, replies: Replies 
             line is named.
         ModelFileError: the template fails.
     """
-    found: Rendered = at(
+    rendered: Rendered = at(
         conversation.where,
         lambda: template.render(conversation.messages, replies=True, **conversation.beside),
     )
     if replies == "last":
-        found = replace(found, reply=last_reply(found.reply))
-    return weighted(found, conversation, replies)
+        rendered = replace(rendered, reply=last_reply(rendered.reply))
+    return weighted(rendered, conversation, replies)
 
 
 def weighted(rendered: Rendered, conversation: Conversation, replies: Replies) -> Rendered:
-    """Return a conversation without the replies whose weight is 0; all of it where none has one.
+    """Return a conversation without the replies whose weight is 0, and with the weights of those that count in part.
 
     Raises:
         DataError: nothing is left to learn, or the template does not part one reply from the next.
     """
     where = conversation.where
-    asked = [
-        is_learnt(message, where, number)
+    learnt = [
+        weight_of(message, where, number)
         for number, message in enumerate(conversation.messages)
         if message["role"] == "assistant"
     ]
-    asked = asked if replies == "all" else asked[-1:]
-    if all(asked):
+    learnt = learnt if replies == "all" else learnt[-1:]
+    if all(weight == 1 for weight in learnt):
         return rendered
-    if not any(asked):
+    if not any(learnt):
         raise bad_record(where, "every reply that would be learnt has the weight 0")
     starts = {n for n, own in enumerate(rendered.reply) if own and (n == 0 or not rendered.reply[n - 1])}
-    if len(starts) != len(asked):
+    if len(starts) != len(learnt):
         message = (
-            f"{where}: the template writes {len(asked)} replies as {len(starts)} pieces, so that none has its weight"
+            f"{where}: the template writes {len(learnt)} replies as {len(starts)} pieces, so that none has its weight"
         )
         raise DataError(message, "name a template that parts them: data.template chatml")
     places = [begun - 1 for begun in accumulate(n in starts for n in range(len(rendered.ids)))]
-    return replace(rendered, reply=[own and asked[place] for own, place in zip(rendered.reply, places, strict=True)])
+    weights = [own * learnt[place] for own, place in zip(rendered.reply, places, strict=True)]
+    in_part = any(0 < weight < 1 for weight in learnt)
+    return replace(rendered, reply=[weight > 0 for weight in weights], weights=weights if in_part else [])
 
 
 def render_prompt(template: ChatTemplate, conversation: Conversation) -> list[int]:
     """Return the ids of a conversation up to where the assistant's next reply begins; errors as in `render`."""
-    found: Rendered = at(
+    rendered: Rendered = at(
         conversation.where, lambda: template.render(conversation.messages, True, **conversation.beside)
     )
-    return found.ids
+    return rendered.ids
 
 
 def last_reply(reply: Sequence[bool]) -> list[bool]:
@@ -80,13 +82,19 @@ def last_reply(reply: Sequence[bool]) -> list[bool]:
 
 def cut_to(rendered: Rendered, length: int) -> Rendered:
     """Return the beginning of a conversation, of at most ``length`` ids."""
-    return Rendered(rendered.ids[:length], rendered.reply[:length])
+    return Rendered(rendered.ids[:length], rendered.reply[:length], rendered.weights[:length])
 
 
 def targets_of(rendered: Rendered) -> list[int]:
     """Return for each id the one after it, where the assistant wrote that, and IGNORE elsewhere."""
     following = zip(rendered.ids[1:], rendered.reply[1:], strict=True)
     return [*(id if of_reply else IGNORE for id, of_reply in following), *([IGNORE] if rendered.ids else [])]
+
+
+def weights_of(rendered: Rendered) -> list[float]:
+    """Return for each id how much the one after it counts in the loss: 0 where `targets_of` has IGNORE."""
+    weights = rendered.weights or [float(of_reply) for of_reply in rendered.reply]
+    return [*weights[1:], *([0.0] if weights else [])]
 
 
 def ends_with_end(template: ChatTemplate, rendered: Rendered) -> bool:

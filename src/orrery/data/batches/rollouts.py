@@ -49,7 +49,7 @@ class Writer(Protocol):
     """The model of a run, as a source meets it that has it write."""
 
     def answers(
-        self, asked: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
+        self, prompts: Sequence[PromptRow], seeds: Sequence[int], max_new_tokens: int, temperature: float
     ) -> Mapping[str, Tensor]:
         """Return an answer to each prompt, with its reward, as the fields of a batch."""
         ...
@@ -71,11 +71,11 @@ class Rollouts:
     that what is left of a rollout is saved with the run.
     """
 
-    def __init__(self, asked: Sequence[PromptRow], how: How, size: int, seed: int) -> None:
-        self.asked, self.how, self.size, self.seed = asked, how, size, seed
+    def __init__(self, prompts: Sequence[PromptRow], how: How, size: int, seed: int) -> None:
+        self.asked, self.how, self.size, self.seed = prompts, how, size, seed
         self.rows = size * how.minibatches
         self.steps = how.minibatches * how.passes
-        self.order = Shuffled(len(asked), seed)
+        self.order = Shuffled(len(prompts), seed)
         self._writer: Writer | None = None
         self._number, self._left, self._kept = -1, 0, dict[str, Tensor]()
 
@@ -98,8 +98,8 @@ class Rollouts:
             raise RunError(message, "resume from an earlier checkpoint: remove the newest folder of checkpoints/")
         self._left = self.steps - place - 1
         rows = self._rows(number, place)
-        found = {name: tensor[rows] for name, tensor in self._kept.items()}
-        return {**found, "fresh": torch.full((self.size,), place == 0)}
+        rows_of_batch = {name: tensor[rows] for name, tensor in self._kept.items()}
+        return {**rows_of_batch, "fresh": torch.full((self.size,), place == 0)}
 
     def _rows(self, number: int, place: int) -> Tensor:
         """Return the rows of a step: the first pass goes in order, later ones in an order of their own."""
@@ -116,11 +116,11 @@ class Rollouts:
         samples = self.how.samples
         prompts = self.rows // samples
         places = self.order.items(number * prompts, (number + 1) * prompts)
-        asked = [self.asked[place] for place in places for _ in range(samples)]
+        rows = [self.asked[place] for place in places for _ in range(samples)]
         seeds = [derive_seed(self.seed, "rollout", number, row) for row in range(self.rows)]
-        found = self._writer.answers(asked, seeds, self.how.max_new_tokens, self.how.temperature)
+        answers = self._writer.answers(rows, seeds, self.how.max_new_tokens, self.how.temperature)
         group = torch.arange(prompts).repeat_interleave(samples)
-        return dict(self._writer.observed({**found, "group": group}, self.size))
+        return dict(self._writer.observed({**answers, "group": group}, self.size))
 
     def state(self) -> dict[str, Any]:
         """Return the rollout that later steps go on with; nothing where all its steps are done."""
@@ -139,8 +139,8 @@ class Rollouts:
 class HeldBackAnswers:
     """The prompts held back, each answered once with the likeliest tokens, by the model as it is when it is asked."""
 
-    def __init__(self, asked: Sequence[PromptRow], how: How, size: int, seed: int) -> None:
-        self.asked, self.how, self.size, self.seed = asked, how, size, seed
+    def __init__(self, prompts: Sequence[PromptRow], how: How, size: int, seed: int) -> None:
+        self.asked, self.how, self.size, self.seed = prompts, how, size, seed
         self._writer: Writer | None = None
 
     def __len__(self) -> int:
@@ -158,10 +158,10 @@ class HeldBackAnswers:
         """
         if self._writer is None:
             raise UsageError("answers are written by the model of a run, and none has begun", "use them in a run")
-        asked = self.asked[step * self.size : (step + 1) * self.size]
-        seeds = [derive_seed(self.seed, "held back", step, row) for row in range(len(asked))]
-        found = self._writer.answers(asked, seeds, self.how.max_new_tokens, 0.0)
-        return {**found, "group": torch.arange(len(asked)), "fresh": torch.ones(len(asked), dtype=torch.bool)}
+        prompts = self.asked[step * self.size : (step + 1) * self.size]
+        seeds = [derive_seed(self.seed, "held back", step, row) for row in range(len(prompts))]
+        answers = self._writer.answers(prompts, seeds, self.how.max_new_tokens, 0.0)
+        return {**answers, "group": torch.arange(len(prompts)), "fresh": torch.ones(len(prompts), dtype=torch.bool)}
 
     def state(self) -> dict[str, Any]:
         """Return nothing: answers are written again."""

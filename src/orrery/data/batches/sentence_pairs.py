@@ -32,7 +32,7 @@ class SentenceRun:
 
 
 class SentencePairs(PureSource):
-    """Rows ``[CLS] a [SEP] b [SEP]`` of two parts of a text: ``ids``, ``segments``, ``real`` and a label.
+    """Rows ``[CLS] a [SEP] b [SEP]`` of two parts of a text: ``ids``, ``token_types``, ``real`` and a label.
 
     A row is a run of sentences as long as fits, cut between two of them, each cut equally likely. In half of the rows,
     on average, the label is 0: with ``swap`` the two parts then change places (Lan et al. 2020, section 3.1), else the
@@ -79,13 +79,15 @@ class SentencePairs(PureSource):
         parts = [self._parts(self.runs[number], bool(true), rng) for number, true in zip(numbers, true_B, strict=True)]
         rows = [self.tokenizer.around(first, second) for first, second in parts]
         width = max(len(row.ids) for row in rows)
-        ids_BL, segments_BL = np.zeros((self.size, width), np.int64), np.zeros((self.size, width), np.int64)
+        ids_BL, token_types_BL = np.zeros((self.size, width), np.int64), np.zeros((self.size, width), np.int64)
         real_BL = np.zeros((self.size, width), bool)
         for place, row in enumerate(rows):
             here = place, slice(len(row.ids))
-            ids_BL[here], segments_BL[here], real_BL[here] = row.ids, row.segments, True
-        found = {"ids": ids_BL, "segments": segments_BL, "real": real_BL}
-        return {name: torch.from_numpy(array) for name, array in {**found, self.label: true_B.astype(np.int64)}.items()}
+            ids_BL[here], token_types_BL[here], real_BL[here] = row.ids, row.token_types, True
+        inputs = {"ids": ids_BL, "token_types": token_types_BL, "real": real_BL}
+        return {
+            name: torch.from_numpy(array) for name, array in {**inputs, self.label: true_B.astype(np.int64)}.items()
+        }
 
     def _parts(self, run: SentenceRun, true: bool, rng: np.random.Generator) -> tuple[Ids, Ids]:
         """Return the two parts of a row."""
@@ -120,10 +122,10 @@ def _short(ids: Ids, most: int) -> list[Ids]:
 
 def _runs(document: int, parts: Sequence[Ids], room: int) -> list[SentenceRun]:
     """Return runs of sentences, each as long as fits; one of a single sentence is left out."""
-    found, start, used = [], 0, 0
+    runs, start, used = [], 0, 0
     for place, ids in enumerate(parts):
         if used + len(ids) > room:
-            found.append(SentenceRun(document, start, place))
+            runs.append(SentenceRun(document, start, place))
             start, used = place, 0
         used += len(ids)
-    return [run for run in (*found, SentenceRun(document, start, len(parts))) if run.stop - run.start > 1]
+    return [run for run in (*runs, SentenceRun(document, start, len(parts))) if run.stop - run.start > 1]

@@ -16,7 +16,7 @@ class QuestionWindow:
     """A question and a piece of its context as a model reads them.
 
     Attributes:
-        framed: the ids with the special tokens, and their segments.
+        framed: the ids with the special tokens, and their token types.
         offset: the place in the row of the piece's first token.
         tokens: which tokens of the context the piece has.
     """

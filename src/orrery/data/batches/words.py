@@ -27,9 +27,9 @@ def tokenise_words(tokenizer: "Tokenizer", words: Sequence[str]) -> Tokenised:
     tokens begin with, belongs to that word. A word that the tokenizer drops (a lone zero-width character) has none.
     """
     ends = list(accumulate((len(word) + 1 for word in words), initial=0))
-    found = tokenizer.spans(" ".join(words))
+    spans = tokenizer.spans(" ".join(words))
     firsts, word = [NONE] * len(words), 0
-    for place, (_, start, end) in enumerate(found):
+    for place, (_, start, end) in enumerate(spans):
         if end <= start:
             continue
         while end - 1 >= ends[word + 1]:
@@ -37,7 +37,7 @@ def tokenise_words(tokenizer: "Tokenizer", words: Sequence[str]) -> Tokenised:
         # The last character of the stretch of a word is the blank behind it.
         if end - 1 < ends[word + 1] - 1 and firsts[word] == NONE:
             firsts[word] = place
-    return Tokenised([id for id, _, _ in found], firsts)
+    return Tokenised([id for id, _, _ in spans], firsts)
 
 
 def pieces_of(firsts: Sequence[int], tokens: int, room: int) -> list[tuple[range, range]]:

@@ -28,13 +28,13 @@ class Numbered:
     def swap(self, key: bytes, number: int) -> int | None:
         """Store ``number`` for a key of at least 12 bytes, and return the number that was there, if any."""
         at = self._find(key[:12])
-        found = self._number(at)
+        earlier = self._number(at)
         ENTRY.pack_into(self._table, at, key[:12], number + 1)
-        if found is None:
+        if earlier is None:
             self.size += 1
             if self.size > FULLEST * self._places:
                 self._grow()
-        return found
+        return earlier
 
     def get(self, key: bytes) -> int | None:
         """Return the number of a key, None where it has none."""

@@ -179,12 +179,12 @@ def parse_rules(text: str) -> list[Between]:
 def _bounded(name: str, bounds: str) -> Between:
     low, colon, high = bounds.partition(":")
     try:
-        found = Between(name, float(low or -math.inf), float(high or math.inf))
+        between = Between(name, float(low or -math.inf), float(high or math.inf))
     except ValueError:
-        found = None
-    if found is None or not colon or not found.low <= found.high:
+        between = None
+    if between is None or not colon or not between.low <= between.high:
         raise UsageError(f"{name}={bounds}: not two bounds", f"write {name}=LOW:HIGH, either of which may be left out")
-    return found
+    return between
 
 
 @contextmanager

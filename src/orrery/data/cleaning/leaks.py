@@ -31,11 +31,11 @@ class SharedRows:
 
     def notes(self) -> list[str]:
         """Return what is said of them before training; nothing where there are none."""
-        found = ((self.whole, "stand in training too, word for word"), (self.part, "share a text with a training row"))
+        leaks = ((self.whole, "stand in training too, word for word"), (self.part, "share a text with a training row"))
         return [
             f"leak: {len(rows):,} of {self.held_back:,} rows held back {how}: scores say too much; the first is "
             f"{rows[0].where}"
-            for rows, how in found
+            for rows, how in leaks
             if rows
         ]
 
@@ -56,10 +56,10 @@ def shared(train: Iterable[Parted], held_back: Sequence[Parted]) -> SharedRows:
     for row in train:
         wholes.add(_whole(row))
         parts.update(_parts(row))
-    whole = [row for row in held_back if _whole(row) in wholes]
-    again = set(map(id, whole))
+    repeated = [row for row in held_back if _whole(row) in wholes]
+    again = set(map(id, repeated))
     part = [row for row in held_back if id(row) not in again and any(each in parts for each in _parts(row))]
-    return SharedRows(len(held_back), whole, part)
+    return SharedRows(len(held_back), repeated, part)
 
 
 def notes_on_documents(train: Sequence[Document], held_back: Sequence[Document]) -> list[str]:
@@ -83,14 +83,14 @@ def notes_on_shares(documents: tuple[int, int, str], lines: tuple[int, int]) -> 
     """
     both, of_documents, first = documents
     met, of_lines = lines
-    found = []
+    sentences = []
     if both:
         of = f"leak: {both:,} of {of_documents:,} documents held back stand in training too, word for word"
-        found.append(f"{of}: scores say too much; the first is {first}")
+        sentences.append(f"{of}: scores say too much; the first is {first}")
     if met and met >= MANY_LINES * of_lines:
         than = f"of the {of_lines:,} different lines held back with {LONG_LINE} characters or more"
-        found.append(f"leak: {met:,} {than} stand in the training text too")
-    return found
+        sentences.append(f"leak: {met:,} {than} stand in the training text too")
+    return sentences
 
 
 def shared_lines(train: Iterable[Document], held_back: Iterable[Document]) -> tuple[int, int]:
@@ -114,4 +114,4 @@ def _digest(document: Document) -> bytes:
 
 def long_lines(text: str) -> Iterator[str]:
     """Yield the lines of a text that are long enough to be compared, without the white space around them."""
-    return (found[0].rstrip() for found in _LONG.finditer(text))
+    return (match[0].rstrip() for match in _LONG.finditer(text))

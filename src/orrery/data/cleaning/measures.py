@@ -32,8 +32,8 @@ def words(text: str) -> int | float:
 
 def mean_word_length(text: str) -> int | float:
     """Return the mean number of characters of a word."""
-    found = text.split()
-    return _ratio(sum(map(len, found)), len(found))
+    words = text.split()
+    return _ratio(sum(map(len, words)), len(words))
 
 
 def symbol_ratio(text: str, symbols: Sequence[str]) -> int | float:
@@ -49,8 +49,8 @@ def alphabetic(text: str) -> int | float:
 
 def words_with_letters(text: str) -> int | float:
     """Return the share of words with at least one letter."""
-    found = text.split()
-    return _ratio(sum(any(map(str.isalpha, word)) for word in found), len(found))
+    words = text.split()
+    return _ratio(sum(any(map(str.isalpha, word)) for word in words), len(words))
 
 
 def stop_words(text: str) -> int | float:
@@ -60,14 +60,14 @@ def stop_words(text: str) -> int | float:
 
 def lines_that_end(text: str, ends: Sequence[str]) -> int | float:
     """Return the share of lines that end with one of these."""
-    found = lines(text)
-    return _ratio(sum(line.endswith(tuple(ends)) for line in found), len(found))
+    text_lines = lines(text)
+    return _ratio(sum(line.endswith(tuple(ends)) for line in text_lines), len(text_lines))
 
 
 def bullet_lines(text: str) -> int | float:
     """Return the share of lines that start with a bullet."""
-    found = lines(text)
-    return _ratio(sum(line.startswith(BULLETS) for line in found), len(found))
+    text_lines = lines(text)
+    return _ratio(sum(line.startswith(BULLETS) for line in text_lines), len(text_lines))
 
 
 def lines(text: str) -> list[str]:
@@ -143,8 +143,8 @@ def gram_numbers(text: str, size: int) -> NDArray[np.int64]:
     return np.unique(pairs, return_inverse=True)[1].reshape(-1)
 
 
-def _ratio(part: int | float, whole: int | float) -> int | float:
-    return part / whole if whole else 0.0
+def _ratio(part: int | float, total: int | float) -> int | float:
+    return part / total if total else 0.0
 
 
 MEASURES: dict[str, Measure] = {

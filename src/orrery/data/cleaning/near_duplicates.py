@@ -31,13 +31,13 @@ def shingles(text: str, words: int = 5) -> Hashes:
 
     Words are runs of letters, digits and underscores, without regard to case. A text without words has none.
     """
-    found = words_of(text)
-    if not found:
+    words_read = words_of(text)
+    if not words_read:
         return np.zeros(0, np.uint64)
-    codes = {word: _code(word) for word in set(found)}
-    hashes = np.array([codes[word] for word in found], np.uint64)
-    width = min(words, len(found))
-    runs = np.full(len(found) - width + 1, width, np.uint64)
+    codes = {word: _code(word) for word in set(words_read)}
+    hashes = np.array([codes[word] for word in words_read], np.uint64)
+    width = min(words, len(words_read))
+    runs = np.full(len(words_read) - width + 1, width, np.uint64)
     for place in range(width):
         runs = mixed(runs ^ hashes[place : place + len(runs)])
     return np.unique(runs)
@@ -124,20 +124,20 @@ class NearIndex:
             self._before = np.concatenate([self._before, np.zeros_like(self._before)])
         self._signatures[number] = signature
         for band, key in enumerate(self._keys(signature)):
-            found = self._last.swap(key, number)
-            self._before[number, band] = -1 if found is None else found
+            earlier = self._last.swap(key, number)
+            self._before[number, band] = -1 if earlier is None else earlier
         self.size += 1
         return number
 
     def candidates(self, signature: Signature) -> list[int]:
         """Return the numbers of the signatures that agree with this one in some band, in order."""
-        found = set()
+        numbers = set()
         for band, key in enumerate(self._keys(signature)):
             number = self._last.get(key)
             while number is not None and number >= 0:
-                found.add(int(number))
+                numbers.add(int(number))
                 number = self._before[number, band]
-        return sorted(found)
+        return sorted(numbers)
 
     def likenesses(self, signature: Signature, threshold: float) -> list[tuple[int, float]]:
         """Return (number, estimated Jaccard similarity) of the candidates that reach the threshold, in order."""
@@ -174,8 +174,8 @@ class NearDuplicates:
         if not len(hashes):
             return None
         signature = self._minhash.signature(hashes)
-        found = self._index.likenesses(signature, self._threshold)
-        alike = [pair for pair in found if self._meanings[pair[0]] == document.meaning]
+        likenesses = self._index.likenesses(signature, self._threshold)
+        alike = [pair for pair in likenesses if self._meanings[pair[0]] == document.meaning]
         if not alike:
             self._index.add(signature)
             self._numbers.append(number)
@@ -204,12 +204,12 @@ def leaks(
         if len(hashes := shingles(document.text)):
             index.add(minhash.signature(hashes))
             names.append(document.name)
-    found = []
+    leaks = []
     for document in train:
         if len(hashes := shingles(document.text)):
             for number, estimate in index.likenesses(minhash.signature(hashes), threshold):
-                found.append(Leak(names[number], document.name, estimate))
-    return found
+                leaks.append(Leak(names[number], document.name, estimate))
+    return leaks
 
 
 def _code(word: str) -> int:

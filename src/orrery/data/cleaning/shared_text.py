@@ -60,11 +60,11 @@ def shared_text(held_back: Iterable[Assigned], train: Iterable[Assigned]) -> Sha
     )
 
 
-def notes_on_shards(found: SharedText | None, again: str) -> list[str]:
+def notes_on_shards(shared: SharedText | None, again: str) -> list[str]:
     """Say what stands on both sides of prepared shards; ``again`` is the command that finds out where nobody did."""
-    if found is None:
+    if shared is None:
         return [f"whether a text is trained on and held back too is not recorded in these shards; {again}"]
-    return notes_on_shares((found.documents, found.of_documents, found.first), (found.lines, found.of_lines))
+    return notes_on_shares((shared.documents, shared.of_documents, shared.first), (shared.lines, shared.of_lines))
 
 
 def _pieces(blocks: Iterable[Assigned], side: Split) -> Iterator[tuple[str, int, bool]]:
@@ -72,11 +72,11 @@ def _pieces(blocks: Iterable[Assigned], side: Split) -> Iterator[tuple[str, int,
 
     A line may lie in several blocks, so the last of a block waits for the next.
     """
-    whole, held, size = hashlib.blake2b(digest_size=_BYTES), "", 0
+    digest, held, size = hashlib.blake2b(digest_size=_BYTES), "", 0
     for split, block in blocks:
         if split != side:
             continue
-        whole.update(block.text.encode("utf-8", "surrogatepass"))
+        digest.update(block.text.encode("utf-8", "surrogatepass"))
         size += len(block.text)
         text = held + block.text
         end = len(text) if block.last else text.rfind("\n") + 1
@@ -85,10 +85,10 @@ def _pieces(blocks: Iterable[Assigned], side: Split) -> Iterator[tuple[str, int,
         held = text[end:]
         if block.last:
             if size:
-                yield block.document, int.from_bytes(whole.digest(), "big"), True
-            whole, held, size = hashlib.blake2b(digest_size=_BYTES), "", 0
+                yield block.document, int.from_bytes(digest.digest(), "big"), True
+            digest, held, size = hashlib.blake2b(digest_size=_BYTES), "", 0
 
 
 def _digest(text: str) -> int:
-    found = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_BYTES)
-    return int.from_bytes(found.digest(), "big")
+    hashed = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_BYTES)
+    return int.from_bytes(hashed.digest(), "big")

@@ -17,12 +17,12 @@ def named_characters(part: str) -> tuple[tuple[str, str], ...]:
     Left out are white space, and names that are made from a number or from a syllable's letters: those end in the code
     point (``CJK UNIFIED IDEOGRAPH-4E00``) or are Hangul syllables.
     """
-    found = []
+    names = []
     for code in range(sys.maxunicode + 1):
         character = chr(code)
         name = unicodedata.name(character, "")
         if not name or not character.strip() or name.endswith(f"-{code:04X}") or name.startswith("HANGUL SYLLABLE"):
             continue
         if held_back(name, EVERY) == (part == "val"):
-            found.append((character, name))
-    return tuple(found)
+            names.append((character, name))
+    return tuple(names)

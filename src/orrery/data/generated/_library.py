@@ -17,12 +17,12 @@ def sources() -> tuple[tuple[str, bytes], ...]:
     Raises:
         DataError: this Python has no sources.
     """
-    found = tuple(modules(Path(sysconfig.get_path("stdlib"))))
-    if not found:
+    modules_read = tuple(modules(Path(sysconfig.get_path("stdlib"))))
+    if not modules_read:
         raise DataError(
             "this Python brings no sources of its library", "install the full standard library, or name a file"
         )
-    return found
+    return modules_read
 
 
 @cache
@@ -32,11 +32,11 @@ def library_docstrings() -> tuple[tuple[str, str], ...]:
     Raises:
         DataError: this Python has no sources.
     """
-    found: dict[str, str] = {}
+    module_by_text: dict[str, str] = {}
     for module, source in sources():
         for _, text in docstrings(module, source):
-            found.setdefault(text, module)
-    return tuple((module, text) for text, module in found.items())
+            module_by_text.setdefault(text, module)
+    return tuple((module, text) for text, module in module_by_text.items())
 
 
 def folded(text: str) -> str:

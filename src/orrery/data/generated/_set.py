@@ -27,6 +27,7 @@ class GeneratedSet(ABC):
         columns: of its rows; none where it holds sentences.
         text: the column that is read as text, where a reader wants one.
         label: the column that says what a text is.
+        classes: what the numbers in its masks are called, from 0.
     """
 
     kind: ClassVar[str]
@@ -37,6 +38,7 @@ class GeneratedSet(ABC):
     columns: ClassVar[tuple[str, ...]] = ()
     text: ClassVar[str] = "source"
     label: ClassVar[str | None] = None
+    classes: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def records(self, part: str) -> Iterator[Any]:
@@ -85,9 +87,9 @@ class Made:
             raise DataError(f"{self.name}: it holds rows, no sentences", f"its columns: {', '.join(self.set.columns)}")
         yield from _records(type(self.set), self.part)
 
-    def column(self, asked: str) -> str:
+    def column(self, name: str) -> str:
         """Return the column that is read as text: the one asked for, or the set's own where that is ``text``."""
-        return self.set.text if asked == "text" else asked
+        return self.set.text if name == "text" else name
 
     def documents(self, column: str = "text") -> Iterator[Document]:
         """Yield the texts of a column, or of the sentences."""
@@ -115,18 +117,22 @@ def find(source: str | Path) -> Made | None:
     name, _, part = str(source).partition("/")
     if name not in names() or Path(source).exists():
         return None
-    found = GENERATED.find(name.replace("-", "_"))()
-    if part and part not in found.parts:
-        raise DataError(f"{source}: no such part", f"it has: {', '.join(f'{name}/{known}' for known in found.parts)}")
-    return Made(found, part or found.parts[0])
+    generated = GENERATED.find(name.replace("-", "_"))()
+    if part and part not in generated.parts:
+        raise DataError(
+            f"{source}: no such part", f"it has: {', '.join(f'{name}/{known}' for known in generated.parts)}"
+        )
+    return Made(generated, part or generated.parts[0])
 
 
 def table() -> str:
     """Return the sets as a Markdown table, as docs/data.md shows it."""
     rows = ["| set | what | parts | made from | how |", "|---|---|---|---|---|"]
     for name in names():
-        found = GENERATED.find(name.replace("-", "_"))
-        rows.append(f"| `{name}` | {found.what} | {', '.join(found.parts)} | {found.made_from} | {found.how} |")
+        generated = GENERATED.find(name.replace("-", "_"))
+        rows.append(
+            f"| `{name}` | {generated.what} | {', '.join(generated.parts)} | {generated.made_from} | {generated.how} |"
+        )
     return "\n".join(rows) + "\n"
 
 

@@ -23,8 +23,8 @@ def matching(pattern: str) -> Find:
     compiled = re.compile(pattern)
 
     def find(text: str) -> Span | None:
-        found = compiled.match(text)
-        return found.span(1) if found else None
+        match = compiled.match(text)
+        return match.span(1) if match else None
 
     return find
 
@@ -51,8 +51,8 @@ domain = matching(r"(\.[a-z]{2})$")
 
 def words(text: str) -> Span | None:
     """Find the field up to its first bracket or semicolon, where that is short and says something."""
-    found = re.match(r"[^;(\[]+", text)
-    answer = found.group().rstrip(" ,.") if found else ""
+    match = re.match(r"[^;(\[]+", text)
+    answer = match.group().rstrip(" ,.") if match else ""
     if not answer or len(answer.split()) > LONGEST or _NO_ANSWER.match(answer):
         return None
     return 0, len(answer)
@@ -65,21 +65,21 @@ def first(text: str) -> Span | None:
 
 def listed(text: str) -> Span | None:
     """Find a list of things up to the year it is of, without its last bracket, where it has two or more."""
-    found = re.match(r"[^;(\[]+", text)
-    answer = found.group().rstrip(" ,.") if found else ""
+    match = re.match(r"[^;(\[]+", text)
+    answer = match.group().rstrip(" ,.") if match else ""
     rest = text[len(answer) :].strip()
-    whole = not rest or re.fullmatch(r"\(\d{4}[^()]*\)", rest)
-    if not whole or "," not in answer or len(answer.split()) > 2 * LONGEST or _NO_ANSWER.match(answer):
+    has_no_rest = not rest or re.fullmatch(r"\(\d{4}[^()]*\)", rest)
+    if not has_no_rest or "," not in answer or len(answer.split()) > 2 * LONGEST or _NO_ANSWER.match(answer):
         return None
     return 0, len(answer)
 
 
 def largest(text: str) -> Span | None:
     """Find the name before the largest share, brackets apart, where no other is as large and it is no rest."""
-    bare = _INSIDE.sub(lambda found: " " * len(found.group()), text)
+    bare = _INSIDE.sub(lambda match: " " * len(match.group()), text)
     while _INSIDE.search(bare):
-        bare = _INSIDE.sub(lambda found: " " * len(found.group()), bare)
-    shares = [(float(found[2]), found.start(1), found[1]) for found in _SHARE.finditer(bare)]
+        bare = _INSIDE.sub(lambda match: " " * len(match.group()), bare)
+    shares = [(float(match[2]), match.start(1), match[1]) for match in _SHARE.finditer(bare)]
     if len(shares) < 2 or "(" in bare or ")" in bare:
         return None
     top = max(shares)
@@ -93,8 +93,8 @@ def largest(text: str) -> Span | None:
 
 def official(text: str) -> Span | None:
     """Find the only language that is called official."""
-    found = re.findall(r"\(official", text)
-    if len(found) != 1:
+    matches = re.findall(r"\(official", text)
+    if len(matches) != 1:
         return None
     one = re.search(r"(?:^|[,;] )([A-Z][\w'/-]*(?: [A-Z][\w'/-]*)*) \(official", text)
     return one.span(1) if one else None
@@ -102,16 +102,21 @@ def official(text: str) -> Span | None:
 
 def borders(text: str) -> list[tuple[str, Span, Span, float]]:
     """Return (neighbour, where it stands, where the length stands, the length in km) of each border."""
-    found = []
+    neighbours = []
     for one in _BORDER.finditer(_INSIDE.sub(lambda inside: " " * len(inside.group()), text)):
         name = " ".join(text[slice(*one.span(1))].split())
-        found.append((name, one.span(1), one.span(2), float(one[2].removesuffix(" km").replace(",", ""))))
-    return found
+        neighbours.append((name, one.span(1), one.span(2), float(one[2].removesuffix(" km").replace(",", ""))))
+    return neighbours
 
 
 def longest_border(text: str) -> Span | None:
     """Find the neighbour with the longest border, of two or more."""
-    found = sorted(borders(text), key=lambda border: -border[3])
-    if len(found) < 2 or found[0][3] == found[1][3] or "  " in text[slice(*found[0][1])] or "(" in found[0][0]:
+    neighbours = sorted(borders(text), key=lambda border: -border[3])
+    if (
+        len(neighbours) < 2
+        or neighbours[0][3] == neighbours[1][3]
+        or "  " in text[slice(*neighbours[0][1])]
+        or "(" in neighbours[0][0]
+    ):
         return None
-    return found[0][1]
+    return neighbours[0][1]

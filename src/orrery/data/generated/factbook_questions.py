@@ -66,10 +66,10 @@ class FactbookQuestions(GeneratedSet):
 def _table() -> tuple[dict[str, str], dict[str, list[dict[str, Any]]]]:
     """Return the labels by path, and the templates by label."""
     content = json.loads(Path(__file__).with_name("factbook.json").read_text(encoding="utf-8"))
-    asked: dict[str, list[dict[str, Any]]] = {}
+    templates: dict[str, list[dict[str, Any]]] = {}
     for template in content["questions"]:
-        asked.setdefault(template["field"], []).append(template)
-    return dict(content["fields"]), asked
+        templates.setdefault(template["field"], []).append(template)
+    return dict(content["fields"]), templates
 
 
 def facts_of(country: Country) -> list[Fact]:
@@ -87,7 +87,7 @@ def facts_of(country: Country) -> list[Fact]:
 
 def questions(country: Country, label: str, text: str) -> tuple[FactbookQuestion, ...]:
     """Return what can be asked about a field; of a border country each length is asked once in a while."""
-    found = []
+    questions = []
     for template in _table()[1].get(label, []):
         span = getattr(_spans, template["find"])(text)
         # Shares of the parts of a country are no groups of its people.
@@ -95,32 +95,32 @@ def questions(country: Country, label: str, text: str) -> tuple[FactbookQuestion
         if span is not None and not of_parts:
             phrasings = template["ask"]
             phrasing = phrasings[_number(country.code, template["key"]) % len(phrasings)]
-            found.append(FactbookQuestion(template["key"], phrasing.format(c=country.spoken), span))
+            questions.append(FactbookQuestion(template["key"], phrasing.format(c=country.spoken), span))
     if label == "Border countries":
         known = _spans.borders(text)
         name, _, span, _ = known[_number(country.code, "border") % len(known)] if known else ("", (0, 0), (0, 0), 0.0)
         if len(known) > 1 and len(name.split()) < 5:
-            asked = f"How long is the border between {country.spoken} and {with_article(name)}?"
-            found.append(FactbookQuestion("border", asked, span))
-    return tuple(found)
+            question = f"How long is the border between {country.spoken} and {with_article(name)}?"
+            questions.append(FactbookQuestion("border", question, span))
+    return tuple(questions)
 
 
 def paragraphs(facts: Sequence[Fact]) -> Iterator[list[Fact]]:
     """Yield neighbouring facts until each paragraph is long enough; what is left at the end joins the last."""
-    found: list[list[Fact]] = []
+    paragraphs: list[list[Fact]] = []
     held: list[Fact] = []
     for fact in facts:
         if sum(known.words for known in held) + fact.words > MOST:
-            found, held = [*found, held], []
+            paragraphs, held = [*paragraphs, held], []
         held.append(fact)
         least = LEAST + _number(held[0].label, held[0].text) % (MOST // 2)
         if sum(known.words for known in held) >= least:
-            found, held = [*found, held], []
+            paragraphs, held = [*paragraphs, held], []
     if sum(known.words for known in held) >= LEAST:
-        found.append(held)
-    elif found and sum(known.words for known in (*found[-1], *held)) <= MOST:
-        found[-1] = [*found[-1], *held]
-    yield from found
+        paragraphs.append(held)
+    elif paragraphs and sum(known.words for known in (*paragraphs[-1], *held)) <= MOST:
+        paragraphs[-1] = [*paragraphs[-1], *held]
+    yield from paragraphs
 
 
 def rows_of(country: Country, number: int, facts: Sequence[Fact]) -> Iterator[dict[str, Any]]:

@@ -33,15 +33,15 @@ class PythonFunction:
 
     def asserts(self) -> list[str]:
         """Return three asserts on different arguments, the same on every machine."""
-        rng, found = random.Random(self.name), dict[str, str]()
+        rng, results = random.Random(self.name), dict[str, str]()
         space: dict[str, Any] = {}
         exec(self.code, space)  # written above, by us
         for _ in range(100):
             given = self.draw(rng)
-            found.setdefault(repr(given), repr(space[self.name](given)))
-            if len(found) == 3:
+            results.setdefault(repr(given), repr(space[self.name](given)))
+            if len(results) == 3:
                 break
-        return [f"assert {self.name}({given}) == {value}" for given, value in found.items()]
+        return [f"assert {self.name}({given}) == {value}" for given, value in results.items()]
 
 
 @register

@@ -54,12 +54,12 @@ def _of(part: str) -> tuple[Sentence, ...]:
 
 def lines_of(module: str, source: bytes) -> list[Sentence]:
     """Return the logical lines of a module that are of use; nothing of a file that is no Python."""
-    found, line = [], list[tokenize.TokenInfo]()
+    sentences, line = [], list[tokenize.TokenInfo]()
     try:
         for token in tokenize.tokenize(io.BytesIO(source).readline):
             if token.type in (tokenize.NEWLINE, tokenize.ENDMARKER):
                 if FEWEST <= len(line) <= MOST and all(map(_plain, line)):
-                    found.append(_sentence(module, line))
+                    sentences.append(_sentence(module, line))
                 line = []
             elif token.type == tokenize.NL and all(known.type == tokenize.COMMENT for known in line):
                 line = []  # comments on lines of their own belong to no line of code
@@ -67,7 +67,7 @@ def lines_of(module: str, source: bytes) -> list[Sentence]:
                 line.append(token)
     except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):
         return []
-    return found
+    return sentences
 
 
 def _plain(token: tokenize.TokenInfo) -> bool:

@@ -45,9 +45,9 @@ class SubjectQuestions(GeneratedSet):
     def records(self, part: str) -> Iterator[dict[str, Any]]:
         """Yield the questions of a part, subject by subject."""
         for subject, make in SUBJECTS.items():
-            asked = sorted(_once(make()), key=lambda one: _number(subject, one.question))
+            questions = sorted(_once(make()), key=lambda one: _number(subject, one.question))
             start, count = {"dev": (0, DEV), "val": (DEV, VAL), "test": (DEV + VAL, TEST)}[part]
-            for place, one in enumerate(asked[start : start + count]):
+            for place, one in enumerate(questions[start : start + count]):
                 rng = random.Random(_number(subject, one.question, one.answer))
                 choices = rng.sample(sorted(set(one.others) - {one.answer}), 3)
                 choices.insert((place + rng.randrange(2) * 2) % 4, one.answer)
@@ -59,10 +59,10 @@ class SubjectQuestions(GeneratedSet):
 
 def unicode_names() -> Iterator[SubjectQuestion]:
     """Yield which name a letter has; the others are names of neighbours."""
-    found = [(sign, name) for part in ("train", "val") for sign, name in named_characters(part) if sign.isalpha()]
-    for place in range(0, len(found), max(1, len(found) // 400)):
-        sign, name = found[place]
-        near = tuple(other for _, other in found[max(0, place - 20) : place + 20])
+    letters = [(sign, name) for part in ("train", "val") for sign, name in named_characters(part) if sign.isalpha()]
+    for place in range(0, len(letters), max(1, len(letters) // 400)):
+        sign, name = letters[place]
+        near = tuple(other for _, other in letters[max(0, place - 20) : place + 20])
         yield SubjectQuestion(f"What is the name of the character {sign}?", name, near)
 
 
@@ -129,12 +129,12 @@ SUBJECTS: dict[str, Callable[[], Iterator[SubjectQuestion]]] = {
 }
 
 
-def _once(asked: Iterator[SubjectQuestion]) -> Sequence[SubjectQuestion]:
+def _once(questions: Iterator[SubjectQuestion]) -> Sequence[SubjectQuestion]:
     """Return the questions, each once, of which no other has another answer."""
-    found: dict[str, SubjectQuestion] = {}
-    for one in asked:
-        found.setdefault(one.question, one)
-    return list(found.values())
+    by_question: dict[str, SubjectQuestion] = {}
+    for one in questions:
+        by_question.setdefault(one.question, one)
+    return list(by_question.values())
 
 
 def _number(*names: str) -> int:

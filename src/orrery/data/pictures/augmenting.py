@@ -1,21 +1,25 @@
-"""Pictures turned, scaled, sheared, shifted and mirrored at random, so that a model learns what does not matter."""
+"""Pictures turned, scaled, sheared, shifted, cropped and mirrored at random, so that a model learns what matters."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 from torch.nn import functional as F
+
+LEAST = 0.25
+"""The share of a box that must still be seen for the thing to count."""
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Each picture is read through an affine map of its own, ``p' = R(a) S(b) diag(c) p + t``, about its middle.
+    """Each picture is read through an affine map of its own, ``p' = z R(a) S(b) diag(c) p + t``, about its middle.
 
     ``a`` is the angle, ``b`` the shear, ``c`` the scale of each axis and ``t`` the shift, all drawn evenly between the
-    bounds. What would come from outside is the nearest pixel of the border (Simard et al. 2003 have the same maps).
+    bounds; ``z^2`` is the share of the area that a crop keeps. What would come from outside is the nearest pixel of the
+    border (Simard et al. 2003 have the same maps).
 
     Attributes:
         rotate: degrees, to both sides.
@@ -23,6 +27,7 @@ class Augmentation:
         shear: degrees, to both sides.
         shift: share of the side, to both sides.
         flip: whether every other picture is mirrored.
+        crop: share of the area that is cut away at most; what is kept lies anywhere.
     """
 
     rotate: float = 0.0
@@ -30,11 +35,12 @@ class Augmentation:
     shear: float = 0.0
     shift: float = 0.0
     flip: bool = False
+    crop: float = 0.0
 
     @property
     def changes(self) -> bool:
         """Whether it does anything."""
-        return self.flip or any((self.rotate, self.scale, self.shear, self.shift))
+        return self.flip or any((self.rotate, self.scale, self.shear, self.shift, self.crop))
 
     def maps(self, count: int, rows: int, columns: int, rng: np.random.Generator) -> Float[Tensor, "B 2 3"]:
         """Return an affine map for each of so many pictures, in coordinates from -1 to 1."""
@@ -42,6 +48,10 @@ class Augmentation:
         across, down = (1 + rng.uniform(-1, 1, count) * self.scale for _ in range(2))
         right, below = (2 * rng.uniform(-1, 1, count) * self.shift for _ in range(2))
         mirrored = np.where(rng.random(count) < 0.5, -1.0, 1.0) if self.flip else np.ones(count)
+        if self.crop:
+            zoom = np.sqrt(1 - rng.uniform(0, self.crop, count))
+            across, down = across * zoom, down * zoom
+            right, below = (way + rng.uniform(-1, 1, count) * (1 - zoom) for way in (right, below))
         cos, sin, tan, ratio = np.cos(angle), np.sin(angle), np.tan(shear), rows / columns
         first = np.stack([cos * across * mirrored, (cos * tan - sin) * down * ratio, right], -1)
         second = np.stack([sin * across * mirrored / ratio, (sin * tan + cos) * down, below], -1)
@@ -53,7 +63,41 @@ class Augmentation:
         """Return the pictures changed; the draws come from ``rng`` alone."""
         if not self.changes:
             return pixels
-        maps = self.maps(len(pixels), pixels.shape[-2], pixels.shape[-1], rng)
-        places = F.affine_grid(maps, list(pixels.shape), align_corners=False)
-        found = F.grid_sample(pixels.float(), places, mode="bilinear", padding_mode="border", align_corners=False)
-        return found.round().to(torch.uint8)
+        return moved(pixels, self.maps(len(pixels), pixels.shape[-2], pixels.shape[-1], rng))
+
+
+def moved(
+    pixels: UInt8[Tensor, "B channels rows columns"], maps: Float[Tensor, "B 2 3"]
+) -> UInt8[Tensor, "B channels rows columns"]:
+    """Return pictures read through maps, a number between four pixels as its distances from them weigh them."""
+    places = F.affine_grid(maps, list(pixels.shape), align_corners=False)
+    found = F.grid_sample(pixels.float(), places, mode="bilinear", padding_mode="border", align_corners=False)
+    return found.round().to(torch.uint8)
+
+
+def moved_labels(labels: Int[Tensor, "B rows columns"], maps: Float[Tensor, "B 2 3"]) -> Int[Tensor, "B rows columns"]:
+    """Return the labels of pixels read through maps: that of the nearest pixel."""
+    values = labels[:, None].double()  # whole numbers up to 2^53
+    places = F.affine_grid(maps.double(), list(values.shape), align_corners=False)
+    found = F.grid_sample(values, places, mode="nearest", padding_mode="border", align_corners=False)
+    return found[:, 0].round().to(labels.dtype)
+
+
+def moved_boxes(
+    boxes: Float[Tensor, "B N 4"], maps: Float[Tensor, "B 2 3"]
+) -> tuple[Float[Tensor, "B N 4"], Float[Tensor, "B N"]]:
+    """Return where boxes lie in pictures read through maps, and which share of each can still be seen.
+
+    A box is the middle, the width and the height as shares of the picture's sides. The new one is the smallest around
+    the four corners, cut at the border.
+    """
+    middle, half = boxes[..., :2] * 2 - 1, boxes[..., 2:]
+    signs = boxes.new_tensor([[-1, -1], [1, -1], [-1, 1], [1, 1]])
+    corners = middle[:, :, None] + signs * half[:, :, None]
+    back = torch.linalg.inv(maps[:, :, :2])
+    found = torch.einsum("bij,bnkj->bnki", back, corners - maps[:, None, None, :, 2])
+    low, high = found.amin(2), found.amax(2)
+    seen_low, seen_high = low.clamp(-1, 1), high.clamp(-1, 1)
+    area = (high - low).prod(-1).clamp(min=1e-12)
+    share = (seen_high - seen_low).prod(-1) / area
+    return torch.cat([(seen_low + seen_high) / 4 + 0.5, (seen_high - seen_low) / 2], -1), share

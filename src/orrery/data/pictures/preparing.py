@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orrery.data.pictures.pillow import pillow
-from orrery.errors import ModelFileError, UsageError
+from orrery.data.pictures.png import MOST_PIXELS
+from orrery.errors import DataError, ModelFileError, UsageError
 
 _STANDARD = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
 _IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
@@ -33,6 +34,8 @@ _USUAL: Mapping[str, Any] = {
     "do_rescale": True,
     "rescale_factor": 1 / 255,
     "do_normalize": True,
+    "do_pad": False,
+    "pad_size": None,
     **_STANDARD,
 }
 _SQUARE_224 = {"height": 224, "width": 224}
@@ -47,16 +50,22 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "Bit": {**_USUAL, "resample": 3, **_SHORTEST_224, **_CLIP},
     "Siglip": {**_USUAL, "resample": 3, "square": False},
     "Segformer": {**_USUAL, "size": {"height": 512, "width": 512}, **_IMAGENET},
-    "Yolos": {**_USUAL, "size": {"shortest_edge": 800, "longest_edge": 1333}, "square": False, "step": 16, **_IMAGENET},
+    "Yolos": {
+        **_USUAL, "size": {"shortest_edge": 800, "longest_edge": 1333}, "square": False, "step": 16, "do_pad": True,
+        **_IMAGENET,
+    },
 }  # fmt: skip
 """What the class of a processor means where its file says nothing, by the beginning of its name in transformers."""
 _ENDS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 HARMLESS = frozenset({
-    "image_processor_type", "feature_extractor_type", "processor_class", "do_convert_rgb", "do_pad", "pad_size",
-    "do_reduce_labels", "reduce_labels", "do_convert_annotations", "format", "max_size", "use_square_size",
-    "pad_and_return_pixel_mask",
+    "image_processor_type", "feature_extractor_type", "processor_class", "do_convert_rgb", "do_reduce_labels",
+    "reduce_labels", "do_convert_annotations", "format", "max_size", "use_square_size", "pad_and_return_pixel_mask",
+    "auto_map", "data_format", "input_data_format", "return_tensors", "device", "disable_grouping",
+    "default_to_square", "model_input_names",
 })  # fmt: skip
-"""Keys that say nothing of a single picture's numbers: every picture becomes colours, and labels are read elsewhere."""
+"""Keys that say nothing of a picture's numbers: every picture becomes colours, and labels are read elsewhere."""
+_OF_A_CLASS = ("do_resize", "size", "resample", "do_normalize", "image_mean", "image_std")
+"""What classes differ in, and a file of an unknown one has to say."""
 _FILTERS = {0: "nearest-exact", 2: "bilinear", 3: "bicubic"}
 """How torch resizes in the place of Pillow's filter of this number."""
 
@@ -68,6 +77,8 @@ class Preparation:
     Attributes:
         size: what a picture is resized to: ``height`` and ``width``, or ``shortest_edge`` with the other side in
             proportion and at most ``longest_edge``; nothing where it keeps its size.
+        pads: whether pictures of several sizes become a batch, with zeros to the right and below.
+        pad_size: the rows and columns of a batch; by default those of the largest of its pictures.
         step: sides are cut down to a multiple of it, where the longest edge is bounded.
         resample: Pillow's number of the filter: 0 nearest, 1 Lanczos, 2 bilinear, 3 bicubic, 4 box, 5 Hamming.
         crop: rows and columns that are cut from the middle; a smaller picture gets black around it.
@@ -83,13 +94,21 @@ class Preparation:
     factor: float | None
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None
+    pads: bool = False
+    pad_size: tuple[int, int] | None = None
     step: int = 1
     content: Mapping[str, Any] = field(default_factory=dict)
 
     def cut(self, pixels: UInt8[Tensor, "channels rows columns"]) -> UInt8[Tensor, "channels rows columns"]:
-        """Return the pixels resized and cropped."""
+        """Return the pixels resized and cropped.
+
+        Raises:
+            DataError: a side would have no pixel, or all would be too many.
+        """
         if self.size is not None:
-            pixels = resized(pixels, _target(self.size, pixels.shape[-2], pixels.shape[-1], self.step), self.resample)
+            target = _target(self.size, pixels.shape[-2], pixels.shape[-1], self.step)
+            _check_target(target, pixels.shape[-2], pixels.shape[-1])
+            pixels = resized(pixels, target, self.resample)
         return pixels if self.crop is None else _cropped(pixels, *self.crop)
 
     def scaled(self, pixels: UInt8[Tensor, "*B channels rows columns"]) -> Float[Tensor, "*B channels rows columns"]:
@@ -125,14 +144,13 @@ def preparation(content: Mapping[str, Any], where: str = "preprocessor_config.js
     """
     usual = KINDS.get(_kind(content), _USUAL)
     found = {**usual, **{key: value for key, value in content.items() if value is not None}}
-    unknown = [key for key, value in content.items() if key not in (*usual, *HARMLESS) and value and key[:3] == "do_"]
-    if unknown:
-        raise ModelFileError(f"{where} asks for {unknown[0]}, which is not done here", "prepare the arrays yourself")
+    found["do_pad"] = content.get("do_pad", content.get("pad_and_return_pixel_mask", usual["do_pad"]))
+    _refuse_unknown(content, where)
     resample = found["resample"]
     if resample not in range(6):
         raise ModelFileError(f"{where}: resample = {resample!r} is no filter", "0 to 5, as Pillow numbers them")
     square = found.get("square", True)
-    crop = _sides(found["crop_size"] or found["size"], where) if found["do_center_crop"] else None
+    crop = _sides(found["crop_size"] or found["size"], where, "crop_size") if found["do_center_crop"] else None
     normal = bool(found["do_normalize"])
     return Preparation(
         size=_size(found["size"], square, found, where) if found["do_resize"] else None,
@@ -141,9 +159,28 @@ def preparation(content: Mapping[str, Any], where: str = "preprocessor_config.js
         factor=_number(found["rescale_factor"], "rescale_factor", where) if found["do_rescale"] else None,
         mean=_numbers(found["image_mean"], "image_mean", where) if normal else None,
         std=_numbers(found["image_std"], "image_std", where, above_zero=True) if normal else None,
+        pads=bool(found["do_pad"]),
+        pad_size=_sides(found["pad_size"], where, "pad_size") if found["do_pad"] and found["pad_size"] else None,
         step=found.get("step", 1),
         content=dict(content),
     )
+
+
+def _refuse_unknown(content: Mapping[str, Any], where: str) -> None:
+    """Refuse what a file asks for that is not done here, and a class whose meaning is not known where it is needed.
+
+    Raises:
+        ModelFileError: there is such a key, or the file leaves out what only its class would say.
+    """
+    known = {*_USUAL, *HARMLESS}
+    if asked := [key for key, value in content.items() if value and key not in known and key[0] != "_"]:
+        raise ModelFileError(f"{where} asks for {asked[0]}, which is not done here", "prepare the arrays yourself")
+    kind = _kind(content)
+    if kind and kind not in KINDS and (missing := [key for key in _OF_A_CLASS if key not in content]):
+        raise ModelFileError(
+            f"{where} is of the class {kind}, which is not known here, and does not say its {missing[0]}",
+            f"add {', '.join(missing)}; known classes: {', '.join(KINDS)}",
+        )
 
 
 def for_size(rows: int, columns: int, channels: int) -> Preparation:
@@ -168,7 +205,7 @@ def _kind(content: Mapping[str, Any]) -> str:
     return next((named.removesuffix(end) for end in _ENDS if named.endswith(end)), named)
 
 
-def _size(value: Any, square: bool, found: Mapping[str, Any], where: str) -> Mapping[str, int]:
+def _size(value: Any, square: bool, found: Mapping[str, Any], where: str, key: str = "size") -> Mapping[str, int]:
     if isinstance(value, int) and not isinstance(value, bool):
         longest = {"longest_edge": found["max_size"]} if found.get("max_size") else {}
         value = {"height": value, "width": value} if square else {"shortest_edge": value, **longest}
@@ -178,15 +215,15 @@ def _size(value: Any, square: bool, found: Mapping[str, Any], where: str) -> Map
     sides = {key: side for key, side in value.items() if side is not None} if isinstance(value, Mapping) else {}
     if set(sides) not in known or not all(type(side) is int and 0 < side <= 1 << 14 for side in sides.values()):
         raise ModelFileError(
-            f"{where}: size = {str(value)[:60]} is no size", "give height and width, or shortest_edge, in pixels"
+            f"{where}: {key} = {str(value)[:60]} is no size", "give height and width, or shortest_edge, in pixels"
         )
     return sides
 
 
-def _sides(value: Any, where: str) -> tuple[int, int]:
-    sides = _size(value, True, {}, where)
+def _sides(value: Any, where: str, key: str) -> tuple[int, int]:
+    sides = _size(value, True, {}, where, key)
     if "height" not in sides:
-        raise ModelFileError(f"{where}: crop_size = {str(value)[:60]} is no size", "give height and width in pixels")
+        raise ModelFileError(f"{where}: {key} = {str(value)[:60]} is no size", "give height and width in pixels")
     return sides["height"], sides["width"]
 
 
@@ -225,6 +262,19 @@ def _target(size: Mapping[str, int], rows: int, columns: int, step: int) -> tupl
     else:
         found = (short, int(exact * columns / rows))
     return found[0] - found[0] % step, found[1] - found[1] % step
+
+
+def _check_target(target: tuple[int, int], rows: int, columns: int) -> None:
+    """Refuse what no picture can be resized to: a thin one whose short side is given may come to be as long as memory.
+
+    Raises:
+        DataError: it has no pixel, or more than a file may have.
+    """
+    if not 0 < target[0] * target[1] <= MOST_PIXELS:
+        raise DataError(
+            f"a picture of {rows:,} rows of {columns:,} pixels would become one of {target[0]:,} rows of {target[1]:,}",
+            "cut it so that its sides are more alike",
+        )
 
 
 def resized(

@@ -19,7 +19,7 @@ def namings(metadata: Mapping[bytes, bytes] | None) -> dict[str, Naming]:
     """Return what gives names to the numbers of columns, by column; nothing for columns without such numbers."""
     try:
         features = json.loads((metadata or {})[KEY])["info"]["features"]
-        return {name: found for name, feature in features.items() if (found := _naming(feature)) is not None}
+        return {name: naming for name, feature in features.items() if (naming := _naming(feature)) is not None}
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         return {}  # another program's metadata: the numbers are what the file says
 
@@ -36,7 +36,7 @@ def _naming(feature: Any) -> Naming | None:
         return _named(names) if known else None  # type: ignore[arg-type]
     if "feature" in feature and "_type" in feature:
         return _listed(_naming(feature["feature"]))
-    inner = {name: found for name, part in feature.items() if (found := _naming(part)) is not None}
+    inner = {name: naming for name, part in feature.items() if (naming := _naming(part)) is not None}
     return _of_parts(inner) if inner else None
 
 

@@ -78,12 +78,12 @@ def _token(line: Line, text: str) -> ConlluToken:
         raise bad_record(line.where, f"{len(columns)} columns instead of {COLUMNS}: {text[:40]!r}")
     if not all(columns):
         raise bad_record(line.where, f"column {columns.index('') + 1} is empty; '_' says unspecified")
-    found = _ID.fullmatch(columns[0])
-    if not found:
+    match = _ID.fullmatch(columns[0])
+    if not match:
         raise bad_record(
             line.where, f"{columns[0]!r} is not the id of a word, of words (2-3), or of an empty node (2.1)"
         )
-    first, last = (int(part) if part else None for part in found.groups())
+    first, last = (int(part) if part else None for part in match.groups())
     return ConlluToken(line, columns, first, last)
 
 
@@ -96,22 +96,22 @@ def _check_numbers(start: Line, words: list[ConlluToken]) -> None:
 
 
 def _features(word: ConlluToken) -> Mapping[str, str]:
-    written = word.columns[5]
-    if written == "_":
+    features = word.columns[5]
+    if features == "_":
         return {}
-    pairs = [pair.partition("=") for pair in written.split("|")]
+    pairs = [pair.partition("=") for pair in features.split("|")]
     if not all(name and mark and value for name, mark, value in pairs):
-        raise bad_record(word.line.where, f"features are not Name=Value|Name=Value: {written[:40]!r}")
+        raise bad_record(word.line.where, f"features are not Name=Value|Name=Value: {features[:40]!r}")
     return {name: value for name, _, value in pairs}
 
 
 def _head(word: ConlluToken, count: int) -> int | None:
-    written = word.columns[6]
-    if written == "_":
+    head = word.columns[6]
+    if head == "_":
         return None
-    if not _NUMBER.fullmatch(written) or int(written) > count or int(written) == word.first:
-        raise bad_record(word.line.where, f"head {written[:20]!r} of word {word.first} in a sentence of {count}")
-    return int(written)
+    if not _NUMBER.fullmatch(head) or int(head) > count or int(head) == word.first:
+        raise bad_record(word.line.where, f"head {head[:20]!r} of word {word.first} in a sentence of {count}")
+    return int(head)
 
 
 def surface(tokens: list[ConlluToken]) -> str:

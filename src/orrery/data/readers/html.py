@@ -48,8 +48,8 @@ class _Page(HTMLParser):
 
     def text(self) -> str:
         """Return what was collected, with a line end."""
-        whole = "".join(self._parts).rstrip(" ")
-        return whole + "\n" if whole else ""
+        text = "".join(self._parts).rstrip(" ")
+        return text + "\n" if text else ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what the tag hides or keeps, and the break before it."""
@@ -86,5 +86,5 @@ class _Page(HTMLParser):
         self._break = ""
 
     def _between(self, tag: str) -> None:
-        found = "\n\n" if tag in _PARAGRAPHS else "\n" if tag in _LINES else "\t" if tag in _CELLS else ""
-        self._break = max(self._break, found, key=_BREAKS.index)
+        space = "\n\n" if tag in _PARAGRAPHS else "\n" if tag in _LINES else "\t" if tag in _CELLS else ""
+        self._break = max(self._break, space, key=_BREAKS.index)

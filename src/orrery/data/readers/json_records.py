@@ -101,9 +101,9 @@ class _Text:
 
     def take(self, mark: str) -> bool:
         """Pass white space and the mark, if it stands there, and say whether it did."""
-        found = not self.at_end() and self._text[self._place] == mark
-        self._place += found
-        return found
+        here = not self.at_end() and self._text[self._place] == mark
+        self._place += here
+        return here
 
     def value(self, where: str) -> str:
         """Pass the next value and return its text. Raises `DataError` where there is none."""
@@ -127,18 +127,18 @@ class _Text:
         self._place = 0
 
 
-def _refuse_document(file: Path, text: str, whole: bool) -> None:
+def _refuse_document(file: Path, text: str, is_document: bool) -> None:
     """Raise `DataError` for JSON that is neither empty nor begins as lines of objects do."""
     first, _, more = text.partition("\n")
     row: Any = None
     with suppress(ValueError, RecursionError):
-        row = json.loads(text) if whole else None
+        row = json.loads(text) if is_document else None
     if isinstance(row, dict):
         lists = [key for key, inner in row.items() if isinstance(inner, list) and inner and isinstance(inner[0], dict)]
         if lists:
             command = f"jq -c '.[{json.dumps(lists[0])}][]' FILE > NEW.jsonl"
-            found = f"{file}: one object with the keys {', '.join(row)[:_SHOWN]}, not a list of records"
-            raise DataError(found, f"write the records in it as JSON lines: `{command}`")
+            fault = f"{file}: one object with the keys {', '.join(row)[:_SHOWN]}, not a list of records"
+            raise DataError(fault, f"write the records in it as JSON lines: `{command}`")
     if text and (not text.startswith("{") or (first.strip() == "{" and more)):
         raise DataError(
             f"{file}: no JSON lines and no list of records", "write records as JSON lines: `jq -c . FILE > NEW.jsonl`"

@@ -62,16 +62,16 @@ class _Reader:
         """Return the whole numbers of a struct by their fields, and pass over everything else in it."""
         if depth > _DEPTH:
             raise PageError("a page's header is nested too deeply")
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         number = 0
         while (first := self._byte()) != _STOP:
             delta, kind = first >> 4, first & 15
             number = number + delta if delta else self._whole()
             if kind in _WHOLE:
-                found[number] = self._whole()
+                numbers[number] = self._whole()
             elif kind not in (_TRUE, _FALSE):
                 self._pass_over(kind, depth)
-        return found
+        return numbers
 
     def _pass_over(self, kind: int, depth: int) -> None:
         if kind in (_BYTE, _TRUE, _FALSE):

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from orrery.data.rows.conversations import Conversation
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 
 def said_of(conversations: Sequence[Conversation], rendered: Sequence[Rendered], ended: int, what: str) -> list[str]:

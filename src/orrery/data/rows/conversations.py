@@ -49,11 +49,11 @@ BESIDE = ("tools", "documents")
 """Columns that a chat template reads beside the messages."""
 
 WEIGHTS = ("weight", "train")
-"""Fields of a message that say whether it is learnt: OpenAI's 0 or 1, axolotl's true or false."""
+"""Fields of a message that say how much it is learnt: OpenAI's 0 or 1, or a share; axolotl's true or false."""
 
 _WHOLE = (
-    "a reply is learnt (1, true) or only read (0, false); write one of them, or allow a number of bad records with "
-    "`skip_bad=N`"
+    "a reply is learnt (weight 1, train true), only read (0, false), or learnt in part (a weight between 0 and 1); "
+    "write one of them, or allow a number of bad records with `skip_bad=N`"
 )
 _SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 
@@ -115,9 +115,9 @@ def read_conversations(
         DataError: there is none, no shape is known to have these columns, or a row is no conversation; its line is
             named.
     """
-    found, faults = None, Faults(allowed=skip_bad)
+    layout_found, faults = None, Faults(allowed=skip_bad)
     for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
-        layout = found = found or find_layout(where, row, shape, column)
+        layout = layout_found = layout_found or find_layout(where, row, shape, column)
         try:
             conversation = conversation_of(row, layout, where, system)
             check(conversation)
@@ -125,7 +125,7 @@ def read_conversations(
             faults.meet(error)
             continue
         yield conversation
-    if found is None:
+    if layout_found is None:
         raise DataError(f"{source}: 0 conversations", "check that the file was written whole")
 
 
@@ -220,7 +220,7 @@ def refuse_untaught(conversation: Conversation, *, last: bool = False) -> None:
     ``last`` says that the last reply alone is learnt.
     """
     where, messages = conversation.where, conversation.messages
-    learnt = [is_learnt(message, where, number) for number, message in enumerate(messages)]
+    learnt = [weight_of(message, where, number) for number, message in enumerate(messages)]
     if not any(message["role"] == "assistant" for message in messages):
         raise DataError(
             f"{where}: the assistant says nothing", "leave it out, or allow a number of bad ones with `skip_bad=N`"
@@ -238,18 +238,18 @@ def refuse_untaught(conversation: Conversation, *, last: bool = False) -> None:
         raise bad_record(where, f"{which} has the weight 0: there is nothing to learn")
 
 
-def is_learnt(message: Message, where: str, number: int) -> bool:
-    """Say whether a message is to be learnt: a reply of the assistant, unless its ``weight`` or ``train`` says no.
+def weight_of(message: Message, where: str, number: int) -> float:
+    """Return how much a message counts in the loss: 0 unless the assistant's, and of these its ``weight``, else 1.
 
     Raises:
-        DataError: a weight is neither 0 nor 1, both are there and differ, or another's message is to be learnt.
+        DataError: a weight is no number from 0 to 1, both are there and disagree, or another's message is to be learnt.
     """
     given = {name: message[name] for name in WEIGHTS if message.get(name) is not None}
     for name, value in given.items():
-        if not isinstance(value, int | float) or value not in (0, 1):
-            raise DataError(
-                f"{where}: message {number} has {name} {json.dumps(value)[:40]}, {_no_share(value)}", _WHOLE
-            )
+        # A share is written as a weight alone: axolotl's ``train`` is a yes or a no.
+        if not isinstance(value, int | float) or not 0 <= value <= 1 or (name == "train" and value not in (0, 1)):
+            says = "which says neither that it is learnt nor that it is not"
+            raise DataError(f"{where}: message {number} has {name} {json.dumps(value)[:40]}, {says}", _WHOLE)
     wanted = {bool(value) for value in given.values()}
     if len(wanted) > 1:
         raise bad_record(where, f"message {number} has weight {given['weight']} and train {given['train']}")
@@ -258,13 +258,7 @@ def is_learnt(message: Message, where: str, number: int) -> bool:
         raise bad_record(
             where, f"{who} is to be learnt ({', '.join(given)}), and replies of the assistant alone can be"
         )
-    return message["role"] == "assistant" and wanted != {False}
-
-
-def _no_share(value: Any) -> str:
-    """Return why a weight is none: every learnt token counts alike, so that there is no share of one."""
-    part = isinstance(value, int | float) and 0 < value < 1
-    return "and no reply is learnt in part" if part else "which says neither that it is learnt nor that it is not"
+    return float(given.get("weight", wanted != {False})) if message["role"] == "assistant" else 0.0
 
 
 def at(where: str, act: Callable[[], Any]) -> Any:
@@ -305,9 +299,11 @@ def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[
 
 def _answered(row: Mapping[str, Any], column: str | None) -> ConversationLayout | None:
     """Return the columns with what is asked and answered, where there are such; ``column`` names the answer."""
-    asked = ANSWERED if column is None else [(first, column) for first, _ in ANSWERED if first != column]
-    found = next((both for both in asked if set(both) <= set(row) and _one_text(row, both[1]) is None), None)
-    return None if found is None else ConversationLayout("alpaca", found)
+    pairs_of_columns = ANSWERED if column is None else [(first, column) for first, _ in ANSWERED if first != column]
+    columns = next(
+        (both for both in pairs_of_columns if set(both) <= set(row) and _one_text(row, both[1]) is None), None
+    )
+    return None if columns is None else ConversationLayout("alpaca", columns)
 
 
 def _one_text(row: Mapping[str, Any], column: str | None) -> ConversationLayout | None:
@@ -321,11 +317,11 @@ def _one_text(row: Mapping[str, Any], column: str | None) -> ConversationLayout 
 
 def _of_columns(row: Mapping[str, Any], columns: Sequence[str], where: str) -> list[Message]:
     """Return a question, with its input below it, and its answer as messages; what is a list of messages stays one."""
-    asked, answer = columns
+    question, answer = columns
     system = row.get("system")
     before = [{"role": "system", "content": system}] if isinstance(system, str) and system.strip() else []
-    below = with_input("", row) if asked == "instruction" else ""
-    return [*before, *_side(row, asked, "user", where, below), *_side(row, answer, "assistant", where)]
+    below = with_input("", row) if question == "instruction" else ""
+    return [*before, *_side(row, question, "user", where, below), *_side(row, answer, "assistant", where)]
 
 
 def with_input(instruction: str, row: Mapping[str, Any]) -> str:

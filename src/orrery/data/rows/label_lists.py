@@ -78,8 +78,8 @@ def _listed(text: str, separator: str) -> Any:
         return text.split(separator)
     for read in (json.loads, ast.literal_eval):
         try:
-            found = read(inner)
+            value = read(inner)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        return found if isinstance(found, list) else text.split(separator)
+        return value if isinstance(value, list) else text.split(separator)
     return inner[1:-1].split(separator if separator in inner else None)

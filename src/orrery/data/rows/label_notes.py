@@ -31,14 +31,14 @@ def label_notes(train: Mapping[str, int], held_back: Mapping[str, int], what: st
     )
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     sides = "trained on + held back" if held_back else "trained on"
-    found = [f"{len(names):,} label{'s' * (len(names) > 1)}, {what} {sides}: {', '.join(counts)}{more}"]
+    notes = [f"{len(names):,} label{'s' * (len(names) > 1)}, {what} {sides}: {', '.join(counts)}{more}"]
     if alone := [name for name in names if held_back and name not in held_back]:
-        found.append(f"{listed(alone, train)} trained on and not held back: nothing is scored of {_it(alone)}")
+        notes.append(f"{listed(alone, train)} trained on and not held back: nothing is scored of {_it(alone)}")
     pairs = near(names) if len(names) <= MOST_COMPARED else []
     for first, second in pairs[:SHOWN]:
         pair = f"{first!r} ({train[first]:,}) and {second!r} ({train[second]:,})"
-        found.append(f"warning: the labels {pair} are nearly equal, and learned as two; {renaming}")
-    return found + ([f"warning: {len(pairs) - SHOWN:,} more pairs of labels are"] if len(pairs) > SHOWN else [])
+        notes.append(f"warning: the labels {pair} are nearly equal, and learned as two; {renaming}")
+    return notes + ([f"warning: {len(pairs) - SHOWN:,} more pairs of labels are"] if len(pairs) > SHOWN else [])
 
 
 def near(names: Iterable[str]) -> list[tuple[str, str]]:
@@ -64,9 +64,9 @@ def near(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def listed(names: list[str], counts: Mapping[str, int]) -> str:
     """Return labels with their counts, and the verb that fits them."""
-    told = ", ".join(f"{name} {counts[name]:,}" for name in names[:SHOWN])
+    names_and_counts = ", ".join(f"{name} {counts[name]:,}" for name in names[:SHOWN])
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f"label{'s' * (len(names) > 1)} {told}{more} {'are' if len(names) > 1 else 'is'}"
+    return f"label{'s' * (len(names) > 1)} {names_and_counts}{more} {'are' if len(names) > 1 else 'is'}"
 
 
 def _it(names: list[str]) -> str:

@@ -82,19 +82,19 @@ class Labelled:
         return (self.target,) if isinstance(self.target, str) else self.target if isinstance(self.target, tuple) else ()
 
 
-def find_columns(source: str | Path, asked: Mapping[str, str | None], *, labelled: bool = True) -> Columns:
+def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *, labelled: bool = True) -> Columns:
     """Return the columns that hold texts and labels: those asked for, else by their names.
 
     Args:
         source: a table, JSON lines, Parquet, or a named set.
-        asked: ``text``, ``pair`` and one of ``label``, ``labels`` and ``number``, each with a column or nothing.
+        columns_given: for ``text``, ``pair`` and one of ``label``, ``labels`` and ``number`` a column or nothing.
         labelled: whether there has to be a label.
 
     Raises:
         DataError: a column is not there, or cannot be told from the names.
     """
-    kind: Kind = next((k for k in ("label", "labels", "number") if asked.get(k)), "label")
-    text, pair, label = asked.get("text"), asked.get("pair"), asked.get(kind)
+    kind: Kind = next((k for k in ("label", "labels", "number") if columns_given.get(k)), "label")
+    text, pair, label = columns_given.get("text"), columns_given.get("pair"), columns_given.get(kind)
     name = str(source).partition("/")[0]
     if name in sets.SETS and not Path(source).exists():
         text, label = text or sets.SETS[name].column, label or sets.SETS[name].label
@@ -153,12 +153,12 @@ def renamed(row: Labelled, names: Mapping[str, str]) -> Labelled:
 
 def counted(targets: Sequence[Target | None]) -> dict[str, int]:
     """Return how often each label occurs, in the order of their numbers: those of digits by value, others by name."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for target in targets:
         for name in (target,) if isinstance(target, str) else target if isinstance(target, tuple) else ():
-            found[name] = found.get(name, 0) + 1
-    digits = all(name.isdecimal() for name in found)
-    return {name: found[name] for name in sorted(found, key=(lambda n: (int(n), n)) if digits else None)}
+            counts[name] = counts.get(name, 0) + 1
+    digits = all(name.isdecimal() for name in counts)
+    return {name: counts[name] for name in sorted(counts, key=(lambda n: (int(n), n)) if digits else None)}
 
 
 def _first(source: str | Path, wanted: tuple[str, ...]) -> Mapping[str, Any]:
@@ -195,9 +195,9 @@ def _target(where: str, value: Any, columns: Columns, separator: str) -> Target:
 
 def _number(where: str, value: Any, columns: Columns) -> float:
     try:
-        found = float("nan") if isinstance(value, bool) else float(value)
+        number = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         raise bad_record(where, f"column {columns.label!r} is no number: {str(value)[:60]!r}") from None
-    if not math.isfinite(found):
+    if not math.isfinite(number):
         raise bad_record(where, f"column {columns.label!r} is {value}, and no number to learn")
-    return found
+    return number

@@ -23,7 +23,7 @@ KNOWN = (
 
 def find_pair_columns(
     source: str | Path,
-    asked: Mapping[str, str | None],
+    named: Mapping[str, str | None],
     known: Sequence[tuple[str, str]] = KNOWN,
     flags: tuple[str, str] = ("--data.columns.source", "--data.columns.target"),
 ) -> tuple[str, str]:
@@ -33,7 +33,7 @@ def find_pair_columns(
 
     Args:
         source: a table, JSON lines, Parquet, or a named set.
-        asked: the columns that are named, by the last word of ``flags``.
+        named: the columns that are asked for, by the last word of ``flags``.
         known: names of two columns, the likeliest first.
         flags: those that name the columns.
 
@@ -41,7 +41,7 @@ def find_pair_columns(
         DataError: a column is not there, or cannot be told from the names.
     """
     sides = [flag.rpartition(".")[2] for flag in flags]
-    first, second = (asked.get(side) for side in sides)
+    first, second = (named.get(side) for side in sides)
     own = _own_columns(source)
     if first and second:
         return first, second

@@ -3,18 +3,22 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from orrery.data import sets
+from orrery.data import generated, sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
+from orrery.data.pictures.addresses import content_of
 from orrery.data.pictures.endings import ENDINGS
 from orrery.data.pictures.files import read_pixels
 from orrery.data.readers.idx import labels_beside, read_idx
+from orrery.data.rows.ranges import in_range
 from orrery.errors import DataError
 from orrery.settings import data_folder
 
@@ -29,14 +33,14 @@ class LabelledPicture:
 
     Attributes:
         where: as errors name it.
-        target: the label.
-        given: pixels, or a file.
+        target: what it is asked for: a label; of other sources its boxes, its mask or its captions.
+        given: pixels, a file, or what a file holds.
         key: the sha256 of its bytes, by which equal pictures are known.
     """
 
     where: str
-    target: str
-    given: Tensor | Path
+    target: Any
+    given: Tensor | Path | bytes
     key: str
 
     @property
@@ -62,39 +66,58 @@ class LabelledPicture:
         """
         if isinstance(self.given, Tensor):
             return self.given
-        return read_pixels(_content(self.given), self.where)
+        return read_pixels(self.given if isinstance(self.given, bytes) else bytes_of(self.given), self.where)
 
 
-def read_pictures(source: str, skip_bad: int = 0) -> Iterator[LabelledPicture]:
+def read_pictures(source: str, skip_bad: int = 0, *, labelled: bool = True) -> Iterator[LabelledPicture]:
     """Yield the pictures of a source.
 
     Args:
-        source: a named set, an IDX file of pictures, a folder with one or with a folder for each label, or a table
-            whose columns name a file (relative to the table) and a label.
+        source: a named set, one that is made here, an IDX file of pictures, a folder with one or with a folder for each
+            label, or a table whose columns name a file (relative to the table) and a label. ``SOURCE[:7000]`` is its
+            first pictures, ``SOURCE[7000:]`` the others.
         skip_bad: rows of a table that may be left out.
+        labelled: whether each must have a label.
 
     Raises:
         DataError: it is none of these, or damaged.
     """
+    name, start, stop = in_range(source)
+    return islice(_read(name, skip_bad, labelled), start, stop)
+
+
+def found_at(source: str) -> Path:
+    """Return the file or the folder of a source, that of a named set in the folder of these.
+
+    Raises:
+        DataError: there is none.
+    """
     path = Path(source)
     if source in sets.SETS and not path.exists():
-        folder = data_folder()
-        path = sets.present(folder, source, sets.SETS[source].files[0].name).parent
+        return sets.present(data_folder(), source, sets.SETS[source].files[0].name).parent
     if not path.exists():
         raise DataError(f"{source}: no such file or folder", "check the path")
+    return path
+
+
+def _read(source: str, skip_bad: int, labelled: bool) -> Iterator[LabelledPicture]:
+    if generated.find(source) is not None:
+        return _of_table(Path(source), skip_bad, labelled)
+    path = found_at(source)
     if path.is_dir():
         idx = sorted(each for each in path.iterdir() if "images" in each.name and "idx3" in each.name)
         if len(idx) > 1:
             names = ", ".join(each.name for each in idx)
             raise DataError(f"{source} holds several files of pictures: {names}", "name one of them")
-        return _of_idx(idx[0]) if idx else _of_folder(path)
+        return _of_idx(idx[0], labelled) if idx else _of_folder(path, labelled)
     if path.suffix.lower() in TABLES:
-        return _of_table(path, skip_bad)
-    return _of_idx(path)
+        return _of_table(path, skip_bad, labelled)
+    return _of_idx(path, labelled)
 
 
-def _of_idx(file: Path) -> Iterator[LabelledPicture]:
-    pictures, labels = read_idx(file, 3), read_idx(labels_beside(file), 1)
+def _of_idx(file: Path, labelled: bool) -> Iterator[LabelledPicture]:
+    pictures = read_idx(file, 3)
+    labels = read_idx(labels_beside(file), 1) if labelled else pictures[:, 0, 0] * 0
     if len(pictures) != len(labels):
         raise DataError(
             f"{file} has {len(pictures):,} pictures, and there are {len(labels):,} labels",
@@ -102,16 +125,24 @@ def _of_idx(file: Path) -> Iterator[LabelledPicture]:
         )
     for number, (pixels, label) in enumerate(zip(pictures, labels, strict=True)):
         key = hashlib.sha256(pixels.tobytes()).hexdigest()
-        yield LabelledPicture(f"{file}:{number + 1}", str(label), torch.from_numpy(pixels)[None], key)
+        shown = str(label) if labelled else ""
+        yield LabelledPicture(f"{file}:{number + 1}", shown, torch.from_numpy(pixels)[None], key)
 
 
-def _of_folder(folder: Path) -> Iterator[LabelledPicture]:
+def _of_folder(folder: Path, labelled: bool) -> Iterator[LabelledPicture]:
     found = False
+    if not labelled:
+        for file in sorted(each for each in folder.rglob("*") if each.suffix.lower() in ENDINGS):
+            found = True
+            yield of_file(file, str(file), "")
+        if not found:
+            raise DataError(f"{folder} holds no picture ({', '.join(ENDINGS)})", "name a folder that does")
+        return
     for own in sorted(each for each in folder.iterdir() if each.is_dir() and not each.name.startswith(".")):
         for file in sorted(own.rglob("*")):
             if file.suffix.lower() in ENDINGS:
                 found = True
-                yield _of_file(file, str(file), own.name)
+                yield of_file(file, str(file), own.name)
     if not found:
         raise DataError(
             f"{folder} holds no folder with pictures ({', '.join(ENDINGS)})",
@@ -119,32 +150,54 @@ def _of_folder(folder: Path) -> Iterator[LabelledPicture]:
         )
 
 
-def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
+def _of_table(table: Path, skip_bad: int, labelled: bool) -> Iterator[LabelledPicture]:
     first = next((row for _, row in read_placed_rows(table)), {})
     named = next((name for name in FILES if name in first), None)
-    label = next((name for name in LABELS if name in first), None)
+    label = next((name for name in LABELS if name in first), None) if labelled else named
     if named is None or label is None:
         raise DataError(
             f"{table}: no column is known to hold {'the file' if named is None else 'the label'} "
             f"among {', '.join(first)[:200] or 'none'}",
             f"call one {FILES[0]} and one {LABELS[0]}",
         )
-    columns = (named, label)
+    columns = (named, label) if labelled else (named,)
 
     def picture(where: str, row: object) -> LabelledPicture:
-        file, target = (row.get(name) for name in columns)  # type: ignore[attr-defined]
+        file, target = (row.get(name) for name in (named, label))  # type: ignore[attr-defined]
         if not isinstance(file, str) or not file or target in (None, ""):
             raise bad_record(where, f"it needs a file in {named} and a label in {label}")
-        return _of_file(table.parent / file, f"{where} ({file})", str(target))
+        return of_cell(file, table.parent, where, str(target) if labelled else "")
 
     yield from kept(read_placed_rows(table, columns), picture, skip_bad)
 
 
-def _of_file(file: Path, where: str, label: str) -> LabelledPicture:
-    return LabelledPicture(where, label, file, hashlib.sha256(_content(file)).hexdigest())
+def of_cell(value: str, folder: Path, where: str, target: Any) -> LabelledPicture:
+    """Return the picture of a cell of a table: an address that holds it, or a file beside the table.
+
+    Raises:
+        DataError: there is no such file, or the address holds nothing.
+    """
+    if not value.startswith("data:"):
+        return of_file(folder / value, f"{where} ({value})", target)
+    content = content_of(value, where)
+    return LabelledPicture(where, target, content, hashlib.sha256(content).hexdigest())
 
 
-def _content(file: Path) -> bytes:
+def of_file(file: Path, where: str, target: Any) -> LabelledPicture:
+    """Return the picture of a file, which is read for its key alone.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    return LabelledPicture(where, target, file, hashlib.sha256(bytes_of(file)).hexdigest())
+
+
+def bytes_of(file: Path) -> bytes:
+    """Return what a file holds.
+
+    Raises:
+        DataError: it cannot be read.
+    """
     try:
         return file.read_bytes()
     except OSError as error:

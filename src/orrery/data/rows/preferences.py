@@ -38,9 +38,9 @@ class Preference:
     @property
     def either(self) -> Conversation:
         """The side that is there, the chosen one first."""
-        found = self.chosen or self.rejected
-        assert found is not None
-        return found
+        side = self.chosen or self.rejected
+        assert side is not None
+        return side
 
     @property
     def where(self) -> str:
@@ -116,8 +116,8 @@ def read_preferences(
         check_columns(where, row, columns.named)
         read = _reader(row, columns, where)
         try:
-            found = read(row, columns, where)
-            yield found if system is None else _with_system(found, system)
+            preference = read(row, columns, where)
+            yield preference if system is None else _with_system(preference, system)
         except DataError as error:
             faults.meet(error)
     if empty:
@@ -154,12 +154,12 @@ def _pair(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> Pre
 
 def _alone(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> Preference:
     """Return a row with one reply and whether it is desirable."""
-    found = Conversation(where, _conversation(row, columns, columns.completion or COMPLETION, where))
+    conversation = Conversation(where, _conversation(row, columns, columns.completion or COMPLETION, where))
     name = columns.label or LABEL
     label = _TRUTH.get(str(row[name]).strip().lower())
     if label is None:
         raise bad_record(where, f"column {name!r} is {str(row[name])[:40]!r}, and neither true nor false")
-    return Preference(found, None) if label else Preference(None, found)
+    return Preference(conversation, None) if label else Preference(None, conversation)
 
 
 def _conversation(row: Mapping[str, Any], columns: PreferenceColumns, side: str, where: str) -> tuple[Message, ...]:
@@ -190,9 +190,9 @@ def _asked(row: Mapping[str, Any], prompt: str, where: str) -> Sequence[Message]
     """Return the messages that come before both replies: those of a list, or one of the user."""
     if isinstance(row[prompt], list | tuple):
         return _listed(row[prompt], where)
-    asked = text_of(row, prompt, where)
+    text = text_of(row, prompt, where)
     more = row.get("input") if prompt == "instruction" else None
-    question = f"{asked}\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else asked
+    question = f"{text}\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else text
     if not question.strip():
         raise bad_record(where, f"column {prompt!r} is empty")
     return [{"role": "user", "content": question}]
@@ -217,19 +217,19 @@ def _margin(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> f
 def _number(row: Mapping[str, Any], name: str, where: str) -> float:
     value = row[name]
     try:
-        found = float("nan") if isinstance(value, bool) else float(value)
+        number = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         raise bad_record(where, f"column {name!r} is {str(value)[:40]!r}, and no number to learn with")
-    return found
+    return number
 
 
 def _said(message: Message) -> tuple[str, str]:
     return message["role"], said_in(message).strip()
 
 
-def _with_system(found: Preference, text: str) -> Preference:
+def _with_system(preference: Preference, text: str) -> Preference:
     """Return a preference whose conversations begin with a system message, where they have none."""
 
     def begun(side: Conversation | None) -> Conversation | None:
@@ -237,4 +237,4 @@ def _with_system(found: Preference, text: str) -> Preference:
             return side
         return Conversation(side.where, ({"role": "system", "content": text}, *side.messages), side.beside)
 
-    return Preference(begun(found.chosen), begun(found.rejected), found.margin)
+    return Preference(begun(preference.chosen), begun(preference.rejected), preference.margin)

@@ -73,16 +73,16 @@ class Answered:
     tokens: int
     finished: bool
 
-    def column(self, asked: str | None, known: Sequence[str]) -> str:
+    def column(self, named: str | None, known: Sequence[str]) -> str:
         """Return what the prompt's row has in a column: the one asked for, else the first of the known names.
 
         Raises:
             DataError: there is none, or it holds no text.
         """
         row, where = self.prompt.row, self.prompt.where
-        name = asked or next((name for name in known if name in row), None)
+        name = named or next((name for name in known if name in row), None)
         if name is None or name not in row:
-            message = f"{where}: no column {asked or ' or '.join(known)} among {', '.join(row)[:200]}"
+            message = f"{where}: no column {named or ' or '.join(known)} among {', '.join(row)[:200]}"
             raise DataError(message, "name the column with the right answer in the reward: column: NAME")
         value = row[name]
         if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -104,12 +104,12 @@ def read_prompts(
     Raises:
         DataError: there is no such column, or a prompt is empty or no text; its line is named; or there are none.
     """
-    found = False
+    any_read = False
     rows = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad)
     for prompt in kept(rows, lambda where, row: _prompt(where, row, column), skip_bad):
-        found = True
+        any_read = True
         yield prompt
-    if not found:
+    if not any_read:
         raise DataError(f"{source}: 0 prompts", "check that the file was written whole")
 
 

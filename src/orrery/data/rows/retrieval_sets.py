@@ -40,10 +40,10 @@ def read_retrieval(source: str | Path, split: str | None = None) -> RetrievalSet
     """
     if split is not None and not Path(source).is_dir():
         raise UsageError(f"{source} is a table, and has no splits", "leave --split away")
-    found = _folder(Path(source), split) if Path(source).is_dir() else _table(source)
-    if not found.grades:
+    retrieval_set = _folder(Path(source), split) if Path(source).is_dir() else _table(source)
+    if not retrieval_set.grades:
         raise DataError(f"{source}: no query has a document that answers it", _HINT)
-    return found
+    return retrieval_set
 
 
 def _folder(folder: Path, split: str | None) -> RetrievalSet:
@@ -150,8 +150,8 @@ def _table(source: str | Path) -> RetrievalSet:
         grade = 1.0 if graded is None else _graded(where, query, document, row[graded])[2]
         if grade > 0:
             grades.setdefault(names[0], {})[names[1]] = grade
-    asked = {name: text for text, name in queries.items() if name in grades}
-    return RetrievalSet(asked, {name: text for text, name in corpus.items()}, grades)
+    queries_with_grades = {name: text for text, name in queries.items() if name in grades}
+    return RetrievalSet(queries_with_grades, {name: text for text, name in corpus.items()}, grades)
 
 
 def first_queries(given: RetrievalSet, first: int | None) -> RetrievalSet:

@@ -87,15 +87,15 @@ def _of_sentence(source: str, sentence: Sentence, layer: str | None) -> Tagged:
 
 
 def _columns(where: str, row: Mapping[str, Any], words: str | None, tags: str | None) -> tuple[str, str]:
-    found = words or next((name for name in WORDS if name in row), None)
-    labels = tags or next((name for name in TAGS if name in row and name != found), None)
-    for what, name in (("words", found), ("tags", labels)):
+    word_column = words or next((name for name in WORDS if name in row), None)
+    labels = tags or next((name for name in TAGS if name in row and name != word_column), None)
+    for what, name in (("words", word_column), ("tags", labels)):
         if name is None or name not in row:
             message = f"{where}: no column of {what}{'' if name is None else f' called {name!r}'}"
             raise DataError(message, f"it has {', '.join(row)[:200]}; name one with data.{what}")
-    assert found is not None
+    assert word_column is not None
     assert labels is not None
-    return found, labels
+    return word_column, labels
 
 
 def _of_row(where: str, row: Mapping[str, Any], words: str, tags: str) -> Tagged:

@@ -126,9 +126,9 @@ class Documents:
 
     def encode(self, batch: list[Assigned]) -> dict[Split, NDArray[np.uint32]]:
         """Return the ids of a batch by split."""
-        found = map(self._further, batch) if self._open or self._tokenizer.begin() else self._of_parts(batch)
+        ids_of_blocks = map(self._further, batch) if self._open or self._tokenizer.begin() else self._of_parts(batch)
         ids: dict[Split, list[NDArray[np.uint32]]] = {}
-        for (split, block), of_block in zip(batch, found, strict=True):
+        for (split, block), of_block in zip(batch, ids_of_blocks, strict=True):
             before, behind = [] if self._begun else [self._opening], [self._end] if block.last else []
             ids.setdefault(split, []).extend([*before, *of_block, *behind])
             self._begun = not block.last
@@ -145,18 +145,18 @@ class Documents:
     def _of_parts(self, batch: list[Assigned]) -> Iterator[list[NDArray[np.uint32]]]:
         """Yield the ids of each block, whose parts are encoded all at once."""
         parts = [list(self._tokenizer.parts(block.text)) for _, block in batch]
-        found = iter(self._tokenizer.encode_batch([part for of_block in parts for part in of_block]))
+        encoded = iter(self._tokenizer.encode_batch([part for of_block in parts for part in of_block]))
         for of_block in parts:
-            yield [np.array(next(found), np.uint32) for _ in of_block]
+            yield [np.array(next(encoded), np.uint32) for _ in of_block]
 
     def _further(self, assigned: Assigned) -> list[NDArray[np.uint32]]:
         """Return the ids that a block adds to those of the blocks of its document before."""
         _, block = assigned
         stream = self._open or self._tokenizer.begin()
         assert stream is not None
-        found = stream.push(block.text)
+        ids = stream.push(block.text)
         self._open = None if block.last else stream
-        return [np.array(found + stream.finish() if block.last else found, np.uint32)]
+        return [np.array(ids + stream.finish() if block.last else ids, np.uint32)]
 
 
 def chained(digest: str, split: Split, block: TextBlock) -> str:

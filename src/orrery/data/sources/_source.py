@@ -76,7 +76,7 @@ class BatchRequest:
         tokenizer: turns text into ids; ``None`` for a source that needs none.
         start: the token that a target begins with, where the model writes beside a source.
         labels: the names of the labels in the order of their numbers, where the head that is trained has names.
-        segments: how many segments the model tells apart.
+        token_types: how many token types the model tells apart.
         evaluation_batches: the batches to measure on at most.
         tokens: positions of a batch at most, padding among them, of a source that can cut ``by_tokens``.
         chat: the chat templates of the run by name, see ``Source.chat``.
@@ -90,7 +90,7 @@ class BatchRequest:
     tokenizer: "Tokenizer | None" = None
     start: int | None = None
     labels: Sequence[str] = ()
-    segments: int = 1
+    token_types: int = 1
     evaluation_batches: int | None = None
     tokens: int | None = None
     chat: Mapping[str, str] = field(default_factory=dict)

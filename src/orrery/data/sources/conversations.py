@@ -14,7 +14,7 @@ from orrery.text.chat.of_run import templates_of_run
 
 if TYPE_CHECKING:
     from orrery.data.batches.padded_rows import Row
-    from orrery.text.chat.segments import Rendered
+    from orrery.text.chat.spans.encoding import Rendered
 
 
 ENDLESS = (
@@ -50,6 +50,8 @@ class ConversationSettings(RowsSettings):
 @register
 class ConversationSource(Source):
     """Conversations; ``targets`` [B, L] has the next token where the assistant wrote it, and -100 elsewhere.
+
+    Where some replies count in part, training batches have ``weights`` [B, L] too: how much each target counts.
 
     A batch of kind ``padded`` has rows of like length, one of kind ``packed`` several conversations a row, with
     ``documents`` and ``positions``.
@@ -104,34 +106,44 @@ class ConversationSource(Source):
 
     def examples(self, request: BatchRequest) -> Examples:
         """Render the conversations, deal with those that are too long, and make batches."""
-        train, notes = self._encoded(request, self.train, "training")
-        others, more = self._encoded(request, self.held_back, "held-back")
+        fitting, notes = self._rendered(request, self.train, "training")
+        others, more = self._rendered(request, self.held_back, "held-back")
+        train, held_back = rows_of(fitting, any(each.weights for each in fitting)), rows_of(others, in_part=False)
         if not train:
             raise DataError("every training conversation is left out", "raise batches.length")
         notes += [] if request.template.end else [ENDLESS]
         apart = [*notes, *more, *told_of_repeated(self.train)]
         return (
-            packed_examples(request, train, others, apart)
+            packed_examples(request, train, held_back, apart)
             if request.kind == "packed"
-            else examples_of(request, train, others, apart)
+            else examples_of(request, train, held_back, apart)
         )
 
-    def _encoded(
+    def _rendered(
         self, request: BatchRequest, conversations: Sequence[Conversation], what: str
-    ) -> "tuple[list[Row], list[str]]":
-        """Return the rows of conversations, and what to say of them."""
-        from orrery.data.batches.rendering import ends_with_end, render, targets_of
+    ) -> "tuple[list[Rendered], list[str]]":
+        """Return the conversations that fit as a model reads them, and what to say of them."""
+        from orrery.data.batches.rendering import ends_with_end, render
 
         template, settings = request.template, self.settings
-        found = [(each, render(template, each, settings.replies)) for each in conversations]
-        fitting, notes = fit(found, request.length, settings.long, what)
+        rendered_rows = [(each, render(template, each, settings.replies)) for each in conversations]
+        fitting, notes = fit(rendered_rows, request.length, settings.long, what)
         ended = sum(ends_with_end(template, each) for each in fitting)
-        rows: list[Row] = [{"ids": each.ids, "targets": targets_of(each)} for each in fitting]
-        return rows, [*said_of(conversations, fitting, ended, what), *notes]
+        return fitting, [*said_of(conversations, fitting, ended, what), *notes]
+
+
+def rows_of(rendered: "Sequence[Rendered]", in_part: bool) -> "list[Row]":
+    """Return the rows of conversations, with ``weights`` where some replies count in part."""
+    from orrery.data.batches.rendering import targets_of, weights_of
+
+    return [
+        {"ids": each.ids, "targets": targets_of(each), **({"weights": weights_of(each)} if in_part else {})}
+        for each in rendered
+    ]
 
 
 def fit(
-    found: "Sequence[tuple[Conversation, Rendered]]", length: int, long: str, what: str
+    rendered_rows: "Sequence[tuple[Conversation, Rendered]]", length: int, long: str, what: str
 ) -> "tuple[list[Rendered], list[str]]":
     """Return the conversations that fit into a row, and what to say of the others.
 
@@ -140,11 +152,11 @@ def fit(
     """
     from orrery.data.batches.rendering import cut_to
 
-    beyond = [(each, rendered) for each, rendered in found if len(rendered.ids) > length]
+    beyond = [(each, rendered) for each, rendered in rendered_rows if len(rendered.ids) > length]
     if not beyond:
-        return [rendered for _, rendered in found], []
+        return [rendered for _, rendered in rendered_rows], []
     longest = max(len(rendered.ids) for _, rendered in beyond)
-    many = f"{len(beyond):,} of {len(found):,} {what} conversations"
+    many = f"{len(beyond):,} of {len(rendered_rows):,} {what} conversations"
     than = f"longer than batches.length, {length:,} tokens (the longest has {longest:,})"
     if long == "refuse":
         raise DataError(
@@ -152,12 +164,12 @@ def fit(
             f"raise batches.length up to {longest}, as far as the model's context goes, or choose data.long: "
             "cut, leave_out",
         )
-    short = [rendered for _, rendered in found if len(rendered.ids) <= length]
+    short = [rendered for _, rendered in rendered_rows if len(rendered.ids) <= length]
     if long == "leave_out":
         return short, [f"{many} left out: {than}"]
-    kept = [cut_to(rendered, length) for _, rendered in found]
+    kept = [cut_to(rendered, length) for _, rendered in rendered_rows]
     taught = [rendered for rendered in kept if any(rendered.reply)]
-    ends = sum(any(rendered.reply[length:]) for _, rendered in found)
+    ends = sum(any(rendered.reply[length:]) for _, rendered in rendered_rows)
     lost = f"{many} cut: {than}; they keep their beginning, and {ends:,} lose the end token of the last reply"
     none = len(kept) - len(taught)
     return taught, [lost + (f"; {none:,} left out, as no reply begins before the cut" if none else "")]

@@ -62,10 +62,10 @@ class LabelledSource(Source):
         Raises:
             DataError: a row has no text or no label, all have the same, or one held back has a label of its own.
         """
-        asked = {name: getattr(settings, name) for name in ("text", "pair", "label", "labels", "number")}
+        named = {name: getattr(settings, name) for name in ("text", "pair", "label", "labels", "number")}
 
         def read(source: str) -> Iterable[Labelled]:
-            columns = find_columns(source, asked)
+            columns = find_columns(source, named)
             how: dict[str, Any] = {
                 "separator": settings.separator,
                 "invalid": settings.invalid,
@@ -73,9 +73,9 @@ class LabelledSource(Source):
             }
             return (renamed(row, settings.names) for row in read_labelled(source, columns, **how))
 
-        found = cls(*divided(settings, read, classes_of))
-        found._check(settings)
-        return found
+        labelled = cls(*divided(settings, read, classes_of))
+        labelled._check(settings)
+        return labelled
 
     def _check(self, settings: LabelledSettings) -> None:
         known, source = self.labels, settings.train
@@ -136,15 +136,15 @@ def encoded(request: BatchRequest, rows: Sequence[Labelled], what: str) -> "tupl
     tokenizer, numbers = request.required_tokenizer, {name: n for n, name in enumerate(request.labels)}
     firsts = tokenizer.encode_batch([row.text for row in rows])
     seconds = tokenizer.encode_batch([row.pair or "" for row in rows])
-    found: list[Row] = []
+    fields_of_rows: list[Row] = []
     cut = 0
     for row, first, second in zip(rows, firsts, seconds, strict=True):
         framed, shortened = fitted(tokenizer, first, None if row.pair is None else second, request.length)
         cut += shortened
         fields: dict[str, Any] = {"ids": framed.ids, "labels": _numbered(row, numbers)}
-        segments = {"segments": framed.segments} if row.pair is not None and request.segments > 1 else {}
-        found.append({**fields, **segments})
-    return found, cut_note(cut, len(rows), what, request.length)
+        token_types = {"token_types": framed.token_types} if row.pair is not None and request.token_types > 1 else {}
+        fields_of_rows.append({**fields, **token_types})
+    return fields_of_rows, cut_note(cut, len(rows), what, request.length)
 
 
 def _numbered(row: Labelled, numbers: Mapping[str, int]) -> int | float | tuple[float, ...]:

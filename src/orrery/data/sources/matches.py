@@ -49,8 +49,8 @@ class MatchSource(Source):
         """
 
         def read(source: str) -> Iterable[Pair]:
-            asked = {"text": settings.text, "pair": settings.pair}
-            columns = find_pair_columns(source, asked, (*PAIRS, *KNOWN), ("--data.text", "--data.pair"))
+            named = {"text": settings.text, "pair": settings.pair}
+            columns = find_pair_columns(source, named, (*PAIRS, *KNOWN), ("--data.text", "--data.pair"))
             how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
             return read_column_pairs(source, columns, **how)
 
@@ -80,15 +80,15 @@ class MatchSource(Source):
         train, notes = encoded(request, self.train, "training texts")
         others, more = encoded(request, self.held_back, "texts held back")
         unknown = unknown_share(request.required_tokenizer, [row[side] for row in train for side in ("ids", "second")])
-        found = examples_of(request, train, others, (*notes, *more, *unknown))
+        examples = examples_of(request, train, others, (*notes, *more, *unknown))
         seconds = sum(row["second_length"] for row in train)
-        windows = found.held_back and replace(found.held_back, source=MatchBatches(found.held_back.source))
+        windows = examples.held_back and replace(examples.held_back, source=MatchBatches(examples.held_back.source))
         return replace(
-            found,
-            train=MatchBatches(found.train),
+            examples,
+            train=MatchBatches(examples.train),
             held_back=windows,
-            tokens={name: tokens + seconds for name, tokens in found.tokens.items()},
-            batch_tokens=found.batch_tokens + round(seconds / len(train) * request.size),
+            tokens={name: tokens + seconds for name, tokens in examples.tokens.items()},
+            batch_tokens=examples.batch_tokens + round(seconds / len(train) * request.size),
         )
 
 
@@ -99,13 +99,13 @@ def encoded(request: BatchRequest, pairs: Sequence[Pair], what: str) -> "tuple[l
     tokenizer = request.required_tokenizer
     firsts = tokenizer.encode_batch([pair.source for pair in pairs])
     seconds = tokenizer.encode_batch([pair.target for pair in pairs])
-    found: list[Row] = []
+    fields_of_rows: list[Row] = []
     cut = 0
     for first, second, group in zip(firsts, seconds, groups(pairs), strict=True):
         (one, shortened), (other, too) = (fitted(tokenizer, ids, None, request.length) for ids in (first, second))
         cut += shortened + too
-        found.append({"ids": one.ids, "second": other.ids, "second_length": len(other.ids), "group": group})
-    return found, cut_note(cut, 2 * len(pairs), what, request.length)
+        fields_of_rows.append({"ids": one.ids, "second": other.ids, "second_length": len(other.ids), "group": group})
+    return fields_of_rows, cut_note(cut, 2 * len(pairs), what, request.length)
 
 
 def groups(pairs: Sequence[Pair]) -> list[int]:

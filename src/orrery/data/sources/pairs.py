@@ -178,11 +178,11 @@ def cut(
     from orrery.data.batches.framing import cut_note, fitted
 
     long = {n for n, (source, _) in enumerate(encoded) if len(source) > length}
-    found = [
+    fitting = [
         (fitted(tokenizer, tokenizer.encode(pairs[n].source), None, length)[0].ids if n in long else source, target)
         for n, (source, target) in enumerate(encoded)
     ]
-    return found, cut_note(len(long), len(pairs), f"{what} sources", length)
+    return fitting, cut_note(len(long), len(pairs), f"{what} sources", length)
 
 
 def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
@@ -191,15 +191,15 @@ def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
 
     how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
     if isinstance(pairs, FilesSettings):
-        name, found = f"{pairs.source} and {pairs.target}", list(read_pairs(pairs.source, pairs.target, **how))
+        name, pairs_read = f"{pairs.source} and {pairs.target}", list(read_pairs(pairs.source, pairs.target, **how))
     elif is_parallel(pairs) or is_parallel(pairs.partition("/")[0]):
-        name, found = pairs, list(read_pairs(pairs, **how))
+        name, pairs_read = pairs, list(read_pairs(pairs, **how))
     else:
         columns = find_pair_columns(pairs, settings.columns.model_dump())
-        name, found = pairs, list(read_column_pairs(pairs, columns, **how))
-    if not found:
+        name, pairs_read = pairs, list(read_column_pairs(pairs, columns, **how))
+    if not pairs_read:
         raise DataError(f"{name}: 0 pairs", "give two files of as many lines, or a table with a column for each side")
-    return found
+    return pairs_read
 
 
 def encode(tokenizer: "Tokenizer", pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:

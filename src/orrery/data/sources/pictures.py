@@ -1,47 +1,39 @@
 """Labelled pictures: IDX files as MNIST's, a folder for each label, or a table of files and labels."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.rows.label_notes import label_notes
-from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
+from orrery.data.sources import BatchRequest, Examples, Source, register
+from orrery.data.sources._pictures import NAME, AugmentSettings, examples_of_pictures
 from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of, unseen
-from orrery.errors import DataError, UsageError
-from orrery.schema.numbers import Fraction, NotNegative
+from orrery.errors import DataError
+from orrery.schema.numbers import Count, Positive
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
     from orrery.data.rows.pictures import LabelledPicture
 
-NAME = "pictures"
-"""What the pictures are called in metrics and tables."""
-MOST_BYTES = 8 << 30
-"""Of all pictures together, cut to the model's size: they are kept in memory."""
 
+class FewSettings(Section):
+    """``each`` pictures of every label are trained on, chosen by the sha256 of the picture and of ``choice``."""
 
-class AugmentSettings(Section):
-    """What is changed at random in each picture that is trained on.
-
-    ``rotate`` and ``shear`` are degrees, ``scale`` and ``shift`` shares, each to both sides; ``flip`` mirrors half of
-    the pictures, left to right.
-    """
-
-    rotate: NotNegative = 0.0
-    scale: Fraction = 0.0
-    shear: NotNegative = 0.0
-    shift: Fraction = 0.0
-    flip: bool = False
+    each: Positive
+    choice: Count = 0
 
 
 class PicturesSettings(RowsSettings):
     """Which pictures, and how they are changed in training.
 
-    ``train`` and ``val`` are each an IDX file of pictures, a folder with one or with a folder for each label, or a
-    table of files and labels.
+    ``train`` and ``val`` are each an IDX file of pictures, a folder with one or with a folder for each label, a table
+    of files and labels, or a set that is made here; ``SOURCE[:7000]`` is its first pictures. ``few`` keeps a few of
+    each label to learn from.
     """
 
     kind: Literal["pictures"] = "pictures"
     augment: AugmentSettings = AugmentSettings()
+    few: FewSettings | None = None
 
 
 @register
@@ -70,7 +62,8 @@ class PicturesSource(Source):
         def read(source: str) -> Any:
             return read_pictures(source, settings.skip_bad)
 
-        found = cls(*divided(settings, read, lambda rows, every: [row.classes for row in rows]), settings.augment)
+        train, others = divided(settings, read, lambda rows, every: [row.classes for row in rows])
+        found = cls(train if settings.few is None else few_of(train, settings.few), others, settings.augment)
         known = found.labels
         if len(known) < 2:
             only = next(iter(known), "")
@@ -108,49 +101,29 @@ class PicturesSource(Source):
             DataError: a file is damaged, or all together take more than ``MOST_BYTES``.
             UsageError: the model reads no pictures.
         """
-        from orrery.data.batches.pictures import PictureBatches, PicturesInTurn
-        from orrery.data.pictures.augmenting import Augmentation
-
-        if request.pictures is None:
-            raise UsageError("the model reads tokens, the data are pictures", "name a family that reads them, as vit")
-        preparation, _ = request.pictures
-        changes = Augmentation(**self.augment.model_dump())
-        held_back = None
-        if self.held_back:
-            others = PicturesInTurn(*self._decoded(request, self.held_back), preparation, request.size)
-            held_back = HeldBack(others, request.limited(len(others)))
-        train = PictureBatches(*self._decoded(request, self.train), preparation, request.size, request.seed, changes)
-        return Examples(
-            train=train,
-            held_back=held_back,
-            tokens={NAME: len(self.train)},
-            batch_tokens=request.size,
-            epochs=lambda step: {NAME: step * request.size / len(self.train)},
-        )
-
-    def _decoded(self, request: BatchRequest, rows: "Sequence[LabelledPicture]") -> tuple[Any, dict[str, Any]]:
-        """Return the pixels of rows as the model's size has them, and their labels."""
         import torch
 
-        from orrery.data.batches.pictures import stacked
-        from orrery.reports.status import waiting
-
-        assert request.pictures is not None
-        preparation, shape = request.pictures
-        size = len(rows) * shape[0] * shape[1] * shape[2]
-        if size > MOST_BYTES:
-            raise DataError(
-                f"{len(rows):,} pictures of {shape[1]} x {shape[2]} take {size / 1e9:.0f} GB of memory",
-                "train on fewer, or on smaller ones (model.config.image_size)",
-            )
         numbers = {name: number for number, name in enumerate(request.labels or self.labels)}
-        with waiting() as line:
+        return examples_of_pictures(
+            request,
+            (self.train, self.held_back),
+            self.augment,
+            lambda rows: {"labels": torch.tensor([numbers[row.target] for row in rows])},
+        )
 
-            def decoded() -> Any:
-                for number, row in enumerate(rows):
-                    if not number % 100:
-                        line.now(f"reading pictures: {number:,} of {len(rows):,}")
-                    yield row.pixels()
 
-            pixels = stacked(decoded(), len(rows), preparation, shape)
-        return pixels, {"labels": torch.tensor([numbers[row.target] for row in rows])}
+def few_of(rows: "Sequence[LabelledPicture]", few: FewSettings) -> "list[LabelledPicture]":
+    """Return as many rows of each label as are asked for, in their order.
+
+    Raises:
+        DataError: a label has fewer.
+    """
+    chosen: set[int] = set()
+    for label in dict.fromkeys(row.target for row in rows):
+        own = [number for number, row in enumerate(rows) if row.target == label]
+        if len(own) < few.each:
+            what = f"the label {label!r} has {len(own):,} pictures to train on, and {few.each:,} of each are asked for"
+            raise DataError(what, "lower data.few.each")
+        own.sort(key=lambda number: hashlib.sha256(f"{few.choice} {rows[number].key}".encode()).hexdigest())
+        chosen.update(own[: few.each])
+    return [row for number, row in enumerate(rows) if number in chosen]

@@ -124,7 +124,7 @@ class PreferenceSource(Source):
         """Return rows as ids that fit into those of a batch, and what to say."""
         from orrery.data.batches.preferences import PreferencePair, SingleReply
 
-        template, found, cut = request.template, list[Any](), 0
+        template, fitting_rows, cut = request.template, list[Any](), 0
         for row in rows:
             sides = [(rendered(template, side), good) for side, good in row.sides]
             if request.kind == PAIRS and len(sides) < 2:
@@ -136,18 +136,21 @@ class PreferenceSource(Source):
                 fitting = fitted([side for side, _ in group], request.length, self.long, row.where)
                 cut += fitting is not None and fitting != [side for side, _ in group]
                 if fitting is not None and request.kind == PAIRS:
-                    found.append(PreferencePair(fitting[0], fitting[1], row.margin))
+                    fitting_rows.append(PreferencePair(fitting[0], fitting[1], row.margin))
                 elif fitting is not None:
-                    found.append(SingleReply(fitting[0], group[0][1]))
-        whole = len(rows) if request.kind == PAIRS else sum(len(row.sides) for row in rows)
-        if rows and not found:
+                    fitting_rows.append(SingleReply(fitting[0], group[0][1]))
+        total = len(rows) if request.kind == PAIRS else sum(len(row.sides) for row in rows)
+        if rows and not fitting_rows:
             message = f"every {what} row is longer than {request.length:,} tokens"
             raise DataError(message, "raise batches.length, or data.long: cut")
-        told = {"left out: longer than": whole - len(found), "lost the beginning of their prompt: longer than": cut}
+        counts = {
+            "left out: longer than": total - len(fitting_rows),
+            "lost the beginning of their prompt: longer than": cut,
+        }
         notes = [
-            f"{n:,} of {whole:,} {what} rows {how} batches.length, {request.length:,}" for how, n in told.items() if n
+            f"{n:,} of {total:,} {what} rows {how} batches.length, {request.length:,}" for how, n in counts.items() if n
         ]
-        return found, notes
+        return fitting_rows, notes
 
 
 def sides_of(row: "PreferencePair | SingleReply") -> "Sequence[RenderedReply]":
@@ -166,11 +169,11 @@ def rendered(template: "ChatTemplate", conversation: Conversation) -> "RenderedR
     from orrery.data.batches.preferences import RenderedReply
     from orrery.data.batches.rendering import render
 
-    found = render(template, conversation, "last")
-    if True not in found.reply:
+    rendered = render(template, conversation, "last")
+    if True not in rendered.reply:
         message = f"{conversation.where}: the template writes nothing of the last reply"
         raise DataError(message, "name another with data.template")
-    return RenderedReply(found.ids, found.reply.index(True), found.reply[::-1].index(True))
+    return RenderedReply(rendered.ids, rendered.reply.index(True), rendered.reply[::-1].index(True))
 
 
 def fitted(sides: "Sequence[RenderedReply]", length: int, long: str, where: str) -> "list[RenderedReply] | None":

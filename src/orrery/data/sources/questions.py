@@ -79,17 +79,17 @@ class QuestionSource(Source):
         without = 0
         for question in questions:
             spans = tokenizer.spans(question.context)
-            asked, ids = tokenizer.encode(question.question), [id for id, _, _ in spans]
+            question_ids, ids = tokenizer.encode(question.question), [id for id, _, _ in spans]
             limits = (request.length, settings.stride, settings.question_length)
             answer = answer_tokens(question, [(start, end) for _, start, end in spans])
-            for window in windows_of(tokenizer, asked, ids, *limits):
+            for window in windows_of(tokenizer, question_ids, ids, *limits):
                 start, end = (0, 0) if answer is None else answer
                 inside = answer is not None and start in window.tokens and end in window.tokens
                 without += not inside
                 shift = window.offset - window.tokens.start
-                segments = {"segments": window.framed.segments} if request.segments > 1 else {}
+                token_types = {"token_types": window.framed.token_types} if request.token_types > 1 else {}
                 places = {"starts": start + shift if inside else 0, "ends": end + shift if inside else 0}
-                rows.append({"ids": window.framed.ids, **places, **segments})
+                rows.append({"ids": window.framed.ids, **places, **token_types})
         if len(rows) == len(questions) and not without:
             return rows, []
         return rows, [f"{len(questions):,} {what} questions: {len(rows):,} rows, {without:,} without their answer"]

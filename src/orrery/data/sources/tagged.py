@@ -54,9 +54,9 @@ class TaggedSource(Source):
             how: dict[str, Any] = {"words": settings.words, "tags": settings.tags}
             return read_tagged(source, settings.layer, **how, invalid=settings.invalid, skip_bad=settings.skip_bad)
 
-        found = cls(*divided(settings, read, lambda rows, every: [tuple(dict.fromkeys(row.tags)) for row in rows]))
-        found._check(settings)
-        return found
+        tagged = cls(*divided(settings, read, lambda rows, every: [tuple(dict.fromkeys(row.tags)) for row in rows]))
+        tagged._check(settings)
+        return tagged
 
     def _check(self, settings: TaggedSettings) -> None:
         known, source = self.labels, settings.train

@@ -126,7 +126,7 @@ class TextSource(Source):
     @classmethod
     def fields(cls, batches: str) -> tuple[str, ...]:
         """Return the fields of a kind of batches: pairs of sentences have a label, and no next tokens."""
-        return ("ids", "segments", "real", PAIRS[batches]) if batches in PAIRS else cls.gives
+        return ("ids", "token_types", "real", PAIRS[batches]) if batches in PAIRS else cls.gives
 
     @classmethod
     def read(cls, settings: TextSettings, known: Mapping[str, list[Document]] | None = None) -> "TextSource":
@@ -254,8 +254,8 @@ def read_documents(settings: TextSettings, source: str) -> list[Document]:
     """Return the documents of one source."""
     from orrery.data.corpora import read_corpus
 
-    found = read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad)
-    return list(found if settings.documents == "whole" else _lines(found))
+    documents = read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad)
+    return list(documents if settings.documents == "whole" else _lines(documents))
 
 
 def _lines(documents: Iterable[Document]) -> Iterator[Document]:

@@ -23,7 +23,7 @@ def read_blimp(
     Raises:
         DataError: a row is no pair, or there is no such paradigm.
     """
-    found, phenomena, counts = [], {}, dict[str, int]()
+    questions, phenomena, counts = [], {}, dict[str, int]()
     for where, row in read_placed_rows(source):
         names = ("uid", "term", "good", "bad") if "uid" in row else _PUBLISHED
         values = [row.get(name) for name in names]
@@ -34,10 +34,10 @@ def read_blimp(
         counts[paradigm] = counts.get(paradigm, 0) + 1
         if (paradigm in paradigms or not paradigms) and (first is None or counts[paradigm] <= first):
             # The bad one first: of equal likelihoods the first choice counts, and that must be no right answer.
-            found.append(ChoiceQuestion(where, "", (bad, good), 1, paradigm, good, ""))
+            questions.append(ChoiceQuestion(where, "", (bad, good), 1, paradigm, good, ""))
     if unknown := [name for name in paradigms if name not in phenomena]:
         raise DataError(f"{source}: no paradigm {unknown[0]}", f"there are: {', '.join(sorted(phenomena))}")
-    return refuse_none(found, source), phenomena
+    return refuse_none(questions, source), phenomena
 
 
 _PUBLISHED = ("UID", "linguistics_term", "sentence_good", "sentence_bad")
@@ -56,10 +56,10 @@ def evaluate_blimp(
     The score is the mean over paradigms, as in the paper; groups are paradigms, and phenomena in capital letters.
     Differs from: lm_eval, in which a pair of equal probability counts as right.
     """
-    found, _ = score_choices(lm, questions, batch_size=batch_size, done=done)
-    count = len({one.group for one in found})
-    score = accuracy_of_groups(found, "none", task="blimp", paradigms=count, pairs=len(found))
-    groups = by_group(found, "none")
+    choices, _ = score_choices(lm, questions, batch_size=batch_size, done=done)
+    count = len({one.group for one in choices})
+    score = accuracy_of_groups(choices, "none", task="blimp", paradigms=count, pairs=len(choices))
+    groups = by_group(choices, "none")
     for phenomenon in sorted(set(phenomena.values())):
         inside = [groups[name] for name in groups if phenomena.get(name) == phenomenon]
         if inside:
@@ -67,7 +67,7 @@ def evaluate_blimp(
             groups[phenomenon.upper()] = (mean, sum(pairs for _, pairs in inside))
     details = [
         {"where": one.where, "paradigm": one.group, "nats": list(own.nats)}
-        for one, own in zip(questions, found, strict=True)
+        for one, own in zip(questions, choices, strict=True)
     ]
     notes = [f"{count} of {PARADIGMS} paradigms"] * (count != PARADIGMS)
     equal = [one.where for one in questions if len(set(one.choices)) == 1]

@@ -55,14 +55,14 @@ def evaluate_choices(
         done: told after each batch.
         facts: what the signature says of the task.
     """
-    found, cut = score_choices(lm, questions, batch_size=batch_size, done=done)
+    choices, cut = score_choices(lm, questions, batch_size=batch_size, done=done)
     details = [
         {"where": one.where, "answer": own.answer, "nats": list(own.nats), "tokens": list(own.tokens)}
-        for one, own in zip(questions, found, strict=True)
+        for one, own in zip(questions, choices, strict=True)
     ]
     notes = [f"{cut:,} questions did not fit the context of {lm.context:,} tokens and lost their beginning"] * bool(cut)
-    groups = by_group(found, normalisations[0]) if any(one.group for one in found) else {}
-    scores = [accuracy(found, normalisation, **facts) for normalisation in normalisations]
+    groups = by_group(choices, normalisations[0]) if any(one.group for one in choices) else {}
+    scores = [accuracy(choices, normalisation, **facts) for normalisation in normalisations]
     return Evaluated(scores, [one.item or one.context for one in questions], details, groups, notes)
 
 
@@ -70,18 +70,18 @@ def score_choices(
     lm: LanguageModel, questions: Sequence[ChoiceQuestion], *, batch_size: int = 64, done: Done | None = None
 ) -> tuple[list[Choices], int]:
     """Return the likelihoods of all choices, and how many questions lost the beginning of their context."""
-    asked = [(one.context, one.delimiter + choice) for one in questions for choice in one.choices]
+    pairs = [(one.context, one.delimiter + choice) for one in questions for choice in one.choices]
 
     def tell(count: int) -> None:
         if done is not None:
-            done(f"{count:,} of {len(asked):,} choices scored")
+            done(f"{count:,} of {len(pairs):,} choices scored")
 
-    scored = iter(lm.likelihoods(asked, batch_size=batch_size, done=tell))
-    found, cut = [], 0
+    scored = iter(lm.likelihoods(pairs, batch_size=batch_size, done=tell))
+    choices, cut = [], 0
     for one in questions:
         own = [next(scored) for _ in one.choices]
         cut += any(each.cut for each in own)
-        found.append(
+        choices.append(
             Choices(
                 tuple(each.nats for each in own),
                 tuple(max(1, len(choice)) for choice in one.choices),
@@ -90,7 +90,7 @@ def score_choices(
                 one.group,
             )
         )
-    return found, cut
+    return choices, cut
 
 
 def read_questions(source: str, first: int | None = None) -> list[ChoiceQuestion]:
@@ -102,16 +102,16 @@ def read_questions(source: str, first: int | None = None) -> list[ChoiceQuestion
     Raises:
         DataError: a row is no question, with its file and line.
     """
-    found: list[ChoiceQuestion] = []
+    questions: list[ChoiceQuestion] = []
     for where, row in read_placed_rows(source):
-        if first is not None and len(found) == first:
+        if first is not None and len(questions) == first:
             break
         text, choices, answer = question_of(row, where)
         item = f"{text} {choices[answer]}"
         group = row.get("group", row.get("subject", ""))
         different = tuple(dict.fromkeys(choices))
-        found.append(ChoiceQuestion(where, text, different, different.index(choices[answer]), str(group), item))
-    return refuse_none(found, source)
+        questions.append(ChoiceQuestion(where, text, different, different.index(choices[answer]), str(group), item))
+    return refuse_none(questions, source)
 
 
 def question_of(row: Mapping[str, Any], where: str) -> tuple[str, list[str], int]:
@@ -144,9 +144,9 @@ def place_of(answer: Any, choices: Sequence[str], where: str) -> int:
     for how, place in meanings:
         different.setdefault(choices[place], (how, place))
     if len(different) > 1:
-        told = " or ".join(f"{choice!r} ({how})" for choice, (how, _) in different.items())
+        readings = " or ".join(f"{choice!r} ({how})" for choice, (how, _) in different.items())
         numbers = ", ".join(f"{place} for {choice!r}" for choice, (_, place) in different.items())
-        message = f"{where}: the answer {answer!r} may mean {told}"
+        message = f"{where}: the answer {answer!r} may mean {readings}"
         raise DataError(message, f'give its place as a number without quotes: "answer": {numbers}')
     return meanings[0][1]
 
@@ -166,8 +166,8 @@ def _meanings(answer: Any, choices: Sequence[str]) -> Iterator[tuple[str, int]]:
         yield "the place", int(said)
 
 
-def refuse_none(found: list[ChoiceQuestion], source: str) -> list[ChoiceQuestion]:
+def refuse_none(questions: list[ChoiceQuestion], source: str) -> list[ChoiceQuestion]:
     """Return the questions. Raises `DataError` where there are none."""
-    if not found:
+    if not questions:
         raise DataError(f"{source}: no questions", "check that the file was written whole")
-    return found
+    return questions

@@ -34,19 +34,19 @@ def read_problems(source: str, first: int | None = None) -> list[Problem]:
     Raises:
         DataError: a row is none, or its answer has no ``#### number``, with its file and line.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for where, row in read_placed_rows(source, ("question", "answer")):
-        if first is not None and len(found) == first:
+        if first is not None and len(problems) == first:
             break
         question, answer = row["question"], row["answer"]
         if not isinstance(question, str) or not isinstance(answer, str):
             raise DataError(f"{where}: question or answer is no text", "give both as texts")
         if final_number.strict(answer) == final_number.INVALID:
             raise DataError(f"{where}: the answer has no `#### number`", "end each answer with #### and its number")
-        found.append(Problem(where, question, answer))
-    if not found:
+        problems.append(Problem(where, question, answer))
+    if not problems:
         raise DataError(f"{source}: no problems", "check that the file was written whole")
-    return found
+    return problems
 
 
 def evaluate_gsm8k(
@@ -64,13 +64,19 @@ def evaluate_gsm8k(
     """
     before = "".join(f"{one.asked} {one.answer}\n\n" for one in examples)
     prompts = [before + one.asked for one in problems]
-    written = answers(
+    answers_written = answers(
         lm, prompts, seeds=[0] * len(prompts), stop=STOPS, max_new_tokens=max_new_tokens, batch_size=batch_size,
         done=done, temperature=0,
     )  # fmt: skip
     facts = {"task": "gsm8k", "template": "lm_eval-3.0", "shots": len(examples), "tokens": max_new_tokens}
-    scores, details = [], [{"where": one.where, "answer": said} for one, said in zip(problems, written, strict=True)]
+    scores, details = (
+        [],
+        [{"where": one.where, "answer": said} for one, said in zip(problems, answers_written, strict=True)],
+    )
     for name, find in (("strict", final_number.strict), ("flexible", final_number.flexible)):
-        right = [float(final_number.equal(find(said), one.answer)) for one, said in zip(problems, written, strict=True)]
+        right = [
+            float(final_number.equal(find(said), one.answer))
+            for one, said in zip(problems, answers_written, strict=True)
+        ]
         scores.append(mean_of(f"exact match, {name}", signature(**facts, filter=name), right))
     return Evaluated(scores, [one.question for one in problems], details)

@@ -17,9 +17,9 @@ def read_hellaswag(source: str, first: int | None = None) -> list[ChoiceQuestion
     Raises:
         DataError: a row is of another shape, with its file and line.
     """
-    found: list[ChoiceQuestion] = []
+    questions: list[ChoiceQuestion] = []
     for where, row in read_placed_rows(source, _COLUMNS):
-        if first is not None and len(found) == first:
+        if first is not None and len(questions) == first:
             break
         endings = row["endings"]
         activity, begins, goes_on = (row[name] for name in _COLUMNS[:3])
@@ -27,8 +27,8 @@ def read_hellaswag(source: str, first: int | None = None) -> list[ChoiceQuestion
             raise DataError(f"{where}: `endings` is no list of two or more texts", _HINT)
         if not all(isinstance(text, str) for text in (activity, begins, goes_on, *endings)):
             raise DataError(f"{where}: a value that is no text", _HINT)
-        found.append(_question(where, activity, begins, goes_on, endings, row["label"]))
-    return refuse_none(found, source)
+        questions.append(_question(where, activity, begins, goes_on, endings, row["label"]))
+    return refuse_none(questions, source)
 
 
 def _question(where: str, activity: str, begins: str, goes_on: str, endings: list[str], label: Any) -> ChoiceQuestion:

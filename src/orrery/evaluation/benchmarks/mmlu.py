@@ -50,13 +50,13 @@ def read_items(source: str, split: str) -> list[MmluItem]:
     folder = Path(source)
     if not folder.is_dir():
         raise DataError(f"{source}: no folder", "give a folder with dev/ and test/, or subject-questions")
-    found = [item for file in sorted((folder / split).glob(f"*_{split}.csv*")) for item in _of_table(file, split)]
+    items = [item for file in sorted((folder / split).glob(f"*_{split}.csv*")) for item in _of_table(file, split)]
     for file in sorted(folder.glob(f"{split}.jsonl*")):
-        found += _of_rows(str(file))
-    if not found:
+        items += _of_rows(str(file))
+    if not items:
         hint = f"it holds {split}/SUBJECT_{split}.csv, or {split}.jsonl with subject, question, choices and answer"
         raise DataError(f"{source}: no questions of the split {split}", hint)
-    return found
+    return items
 
 
 def subjects_of(items: Sequence[MmluItem]) -> list[str]:
@@ -74,12 +74,12 @@ def chosen(items: Sequence[MmluItem], subjects: Sequence[str], first: int | None
     if unknown := [name for name in subjects if name not in known]:
         raise DataError(f"no questions about {unknown[0]}", f"there are: {', '.join(known)}")
     counts: dict[str, int] = {}
-    found = []
+    chosen_items = []
     for item in items:
         counts[item.subject] = counts.get(item.subject, 0) + 1
         if item.subject in (subjects or known) and (first is None or counts[item.subject] <= first):
-            found.append(item)
-    return found
+            chosen_items.append(item)
+    return chosen_items
 
 
 def prompted(
@@ -96,7 +96,7 @@ def prompted(
     own: dict[str, list[MmluItem]] = {}
     for example in examples:
         own.setdefault(example.subject, []).append(example)
-    found, fewer = [], 0
+    questions, fewer = [], 0
     for item in items:
         before = own.get(item.subject, [])[:shots]
         if len(before) < shots:
@@ -110,8 +110,8 @@ def prompted(
         fewer += len(before) < shots
         letters = tuple(LETTERS[: len(item.choices)])
         text = f"{item.question.strip()} {item.choices[item.answer]}"
-        found.append(ChoiceQuestion(item.where, context, letters, item.answer, item.subject, text))
-    return found, fewer
+        questions.append(ChoiceQuestion(item.where, context, letters, item.answer, item.subject, text))
+    return questions, fewer
 
 
 def _of_table(file: Path, split: str) -> Iterator[MmluItem]:

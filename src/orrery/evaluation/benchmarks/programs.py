@@ -58,15 +58,15 @@ def read_humaneval(source: str = "humaneval", first: int | None = None) -> list[
     Raises:
         DataError: a row is none, with its file and line.
     """
-    found: list[ProgrammingTask] = []
+    problems: list[ProgrammingTask] = []
     columns = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
     for where, row in read_placed_rows(source, columns):
-        if first is not None and len(found) == first:
+        if first is not None and len(problems) == first:
             break
         _refuse_no_texts(where, row, columns)
-        found.append(ProgrammingTask(where, row["prompt"], row["prompt"], row["canonical_solution"], row))
-        _refuse_no_exam(found[-1])
-    return _refuse_none(found, source)
+        problems.append(ProgrammingTask(where, row["prompt"], row["prompt"], row["canonical_solution"], row))
+        _refuse_no_exam(problems[-1])
+    return _refuse_none(problems, source)
 
 
 def read_mbpp(source: str, first: int | None = None) -> list[ProgrammingTask]:
@@ -77,9 +77,9 @@ def read_mbpp(source: str, first: int | None = None) -> list[ProgrammingTask]:
     Raises:
         DataError: a row is none, with its file and line.
     """
-    found: list[ProgrammingTask] = []
+    problems: list[ProgrammingTask] = []
     for where, row in read_placed_rows(source):
-        if first is not None and len(found) == first:
+        if first is not None and len(problems) == first:
             break
         row = {**row, "text": row.get("text", row.get("prompt"))}
         _refuse_no_texts(where, row, ("text", "code"))
@@ -88,9 +88,9 @@ def read_mbpp(source: str, first: int | None = None) -> list[ProgrammingTask]:
         if not isinstance(tests, list) or not tests or not all(isinstance(test, str) for test in tests):
             raise DataError(f"{where}: `test_list` is no list of asserts", 'give ["assert f(1) == 2", "..."]')
         prompt = MBPP_PROMPT.format(text=row["text"], tests="\n".join(tests[:3]))
-        found.append(ProgrammingTask(where, prompt, row["text"], row["code"].replace("\r\n", "\n"), row))
-        _refuse_no_exam(found[-1])
-    return _refuse_none(found, source)
+        problems.append(ProgrammingTask(where, prompt, row["text"], row["code"].replace("\r\n", "\n"), row))
+        _refuse_no_exam(problems[-1])
+    return _refuse_none(problems, source)
 
 
 def with_examples(tasks: Sequence[ProgrammingTask], examples: Sequence[ProgrammingTask]) -> list[ProgrammingTask]:
@@ -123,20 +123,20 @@ def evaluate_programs(
     sampling = (
         {"temperature": drawing.temperature, "top_p": drawing.top_p} if drawing.temperature else {"temperature": 0}
     )
-    written = answers(
+    programs = answers(
         lm, prompts, seeds=seeds, stop=stops, max_new_tokens=drawing.max_new_tokens, batch_size=drawing.batch_size,
         done=done, **sampling,
     )  # fmt: skip
-    exams = [tasks[number // drawing.samples].exam(answer) for number, answer in enumerate(written)]
+    exams = [tasks[number // drawing.samples].exam(answer) for number, answer in enumerate(programs)]
     verdicts = check_all(exams, limits, done=_told(done, len(exams)))
     per_task = _parts(verdicts, drawing.samples)
     passed = [sum(verdict.passed for verdict in own) for own in per_task]
-    told = {
+    facts_of_run = {
         **facts, "temperature": drawing.temperature, "top_p": drawing.top_p, "tokens": drawing.max_new_tokens,
         "seed": drawing.seed, "seconds": limits.seconds, "MiB": limits.memory >> 20,
     }  # fmt: skip
-    scores = [pass_at(k, passed, drawing.samples, **told) for k in ks]
-    details = [_detail(*each) for each in zip(tasks, _parts(written, drawing.samples), per_task, strict=True)]
+    scores = [pass_at(k, passed, drawing.samples, **facts_of_run) for k in ks]
+    details = [_detail(*each) for each in zip(tasks, _parts(programs, drawing.samples), per_task, strict=True)]
     outcomes = [verdict.outcome for verdict in verdicts]
     counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in sorted(set(outcomes)))
     return Evaluated(scores, [one.item for one in tasks], details, notes=[f"programs: {counts}", f"sandbox: {layers}"])
@@ -147,9 +147,9 @@ def _parts(values: Sequence[T], size: int) -> list[Sequence[T]]:
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
-def _detail(task: ProgrammingTask, written: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _detail(task: ProgrammingTask, programs: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     outcomes = [[verdict.outcome, verdict.detail] for verdict in verdicts]
-    return {"where": task.where, "answers": list(written), "outcomes": outcomes}
+    return {"where": task.where, "answers": list(programs), "outcomes": outcomes}
 
 
 def _told(done: Done | None, count: int) -> Any:
@@ -178,7 +178,7 @@ def _refuse_no_exam(task: ProgrammingTask) -> None:
         raise DataError(f"{task.where}: {error.message}", error.hint) from None
 
 
-def _refuse_none(found: list[ProgrammingTask], source: str) -> list[ProgrammingTask]:
-    if not found:
+def _refuse_none(problems: list[ProgrammingTask], source: str) -> list[ProgrammingTask]:
+    if not problems:
         raise DataError(f"{source}: no problems", "check that the file was written whole")
-    return found
+    return problems

@@ -34,10 +34,10 @@ def read_candidates(source: str | Path) -> list[Candidates]:
     Raises:
         DataError: a line has no query, no list of documents, or both kinds of lists.
     """
-    found = list(_candidates(source))
-    if not found:
+    queries = list(_candidates(source))
+    if not queries:
         raise DataError(f"{source}: no queries", _HINT)
-    return found
+    return queries
 
 
 def _candidates(source: str | Path) -> Iterator[Candidates]:
@@ -76,7 +76,7 @@ def evaluate_reranking(
     ends = np.cumsum([len(one.documents) for one in queries])
     scores = [list(map(float, part)) for part in np.split(flat, ends[:-1])]
     gains = [[1] * one.right + [0] * (len(one.documents) - one.right) for one in queries]
-    found = _measures(scores, gains)
+    measures = _measures(scores, gains)
     notes = [f"{len(queries):,} queries, {int(ends[-1]):,} documents"]
     if all(one.before for one in queries):
         before = _measures(*_as_found(queries))
@@ -85,7 +85,7 @@ def evaluate_reranking(
         {"query": one.query, "right": one.right, "scores": [round(score, 6) for score in own]}
         for one, own in zip(queries, scores, strict=True)
     ]
-    return Evaluated(found, [one.query for one in queries], details, notes=notes)
+    return Evaluated(measures, [one.query for one in queries], details, notes=notes)
 
 
 def _scores(lm: LanguageModel, queries: Sequence[Candidates], batch_size: int, said: Done) -> np.ndarray[Any, Any]:
@@ -95,12 +95,12 @@ def _scores(lm: LanguageModel, queries: Sequence[Candidates], batch_size: int, s
         lm.check_ranks()
         return lm.score_pairs(pairs, **how).double().numpy()
     kind, how = similarity(lm), {**how, "truncation": True}
-    asked = lm.embed([one.query for one in queries], prompt=prompt_for(lm, None, QUERY_PROMPTS), **how)
+    query_vectors = lm.embed([one.query for one in queries], prompt=prompt_for(lm, None, QUERY_PROMPTS), **how)
     texts = list(dict.fromkeys(document for _, document in pairs))
     places = {text: place for place, text in enumerate(texts)}
     vectors = lm.embed(texts, prompt=prompt_for(lm, None, DOCUMENT_PROMPTS), **how)
     rows = [
-        compared(kind, asked[[number]], vectors[[places[text] for text in one.documents]])[0]
+        compared(kind, query_vectors[[number]], vectors[[places[text] for text in one.documents]])[0]
         for number, one in enumerate(queries)
     ]
     return np.concatenate([row.double().numpy() for row in rows])

@@ -49,9 +49,9 @@ def compared(name: str, one_NE: Tensor, other_ME: Tensor) -> Tensor:
     return -torch.cdist(one_NE, other_ME, p=2 if name == "euclidean" else 1, compute_mode=exact)
 
 
-def prompt_for(lm: LanguageModel, asked: str | None, names: Sequence[str]) -> str | None:
+def prompt_for(lm: LanguageModel, prompt: str | None, names: Sequence[str]) -> str | None:
     """Return the prompt of one side: what is asked for, else the folder's of one of these names, else its usual one."""
-    return asked if asked is not None else next((name for name in names if name in lm.sentences.prompts), None)
+    return prompt if prompt is not None else next((name for name in names if name in lm.sentences.prompts), None)
 
 
 def evaluate_retrieval(
@@ -102,10 +102,10 @@ def evaluate_retrieval(
             kept += [(float(row[place]), some[place]) for place in first]
             kept.sort(key=lambda one: (-one[0], one[1]))
             del kept[DEEP:]
-    return _found(given, names, best, kind)
+    return _evaluated(given, names, best, kind)
 
 
-def _found(
+def _evaluated(
     given: RetrievalSet, names: Sequence[str], best: Sequence[Sequence[tuple[float, str]]], kind: str
 ) -> Evaluated:
     ranked = [[name for _, name in kept] for kept in best]
@@ -119,8 +119,8 @@ def _found(
         *(recall_at(k, ranked, right) for k in (1, 3, 5, 10, 100)),
     ]
     details: list[Mapping[str, Any]] = [
-        {"query": name, "right": sorted(own), "found": found[:10], "scores": [round(s, 6) for s, _ in kept[:10]]}
-        for name, own, found, kept in zip(names, right, ranked, best, strict=True)
+        {"query": name, "right": sorted(own), "found": documents[:10], "scores": [round(s, 6) for s, _ in kept[:10]]}
+        for name, own, documents, kept in zip(names, right, ranked, best, strict=True)
     ]
     notes = [*given.notes, f"{len(names):,} queries, {len(given.corpus):,} documents, compared by {kind}"]
     return Evaluated(scores, list(given.queries.values()), details, notes=notes)

@@ -40,10 +40,10 @@ def read_judged(source: str | Path, columns: tuple[str | None, str | None, str |
     Raises:
         DataError: a column is missing or holds something else, or there are fewer than two rows.
     """
-    found = list(_judged(source, columns))
-    if len(found) < 2:
-        raise DataError(f"{source}: {len(found)} pairs", "a correlation needs two or more")
-    return found
+    judged = list(_judged(source, columns))
+    if len(judged) < 2:
+        raise DataError(f"{source}: {len(judged)} pairs", "a correlation needs two or more")
+    return judged
 
 
 def _judged(source: str | Path, columns: tuple[str | None, str | None, str | None]) -> Iterator[Judged]:
@@ -96,11 +96,13 @@ def evaluate_similarity(
         both_NE = lm.embed([text for pair in pairs for text in (pair.one, pair.other)], truncation=True, **how)
         rows = zip(both_NE[::2].split(1), both_NE[1::2].split(1), strict=True)
         scores = torch.cat([compared(kind, one, other)[0] for one, other in rows])
-    found, gold = scores.double().tolist(), [pair.score for pair in pairs]
+    scored, gold = scores.double().tolist(), [pair.score for pair in pairs]
     centre = sum(gold) / len(gold)
     details = [
         {"first": pair.one, "second": pair.other, "people": pair.score, "model": round(score, 6)}
-        for pair, score in zip(pairs, found, strict=True)
+        for pair, score in zip(pairs, scored, strict=True)
     ]
     items = [f"{pair.one}\n{pair.other}" for pair in pairs]
-    return Evaluated([spearman(found, gold), pearson(found, gold, centre)], items, details, notes=[f"scored by {kind}"])
+    return Evaluated(
+        [spearman(scored, gold), pearson(scored, gold, centre)], items, details, notes=[f"scored by {kind}"]
+    )

@@ -82,7 +82,7 @@ def by_length(
     sources: Sequence[str], hypotheses: Sequence[str], targets: Sequence[str], borders: Sequence[int] = BORDERS
 ) -> list[Bucket]:
     """Return corpus BLEU of the pairs in each bucket of source lengths, counted in words; empty ones are left out."""
-    found = []
+    buckets = []
     fewest = 1
     for most in (*borders, None):
         rows = [
@@ -92,6 +92,6 @@ def by_length(
         ]
         if rows:
             score = bleu([hypotheses[row] for row in rows], [targets[row] for row in rows])
-            found.append(Bucket(fewest, most, len(rows), score))
+            buckets.append(Bucket(fewest, most, len(rows), score))
         fewest = (most or 0) + 1
-    return found
+    return buckets

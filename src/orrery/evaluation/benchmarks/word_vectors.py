@@ -39,8 +39,8 @@ class WordVectorScores:
     @property
     def accuracy(self) -> float:
         """The share of right answers among the questions that could be asked; NaN where none could."""
-        asked = sum(section.asked for section in self.analogies)
-        return sum(section.right for section in self.analogies) / asked if asked else float("nan")
+        answerable = sum(section.asked for section in self.analogies)
+        return sum(section.right for section in self.analogies) / answerable if answerable else float("nan")
 
 
 def measure(vectors: Vectors, folder: Path) -> WordVectorScores:
@@ -95,9 +95,9 @@ def answer_analogies(
     unit, first = vectors.unit[:restrict], np.array([ids[word] for word in words])
     return [
         SectionAnswers(
-            section, _right(unit, np.array(asked, np.int64).reshape(-1, 4), first), len(asked), skipped[section]
+            section, _right(unit, np.array(questions, np.int64).reshape(-1, 4), first), len(questions), skipped[section]
         )
-        for section, asked in known.items()
+        for section, questions in known.items()
     ]
 
 
@@ -106,8 +106,8 @@ def _right(unit: NDArray[np.float32], questions: NDArray[np.int64], first: NDArr
     for start in range(0, len(questions), BATCH):
         a, b, c, answer = questions[start : start + BATCH].T
         scores = (unit[b] - unit[a] + unit[c]) @ unit.T
-        for asked in (a, b, c):
-            scores[first[None, :] == asked[:, None]] = -np.inf
+        for words in (a, b, c):
+            scores[first[None, :] == words[:, None]] = -np.inf
         right += int((first[scores.argmax(1)] == answer).sum())
     return right
 

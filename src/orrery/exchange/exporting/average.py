@@ -81,7 +81,7 @@ def average(
     if sum((last is not None, bool(checkpoints), bool(others))) > 1:
         raise UsageError("last, checkpoints and others exclude each other", "give one of them")
     target = OutputFolder(out, WRITTEN, inputs=[model, *others], overwrite=overwrite)
-    folders = [locate(found) for found in (model, *others)] if others else _of_run(Path(model), last, checkpoints)
+    folders = [locate(name) for name in (model, *others)] if others else _of_run(Path(model), last, checkpoints)
     if len({folder.resolve() for folder in folders}) < max(2, len(folders)):
         named = ", ".join(map(str, folders))
         raise UsageError(f"a mean needs several models, each once, and these are {named}", "name others")
@@ -102,12 +102,12 @@ def _of_run(run: Path, last: int | None, steps: Sequence[int]) -> list[Path]:
     if not kept:
         raise UsageError(f"{run} has no checkpoints", "give a run, or name several models with --others")
     count = LAST if last is None else last
-    told = f"{run} keeps the checkpoints {', '.join(map(str, reversed(kept)))}"
+    message = f"{run} keeps the checkpoints {', '.join(map(str, reversed(kept)))}"
     hint = "average those, or train with a higher checkpoints.keep"
     if missing := [step for step in steps if step not in kept]:
-        raise UsageError(f"{told}, and not {missing[0]}", hint)
+        raise UsageError(f"{message}, and not {missing[0]}", hint)
     if not steps and len(kept) < count:
-        raise UsageError(f"{told}, and {count} were to be averaged", f"--last {len(kept)}: {hint}")
+        raise UsageError(f"{message}, and {count} were to be averaged", f"--last {len(kept)}: {hint}")
     return [store.path(step) for step in (steps or kept[:count])]
 
 
@@ -119,11 +119,11 @@ def _mean(folders: Iterable[Path]) -> Stored:
     sums = {name: tensor.double() for name, tensor in own.items() if tensor.is_floating_point()}
     for other in models:
         _refuse_other_kind(first, other)
-        found, count = weights_of(other.model), count + 1
+        weights, count = weights_of(other.model), count + 1
         for name, tensor in own.items():
             if name in sums:
-                sums[name] += found[name]
-            elif not torch.equal(tensor, found[name]):
+                sums[name] += weights[name]
+            elif not torch.equal(tensor, weights[name]):
                 message = f"{name} has whole numbers, which have no mean, and {other.folder} has others"
                 raise UsageError(message, "average the models before they are quantised")
     for name, total in sums.items():

@@ -182,34 +182,34 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def compare_bytes(ours: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+def compare_bytes(ours: Mapping[str, Tensor], read_back: Mapping[str, Tensor]) -> None:
     """Compare every tensor with what was read back.
 
     Raises:
         RunError: one differs.
     """
     for name, tensor in ours.items():
-        other = found.get(name)
+        other = read_back.get(name)
         if other is None or other.dtype != tensor.dtype or not torch.equal(other, tensor.cpu()):
             raise differs(f"tensor {name}", "")
 
 
-def _compare(found: gguf.Content, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: str) -> float:
+def _compare(content: gguf.Content, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: str) -> float:
     """Return the largest deviation of a tensor.
 
     Raises:
         RunError: a fact or a tensor is not what was written.
     """
     for key, value in facts.items():
-        if found.facts.get(key) != (float(np.float32(value)) if isinstance(value, float) else value):
-            raise differs(f"the fact {key}", f": {found.facts.get(key)!r} for {value!r}")
-    if found.tensors.keys() != tensors.keys():
-        raise differs("the set of tensors", f": {sorted(found.tensors.keys() ^ tensors.keys())[:5]}")
+        if content.facts.get(key) != (float(np.float32(value)) if isinstance(value, float) else value):
+            raise differs(f"the fact {key}", f": {content.facts.get(key)!r} for {value!r}")
+    if content.tensors.keys() != tensors.keys():
+        raise differs("the set of tensors", f": {sorted(content.tensors.keys() ^ tensors.keys())[:5]}")
     worst = 0.0
     for name, tensor in tensors.items():
         stored = gguf.kind_of(name, tensor, kind)
-        error, explained = gguf.deviation(tensor, found.tensors[name], stored)
-        if not explained or found.kinds[name] != stored:
+        error, explained = gguf.deviation(tensor, content.tensors[name], stored)
+        if not explained or content.kinds[name] != stored:
             raise differs(f"tensor {name}", f" by {error:.3g}, more than {stored} explains")
         worst = max(worst, error)
     return worst

@@ -28,11 +28,11 @@ def export_peft(stored: Stored, folder: str | Path, *, overwrite: bool = False) 
     folder = Path(folder)
     target = OutputFolder(folder, FILES, inputs=[stored.folder], overwrite=overwrite)
     with target.aside(0) as fresh:
-        written, again = save_adapter(stored, fresh), read_tensors(fresh / WEIGHTS)
-        if wrong := [name for name in written.keys() | again if not _equal(written.get(name), again.get(name))]:
+        tensors, again = save_adapter(stored, fresh), read_tensors(fresh / WEIGHTS)
+        if wrong := [name for name in tensors.keys() | again if not _equal(tensors.get(name), again.get(name))]:
             raise RunError(f"{wrong[0]} was read back as something else", "check the disk")
     size = sum((folder / name).stat().st_size for name in FILES)
-    parameters = sum(tensor.numel() for tensor in written.values())
+    parameters = sum(tensor.numel() for tensor in tensors.values())
     return Exported(folder, f"peft's layout, {stored.family}", parameters, size, 0.0)
 
 

@@ -21,8 +21,8 @@ def export_word2vec(vectors: Vectors, path: str | Path, *, binary: bool = False,
     write, read_back, form = (write_binary, read_binary, "binary") if binary else (write_text, read_text, "text")
     with OutputFile(path, overwrite=overwrite).aside(4 * vectors.matrix.size) as fresh:
         write(vectors, fresh)
-        found = read_back(fresh)
-        if found.words != vectors.words or found.matrix.tobytes() != vectors.matrix.tobytes():
+        read_again = read_back(fresh)
+        if read_again.words != vectors.words or read_again.matrix.tobytes() != vectors.matrix.tobytes():
             raise differs("a word or its vector", "")
     words, width = vectors.matrix.shape
     form = f"word2vec {form}, {words:,} words of width {width:,}"

@@ -174,15 +174,15 @@ def _in_common(steps: Sequence[ComparedTensor], bound: float) -> list[ComparedTe
 
     Models that have parted do not meet again: there, the foreign module ends at another place than our block does.
     """
-    found: list[ComparedTensor] = []
+    common: list[ComparedTensor] = []
     met: set[bool] = set()
     for step in reversed(steps):
         side = step.key.startswith("encoder.")
         if step.error <= bound:
             met.add(side)
         if step.error <= bound or side not in met:
-            found.append(step)
-    return found[::-1]
+            common.append(step)
+    return common[::-1]
 
 
 def _step(key: str, ours: Tensor, theirs: Tensor) -> ComparedTensor:

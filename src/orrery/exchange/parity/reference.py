@@ -24,27 +24,27 @@ def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> Values:
         UsageError: transformers has no such model.
     """
     model = _load(folder, dtype)
-    found: dict[str, Tensor] = {}
+    values: dict[str, Tensor] = {}
     for side, layers in _stacks(model):
-        _watch(side, layers, found)
+        _watch(side, layers, values)
     out = model(**_call(model, given, dtype))
     if getattr(out, "logits", None) is not None:
-        found["logits"] = out.logits.movedim(1, -1) if out.logits.dim() == 4 else out.logits  # labels of every point
-    return found
+        values["logits"] = out.logits.movedim(1, -1) if out.logits.dim() == 4 else out.logits  # labels of every point
+    return values
 
 
 def _call(model: Any, given: Sequence[Tensor], dtype: torch.dtype) -> dict[str, Any]:
     """Return what a model is called with; a masked autoencoder hides nothing, as ours without noise."""
     dual = hasattr(model.config, "text_config") and hasattr(model.config, "vision_config")
     names = ("pixel_values", "input_ids") if dual else (model.main_input_name, "decoder_input_ids")
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         name: x.to(dtype) if x.is_floating_point() else x for name, x in zip(names, given, strict=False)
     }
     if hasattr(model.config, "mask_ratio"):
         model.config.mask_ratio = 0.0
         patches = (given[0].shape[2] // model.config.patch_size) * (given[0].shape[3] // model.config.patch_size)
-        found["noise"] = torch.arange(patches).expand(len(given[0]), -1)
-    return found
+        arguments["noise"] = torch.arange(patches).expand(len(given[0]), -1)
+    return arguments
 
 
 def _load(folder: Path, dtype: torch.dtype) -> Any:
@@ -89,15 +89,15 @@ _SIDES = (("encoder", "decoder"), ("vit", "decoder"), ("vision_model", "text_mod
 """What the two sides of a model are called there: the one that is read first, and the one that answers."""
 
 
-def _watch(side: str, layers: nn.ModuleList, found: dict[str, Tensor]) -> None:
+def _watch(side: str, layers: nn.ModuleList, values: dict[str, Tensor]) -> None:
     """Keep what enters the first layer and what leaves each, counted by calls: a shared layer runs several times."""
 
     def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
-        found.setdefault(f"{side}embedded", args[0] if args else kwargs["hidden_states"])
+        values.setdefault(f"{side}embedded", args[0] if args else kwargs["hidden_states"])
 
     def leave(module: nn.Module, args: Any, output: Any) -> None:
-        depth = sum(key.startswith(f"{side}blocks.") for key in found)
-        found[f"{side}blocks.{depth}.resid_post"] = output[0] if isinstance(output, tuple | list) else output
+        depth = sum(key.startswith(f"{side}blocks.") for key in values)
+        values[f"{side}blocks.{depth}.resid_post"] = output[0] if isinstance(output, tuple | list) else output
 
     layers[0].register_forward_pre_hook(enter, with_kwargs=True)
     for layer in layers:

@@ -44,8 +44,8 @@ def _lock(target: Path) -> bool:
     version = _call(_CREATE, None, 0, _VERSION)
     handled = _FIRST | sum(bits for since, bits in _LATER.items() if version >= since)
     words = [handled, *([_NETWORK] if version >= 4 else []), *([_SCOPES] if version >= 6 else [])]
-    asked = struct.pack(f"={len(words)}Q", *words)
-    rules = _call(_CREATE, asked, len(asked), 0)
+    program = struct.pack(f"={len(words)}Q", *words)
+    rules = _call(_CREATE, program, len(program), 0)
     file = os.open(target, os.O_RDONLY | os.O_CREAT)
     try:
         _call(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", handled & (_WRITE | _TRUNCATE), file), 0)
@@ -60,7 +60,7 @@ def _lock(target: Path) -> bool:
 def _call(number: int, *words: int | bytes | None) -> int:
     """Make a system call. Raises `OSError`."""
     given = [ctypes.c_long(word) if isinstance(word, int) else word for word in words]
-    found = int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *given))
-    if found < 0:
+    result = int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *given))
+    if result < 0:
         raise OSError(ctypes.get_errno(), f"system call {number}: {os.strerror(ctypes.get_errno())}")
-    return found
+    return result

@@ -69,11 +69,11 @@ def _class_of(rules: Family, config: Mapping[str, Any]) -> str:
 
 def _read_by(name: str) -> set[str] | None:
     """Return the keys beyond ours that a class of the reference reads; None for a class that it does not have."""
-    found = _record()
-    return {*found["*"], *found[name]} if name in found else None
+    recorded = _record()
+    return {*recorded["*"], *recorded[name]} if name in recorded else None
 
 
 @cache
 def _record() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = json.loads(files(FAMILIES).joinpath("reference_keys.json").read_text("utf-8"))
-    return found
+    recorded: dict[str, list[str]] = json.loads(files(FAMILIES).joinpath("reference_keys.json").read_text("utf-8"))
+    return recorded

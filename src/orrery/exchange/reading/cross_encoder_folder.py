@@ -73,24 +73,24 @@ def read_pair_scores(folder: Path, stored: Stored) -> PairScores | None:
         return None
     model = transformer_in(folder) or folder
     own, said = (rows_of(model), settings_of(folder)) if listed else ({}, {})
-    scorer = _listed(folder, stored) if listed else _found(stored)
+    scorer = _listed(folder, stored) if listed else _scorer_of(stored)
     if scorer is None:
         return None
     prompts, chosen = prompts_of(folder, said)
     of_texts = read_json(model / TOKENIZER) if (model / TOKENIZER).is_file() else {}
     inputs = of_texts.get("model_input_names")
-    asked = _mapping(own, "processing_kwargs", model)
+    processor_settings = _mapping(own, "processing_kwargs", model)
     activation = said[ACTIVATION] if isinstance(said.get(ACTIVATION), str) else _activation(model, stored, scorer)
     return PairScores(
         scorer,
         activation,
-        length_of(model, {**own, **_of_texts(asked, model)}),
+        length_of(model, {**own, **_of_texts(processor_settings, model)}),
         from_left=of_texts.get("truncation_side") == "left",
         prompts=prompts,
         prompt=chosen,
         lowercase=bool(own.get("do_lower_case", False)),
-        reads_segments=not isinstance(inputs, list) or "token_type_ids" in inputs,
-        template=_template(stored, own, asked, model) if listed else _usual_template(stored, scorer),
+        reads_token_types=not isinstance(inputs, list) or "token_type_ids" in inputs,
+        template=_template(stored, own, processor_settings, model) if listed else _usual_template(stored, scorer),
         given=listed,
     )
 
@@ -106,11 +106,11 @@ def _activation(model: Path, stored: Stored, scorer: Scorer) -> str | None:
     config = read_json(model / CONFIG)
     section = config.get(SECTION)
     named = section.get(ACTIVATION) if isinstance(section, Mapping) else None
-    found = config.get(OLD_ACTIVATION) if named is None else named
-    return found if isinstance(found, str) else None
+    activation = config.get(OLD_ACTIVATION) if named is None else named
+    return activation if isinstance(activation, str) else None
 
 
-def _found(stored: Stored) -> Scorer | None:
+def _scorer_of(stored: Stored) -> Scorer | None:
     """Return the scorer of a folder without a list of modules."""
     spec, heads = stored.model.spec, stored.model.spec.heads
     if spec.vocabulary is None or spec.reads_source or stored.tokenizer is None:
@@ -148,10 +148,10 @@ def _listed(folder: Path, stored: Stored) -> Scorer:
     """Return the scorer that a list of modules makes."""
     _, *steps = modules_of(folder)
     if not steps:
-        found = _found(stored)
-        if not isinstance(found, OfHead):
+        scorer = _scorer_of(stored)
+        if not isinstance(scorer, OfHead):
             raise ModelFileError(f"{folder / MODULES} has no module behind a Transformer without classes", HINT)
-        return found
+        return scorer
     kind, place = steps[0]
     if kind == "LogitScore" and len(steps) == 1:
         return _next_token(place, stored)
@@ -178,29 +178,31 @@ def _next_token(place: Path, stored: Stored) -> OfNextToken:
 
 
 def _mapping(content: Mapping[str, Any], key: str, model: Path) -> Mapping[str, Any]:
-    found = content.get(key) or {}
-    if not isinstance(found, Mapping):
-        raise ModelFileError(f"{model}: {key} = {str(found)[:60]} is no object", HINT)
-    return found
+    mapping = content.get(key) or {}
+    if not isinstance(mapping, Mapping):
+        raise ModelFileError(f"{model}: {key} = {str(mapping)[:60]} is no object", HINT)
+    return mapping
 
 
-def _of_texts(asked: Mapping[str, Any], model: Path) -> dict[str, Any]:
+def _of_texts(processor_settings: Mapping[str, Any], model: Path) -> dict[str, Any]:
     """Return the length that the settings of the processor give rows, where they do."""
-    found = {**_mapping(asked, "common", model), **_mapping(asked, "text", model)}
-    length = found.pop("max_length", None)
-    cut = found.pop("truncation", "longest_first")
-    others = sorted(key for key in found if key not in ("padding", "return_tensors", "logits_to_keep"))
+    settings = {**_mapping(processor_settings, "common", model), **_mapping(processor_settings, "text", model)}
+    length = settings.pop("max_length", None)
+    cut = settings.pop("truncation", "longest_first")
+    others = sorted(key for key in settings if key not in ("padding", "return_tensors", "logits_to_keep"))
     if others or cut not in ("longest_first", True):
         raise ModelFileError(f"{model}: processing_kwargs: {(others or [f'truncation = {cut}'])[0]} is not built", HINT)
     return {} if length is None else {"max_seq_length": length}
 
 
-def _template(stored: Stored, own: Mapping[str, Any], asked: Mapping[str, Any], model: Path) -> PairTemplate | None:
+def _template(
+    stored: Stored, own: Mapping[str, Any], processor_settings: Mapping[str, Any], model: Path
+) -> PairTemplate | None:
     """Return the template that the transformer's settings ask for; texts alone are told by the tokenizer."""
     how = _mapping(own, "modality_config", model)
     if "message" not in how:
         return None
-    given = dict(_mapping(asked, "chat_template", model))
+    given = dict(_mapping(processor_settings, "chat_template", model))
     named = given.pop("chat_template", DEFAULT)
     source = stored.chat.get(named, named if named != DEFAULT else None)
     if not isinstance(source, str):

@@ -63,8 +63,8 @@ class Wishes:
         """Return the most tokens of an answer behind ``before`` tokens of its row."""
         if "max_new_tokens" in self.settings:
             return int(self.settings["max_new_tokens"])
-        whole = self.settings.get("max_length")
-        return usual if whole is None else max(1, int(whole) - before)
+        limit = self.settings.get("max_length")
+        return usual if limit is None else max(1, int(limit) - before)
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def old_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a configuration that choose how to write; a captioner's may stand in its decoder's part."""
     part = config.get("decoder")
     inner = part if isinstance(part, Mapping) else {}
-    found = {key: config.get(key, inner.get(key)) for key in LEGACY_KEYS if key in config or key in inner}
-    if config.get("force_bos_token_to_be_generated") and found.get("forced_bos_token_id") is None:
-        found["forced_bos_token_id"] = config.get("bos_token_id")
-    return found
+    settings = {key: config.get(key, inner.get(key)) for key in LEGACY_KEYS if key in config or key in inner}
+    if config.get("force_bos_token_to_be_generated") and settings.get("forced_bos_token_id") is None:
+        settings["forced_bos_token_id"] = config.get("bos_token_id")
+    return settings

@@ -98,9 +98,9 @@ class Facts(Mapping[str, Any]):
             ModelFileError: there are such; all are named.
         """
         left = {key: value for key, value in self._known.items() if key not in self._asked | _HARMLESS}
-        told = [f"{self._name}.{key} = {str(value)[:40]}" for key, value in left.items() if value not in _NEUTRAL]
-        if told:
-            raise ModelFileError(f"{self._path}: {', '.join(told)} may change numbers, and is not built", ELSEWHERE)
+        unread = [f"{self._name}.{key} = {str(value)[:40]}" for key, value in left.items() if value not in _NEUTRAL]
+        if unread:
+            raise ModelFileError(f"{self._path}: {', '.join(unread)} may change numbers, and is not built", ELSEWHERE)
 
 
 def is_gguf(path: str | Path) -> bool:
@@ -135,11 +135,11 @@ def read_gguf(path: Path) -> GgufModel:
     tensors = from_theirs(model, theirs, rules)
     check_fit(model, tensors)
     fill(model, tensors)
-    written = sorted(
+    unpacked_kinds = sorted(
         {kind.name for name in theirs if name not in staying and (kind := files.entry(name).kind).block > 1}
     )
     return GgufModel(
-        model, family, config, _generation(files.facts, tokenizer), tokenizer, _chat(files.facts), tuple(written)
+        model, family, config, _generation(files.facts, tokenizer), tokenizer, _chat(files.facts), tuple(unpacked_kinds)
     )
 
 
@@ -169,13 +169,13 @@ def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, 
     It is one parameter of ours, a linear's matrix or a table of tokens, whose rows may be in another order.
     """
     own = {name: parameter for name, parameter in model.named_parameters() if can_stay(model, name)}
-    found: dict[str, tuple[str, str]] = {}
+    staying: dict[str, tuple[str, str]] = {}
     for rule in rules:
         if isinstance(rule.layout, Rows | RotaryInterleaved):
             for theirs, ours in rule.places(own):
                 if len(ours) == 1 and theirs in files and files.entry(theirs).kind.name in KINDS:
-                    found[theirs] = ours[0], files.entry(theirs).kind.name
-    return found
+                    staying[theirs] = ours[0], files.entry(theirs).kind.name
+    return staying
 
 
 class _Files(Mapping[str, Tensor]):
@@ -268,9 +268,9 @@ def _generation(facts: Mapping[str, Any], tokenizer: Tokenizer | None) -> dict[s
 def _chat(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the chat templates by name."""
     start = "tokenizer.chat_template"
-    found = {
+    templates = {
         key.removeprefix(start).removeprefix(".") or "default": value
         for key, value in facts.items()
         if key.startswith(f"{start}.") or key == start
     }
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+    return {name: value for name, value in templates.items() if isinstance(value, str)}

@@ -84,11 +84,15 @@ def _listing(wanted: HubReference) -> tuple[Mapping[str, Any], HubReference, str
     from huggingface_hub import HfApi
 
     api = HfApi(library_name="orrery")
-    found = api.model_info(wanted.name, revision=wanted.revision, files_metadata=True, timeout=PATIENCE)
-    if not found.sha or not _COMMIT.fullmatch(found.sha):
+    information = api.model_info(wanted.name, revision=wanted.revision, files_metadata=True, timeout=PATIENCE)
+    if not information.sha or not _COMMIT.fullmatch(information.sha):
         raise ModelFileError(f"the hub names no commit for {wanted}", "try again, or give a commit")
-    licence = getattr(found.card_data, "license", None) or "not stated"
-    return {file.rfilename: file for file in found.siblings or []}, HubReference(wanted.name, found.sha), str(licence)
+    licence = getattr(information.card_data, "license", None) or "not stated"
+    return (
+        {file.rfilename: file for file in information.siblings or []},
+        HubReference(wanted.name, information.sha),
+        str(licence),
+    )
 
 
 def _download(pinned: HubReference, files: Mapping[str, Any], say: Callable[[str], None], weights: bool) -> Path:
@@ -148,10 +152,10 @@ def _cached(pinned: HubReference, weights: bool) -> Path | None:
     """Return the folder of a commit if everything is in the cache."""
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(pinned.name, CONFIG, revision=pinned.revision)
-    if not isinstance(found, str):
+    file = try_to_load_from_cache(pinned.name, CONFIG, revision=pinned.revision)
+    if not isinstance(file, str):
         return None
-    folder = Path(found).parent
+    folder = Path(file).parent
     if not weights or (folder / WEIGHTS).is_file():
         return folder
     shards = set(read_index(folder / INDEX).values()) if (folder / INDEX).is_file() else set()

@@ -62,13 +62,13 @@ def inventory(paths: Sequence[Path] = ()) -> Iterator[ListedModel]:
     """Yield the models below some paths; without any, the runs and what was fetched from the hub."""
     if paths:
         for path in paths:
-            yield from (_found(str(place), place) for place in _below(path, set()))
+            yield from (_listed_model(str(place), place) for place in _below(path, set()))
         return
     for run in _folders(runs_folder()):
         if _is_run(run):
-            yield _found(run.name, run)
+            yield _listed_model(run.name, run)
     for name, place in _fetched(hub_cache()):
-        yield _found(name, place)
+        yield _listed_model(name, place)
 
 
 def _folders(path: Path) -> list[Path]:
@@ -130,7 +130,7 @@ def _fetched(cache: Path) -> Iterator[tuple[str, Path]]:
                 yield str(file), file
 
 
-def _found(name: str, place: Path) -> ListedModel:
+def _listed_model(name: str, place: Path) -> ListedModel:
     """Return what the heads of a model's files say."""
     try:
         return _gguf(name, place) if place.is_file() else _folder(name, place)

@@ -70,11 +70,13 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
 
 def _read_gguf(path: Path, say: Callable[[str], None]) -> Stored:
     """Read a model in llama.cpp's format."""
-    found = read_gguf(path)
-    if found.unpacked:
-        say(f"{path}: matrices in {' and '.join(found.unpacked)} are unpacked to float32")
-    found.model.eval()
-    return Stored(path, found.model, found.family, found.config, found.generation, found.tokenizer, found.chat)
+    content = read_gguf(path)
+    if content.unpacked:
+        say(f"{path}: matrices in {' and '.join(content.unpacked)} are unpacked to float32")
+    content.model.eval()
+    return Stored(
+        path, content.model, content.family, content.config, content.generation, content.tokenizer, content.chat
+    )
 
 
 def _read_folder(folder: Path) -> Stored:
@@ -158,12 +160,12 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     Raises:
         ModelFileError: files are missing or damaged or do not fit each other.
     """
-    whole = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
-    check_numbers(whole, folder / CONFIG)
-    config, passed_over = settled(whole, folder / CONFIG, ignored)
+    read_config = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
+    check_numbers(read_config, folder / CONFIG)
+    config, passed_over = settled(read_config, folder / CONFIG, ignored)
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
-    kept = {key: value for key, value in whole.items() if key not in ignored}
+    kept = {key: value for key, value in read_config.items() if key not in ignored}
     files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
@@ -172,11 +174,11 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     for check, tensors in ((check_fit, files.empty()), (fill, files)):
         theirs = current_names(rules, config, tensors)
         check(model, from_theirs(model, theirs, rules_of(rules, config)))
-    found = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
+    loaded = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
     passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
     rounded = files.method if isinstance(files, RoundedWeights) else None
     left, pictures = tuple(filter(is_value_head, files)), _pictures(folder)
-    return replace(found, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures)
+    return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures)
 
 
 def built(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:

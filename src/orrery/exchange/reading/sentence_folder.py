@@ -120,7 +120,7 @@ def modules_of(folder: Path) -> list[tuple[str, Path]]:
         ModelFileError: the list is damaged, or a folder is outside.
     """
     content = read_json_list(folder / MODULES)
-    found = []
+    modules = []
     for entry in content:
         kind, path = (entry.get(key) if isinstance(entry, Mapping) else None for key in ("type", "path"))
         if (
@@ -130,10 +130,10 @@ def modules_of(folder: Path) -> list[tuple[str, Path]]:
             or ".." in Path(path).parts
         ):
             raise ModelFileError(f"{folder / MODULES} has no type and path of a module", HINT)
-        found.append((kind.rpartition(".")[2], folder / path))
-    if not found:
+        modules.append((kind.rpartition(".")[2], folder / path))
+    if not modules:
         raise ModelFileError(f"{folder / MODULES} lists no module", HINT)
-    return found
+    return modules
 
 
 def pooling_of(config: Mapping[str, Any], place: Path) -> Pooling:

@@ -55,8 +55,8 @@ class Stored:
     def behind(self) -> tuple[SentenceVectors, ...]:
         """The modules that stand behind the model, where its folder has any."""
         of_pairs = self.pairs.scorer if self.pairs is not None else None
-        found = () if self.sentences is None else (self.sentences.vectors,)
-        return (*found, of_pairs.vectors) if isinstance(of_pairs, OfVectors) else found
+        modules = () if self.sentences is None else (self.sentences.vectors,)
+        return (*modules, of_pairs.vectors) if isinstance(of_pairs, OfVectors) else modules
 
     @property
     def name(self) -> str:

@@ -57,8 +57,8 @@ def convert(source: Path, target: Path) -> None:
 def reason(error: BaseException) -> str:
     """Return what went wrong in one line; torch's own message is a page that ends in the advice to run the pickle."""
     text = str(error)
-    if found := re.search(r"GLOBAL (\S+)", text):
-        return f"it wants to call {found[1]}, which is code and no tensor"
+    if match := re.search(r"GLOBAL (\S+)", text):
+        return f"it wants to call {match[1]}, which is code and no tensor"
     if text.startswith("Weights only load failed"):
         return "it holds instructions that make no tensors"
     return f"{type(error).__name__}: {text.splitlines()[0] if text else 'no reason given'}"

@@ -46,10 +46,10 @@ def check_fit(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         ],
         "of other numbers": [n for n in own if n in tensors and _whole(own[n]) and own[n].dtype != tensors[n].dtype],
     }
-    found = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
-    if found:
+    sentences = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
+    if sentences:
         raise ModelFileError(
-            f"the weights do not fit the architecture; tensors {'; '.join(found)}",
+            f"the weights do not fit the architecture; tensors {'; '.join(sentences)}",
             "use the files of one model",
         )
 

@@ -47,10 +47,10 @@ def write_pair_scores(folder: Path, pairs: PairScores, width: int) -> None:
         rows["do_lower_case"] = True
     if pairs.template is not None:
         how["message"] = {**how["text"], "format": "structured" if pairs.template.structured else "flat"}
-        told = {**pairs.template.variables, "add_generation_prompt": pairs.template.prompt}
-        told |= {"chat_template": pairs.template.source} if pairs.template.source else {}
-        told |= {} if pairs.template.whole_end else {"restore_suffix": False}
-        rows["processing_kwargs"] = {"chat_template": told}
+        template_settings = {**pairs.template.variables, "add_generation_prompt": pairs.template.prompt}
+        template_settings |= {"chat_template": pairs.template.source} if pairs.template.source else {}
+        template_settings |= {} if pairs.template.whole_end else {"restore_suffix": False}
+        rows["processing_kwargs"] = {"chat_template": template_settings}
     write_json(folder / OF_TRANSFORMERS[0], rows)
     said = {"prompts": dict(pairs.prompts), "default_prompt_name": pairs.prompt, "model_type": KIND}
     write_json(folder / SETTINGS, {**said, ACTIVATION: pairs.activation_name})
@@ -71,7 +71,7 @@ def tell_tokenizer(folder: Path, pairs: PairScores) -> None:
     if not path.is_file():
         return
     config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    told: dict[str, Any] = {} if pairs.length is None else {"model_max_length": pairs.length}
-    told |= {"truncation_side": "left"} if pairs.from_left else {}
-    told |= {} if pairs.reads_segments else {"model_input_names": ["input_ids", "attention_mask"]}
-    write_json(path, {**config, **told})
+    settings: dict[str, Any] = {} if pairs.length is None else {"model_max_length": pairs.length}
+    settings |= {"truncation_side": "left"} if pairs.from_left else {}
+    settings |= {} if pairs.reads_token_types else {"model_input_names": ["input_ids", "attention_mask"]}
+    write_json(path, {**config, **settings})

@@ -154,14 +154,14 @@ def _pickles(folder: Path) -> list[Path]:
         return [folder / PICKLE]
     if (folder / PICKLE_INDEX).is_file():
         return [folder / shard for shard in sorted(set(read_index(folder / PICKLE_INDEX, ".bin").values()))]
-    found = pickles_in(folder) if folder.is_dir() else []
-    if len(found) != 1:
-        which = ", ".join(path.name for path in found)
+    files = pickles_in(folder) if folder.is_dir() else []
+    if len(files) != 1:
+        which = ", ".join(path.name for path in files)
         raise ModelFileError(
-            f"{folder}: the weights could be each of {which}" if found else f"{folder} holds no file of weights",
+            f"{folder}: the weights could be each of {which}" if files else f"{folder} holds no file of weights",
             f"name the one file of weights ({', '.join((WEIGHTS, PICKLE, *PICKLES))}) with its path",
         )
-    return found
+    return files
 
 
 def _convert(source: Path, target: Path) -> TensorFile:

@@ -110,7 +110,7 @@ def save_model(
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
     control = _control_tokens({**_read_control(rules, config), **config}, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
-    written = {
+    config_written = {
         "architectures": [rules.ARCHITECTURE],
         **config,
         **control,
@@ -120,9 +120,9 @@ def save_model(
     tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
     theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
     with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
-        _write_beside(folder, tokenizer, chat or {}, model.spec.segments, pictures)
+        _write_beside(folder, tokenizer, chat or {}, model.spec.token_types, pictures)
         write_uses(folder, sentences, pairs, model.spec.width)
-        texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
+        texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(config_written)}
         writers: dict[str, Callable[[Path], object]] = {
             WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
             **{name: text_writer(text) for name, text in texts.items()},
@@ -134,7 +134,7 @@ def _write_beside(
     folder: Path,
     tokenizer: SavesItself | None,
     chat: Mapping[str, str],
-    segments: int,
+    token_types: int,
     pictures: Mapping[str, Any] | None,
 ) -> None:
     """Make the folder, and write what stands beside the weights: tokenizer, chat templates, how pictures are read."""
@@ -143,13 +143,13 @@ def _write_beside(
         write_text(folder / PICTURES, _json(pictures))
     if tokenizer is not None:
         tokenizer.save(folder)
-        if segments > 1:
-            _name_segments(folder / TOKENIZER_CONFIG)
+        if token_types > 1:
+            _name_token_types(folder / TOKENIZER_CONFIG)
     write_templates(folder, chat)
 
 
-def _name_segments(path: Path) -> None:
-    """Say that the model reads segments: a tokenizer without a class of its own gives none in transformers 5."""
+def _name_token_types(path: Path) -> None:
+    """Say that the model reads token types: a tokenizer without a class of its own gives none in transformers 5."""
     if path.is_file():
         config = json.loads(path.read_text(encoding="utf-8"))
         names = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
@@ -219,10 +219,10 @@ def _present(ids: Mapping[str, int | None]) -> dict[str, Any]:
 
 def _control_tokens(config: Mapping[str, Any], tokenizer: SavesItself | None) -> dict[str, Any]:
     """Return the ids of the control tokens: the configuration's, else the tokenizer's, else none."""
-    found: dict[str, Any] = {}
+    ids: dict[str, Any] = {}
     for key, role in _CONTROL.items():
-        found[key] = config.get(key)
+        ids[key] = config.get(key)
         if tokenizer is not None and key not in config:
             with suppress(UsageError):  # this tokenizer has no such role
-                found[key] = tokenizer.special(role)
-    return found
+                ids[key] = tokenizer.special(role)
+    return ids

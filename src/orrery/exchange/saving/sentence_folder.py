@@ -28,7 +28,7 @@ def write_sentences(folder: Path, sentences: Sentences, width: int) -> None:
         sentences: how they are made.
         width: of the model's final stream.
     """
-    written = steps_written(folder, sentences.vectors, width, pools_prompt=sentences.pools_prompt)
+    steps = steps_written(folder, sentences.vectors, width, pools_prompt=sentences.pools_prompt)
     rows = {"max_seq_length": sentences.length, "do_lower_case": sentences.lowercase}
     write_json(folder / OF_TRANSFORMERS[0], rows)
     said = {
@@ -37,7 +37,7 @@ def write_sentences(folder: Path, sentences: Sentences, width: int) -> None:
         "similarity_fn_name": sentences.similarity or "cosine",
     }
     write_json(folder / SETTINGS, said)
-    write_modules(folder, written)
+    write_modules(folder, steps)
 
 
 def steps_written(

@@ -35,7 +35,7 @@ def copying_scores(model: Model) -> tuple[list[str], Float[Tensor, "N H"]]:
         raise UsageError("this model does not score the tokens that it reads, or not from their width", "see its parts")
     # [D, D]: from the stream at the end to the table of the beginning, through every token.
     both_DD = table_VD.T @ (matrix_VD * _gain(model.stack.final, matrix_VD))
-    keys, found = [], []
+    keys, scores = [], []
     for layer in sublayers(model.stack):
         for key, leaf in layer.leaves.items():
             if isinstance(leaf, MultiHeadAttention) and type(leaf.gate) is NoGate and key.endswith(".attention"):
@@ -45,10 +45,10 @@ def copying_scores(model: Model) -> tuple[list[str], Float[Tensor, "N H"]]:
                 out_HCD = output_matrices(leaf, matrix_of(leaf.q).shape[0] // leaf.head_width)
                 value_HCD = value_KCD.repeat_interleave(len(out_HCD) // len(value_KCD), dim=0)
                 keys.append(key)
-                found.append(_copying(value_HCD @ both_DD @ out_HCD.mT))
-    if not found:
+                scores.append(_copying(value_HCD @ both_DD @ out_HCD.mT))
+    if not scores:
         raise UsageError("no head of this model has one matrix for its values", "look at trace.head_roles()")
-    return keys, torch.stack(found)
+    return keys, torch.stack(scores)
 
 
 def _copying(circuit_HCC: Tensor) -> Float[Tensor, "H"]:

@@ -86,17 +86,17 @@ def edge_shares(
         UsageError: as in ``weighted_pattern`` and ``attribute_logit``.
     """
     view, module = TraceView(trace, position), _attention(trace, attention)
-    found = towards(view, attention, token, against)
+    direction = towards(view, attention, token, against)
     v_BHSC, pattern_BHPS = _values(trace, attention), view.take(_pattern(trace, attention), 2)
     # The direction goes through the head's matrix once a query, rather than every value once an edge.
     matrix_HCD = output_matrices(module, v_BHSC.shape[1])
-    towards_BHPC = torch.einsum("bpd,hcd->bhpc", found.direction_BPD, matrix_HCD)
+    towards_BHPC = torch.einsum("bpd,hcd->bhpc", direction.direction_BPD, matrix_HCD)
     towards_BHPC = passing(module, attention, view, towards_BHPC)
     value_BHPS = pattern_BHPS * (towards_BHPC @ v_BHSC.mT)
     whole_BHP = (view.heads(f"{attention}.mixed") * towards_BHPC).sum(-1)
     limit = max(BOUND, bound(trace.logits.dtype))
     check = Check("the shares of the edges sum to what the head adds", error(value_BHPS.sum(-1), whole_BHP), limit)
-    target = found.target
+    target = direction.target
     return EdgeShares(value_BHPS, list(view.positions), target.logit_BP, target.token_BP, check)
 
 

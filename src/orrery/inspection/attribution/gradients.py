@@ -149,14 +149,14 @@ def _slope(run: Rerun, direction: Sequence[Tensor], slope_B: Tensor, moved_B: Te
         own = error(run.score(run.vectors), run.wanted.of(run.trace.logits))
         return Check("what was differentiated has the score of the pass", own, bound(slope_B.dtype))
     length = float(_sum([x.square() for x in run.vectors]).sqrt().max())
-    found = []
+    shares = []
     for step in (share * length for share in STEPS):
         ends = [
             run.score([_along(x, d, torch.tensor([side])) for x, d in zip(run.vectors, direction, strict=True)])
             for side in (step, -step)
         ]
-        found.append(_share((ends[0] - ends[1]) / (2 * step) - slope_B, moved_B))
-    return Check("the score moves as the gradient says", min(found), SLOPE)
+        shares.append(_share((ends[0] - ends[1]) / (2 * step) - slope_B, moved_B))
+    return Check("the score moves as the gradient says", min(shares), SLOPE)
 
 
 def _along(from_BLD: Tensor, direction_BLD: Tensor, share_N: Tensor) -> Float[Tensor, "NB L D"]:

@@ -76,9 +76,11 @@ def roles_of(trace: RecordedPass, attention: str = "blocks.*.attention") -> Head
     ids = trace.inputs[0] if reader else trace.ids
     real_BL = trace.call.how.get("source_real" if reader else "real")
     row = _Row(ids, real_BL, trace[f"{keys[0]}.pattern"].shape[2])
-    found = [_of_heads(trace[f"{key}.pattern"], row) for key in keys]
-    heads = max(len(scores["entropy"]) for scores in found)
-    return HeadRoles(keys, {role: torch.stack([_padded(one[role], heads) for one in found]) for role in ROLES})
+    scores_by_attention = [_of_heads(trace[f"{key}.pattern"], row) for key in keys]
+    heads = max(len(scores["entropy"]) for scores in scores_by_attention)
+    return HeadRoles(
+        keys, {role: torch.stack([_padded(one[role], heads) for one in scores_by_attention]) for role in ROLES}
+    )
 
 
 def induction_scores(

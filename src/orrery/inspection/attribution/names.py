@@ -73,10 +73,10 @@ def by_legacy_name(trace: RecordedPass, name: str) -> Tensor | None:
     Raises:
         UsageError: the model has no such tensor, or the trace has not kept what it follows from.
     """
-    found = _template(name, dict.fromkeys([*SAME, *TURNED, *ROTATED, *_DERIVED]))
-    if found is None:
+    parts = _template(name, dict.fromkeys([*SAME, *TURNED, *ROTATED, *_DERIVED]))
+    if parts is None:
         return None
-    legacy, block = found
+    legacy, block = parts
     lack = _lack(trace, legacy, block)
     if lack is not None:
         raise UsageError(f"this model has no {name!r}: {lack}", "the names of this trace are list(trace)")
@@ -130,8 +130,8 @@ def _layers(trace: RecordedPass, block: str) -> list[Sublayer]:
 
 
 def _leaf(trace: RecordedPass, block: str, role: str) -> nn.Module | None:
-    found = (layer.leaves.get(f"{layer.block}.{role}") for layer in _layers(trace, block))
-    return next((leaf for leaf in found if leaf is not None), None)
+    leaves = (layer.leaves.get(f"{layer.block}.{role}") for layer in _layers(trace, block))
+    return next((leaf for leaf in leaves if leaf is not None), None)
 
 
 def _pos_embed(trace: RecordedPass, block: str) -> Tensor:

@@ -83,8 +83,8 @@ def top_neurons(
     """
     view = TraceView(trace, position)
     key, module = _feed_forward(trace, block)
-    found = towards(view, key, token, against)
-    hidden_BF, towards_BD = view.stream(f"{key}.hidden")[:, 0], found.direction_BPD[:, 0]
+    direction = towards(view, key, token, against)
+    hidden_BF, towards_BD = view.stream(f"{key}.hidden")[:, 0], direction.direction_BPD[:, 0]
     matrix_DF = matrix_of(module.down)
     effect_BF = hidden_BF * (towards_BD @ matrix_DF)
     bias = module.down.bias
@@ -95,8 +95,8 @@ def top_neurons(
     activation_BK = hidden_BF.gather(1, channel_BK)
     written_BKD = activation_BK[..., None] * matrix_DF.T[channel_BK]
     # One position has one map, which the channels share.
-    read_BKE = found.target.readout(found.onward(written_BKD))
-    raised_BKV = found.target.factor * (read_BKE @ matrix_of(vocabulary_head(trace.model).vocabulary).T)
+    read_BKE = direction.target.readout(direction.onward(written_BKD))
+    raised_BKV = direction.target.factor * (read_BKE @ matrix_of(vocabulary_head(trace.model).vocabulary).T)
     best = raised_BKV.topk(promoted, dim=-1)
     return Neurons(
         key,
@@ -107,8 +107,8 @@ def top_neurons(
         best.values,
         effect_BF,
         bias_B,
-        found.target.logit_BP[:, 0],
-        found.target.token_BP[:, 0],
+        direction.target.logit_BP[:, 0],
+        direction.target.token_BP[:, 0],
         Check("channels and bias sum to what the layer adds", off, BOUND),
     )
 

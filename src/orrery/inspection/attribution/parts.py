@@ -124,19 +124,19 @@ class _Total:
 
     def _added(self, layer: Sublayer) -> dict[str, Tensor]:
         """Return the parts of what a sublayer adds, or the whole of it, and say why."""
-        whole = {f"{layer.key}.added": self.view.stream(f"{layer.key}.added")}
+        added = {f"{layer.key}.added": self.view.stream(f"{layer.key}.added")}
         leaves = list(layer.leaves.values())
         if self.view.edited(f"{layer.key}.added"):
             self.notes.append(f"{layer.key}.added is one part: an edit replaced it")
-            return whole
+            return added
         if len(leaves) == 1 and isinstance(leaves[0], (*FEED_FORWARDS, MoE)):
-            return whole
+            return added
         try:
             parts = branch_parts(layer, self.view)
             behind = behind_branch(layer, torch.stack(list(parts.values())).sum(0))
         except NotLinearError as why:
             self.notes.append(f"{layer.key}.added is one part: {why.message}")
-            return whole
+            return added
         bias = {} if behind.constant is None else {f"{layer.key}.post_bias": behind.constant}
         return {name: behind.linear(part) for name, part in parts.items()} | bias
 

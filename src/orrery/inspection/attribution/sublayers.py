@@ -59,14 +59,14 @@ class Sublayer:
 
 def sublayers(stack: Stack) -> list[Sublayer]:
     """Return the residuals of a stack in the order of computation."""
-    found, before = [], f"{stack.path}embedded"
+    sublayers, before = [], f"{stack.path}embedded"
     for depth, number in enumerate(stack.order):
         block = f"{stack.path}blocks.{depth}"
         for residual in stack.blocks[number].children():
             assert isinstance(residual, Residual)
-            found.append(Sublayer(f"{block}.{residual.role}", block, before, residual))
-            before = found[-1].after
-    return found
+            sublayers.append(Sublayer(f"{block}.{residual.role}", block, before, residual))
+            before = sublayers[-1].after
+    return sublayers
 
 
 def branch_parts(sublayer: Sublayer, view: TraceView) -> Parts:
@@ -76,14 +76,14 @@ def branch_parts(sublayer: Sublayer, view: TraceView) -> Parts:
         NotLinearError: a branch cannot be taken apart.
         UsageError: the trace lacks a value.
     """
-    found: Parts = {}
+    parts_of_branch: Parts = {}
     for key, leaf in sublayer.leaves.items():
         parts = leaf_parts(leaf, key, view)
         behind = behind_leaf(sublayer, key, parts)
-        found |= {name: behind.linear(part) for name, part in parts.items()}
+        parts_of_branch |= {name: behind.linear(part) for name, part in parts.items()}
         if behind.constant is not None:
-            found[f"{key}.post_bias"] = behind.constant
-    return found
+            parts_of_branch[f"{key}.post_bias"] = behind.constant
+    return parts_of_branch
 
 
 def behind_leaf(sublayer: Sublayer, key: str, parts: Parts) -> Frozen:

@@ -93,13 +93,13 @@ def _additive(numbers: Numbers, module: Additive, factors: Sequence[Any], inner_
     )
 
 
-def scoring(nodes: Nodes, path: str, memory: str, module: AlignmentScore, query: str, hidden: int) -> None:
-    """Add scores, pattern, and what is found of the memory (``context``), for a query of each step."""
-    nodes[f"{path}.v"] = OneHead(memory)
-    keys = memory
+def scoring(nodes: Nodes, path: str, encoder_states: str, module: AlignmentScore, query: str, hidden: int) -> None:
+    """Add scores, pattern, and what is found of the encoder states (``context``), for a query of each step."""
+    nodes[f"{path}.v"] = OneHead(encoder_states)
+    keys = encoder_states
     if isinstance(module, Additive | General):
         keys = f"{path}.keys"
-        nodes[keys] = Linear(memory, module.k)
+        nodes[keys] = Linear(encoder_states, module.k)
     if isinstance(module, Additive):
         nodes[f"{path}.query"] = Linear(query, module.q)
         query = f"{path}.query"
@@ -110,26 +110,26 @@ def scoring(nodes: Nodes, path: str, memory: str, module: AlignmentScore, query:
     nodes[f"{path}.context"] = OneHead(f"{path}.mixed")
 
 
-def bahdanau(nodes: Nodes, path: str, source: str, memory: str, module: BahdanauDecoder) -> str:
+def bahdanau(nodes: Nodes, path: str, source: str, encoder_states: str, module: BahdanauDecoder) -> str:
     """Add the nodes of RNNsearch's decoder: look with the old state, step, and the maxout of what that leads to."""
     before, h = f"{path}.before", f"{path}.h"
-    nodes[f"{path}.first_in"] = Linear(memory, module.first)
+    nodes[f"{path}.first_in"] = Linear(encoder_states, module.first)
     nodes[f"{path}.first"] = Pointwise(f"{path}.first_in", torch.tanh, "tanh(x)")
-    scoring(nodes, path, memory, module.scoring, before, 0)
+    scoring(nodes, path, encoder_states, module.scoring, before, 0)
     new = (MatrixPart(source, module.word), MatrixPart(f"{path}.context", module.context, bias=None))
     gru_nodes(nodes, path, new, (MatrixPart(before, module.state),), before, Before(h, f"{path}.first"), h)
-    width, found = module.first.out_features, module.context.in_features
+    width, context_width = module.first.out_features, module.context.in_features
     parts = (
         MatrixPart(before, module.readout),
         MatrixPart(f"{path}.context", module.readout, bias=None, column=width),
-        MatrixPart(source, module.readout, bias=None, column=width + found),
+        MatrixPart(source, module.readout, bias=None, column=width + context_width),
     )
     nodes[f"{path}.readout"] = Affine(parts, 2 * width)
     nodes[f"{path}.state"] = Maxout(f"{path}.readout")
     return f"{path}.state"
 
 
-def _layers(nodes: Nodes, path: str, memory: str, module: Any, read: Sequence[MatrixPart]) -> str:
+def _layers(nodes: Nodes, path: str, encoder_states: str, module: Any, read: Sequence[MatrixPart]) -> str:
     """Add LSTM layers that begin with the reader's last states, and return the key of the top h."""
     h = ""
     for depth, own in enumerate(module.layers.states):
@@ -137,27 +137,27 @@ def _layers(nodes: Nodes, path: str, memory: str, module: Any, read: Sequence[Ma
             read = (MatrixPart(h, module.layers.inputs[depth - 1]),)
         layer = f".{depth}"
         old, cells = f"{path}.before{layer}", f"{path}.cell_before{layer}"
-        cell = (cells, Before(f"{path}.cell{layer}", memory, 2 * depth + 1))
+        cell = (cells, Before(f"{path}.cell{layer}", encoder_states, 2 * depth + 1))
         h = lstm_nodes(nodes, path, (*read, MatrixPart(old, own)), cell, layer)
-        nodes[old] = Before(h, memory, 2 * depth)
+        nodes[old] = Before(h, encoder_states, 2 * depth)
     return h
 
 
-def lstm_decoder(nodes: Nodes, path: str, source: str, memory: str, module: LSTMDecoder) -> str:
+def lstm_decoder(nodes: Nodes, path: str, source: str, encoder_states: str, module: LSTMDecoder) -> str:
     """Add the nodes of Sutskever's decoder."""
     nodes[f"{path}.state"] = Same(
-        f"{path}.state", _layers(nodes, path, memory, module, (MatrixPart(source, module.word),))
+        f"{path}.state", _layers(nodes, path, encoder_states, module, (MatrixPart(source, module.word),))
     )
     return f"{path}.state"
 
 
-def input_feeding(nodes: Nodes, path: str, source: str, memory: str, module: InputFeedingLSTM) -> str:
+def input_feeding(nodes: Nodes, path: str, source: str, encoder_states: str, module: InputFeedingLSTM) -> str:
     """Add the nodes of Luong's decoder: step, look with the new state, and feed what was found into the next step."""
     fed = f"{path}.fed"
     nodes[fed] = Before(f"{path}.state")
     read = (MatrixPart(source, module.word), MatrixPart(fed, module.fed, bias=None))
-    h = _layers(nodes, path, memory, module, read)
-    scoring(nodes, path, memory, module.scoring, h, module.places)
+    h = _layers(nodes, path, encoder_states, module, read)
+    scoring(nodes, path, encoder_states, module.scoring, h, module.places)
     width = module.combine.out_features
     parts = (
         MatrixPart(f"{path}.context", module.combine, bias=None),

@@ -10,7 +10,7 @@ from orrery.inspection.explain.formula import Formula, Index, Operand, function_
 from orrery.inspection.explain.node import Numbers, TensorNode
 from orrery.inspection.explain.slots import Nodes, chain
 from orrery.inspection.explain.sums import Added
-from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
+from orrery.nn.embeddings import TokenEmbedding, TokenTypeEmbedding
 from orrery.nn.positions.grid import GridPositions
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.scheme import Added as AddedPosition
@@ -29,8 +29,8 @@ class TableRow(TensorNode):
 
     def compute(self, numbers: Numbers) -> Tensor:
         """Return the rows."""
-        found: Tensor = self.table(self.ids_L)[None]
-        return found
+        rows_BLD: Tensor = self.table(self.ids_L)[None]
+        return rows_BLD
 
     def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
         """Return the one number of the table."""
@@ -107,14 +107,14 @@ class Beside(TensorNode):
 
 def embedding(nodes: Nodes, prefix: str, embed: nn.Module, ids_L: Shaped[Tensor, "..."]) -> str | None:
     """Add the nodes of the rows of a table and return their key; nothing where no table is read."""
-    if not isinstance(embed, TokenEmbedding | SegmentedEmbedding):
+    if not isinstance(embed, TokenEmbedding | TokenTypeEmbedding):
         return None
     nodes[f"{prefix}word"] = TableRow(embed.token, ids_L)
     if isinstance(embed, TokenEmbedding):
         return f"{prefix}word"
-    nodes[f"{prefix}segment"] = TableRow(embed.segment, torch.zeros_like(ids_L))
-    nodes[f"{prefix}word_and_segment"] = Added(((f"{prefix}word", 1.0), (f"{prefix}segment", 1.0)))
-    return f"{prefix}word_and_segment"
+    nodes[f"{prefix}token_type"] = TableRow(embed.segment, torch.zeros_like(ids_L))
+    nodes[f"{prefix}word_and_token_type"] = Added(((f"{prefix}word", 1.0), (f"{prefix}token_type", 1.0)))
+    return f"{prefix}word_and_token_type"
 
 
 def entered(nodes: Nodes, prefix: str, stack: Stack, positions: dict[str, BoundPosition], source: str) -> None:

@@ -12,6 +12,7 @@ from orrery.inspection.checks import Check
 from orrery.inspection.explain.formula import Formula, Index
 from orrery.inspection.explain.graph import graph_of
 from orrery.inspection.explain.node import GivenTensor, Numbers
+from orrery.inspection.explain.recorded_layer import RecordedLayer
 from orrery.inspection.recorded import Recorded
 from orrery.models.model import Model
 
@@ -77,6 +78,9 @@ class Explainer:
         Raises:
             UsageError: there is no such tensor or place.
         """
+        layer = self.numbers.nodes.get(key.rpartition(".")[0])
+        if isinstance(layer, RecordedLayer):
+            layer.record(self.numbers)
         index = self._checked(key, index)
         recorded = self.numbers.at(key, index)
         node = self.numbers.nodes.get(key) or GivenTensor(key, "no formula is known for this kind of number")

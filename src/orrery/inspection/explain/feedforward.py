@@ -104,8 +104,8 @@ class Experts(TensorNode):
         key = self.shared[number]
         if key is not None:
             return numbers[key]
-        found: Tensor = self.module.shared[number](numbers[self.source], self._quiet())
-        return found
+        given_BLD: Tensor = self.module.shared[number](numbers[self.source], self._quiet())
+        return given_BLD
 
     def _quiet(self) -> Context:
         """Return a context for layers that ask it for nothing but a tap."""

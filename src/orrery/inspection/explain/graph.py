@@ -14,7 +14,8 @@ from orrery.inspection.explain.attention_decoder import bahdanau, input_feeding,
 from orrery.inspection.explain.differential import HeadDifference, SharedValues
 from orrery.inspection.explain.entry import embedding, entered
 from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
-from orrery.inspection.explain.node import GivenTensor, Same
+from orrery.inspection.explain.node import GivenTensor, Same, TensorNode
+from orrery.inspection.explain.recorded_layer import RecordedLayer
 from orrery.inspection.explain.recurrent import Affine, Before, engine_parts, gru_nodes, lstm_nodes
 from orrery.inspection.explain.shortened import Shortened
 from orrery.inspection.explain.slots import Nodes, Pointwise, chain
@@ -32,13 +33,14 @@ from orrery.nn.attention.output_gate import OutputGate
 from orrery.nn.attention.shortened import ShortenedSource
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
-from orrery.nn.cache.contract import UNCACHED
-from orrery.nn.context import Execution
+from orrery.nn.cache.contract import UNCACHED, Layer
+from orrery.nn.context import Context, Execution
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.heads import LanguageModelHead, TokenHead
+from orrery.nn.mixer import StatefulMixer
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Grid
 from orrery.nn.recurrent.attention_decoder import AttentionDecoder
@@ -59,14 +61,16 @@ class StackSide:
         prefix: of its keys, ``encoder.`` for a reader.
         stack: its blocks.
         positions: bound to this pass, by name.
-        memory: the key of the encoder's output, which cross-attention reads.
+        ctx: the state of this pass, of a stack that can be called alone.
+        encoder_states: the key of the encoder's output, which cross-attention reads.
         grid: rows and columns of the patches, where a picture is read.
     """
 
     prefix: str
     stack: Stack
     positions: Mapping[str, BoundPosition]
-    memory: str | None = None
+    ctx: Context | None = None
+    encoder_states: str | None = None
     grid: Grid | None = None
 
 
@@ -109,9 +113,9 @@ def graph_of(model: Model, ids_L: Shaped[Tensor, "..."], source_ids_S: Shaped[Te
         _stack(nodes, reader, model.reader.embed, ids_L)
         _stack(nodes, StackSide("", model.stack, {"none": NO_POSITION}), model.reader.embed, ids_L)
         return nodes
-    memory = _reader(nodes, parts, source_ids_S) if "reader" in parts else None
+    encoder_states = _reader(nodes, parts, source_ids_S) if "reader" in parts else None
     embed = parts.get("target", parts.get("embed", parts["reader"].embed if "reader" in parts else None))
-    side = _bound("", model.stack, embed, ids_L, memory)
+    side = _bound("", model.stack, embed, ids_L, encoder_states)
     final = _stack(nodes, side, embed, ids_L)
     _head(nodes, model.named_heads, final)
     return nodes
@@ -138,7 +142,7 @@ def _reader(nodes: Nodes, parts: Mapping[str, Any], source_ids_S: Tensor | None)
 
 
 @torch.no_grad()
-def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, memory: str | None) -> StackSide:
+def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, encoder_states: str | None) -> StackSide:
     """Bind the positions of a stack to the places of a pass."""
     assert embed is not None
     x_BLD = embed(ids_L[None])
@@ -147,7 +151,7 @@ def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, me
     _, ctx = stack.prepare(
         x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager), grid=grid
     )
-    return StackSide(prefix, stack, ctx.positions, memory, grid)
+    return StackSide(prefix, stack, ctx.positions, ctx, encoder_states, grid)
 
 
 def _stack(nodes: Nodes, side: StackSide, embed: nn.Module | None, ids_L: Tensor) -> str:
@@ -188,7 +192,7 @@ def _residual(nodes: Nodes, side: StackSide, path: str, residual: Residual, stre
     branch = _branch(nodes, side, path, residual.branch, read)
     added = f"{path}.added"
     if branch is None:
-        nodes[added] = GivenTensor(added, f"what {type(residual.branch).__name__} makes of its input")
+        nodes[added] = _undescribed(side, path, residual, read)
     else:
         added = chain(nodes, residual.post, branch, added)
     if added != f"{path}.added":
@@ -198,6 +202,18 @@ def _residual(nodes: Nodes, side: StackSide, path: str, residual: Residual, stre
     total = f"{path}.total" if filled else f"{path}.resid"
     nodes[total] = Added(tuple(parts))
     return chain(nodes, residual.out, total, f"{path}.resid")
+
+
+def _undescribed(side: StackSide, path: str, residual: Residual, read: str) -> TensorNode:
+    """Return the node of what a layer adds that no function is registered for."""
+    name, (block, depth) = type(residual.branch).__name__, path.removeprefix(side.prefix).split(".")[:2]
+    # What steps from token to token has too many operations, or kernels that torch does not see.
+    steps = any(isinstance(part, StatefulMixer) for part in residual.branch.modules())
+    if side.ctx is None or side.encoder_states is not None or steps:
+        return GivenTensor(f"{path}.added", f"what {name} makes of its input")
+    ctx = side.ctx.at(Layer(int(depth), f"{side.prefix}{block}.{depth}", side.ctx.cache))
+    modules = (residual.branch, residual.post)
+    return RecordedLayer(f"{path}.added", read, lambda x: residual.post(residual.branch(x, ctx)), modules, name)
 
 
 def _skipped(skip: nn.Module, stream: str) -> list[tuple[str, float]]:
@@ -245,7 +261,7 @@ def _multihead(module: MultiHeadAttention, leaf: Leaf) -> str:
     position = leaf.bound(module.position)
     turns = 0 if type(position).rotate is not BoundPosition.rotate else None
     cross = isinstance(module.source, CrossSource)
-    read = leaf.side.memory if cross and leaf.side.memory is not None else leaf.source
+    read = leaf.side.encoder_states if cross and leaf.side.encoder_states is not None else leaf.source
     if isinstance(module.source, ShortenedSource) and leaf.side.grid is not None:
         read = f"{path}.shortened"
         nodes[read] = Shortened(leaf.source, module.source, leaf.side.grid)
@@ -332,8 +348,8 @@ def _disentangled(module: DisentangledAttention, leaf: Leaf) -> str:
 def _attention_decoder(module: AttentionDecoder, leaf: Leaf) -> str:
     """Add the steps of a recurrence that attends, or what it gives where its kind is not known."""
     for kind, build in DECODERS.items():
-        if isinstance(module, kind) and leaf.side.memory is not None:
-            return build(leaf.nodes, leaf.path, leaf.source, leaf.side.memory, module)
+        if isinstance(module, kind) and leaf.side.encoder_states is not None:
+            return build(leaf.nodes, leaf.path, leaf.source, leaf.side.encoder_states, module)
     leaf.nodes[f"{leaf.path}.state"] = GivenTensor(f"{leaf.path}.state", f"a step of {type(module).__name__}")
     return f"{leaf.path}.state"
 

@@ -16,9 +16,10 @@ from orrery.inspection.recorded import Recorded
 class Numbers:
     """The tensors of one pass by key: those that were recorded, and those that follow from them."""
 
-    def __init__(self, recorded: Recorded, nodes: Mapping[str, "TensorNode"], paths: Mapping[int, str]) -> None:
+    def __init__(self, recorded: Recorded, nodes: "dict[str, TensorNode]", paths: Mapping[int, str]) -> None:
         self.recorded, self.nodes, self.paths = recorded, nodes, paths
         self._computed: dict[str, Tensor] = {}
+        self.ends: dict[str, str | None] = {}  # of layers that were taken apart: the key of their last operation
 
     def __getitem__(self, key: str) -> Tensor:
         if key in self.recorded:

@@ -114,8 +114,8 @@ class Affine(TensorNode):
         return sum_of(" + ".join(texts) + " + b" * len(more), most, factors, more)
 
     def _bias(self, part: MatrixPart) -> Tensor | None:
-        found: Tensor | None = None if part.bias is None else getattr(part.owner, part.bias, None)
-        return None if found is None else found.detach()
+        bias_D: Tensor | None = None if part.bias is None else getattr(part.owner, part.bias, None)
+        return None if bias_D is None else bias_D.detach()
 
 
 @dataclass(frozen=True)
@@ -182,11 +182,11 @@ class Blend(TensorNode):
     def compute(self, numbers: Numbers) -> Tensor:
         """Return the states."""
         z_BLD, n_BLD = numbers[self.gate], numbers[self.candidate]
-        h_BD, found = self.start.start(numbers, z_BLD)[:, 0], []
+        h_BD, states = self.start.start(numbers, z_BLD)[:, 0], []
         for z_BD, n_BD in zip(z_BLD.unbind(1), n_BLD.unbind(1), strict=True):
             h_BD = (1 - z_BD) * n_BD + z_BD * h_BD
-            found.append(h_BD)
-        return torch.stack(found, 1)
+            states.append(h_BD)
+        return torch.stack(states, 1)
 
     def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
         """Return the two products."""

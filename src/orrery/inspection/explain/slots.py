@@ -132,8 +132,8 @@ class ShiftedBy(TensorNode):
 
     def compute(self, numbers: Numbers) -> Tensor:
         """Return the sum."""
-        found: Tensor = self.module(numbers[self.source])
-        return found
+        sum_BLD: Tensor = self.module(numbers[self.source])
+        return sum_BLD
 
     def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
         """Return the two terms."""
@@ -150,8 +150,8 @@ class Unknown(TensorNode):
 
     def compute(self, numbers: Numbers) -> Tensor:
         """Return what the module gives."""
-        found: Tensor = self.module(numbers[self.source])
-        return found
+        given_BLD: Tensor = self.module(numbers[self.source])
+        return given_BLD
 
     def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
         """Return the number the module gives, not taken apart."""
@@ -252,8 +252,8 @@ class Norm(TensorNode):
 
     def compute(self, numbers: Numbers) -> Tensor:
         """Return the normed vectors."""
-        found: Tensor = self.module(numbers[self.source])
-        return found
+        normed_BLD: Tensor = self.module(numbers[self.source])
+        return normed_BLD
 
     def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
         """Return the formula of one channel."""

@@ -52,8 +52,8 @@ class Linear(TensorNode):
 
     def compute(self, numbers: Numbers) -> Tensor:
         """Return the product."""
-        found: Tensor = self.module(numbers[self.source])
-        return found
+        product_BLD: Tensor = self.module(numbers[self.source])
+        return product_BLD
 
     def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
         """Return the sum over the channels that come in."""
@@ -74,8 +74,8 @@ class JoinedHeads(TensorNode):
 
     def compute(self, numbers: Numbers) -> Tensor:
         """Return the product."""
-        found: Tensor = self.module(numbers[self.source].transpose(1, 2).flatten(2))
-        return found
+        product_BLD: Tensor = self.module(numbers[self.source].transpose(1, 2).flatten(2))
+        return product_BLD
 
     def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
         """Return the sum over heads and their channels."""

@@ -141,8 +141,10 @@ class Intervention:
 
     def plain(self) -> dict[str, Any]:
         """Return the intervention as JSON holds it."""
-        told = {_word(name): list(value) if isinstance(value, tuple) else value for name, value in self.given().items()}
-        return {"at": self.at, "op": self.op, **told}
+        words = {
+            _word(name): list(value) if isinstance(value, tuple) else value for name, value in self.given().items()
+        }
+        return {"at": self.at, "op": self.op, **words}
 
     @staticmethod
     def of(plain: "Mapping[str, Any] | Intervention") -> "Intervention":
@@ -166,8 +168,8 @@ class Intervention:
                 raise UsageError(
                     f"an edit without {word!r}: {str(dict(plain))[:100]}", "say where it acts and what it does"
                 )
-        told = {_PYTHON.get(word, word): value for word, value in plain.items() if value is not None}
-        return Intervention(**{name: _READ[name](name, value) for name, value in told.items()})
+        by_word = {_PYTHON.get(word, word): value for word, value in plain.items() if value is not None}
+        return Intervention(**{name: _READ[name](name, value) for name, value in by_word.items()})
 
 
 def _word(name: str) -> str:

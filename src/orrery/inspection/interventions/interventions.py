@@ -69,13 +69,13 @@ class Interventions(Generic[Seen]):
             raise UsageError(
                 "edits are a list of objects", 'such as [{"at": "blocks.0.attention.mixed", "op": "zero"}]'
             )
-        found = []
+        edits = []
         for number, one in enumerate(plain):
             try:
-                found.append(Intervention.of(one))
+                edits.append(Intervention.of(one))
             except UsageError as error:
                 raise UsageError(f"edit {number}: {error.message}", error.hint) from None
-        return Interventions(tuple(found), dict(sources or {}))
+        return Interventions(tuple(edits), dict(sources or {}))
 
     @staticmethod
     def from_json(text: str, sources: Mapping[str, Source] | None = None) -> "Interventions":
@@ -171,8 +171,8 @@ class Interventions(Generic[Seen]):
 
         @cache  # each pattern asks again of each tensor
         def reaching(key: str) -> list[Intervention]:
-            found = {pattern for pattern in patterns if fnmatchcase(key, pattern)}
-            return [edit for edit in inside if edit.at in found]
+            matching = {pattern for pattern in patterns if fnmatchcase(key, pattern)}
+            return [edit for edit in inside if edit.at in matching]
 
         def change_of(own: str) -> Edit:
             def change(value: Tensor, key: str) -> Tensor:
@@ -194,11 +194,11 @@ class Interventions(Generic[Seen]):
             UsageError: there is no such input, or no such position.
             DataError: a token outside the vocabulary.
         """
-        found = dict(zip(model.spec.inputs, inputs, strict=True))
+        named_inputs = dict(zip(model.spec.inputs, inputs, strict=True))
         for edit in self.edits:
             if edit.op == "replace":
-                found[edit.at] = _with_token(edit, model, found)
-        return found
+                named_inputs[edit.at] = _with_token(edit, model, named_inputs)
+        return named_inputs
 
     def more(
         self, plain: Sequence[Mapping[str, Any] | Intervention], sources: Mapping[str, Source] | None = None
@@ -222,9 +222,9 @@ class Interventions(Generic[Seen]):
         edit = in_turn(call.edit, self.compiled())
         spelled = _spelled(call, call.tokens, call.inputs[-1], list(inputs.values())[-1])
         source = _spelled(call, call.source_tokens, call.inputs[0], next(iter(inputs.values())))
-        told: dict[str, Any] = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
+        spelling: dict[str, Any] = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
         looking |= {"keep": keep, "edit": edit, "interventions": self}
-        return call.look(call.model, *inputs.values(), **looking, **told, **call.how)
+        return call.look(call.model, *inputs.values(), **looking, **spelling, **call.how)
 
 
 def _spelled(call: ModelRun, words: Sequence[str], before_BL: Tensor, read_BL: Tensor) -> list[str]:

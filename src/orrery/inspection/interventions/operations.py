@@ -81,10 +81,10 @@ def _vector(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, S
     vector = edit.vector
     if not isinstance(vector, str):
         return torch.tensor(vector, dtype=torch.float64).to(value)
-    found = _source(edit.at, vector, sources)
-    if not isinstance(found, Tensor) or found.dim() != 1:
+    vector_D = _source(edit.at, vector, sources)
+    if not isinstance(vector_D, Tensor) or vector_D.dim() != 1:
         raise UsageError(f"{vector!r} is no vector", "give a tensor of one dimension under this name")
-    return found.detach().to(value)
+    return vector_D.detach().to(value)
 
 
 def _standing(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source]) -> Tensor:
@@ -157,21 +157,21 @@ def _source(at: str, name: str, sources: Mapping[str, Any]) -> Source:
     if name not in sources:
         have = f"there is: {', '.join(sources)}" if sources else "give it: edit({'NAME': trace})"
         raise UsageError(f"the edit of {at} takes from {name!r}, which is not given", have)
-    found: Source = sources[name]
-    return found
+    source: Source = sources[name]
+    return source
 
 
 def _tensor(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source]) -> Tensor:
     """Return the other run's tensor of this key."""
     assert edit.source is not None
-    found = _source(edit.at, edit.source, sources)
-    if isinstance(found, Tensor):
+    source = _source(edit.at, edit.source, sources)
+    if isinstance(source, Tensor):
         raise UsageError(
             f"{edit.source!r} is a tensor, and {edit.op} takes from a trace", "give a trace under this name"
         )
-    if key not in found:
+    if key not in source:
         raise UsageError(f"{edit.source!r} has not kept {key}", f"make it with keep=[{key!r}], or without keep")
-    return found[key].detach().to(value)
+    return source[key].detach().to(value)
 
 
 def _check_fits(edit: Intervention, key: str, value: Tensor, other: Tensor, skip: int = -1) -> None:

@@ -52,7 +52,7 @@ def chosen(edit: Intervention, key: str, value: Tensor, window: ComputedWindow) 
     Raises:
         UsageError: a place that the tensor does not have.
     """
-    axes, found = axes_of(key, value), torch.ones((), dtype=torch.bool, device=value.device)
+    axes, chosen = axes_of(key, value), torch.ones((), dtype=torch.bool, device=value.device)
     for what, axis in (("head", axes.head), ("channel", axes.channel), ("key", axes.key), ("position", axes.position)):
         places: Places | str | None = getattr(edit, what)
         if places is None or places == EVERY:
@@ -65,8 +65,8 @@ def chosen(edit: Intervention, key: str, value: Tensor, window: ComputedWindow) 
             return None
         along = torch.zeros(value.shape[axis], dtype=torch.bool, device=value.device)
         along[named] = True
-        found = found & along.view([-1 if n == axis else 1 for n in range(value.dim())])
-    return found
+        chosen = chosen & along.view([-1 if n == axis else 1 for n in range(value.dim())])
+    return chosen
 
 
 def pairs(edit: Intervention, key: str, value: Tensor, window: ComputedWindow) -> list[tuple[int, int]]:
@@ -78,8 +78,8 @@ def pairs(edit: Intervention, key: str, value: Tensor, window: ComputedWindow) -
         return [(place, begin + place) for place in range(size)]
     here = _tuple(edit.position)
     there = here if edit.source_position is None else _tuple(edit.source_position)
-    found = [(_named(place, "position", key, size, window), other) for place, other in zip(here, there, strict=True)]
-    return [(indices[0], other) for indices, other in found if indices]
+    places = [(_named(place, "position", key, size, window), other) for place, other in zip(here, there, strict=True)]
+    return [(indices[0], other) for indices, other in places if indices]
 
 
 def first(key: str, what: str, window: ComputedWindow) -> int:

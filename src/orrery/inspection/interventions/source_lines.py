@@ -23,12 +23,12 @@ def source_lines(edits: Sequence[Intervention], names: Sequence[str], trace: str
 
 def _line(edit: Intervention) -> str:
     assert edit.op in OPERATIONS
-    told = edit.given()
+    arguments = edit.given()
     first = [] if edit.op == "replace" else [repr(edit.at)]
-    first += [_literal(told.pop(name)) for name in _POSITIONAL.get(edit.op, ()) if name in told]
+    first += [_literal(arguments.pop(name)) for name in _POSITIONAL.get(edit.op, ()) if name in arguments]
     if edit.op == "replace" and edit.at != "ids":
-        told["at"] = edit.at
-    return f".{edit.op}({', '.join([*first, *(f'{name}={_literal(value)}' for name, value in told.items())])})"
+        arguments["at"] = edit.at
+    return f".{edit.op}({', '.join([*first, *(f'{name}={_literal(value)}' for name, value in arguments.items())])})"
 
 
 def _literal(value: Any) -> str:

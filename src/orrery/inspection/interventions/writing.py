@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, final
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -72,18 +73,18 @@ class EditedWriter:
             raise UsageError(f"edits are given with {len(source)} prompts", "continue one text at a time")
         inputs, more = [source], {}
         if self.first_token is not None:
-            inputs.append(source.new_tensor([[self.first_token]]))
+            inputs.append(torch.tensor([[self.first_token]], device=source.device))  # a source may be a picture
         read = list(self.edits.read(self.model, inputs).values())
         if self.first_token is not None:
             more = {"prompt": read[1]}
         recorder = Recorder(keep=(), edit=self.edits.compiled(ComputedWindow(0, whole=False)))
         cache = _whole_cache(self.model, capacity, source)
         execution = Execution(eager, taps=_LastLogits(recorder, source.shape[1] - 1))
-        found: tuple[Tensor, DecodingSession] = self.model.start(
+        started: tuple[Tensor, DecodingSession] = self.model.start(
             read[0], capacity, cache=cache, execution=execution, **more
         )
         recorder.check_used()
-        return found
+        return started
 
     def step(
         self, tokens: Int[Tensor, "B N"], session: DecodingSession, lengths: Numbers | None = None

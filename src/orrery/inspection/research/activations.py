@@ -42,7 +42,7 @@ def collect(
             value that has no features of tokens, such as a pattern of attention.
     """
     _check(model, ids_BL)
-    found: dict[str, list[Tensor]] = {}
+    values: dict[str, list[Tensor]] = {}
     for start in range(0, len(ids_BL), rows):
         here = slice(start, start + rows)
         recorder = Recorder(keep)
@@ -50,10 +50,10 @@ def collect(
         model(batch, (HIDDEN,), Execution(taps=recorder))
         recorder.check_used()
         for key, value in recorder.values.items():
-            found.setdefault(key, []).append(by_token(key, value, ids_BL.shape[1]).cpu())
+            values.setdefault(key, []).append(by_token(key, value, ids_BL.shape[1]).cpu())
         if done is not None:
             done(min(start + rows, len(ids_BL)), len(ids_BL))
-    return {key: torch.cat(parts) for key, parts in found.items()}
+    return {key: torch.cat(parts) for key, parts in values.items()}
 
 
 def by_token(key: str, value: Float[Tensor, "..."], length: int) -> Float[Tensor, "B L F"]:

@@ -110,8 +110,8 @@ def causal_tracing(
     for block in range(len(states)):
         near = around(states, block, window)
         variants += [[hide, *(put(key, (place,), value) for key, value in near)] for place in range(len(ids_L))]
-    found = run_variants(model, ids_BL, variants, position=position, rows=rows, done=done)
-    measured_N = torch.cat([measure(logits_NBV).double().mean(-1) for logits_NBV in found]).cpu()
+    logits_of_runs = run_variants(model, ids_BL, variants, position=position, rows=rows, done=done)
+    measured_N = torch.cat([measure(logits_NBV).double().mean(-1) for logits_NBV in logits_of_runs]).cpu()
     restored_NL = measured_N[1:].view(len(states), len(ids_L))
     return CausalTrace(float(measure(clean_BV)), float(measured_N[0]), restored_NL, deviation)
 

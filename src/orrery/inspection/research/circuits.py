@@ -39,9 +39,9 @@ class Circuit:
     def nodes(self) -> list[str]:
         """The senders of the circuit, in the order of computation."""
         # Whatever sends has read something itself, and edges stand in the order of those that read.
-        found = dict.fromkeys([EMBEDDED, *(_sender(edge.receiver) for edge in self.edges)])
+        senders = dict.fromkeys([EMBEDDED, *(_sender(edge.receiver) for edge in self.edges)])
         sending = {edge.sender for edge in self.edges}
-        return [node for node in found if node in sending]
+        return [node for node in senders if node in sending]
 
 
 def find_circuit(
@@ -76,10 +76,10 @@ def find_circuit(
     best = clean
     for tried, edge in enumerate(reversed(graph.edges), start=1):
         rest = [one for one in kept if one != edge]
-        found = score(graph.run(rest))
-        if best - found < threshold:
+        cut_score = score(graph.run(rest))
+        if best - cut_score < threshold:
             del kept[edge]
-            best = found
+            best = cut_score
         if done is not None:
             done(tried, len(graph.edges))
     edges = connected(kept)
@@ -90,17 +90,17 @@ def find_circuit(
 
 def connected(edges: Iterable[Edge]) -> tuple[Edge, ...]:
     """Return the edges on a way from the embeddings to the logits, in their order."""
-    found, before = tuple(edges), None
-    while found != before:
-        before = found
-        sending = {edge.sender for edge in found}
-        reached = {EMBEDDED, *(_sender(edge.receiver) for edge in found)}
-        found = tuple(
+    kept_edges, before = tuple(edges), None
+    while kept_edges != before:
+        before = kept_edges
+        sending = {edge.sender for edge in kept_edges}
+        reached = {EMBEDDED, *(_sender(edge.receiver) for edge in kept_edges)}
+        kept_edges = tuple(
             edge
-            for edge in found
+            for edge in kept_edges
             if edge.sender in reached and (edge.receiver == LOGITS or _sender(edge.receiver) in sending)
         )
-    return found
+    return kept_edges
 
 
 def mean_log_probability(targets_BL: Int[Tensor, "B L"]) -> Score:

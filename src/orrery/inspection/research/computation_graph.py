@@ -92,23 +92,23 @@ class ComputationGraph:
     def _outputs(self, ids_BL: Tensor, kept: frozenset[Edge]) -> tuple[dict[str, Tensor], Tensor]:
         """Return what every sender writes, and what the logits read."""
         embedded_BLD, _ = self.model.prepare(ids_BL, execution=Execution(eager))
-        written: dict[str, Tensor] = {EMBEDDED: embedded_BLD}
+        sent: dict[str, Tensor] = {EMBEDDED: embedded_BLD}
         constant_BLD = torch.zeros_like(embedded_BLD)
 
         def read(receiver: str) -> Tensor:
             return constant_BLD + sum(
-                out if Edge(sender, receiver) in kept else self._corrupted[sender] for sender, out in written.items()
+                out if Edge(sender, receiver) in kept else self._corrupted[sender] for sender, out in sent.items()
             )
 
         for sublayer in self.sublayers:
             branch = sublayer.residual.branch
             if isinstance(branch, MultiHeadAttention):
-                written |= self._heads(sublayer, branch, ids_BL, {one: read(one) for one in sublayer.receivers})
+                sent |= self._heads(sublayer, branch, ids_BL, {one: read(one) for one in sublayer.receivers})
                 if branch.out.bias is not None:
                     constant_BLD = constant_BLD + branch.out.bias
             else:
-                written[sublayer.place] = self._call(sublayer, ids_BL, read(sublayer.place), Recorder(keep=()))
-        return written, read(LOGITS)
+                sent[sublayer.place] = self._call(sublayer, ids_BL, read(sublayer.place), Recorder(keep=()))
+        return sent, read(LOGITS)
 
     def _heads(
         self, sublayer: _Sublayer, branch: MultiHeadAttention, ids_BL: Tensor, inputs: Mapping[str, Tensor]

@@ -108,8 +108,8 @@ def learn_dictionary(
     held_B = held_back(len(values_BLD), held_out, rng)
     rows_ND, scored_ND = (values_BLD[side].flatten(0, 1) for side in (~held_B, held_B))
     mean_D, scale = _scale(rows_ND)
-    found = SparseAutoencoder(rows_ND.shape[1], features, sparsity, key).to(rows_ND)
-    training = _Training(found, (rows_ND - mean_D) * scale, rate, rng)
+    autoencoder = SparseAutoencoder(rows_ND.shape[1], features, sparsity, key).to(rows_ND)
+    training = _Training(autoencoder, (rows_ND - mean_D) * scale, rate, rng)
     curve: list[Step] = []
     with torch.enable_grad():
         for step in range(steps):
@@ -121,8 +121,8 @@ def learn_dictionary(
                 training.resample()
             if done is not None:
                 done(step + 1, steps)
-    _put_back(found, mean_D, scale)
-    return Dictionary(found.eval(), quality(found, scored_ND), curve, training.resampled, held_B)
+    _put_back(autoencoder, mean_D, scale)
+    return Dictionary(autoencoder.eval(), quality(autoencoder, scored_ND), curve, training.resampled, held_B)
 
 
 @torch.no_grad()

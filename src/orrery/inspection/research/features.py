@@ -46,8 +46,8 @@ def top_activations(
     active_BL = torch.stack([autoencoder.encode(value_LD)[:, feature] for value_LD in values_BLD])
     best = active_BL.flatten().topk(min(k, active_BL.numel()))
     places = [divmod(place, active_BL.shape[1]) for place in best.indices.tolist()]
-    found = zip(places, best.values.tolist(), strict=True)
-    return [FeatureActivation(text, position, value) for (text, position), value in found if value > 0]
+    activations = zip(places, best.values.tolist(), strict=True)
+    return [FeatureActivation(text, position, value) for (text, position), value in activations if value > 0]
 
 
 @torch.no_grad()

@@ -92,8 +92,8 @@ def attention_knockout(
         for places in sources.values()
         for n in range(len(keys))
     ]
-    found = run_variants(model, ids_BL, variants, position=position, rows=rows, done=done, kernel=eager)
-    knocked_N = torch.cat([measure(logits_NBV).double().mean(-1) for logits_NBV in found]).cpu()
+    logits_of_runs = run_variants(model, ids_BL, variants, position=position, rows=rows, done=done, kernel=eager)
+    knocked_N = torch.cat([measure(logits_NBV).double().mean(-1) for logits_NBV in logits_of_runs]).cpu()
     return Knockout(list(sources), float(measure(clean_BV).double().mean()), knocked_N.view(len(sources), len(keys)))
 
 

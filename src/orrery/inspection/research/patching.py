@@ -135,8 +135,8 @@ def activation_patching(
         raise UsageError(message, "choose texts and answers that the model tells apart")
     places = _places(site, recorder.values, clean_BL.shape[1])
     variants = [[put(key, part, recorder.values[key])] for key, part in places]
-    found = run_variants(model, corrupted_BL, variants, position=position, rows=rows, done=done, kernel=kernel)
-    patched_N = torch.cat([measure(logits_NBV).double().mean(-1) for logits_NBV in found])
+    logits_of_runs = run_variants(model, corrupted_BL, variants, position=position, rows=rows, done=done, kernel=kernel)
+    patched_N = torch.cat([measure(logits_NBV).double().mean(-1) for logits_NBV in logits_of_runs])
     grid_N = (patched_N - ends[1]) / (ends[0] - ends[1])
     blocks = [int(key.split(".")[1]) for key in recorder.values]
     return Patching(at, grid_N.view(_shape(site, recorder.values, clean_BL.shape[1])).cpu(), ends[0], ends[1], blocks)
@@ -148,12 +148,12 @@ def _mean(measure: Measure, logits_BV: Tensor) -> float:
 
 def _places(site: Site, values: Mapping[str, Tensor], length: int) -> list[tuple[str, tuple[int | slice, ...]]]:
     """Return the tensors and the parts of them, in the order of the grid."""
-    found: list[tuple[str, tuple[int | slice, ...]]] = []
+    places: list[tuple[str, tuple[int | slice, ...]]] = []
     for key, value in values.items():
         positions = [*range(length)] if site.by_position else [slice(None)]
         heads = [[head] for head in range(value.shape[1])] if site.by_head else [[]]
-        found += [(key, (*head, position)) for head in heads for position in positions]
-    return found
+        places += [(key, (*head, position)) for head in heads for position in positions]
+    return places
 
 
 def _shape(site: Site, values: Mapping[str, Tensor], length: int) -> list[int]:

@@ -123,8 +123,8 @@ def probe_values(
     for number, (key, value) in enumerate(values.items(), start=1):
         x_BLF = by_token(key, value.detach().cpu(), ids_BL.shape[1])
         fits = [regression.fit(x_BLF[fitted_BL], task_BL[fitted_BL]) for task_BL in tasks]
-        told = zip(fits, tasks, strict=True)
-        scores.append([regression.score(fit, x_BLF[scored_BL], task_BL[scored_BL]) for fit, task_BL in told])
+        fits_and_tasks = zip(fits, tasks, strict=True)
+        scores.append([regression.score(fit, x_BLF[scored_BL], task_BL[scored_BL]) for fit, task_BL in fits_and_tasks])
         readouts.append(fits[0])
         if done is not None:
             done(number, len(values))

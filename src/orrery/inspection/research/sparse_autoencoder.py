@@ -171,8 +171,8 @@ class SparseAutoencoder(nn.Module):
             sparsity = dict(plain["sparsity"])
             made = _KINDS[sparsity.pop("kind")](**sparsity)
             features, width = tensors["decoder_FD"].shape
-            found = SparseAutoencoder(width, features, made, plain["key"])
-            found.to(tensors["decoder_FD"].dtype).load_state_dict(tensors)
+            autoencoder = SparseAutoencoder(width, features, made, plain["key"])
+            autoencoder.to(tensors["decoder_FD"].dtype).load_state_dict(tensors)
         except (UsageError, KeyError, TypeError, ValueError, RuntimeError) as error:
             raise ModelFileError(f"{path} holds no sparse autoencoder: {error}", "give a file of its save()") from error
-        return found
+        return autoencoder

@@ -92,8 +92,8 @@ def last_logits(model: Model, ids_RL: Int[Tensor, "R L"], position: int, **call:
         return logits_RV
 
     main = model.spec.head_names[0]
-    found: Tensor = model({"ids": ids_RL}, {main: answer}, Execution(**call))[main]
-    return found
+    answered_RV: Tensor = model({"ids": ids_RL}, {main: answer}, Execution(**call))[main]
+    return answered_RV
 
 
 def check_reader(model: Model, *texts: Int[Tensor, "_ _"], position: int = -1) -> None:
@@ -127,14 +127,14 @@ def _edits(chunk: Sequence[Sequence[RowChange]], texts: int) -> dict[str, Edit]:
         for one in changes:
             by_key.setdefault(one.key, []).append((variant, one))
 
-    def edit_of(found: list[tuple[int, RowChange]]) -> Edit:
+    def edit_of(changes: list[tuple[int, RowChange]]) -> Edit:
         def edit(value: Tensor, key: str) -> Tensor:
             value = value.clone()
-            for variant, one in found:
+            for variant, one in changes:
                 rows = value[variant * texts : (variant + 1) * texts]
                 rows[(_EVERY, *one.part)] = one.change(rows[(_EVERY, *one.part)])
             return value
 
         return edit
 
-    return {key: edit_of(found) for key, found in by_key.items()}
+    return {key: edit_of(changes) for key, changes in by_key.items()}

@@ -43,9 +43,9 @@ def build() -> Any:
 
 def _compiled() -> Any:
     """Compile or load, and return the addresses of the functions of vectors."""
-    entries, whole = compiled_entries(), numba.int64
+    entries, integer = compiled_entries(), numba.int64
     rows, block, reals = numba.int64[:, ::1], numba.int64[:, :, ::1], numba.float64[:, ::1]
-    run.compile((rows, reals, rows, rows, block, rows, numba.int64[::1], *[whole] * 4, numba.int64[::1]))
+    run.compile((rows, reals, rows, rows, block, rows, numba.int64[::1], *[integer] * 4, numba.int64[::1]))
     return entries
 
 

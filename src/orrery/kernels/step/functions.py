@@ -220,17 +220,17 @@ def _elementwise(_context, number, x, y, out, count, p):  # type: ignore[no-unty
 
 def _summed(builder: ir.IRBuilder, x_at: ir.Value, count: ir.Value, term: Callable[[Lanes], Lanes]) -> ir.Value:
     """Return the sum of a function of ``count`` numbers, of which the last sixteen may be fewer."""
-    plain, whole = WEIGHTS[FLOAT32], builder.and_(count, _INT(-LANES))
+    plain, in_vectors = WEIGHTS[FLOAT32], builder.and_(count, _INT(-LANES))
 
     def step(held: list[ir.Value], place: ir.Value) -> list[ir.Value]:
         x = Lanes(builder, load(builder, plain, x_at, builder.mul(place, _INT(4)), None))
         return [builder.fadd(held[0], term(x).value)]
 
-    (found,) = loop(builder, whole, [ir.Constant(_VECTOR, None)], step, LANES)
-    mask = first_lanes(builder, builder.sub(count, whole))
-    x = Lanes(builder, load(builder, plain, x_at, builder.mul(whole, _INT(4)), mask))
+    (sums,) = loop(builder, in_vectors, [ir.Constant(_VECTOR, None)], step, LANES)
+    mask = first_lanes(builder, builder.sub(count, in_vectors))
+    x = Lanes(builder, load(builder, plain, x_at, builder.mul(in_vectors, _INT(4)), mask))
     rest = builder.select(mask, term(x).value, ir.Constant(_VECTOR, None))
-    return total(builder, builder.fadd(found, rest))
+    return total(builder, builder.fadd(sums, rest))
 
 
 def _norm_function(module: ir.Module, centred: bool) -> ir.Function:

@@ -55,10 +55,10 @@ class Listing:
 
     def stream(self, width: int) -> WorkspaceSlice:
         """Return a new stream."""
-        found = WorkspaceSlice(self.used, width)
+        slice_of_stream = WorkspaceSlice(self.used, width)
         self.used += padded(width)
         self.most = max(self.most, self.used)
-        return found
+        return slice_of_stream
 
     def add(
         self,
@@ -77,7 +77,7 @@ class Listing:
 
     def products(self, x: WorkspaceSlice, matrices: Sequence[nn.Module]) -> list[WorkspaceSlice]:
         """Multiply a stream with several matrices in one instruction and return what comes out."""
-        first, blocks, found = len(self.matrices), 0, []
+        first, blocks, outputs = len(self.matrices), 0, []
         several = [stored_matrix(matrix) for matrix in matrices]
         narrow = self.rounded(x) if any(stored.kind == PAIRS for stored in several) else x
         for stored in several:
@@ -93,9 +93,9 @@ class Listing:
                 raise NotRunnableError(f"a matrix of {stored.length} columns for {x.width} channels")
             self.matrices.append(row)
             blocks += -(-stored.channels // 4)
-            found.append(out)
+            outputs.append(out)
         self.add(code.MULTIPLY, None, None, None, first, len(self.matrices), blocks)
-        return found
+        return outputs
 
     def _scales(self, scale: Tensor | None) -> tuple[int, int]:
         """Return the address of the scales, and how many a channel has."""
@@ -125,9 +125,9 @@ class Listing:
 
     def numbers(self, values: Tensor, groups: int = 1) -> int:
         """Return the address of float32 numbers; each of ``groups`` begins at a multiple of sixteen."""
-        whole = values.detach().to(torch.float32).reshape(groups, -1)
-        held = torch.zeros(groups, padded(whole.shape[1]))
-        held[:, : whole.shape[1]] = whole
+        rows = values.detach().to(torch.float32).reshape(groups, -1)
+        held = torch.zeros(groups, padded(rows.shape[1]))
+        held[:, : rows.shape[1]] = rows
         self.alive.append(held)
         return held.data_ptr()
 

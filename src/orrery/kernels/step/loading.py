@@ -24,16 +24,16 @@ def begin_loading() -> "Future[Any]":
         return _loaded
 
 
-def _load(found: "Future[Any]") -> None:
+def _load(future: "Future[Any]") -> None:
     # The threads of this pool wait for each other some hundred times a token: asleep each time costs as much as the
     # whole token, awake for ever takes the processor from everybody else. It counts about a tenth of a millisecond.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
         from orrery.kernels.step.build import build
 
-        found.set_result(build())
+        future.set_result(build())
     except BaseException as error:
-        found.set_exception(error)
+        future.set_exception(error)
 
 
 def compiled_run() -> Callable[..., None]:

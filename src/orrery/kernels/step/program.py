@@ -40,9 +40,9 @@ class StepProgram:
     """
 
     def __init__(self, stack: Stack, embed: nn.Module, head: nn.Module) -> None:
-        written = ListingTranslation(stack, embed, head)
-        listing = self._listing = written.listing
-        self._stack, self._windows, self._logits = stack, written.windows, written.logits
+        translation = ListingTranslation(stack, embed, head)
+        listing = self._listing = translation.listing
+        self._stack, self._windows, self._logits = stack, translation.windows, translation.logits
         self._program = np.array(listing.instructions, dtype=np.int64)
         self._reals = np.array(listing.reals, dtype=np.float64)
         self._table = np.array(listing.matrices, dtype=np.int64)
@@ -67,7 +67,7 @@ class StepProgram:
             given = self._rows_of(tokens_B).float().contiguous()
             bound.append(((given.data_ptr(), 0, 4 * given.shape[-1], 0), given))
         spans = self._spans(cache, before)
-        memory = self._memory(cache)
+        stores = self._stores(cache)
         longest = padded(int(spans[:, :, 2].max()))
         scores = rows * self._listing.heads * _ROWS_TOGETHER * longest
         work = self._workspace(self._listing.most * rows + scores + 2 * _SLACK)
@@ -75,12 +75,12 @@ class StepProgram:
         scratch = begin + 4 * (self._listing.most * rows + _SLACK)
         numbers = np.array([numbers for numbers, _ in bound], dtype=np.int64).reshape(-1, 4)
         compiled_run()(
-            self._program, self._reals, self._table, memory, spans, numbers, tokens_B.numpy(), rows,
+            self._program, self._reals, self._table, stores, spans, numbers, tokens_B.numpy(), rows,
             begin, scratch, 4 * longest,
         )  # fmt: skip
         first = (begin - work.ctypes.data) // 4 + self._logits.place * rows
-        found = work[first : first + rows * self._logits.step].reshape(rows, -1)[:, : self._logits.width]
-        logits_BV = torch.from_numpy(found.copy())
+        padded_logits = work[first : first + rows * self._logits.step].reshape(rows, -1)[:, : self._logits.width]
+        logits_BV = torch.from_numpy(padded_logits.copy())
         with self._lock:
             self._free.append(work)
         return logits_BV
@@ -96,21 +96,21 @@ class StepProgram:
 
     def _bound(self, call: PositionCall) -> list[tuple[tuple[int, int, int, int], Any]]:
         """Return for each scheme of positions the addresses of its numbers for this call, and what holds these."""
-        found: list[tuple[tuple[int, int, int, int], Any]] = []
+        addresses: list[tuple[tuple[int, int, int, int], Any]] = []
         for scheme in self._stack.positions.values():
             assert isinstance(scheme, PositionScheme)
             bound: Any = scheme.bind(call)
             if isinstance(scheme, Rotary):
                 cosine, sine = bound.cosine.contiguous(), bound.sine.contiguous()
                 numbers = (cosine.data_ptr(), sine.data_ptr(), 4 * cosine.shape[-1], 0)
-                found.append((numbers, (cosine, sine)))
+                addresses.append((numbers, (cosine, sine)))
             elif isinstance(scheme, BIASED):
                 bias = next(iter(bound.biases.values())).float().contiguous()
-                found.append(((bias.data_ptr(), 0, 4 * bias[0].numel(), 4 * bias.shape[-1]), bias))
+                addresses.append(((bias.data_ptr(), 0, 4 * bias[0].numel(), 4 * bias.shape[-1]), bias))
             else:
                 added = bound.table_BLD.float().contiguous()
-                found.append(((added.data_ptr(), 0, 4 * added.shape[-1], 0), added))
-        return found
+                addresses.append(((added.data_ptr(), 0, 4 * added.shape[-1], 0), added))
+        return addresses
 
     def _spans(self, cache: RowCache, before: tuple[int, ...]) -> NDArray[np.int64]:
         """Return by mask and row the slot of the new token, the first slot that it sees, and how many."""
@@ -125,9 +125,9 @@ class StepProgram:
                     spans[number, row] = length, first, length + 1 - first
         return spans
 
-    def _memory(self, cache: RowCache) -> NDArray[np.int64]:
+    def _stores(self, cache: RowCache) -> NDArray[np.int64]:
         """Return by depth where keys and values are."""
-        memory = np.zeros((len(self._stack.order), 5), np.int64)
+        stores = np.zeros((len(self._stack.order), 5), np.int64)
         for depth, (mask, _, _) in self._listing.depths.items():
             store = cache.store_of(mask)
             assert isinstance(store, SlotStore | SlidingStore)
@@ -135,5 +135,5 @@ class StepProgram:
             assert keys.is_contiguous()
             assert values.is_contiguous()
             kind, slots = KINDS[keys.dtype], keys.shape[2]
-            memory[depth] = keys.data_ptr(), values.data_ptr(), kind, slots, self._masks.index(mask)
-        return memory
+            stores[depth] = keys.data_ptr(), values.data_ptr(), kind, slots, self._masks.index(mask)
+        return stores

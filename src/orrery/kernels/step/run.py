@@ -116,12 +116,12 @@ def scored(
     product: int, k: int, step: int, count: int, kind: int, x: int, width: int, heads: int, scores: int, apart: int
 ) -> None:
     """Write the products of some heads' queries with ``count`` keys."""
-    whole = count - count % CHANNELS
+    in_groups = count - count % CHANNELS
     number = variant_of(kind, CHANNELS, heads)
-    for s in range(0, whole, CHANNELS):
+    for s in range(0, in_groups, CHANNELS):
         products(product, number, k + s * step, step, x, 4 * width, width, scores + 4 * s, apart)
     number = variant_of(kind, 1, heads)
-    for s in range(whole, count):
+    for s in range(in_groups, count):
         products(product, number, k + s * step, step, x, 4 * width, width, scores + 4 * s, apart)
 
 
@@ -131,12 +131,12 @@ def blended(
 ) -> None:
     """Write the sums of ``count`` values, weighed by the pattern of some heads."""
     size = step // width
-    whole = width - width % (PIECES * LANES)
+    in_pieces = width - width % (PIECES * LANES)
     number = variant_of(kind, PIECES, heads)
-    for c in range(0, whole, PIECES * LANES):
+    for c in range(0, in_pieces, PIECES * LANES):
         mixed(mixture, number, v + size * c, step, scores, apart, count, out + 4 * c, 4 * width, width)
     number = variant_of(kind, 1, heads)
-    for c in range(whole, width, LANES):
+    for c in range(in_pieces, width, LANES):
         many = min(LANES, width - c)
         mixed(mixture, number, v + size * c, step, scores, apart, count, out + 4 * c, 4 * width, many)
 
@@ -311,7 +311,7 @@ def stored(
 
 @compiled_step()
 def run(
-    program: Any, reals: Any, table: Any, memory: Any, spans: Any, given: Any, tokens: Any, rows: int,
+    program: Any, reals: Any, table: Any, stores: Any, spans: Any, given: Any, tokens: Any, rows: int,
     work: int, scratch: int, scratch_step: int, entries: Any,
 ) -> None:  # fmt: skip
     """Run all instructions.
@@ -320,7 +320,7 @@ def run(
         program: the whole numbers of each instruction.
         reals: its real numbers.
         table: of the matrices.
-        memory: by depth: addresses of keys and values, their kind, slots of a row, number of the spans.
+        stores: by depth: addresses of keys and values, their kind, slots of a row, number of the spans.
         spans: by number and row: the slot of the new token, the first that it sees, and how many it sees.
         given: by scheme of positions: an address, a second one, bytes from row to row, bytes from head to head.
         tokens: one a row.
@@ -347,16 +347,16 @@ def run(
         elif do == code.ROTATE:
             rotated(x_at, x_step, a, b, c, d, given[e, 0], given[e, 1], given[e, 2], rows)
         elif do == code.STORE:
-            keys = memory[a, 0]
-            kind, slots, span = memory[a, 2], memory[a, 3], memory[a, 4]
+            keys = stores[a, 0]
+            kind, slots, span = stores[a, 2], stores[a, 3], stores[a, 4]
             stored(x_at, x_step, keys, kind, slots, spans[span], b, c, rows)
-            stored(y_at, y_step, memory[a, 1], kind, slots, spans[span], b, c, rows)
+            stored(y_at, y_step, stores[a, 1], kind, slots, spans[span], b, c, rows)
         elif do == code.ATTEND:
             bias, bias_step, bias_head = 0, 0, 0
             if d >= 0:
                 bias, bias_step, bias_head = given[d, 0], given[d, 2], given[d, 3]
             attend(
-                memory[a, 0], memory[a, 1], memory[a, 2], memory[a, 3], spans[memory[a, 4]], b, c, y,
+                stores[a, 0], stores[a, 1], stores[a, 2], stores[a, 3], spans[stores[a, 4]], b, c, y,
                 x_at, x_step, out_at, out_step, scratch, scratch_step,
                 reals[at, 0], reals[at, 1], bias, bias_step, bias_head, e, rows, entries,
             )  # fmt: skip

@@ -127,8 +127,8 @@ def window_of(name: str, mask: Mask) -> int | None:
         NotRunnableError: it is more than that.
     """
     if isinstance(mask, Both):
-        found = [window_of(name, rule) for rule in (mask.first, mask.second)]
-        return min((window for window in found if window is not None), default=None)
+        windows = [window_of(name, rule) for rule in (mask.first, mask.second)]
+        return min((window for window in windows if window is not None), default=None)
     if isinstance(mask, Window):
         return mask.length
     if not isinstance(mask, Causal | Full):

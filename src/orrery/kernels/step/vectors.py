@@ -126,17 +126,17 @@ def total(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
 
 def totals(builder: ir.IRBuilder, several: Sequence[ir.Value]) -> ir.Value:
     """Return the totals of up to sixteen vectors as one vector in their order, each added in halves as `total` does."""
-    found = [*several, *[ir.Constant(_VECTOR, None)] * (LANES - len(several))]
+    vectors = [*several, *[ir.Constant(_VECTOR, None)] * (LANES - len(several))]
     width = LANES
     while width > 1:
         width //= 2
         first = [at + lane for at in range(0, 2 * LANES, 2 * width) for lane in range(width)]
         halves = [ir.Constant(ir.VectorType(_LONG, LANES), [at + by for at in first]) for by in (0, width)]
-        found = [
+        vectors = [
             builder.fadd(*(builder.shuffle_vector(one, other, half) for half in halves))
-            for one, other in zip(found[::2], found[1::2], strict=True)
+            for one, other in zip(vectors[::2], vectors[1::2], strict=True)
         ]
-    return found[0]
+    return vectors[0]
 
 
 class _Terms(ABC):
@@ -246,22 +246,22 @@ def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Functio
         pairs = [(r, b) for r in range(channels) for b in range(rows)]
         return [terms.added(builder, w[r], x[b], total) for (r, b), total in zip(pairs, sums, strict=True)]
 
-    whole = builder.and_(length, _INT(-terms.many))
-    sums = loop(builder, whole, zeros, lambda held, place: added(held, place, None), terms.many)
-    left = builder.sub(length, whole)
+    in_vectors = builder.and_(length, _INT(-terms.many))
+    sums = loop(builder, in_vectors, zeros, lambda held, place: added(held, place, None), terms.many)
+    left = builder.sub(length, in_vectors)
     before = builder.block
     tail, end = function.append_basic_block("tail"), function.append_basic_block("end")
     builder.cbranch(builder.icmp_signed(">", left, _INT(0)), tail, end)
     builder.position_at_end(tail)
-    more = added(sums, whole, left)
+    more = added(sums, in_vectors, left)
     builder.branch(end)
     builder.position_at_end(end)
-    found = []
+    accumulators = []
     for old, new in zip(sums, more, strict=True):
-        found.append(builder.phi(_VECTOR))
-        found[-1].add_incoming(old, before)
-        found[-1].add_incoming(new, tail)
-    _store_totals(builder, found, rows, out, out_step)
+        accumulators.append(builder.phi(_VECTOR))
+        accumulators[-1].add_incoming(old, before)
+        accumulators[-1].add_incoming(new, tail)
+    _store_totals(builder, accumulators, rows, out, out_step)
     builder.ret_void()
     return function
 
@@ -273,11 +273,13 @@ def _store_totals(builder: ir.IRBuilder, sums: list[ir.Value], rows: int, out: i
         for row, vector in enumerate(sums):
             builder.store(total(builder, vector), _address(builder, out, builder.mul(out_step, _INT(row)), _FLOAT))
         return
-    found = totals(builder, [sums[channel * rows + row] for row in range(rows) for channel in range(channels)])
+    sums_of_channels = totals(
+        builder, [sums[channel * rows + row] for row in range(rows) for channel in range(channels)]
+    )
     few = ir.VectorType(_FLOAT, channels)
     for row in range(rows):
         lanes = ir.Constant(ir.VectorType(_LONG, channels), list(range(row * channels, (row + 1) * channels)))
-        value = builder.shuffle_vector(found, ir.Constant(_VECTOR, ir.Undefined), lanes)
+        value = builder.shuffle_vector(sums_of_channels, ir.Constant(_VECTOR, ir.Undefined), lanes)
         builder.store(value, _address(builder, out, builder.mul(out_step, _INT(row)), few), align=4)
 
 
@@ -300,16 +302,16 @@ def loop(
         phi = builder.phi(value.type)
         phi.add_incoming(value, before)
         held.append(phi)
-    found = step(list(held), place)
+    stepped = step(list(held), place)
     onwards = builder.add(place, _INT(stride))
-    for phi, value in zip(held, found, strict=True):
+    for phi, value in zip(held, stepped, strict=True):
         phi.add_incoming(value, builder.block)
     place.add_incoming(onwards, builder.block)
     last = builder.block
     builder.cbranch(builder.icmp_signed("<", onwards, end), body, after)
     builder.position_at_end(after)
     results = []
-    for value, new in zip(start, found, strict=True):
+    for value, new in zip(start, stepped, strict=True):
         phi = builder.phi(value.type)
         phi.add_incoming(value, before)
         phi.add_incoming(new, last)

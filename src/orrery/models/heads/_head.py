@@ -8,6 +8,7 @@ from orrery.schema.registry import Registry
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
+    from orrery.models.model import ModelSpec
     from orrery.nn.spec import ModuleSpec
 
 
@@ -33,6 +34,11 @@ class Head(ABC):
     @abstractmethod
     def spec(settings: Any) -> "ModuleSpec":
         """Return the part of the architecture; its module takes the final stream and which tokens are real."""
+
+    @classmethod
+    def over(cls, settings: Any, model: "ModelSpec") -> "ModuleSpec":
+        """Return the part for a model: ``spec``, unless a head depends on how the model cuts its input."""
+        return cls.spec(settings)
 
 
 def counted(labels: int | None, kind: str) -> int:

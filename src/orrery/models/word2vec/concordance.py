@@ -23,7 +23,7 @@ def concordance(sentences: Iterable[Sequence[str]], word: str, window: int = 5) 
     if window < 1:
         raise UsageError(f"window is {window}", "window is at least 1")
     for number, sentence in enumerate(sentences):
-        for place, found in enumerate(sentence):
-            if found == word:
+        for place, token in enumerate(sentence):
+            if token == word:
                 before, after = sentence[max(0, place - window) : place], sentence[place + 1 : place + 1 + window]
-                yield Occurrence(tuple(before), found, tuple(after), number)
+                yield Occurrence(tuple(before), token, tuple(after), number)

@@ -26,14 +26,14 @@ def descend_by_definition(
     What `orrery.kernels.word2vec.descend` does, but that a row which stands twice among the targets of one
     example is stepped twice from the same place.
     """
-    read, written = (torch.from_numpy(table).requires_grad_() for table in (vectors, weights))
+    read, output_table = (torch.from_numpy(table).requires_grad_() for table in (vectors, weights))
     total = 0.0
     for inputs, rows, labels in examples(contexts, targets):
-        loss = objective.loss(definition.hidden(read, inputs), written, rows, labels)
-        to_vectors, to_weights = torch.autograd.grad(loss, (read, written))
+        loss = objective.loss(definition.hidden(read, inputs), output_table, rows, labels)
+        to_vectors, to_weights = torch.autograd.grad(loss, (read, output_table))
         with torch.no_grad():
             read.sub_(to_vectors, alpha=rate)
-            written.sub_(to_weights, alpha=rate)
+            output_table.sub_(to_weights, alpha=rate)
         total += float(loss.detach())
     return total
 

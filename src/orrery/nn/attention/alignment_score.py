@@ -13,8 +13,8 @@ class AlignmentScore(nn.Module, ABC):
     """``e_j = score(q, m_j)``. Shapes: q ``[B, D]`` and keys ``[B, S, E]`` to ``[B, S]``."""
 
     @abstractmethod
-    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
-        """Return what of the score depends on the memory alone, computed once a sentence."""
+    def keys(self, encoder_states_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return what of the score depends on the encoder states alone, computed once a sentence."""
 
     @abstractmethod
     def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
@@ -29,9 +29,9 @@ class Additive(AlignmentScore):
 
     @spec
     class Spec(ModuleSpec):
-        """The width of the memory and of the hidden layer."""
+        """The width of the encoder states and of the hidden layer."""
 
-        memory: int
+        encoder_width: int
         hidden: int
 
         def build(self, width: int) -> "Additive":
@@ -41,12 +41,12 @@ class Additive(AlignmentScore):
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.q = nn.Linear(width, spec.hidden, bias=False)
-        self.k = nn.Linear(spec.memory, spec.hidden, bias=False)
+        self.k = nn.Linear(spec.encoder_width, spec.hidden, bias=False)
         self.v = nn.Linear(spec.hidden, 1, bias=False)
 
-    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+    def keys(self, encoder_states_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
         """Return ``U m_j``."""
-        return self.k(memory_BSM)
+        return self.k(encoder_states_BSM)
 
     def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
         """Return the score of every place of the source."""
@@ -54,7 +54,7 @@ class Additive(AlignmentScore):
 
 
 class Dot(AlignmentScore):
-    """``e_j = q · m_j`` (Luong et al. 2015, equation 8): state and memory are of one width."""
+    """``e_j = q · m_j`` (Luong et al. 2015, equation 8): the state and those of the encoder are of one width."""
 
     @spec
     class Spec(ModuleSpec):
@@ -64,9 +64,9 @@ class Dot(AlignmentScore):
             """Return the scoring; it has no parameters."""
             return Dot()
 
-    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
-        """Return the memory itself."""
-        return memory_BSM
+    def keys(self, encoder_states_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return the encoder states themselves."""
+        return encoder_states_BSM
 
     def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
         """Return the score of every place of the source."""
@@ -78,9 +78,9 @@ class General(AlignmentScore):
 
     @spec
     class Spec(ModuleSpec):
-        """The width of the memory."""
+        """The width of the encoder states."""
 
-        memory: int
+        encoder_width: int
 
         def build(self, width: int) -> "General":
             """Return the scoring for states of ``width``."""
@@ -88,11 +88,11 @@ class General(AlignmentScore):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.k = nn.Linear(spec.memory, width, bias=False)
+        self.k = nn.Linear(spec.encoder_width, width, bias=False)
 
-    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+    def keys(self, encoder_states_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
         """Return ``W m_j``."""
-        return self.k(memory_BSM)
+        return self.k(encoder_states_BSM)
 
     def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
         """Return the score of every place of the source."""

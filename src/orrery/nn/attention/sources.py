@@ -69,7 +69,7 @@ class SelfSource(Source):
 class CrossSource(Source):
     """Cross-attention: the encoder's output, whose keys and values are made once a session (Vaswani et al. 3.2.3).
 
-    Shapes: x ``[B, L, D]`` to the memory ``[B, S, D]``.
+    Shapes: x ``[B, L, D]`` to the encoder states ``[B, S, D]``.
     """
 
     @spec
@@ -87,6 +87,6 @@ class CrossSource(Source):
     def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> SourceReading:
         """Return the encoder's output."""
         assert ctx.layer is not None
-        assert ctx.memory is not None
-        assert ctx.memory_mask is not None
-        return SourceReading(ctx.memory, ctx.memory_mask, ctx.layer.cross_attention_keys)
+        assert ctx.encoder_states is not None
+        assert ctx.encoder_mask is not None
+        return SourceReading(ctx.encoder_states, ctx.encoder_mask, ctx.layer.cross_attention_keys)

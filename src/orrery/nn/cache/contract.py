@@ -1,4 +1,4 @@
-"""What a stack asks of its memory of earlier calls, and the null object that remembers nothing.
+"""What a stack asks of its cache of earlier calls, and the null object that remembers nothing.
 
 A cache stores the *position of each key* beside the keys. Masks and biases follow from positions alone, and a slot
 that holds nothing hides itself, because its position is ``EMPTY_SLOT``. The stack reserves the places of new tokens,
@@ -51,7 +51,7 @@ class Layer:
 
 
 class Cache(ABC):
-    """What a stack asks of its memory of earlier calls."""
+    """What a stack asks of its cache of earlier calls."""
 
     remembers: ClassVar[bool] = True
     """Whether a later call sees what this one stores."""
@@ -109,7 +109,7 @@ class Cache(ABC):
 
 
 class Uncached(Cache):
-    """No memory: the null object of a full forward."""
+    """No cache: the null object of a full forward."""
 
     remembers: ClassVar[bool] = False
 

@@ -39,33 +39,33 @@ class RowBuffer:
             count, old = len(x) + rows, x.shape[2]
             room = len(self._whole[depth])
             room = room if count <= room else max(count, 2 * len(x))
-            whole = blank(x, (room, x.shape[1], old + slots, *x.shape[3:]))
-            whole[: len(x), :, :old] = x
-            self._whole[depth], self.depths[depth] = whole, whole[: len(x)]
+            buffer = blank(x, (room, x.shape[1], old + slots, *x.shape[3:]))
+            buffer[: len(x), :, :old] = x
+            self._whole[depth], self.depths[depth] = buffer, buffer[: len(x)]
 
     def select(self, rows: Sequence[int]) -> None:
         """Keep the given rows, in that order; one may come several times (beams)."""
         moved = [(place, row) for place, row in enumerate(rows) if place != row]
         for depth, x in self.depths.items():
-            whole, count = self._whole[depth], len(rows)
-            if len(whole) // 4 <= count <= len(whole) and 2 * len(moved) <= count:
+            buffer, count = self._whole[depth], len(rows)
+            if len(buffer) // 4 <= count <= len(buffer) and 2 * len(moved) <= count:
                 if moved:
                     places, sources = torch.tensor(moved, device=x.device).unbind(1)
-                    whole[places] = x[sources]
-                self.depths[depth] = whole[:count]
+                    buffer[places] = x[sources]
+                self.depths[depth] = buffer[:count]
             else:
                 self.put(depth, x[torch.tensor(rows, dtype=torch.long, device=x.device)])
 
     def append(self, other: "RowBuffer") -> None:
         """Write the rows of another, of the same shape, behind these."""
         for depth, x in self.depths.items():
-            more, whole = other.depths[depth], self._whole[depth]
+            more, buffer = other.depths[depth], self._whole[depth]
             count = len(x) + len(more)
-            if count > len(whole):
-                whole = x.new_empty(max(count, 2 * len(x)), *x.shape[1:])
-                whole[: len(x)] = x
-            whole[len(x) : count] = more
-            self._whole[depth], self.depths[depth] = whole, whole[:count]
+            if count > len(buffer):
+                buffer = x.new_empty(max(count, 2 * len(x)), *x.shape[1:])
+                buffer[: len(x)] = x
+            buffer[len(x) : count] = more
+            self._whole[depth], self.depths[depth] = buffer, buffer[:count]
 
     def copy(self, rows: Sequence[int] | None = None) -> "RowBuffer":
         """Return the given rows, by default all, in memory of their own."""
@@ -77,7 +77,7 @@ class RowBuffer:
     @property
     def nbytes(self) -> int:
         """The bytes that are allocated, the room among them."""
-        return sum(whole.nbytes for whole in self._whole.values())
+        return sum(buffer.nbytes for buffer in self._whole.values())
 
 
 def copied(x: Tensor, rows: Sequence[int] | None) -> Tensor:

@@ -18,7 +18,7 @@ EVERY_MASK = ""
 
 
 class RowCache(Cache):
-    """The memory of rows that grow; a ``DecodingSession`` owns it, and every operation here is in place.
+    """The cache of rows that grow; a ``DecodingSession`` owns it, and every operation here is in place.
 
     Layers that look back a window keep a window, recurrences a state, the others all keys and values: a store by the
     name of the mask. What attention makes of the encoder's output is projected once and kept by depth.
@@ -212,7 +212,7 @@ class RowCache(Cache):
 
 
 def _joined(a: KeysValues, b: KeysValues) -> KeysValues:
-    """Append rows of keys and values of another length: the mask of the memory hides the difference."""
+    """Append rows of keys and values of another length: the mask of the encoder hides the difference."""
     longest = max(a.k_BKSC.shape[2], b.k_BKSC.shape[2])
     both = ((a.k_BKSC, b.k_BKSC), (a.v_BKSE, b.v_BKSE))
     return KeysValues(*(torch.cat([pad(x, (0, 0, 0, longest - x.shape[2])) for x in pair]) for pair in both))

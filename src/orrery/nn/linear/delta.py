@@ -1,13 +1,13 @@
-"""The gated delta rule: before a value is written, what the memory already says to its key is taken away.
+"""The gated delta rule: before a value is written, what the state already says to its key is taken away.
 
 ``S_t = (I - b_t k_t k_t^T) exp(g_t) S_{t-1} + b_t k_t v_t^T`` and ``y_t = q_t S_t``, in each head by itself, with a log
 decay ``g_t <= 0`` and a share ``b_t`` between 0 and 1 (Yang et al. 2025; with ``g = 0`` the delta rule, Schlag et al.
-2021). With keys of length one and ``b = 1`` the memory afterwards says exactly ``v_t`` to ``k_t``.
+2021). With keys of length one and ``b = 1`` the state afterwards says exactly ``v_t`` to ``k_t``.
 
 What is written, ``u_t = b_t (v_t - k_t exp(g_t) S_{t-1})``, follows from what was written before by a triangular system
 (the WY form): ``(I + diag(b) (F * K K^T)) U = diag(b) (V - exp(G) K S_0)``, where F holds what is left of one token at
-a later one and G the sums of decays. So a piece is solved at once, and then it is a memory of the outer products
-``k_t u_t^T``. Padding has ``k = 0`` and ``g = 0``. Formats are as in ``nn/linear/memory.py``.
+a later one and G the sums of decays. So a piece is solved at once, and then it is a sum of the outer products
+``k_t u_t^T``. Padding has ``k = 0`` and ``g = 0``. Formats are as in ``nn/linear/matrix_state.py``.
 """
 
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from orrery.nn.linear import memory
-from orrery.nn.linear.memory import full_precision
+from orrery.nn.linear import matrix_state
+from orrery.nn.linear.matrix_state import full_precision
 from orrery.nn.linear.update import Update
 
 
@@ -29,7 +29,7 @@ def step(
     share_BH: Float[Tensor, "B H"],
     state_BHCE: Float[Tensor, "B H C E"],
 ) -> tuple[Float[Tensor, "B H E"], Float[Tensor, "B H C E"]]:
-    """Fade, correct the memory towards one value a row, and read: the definition."""
+    """Fade, correct the state towards one value a row, and read: the definition."""
     q, k, v, decay, share = (x.to(state_BHCE.dtype) for x in (q_BHC, k_BHC, v_BHE, decay_BH, share_BH))
     with full_precision(state_BHCE):
         state_BHCE = decay.exp()[..., None, None] * state_BHCE
@@ -47,26 +47,26 @@ def chunked(
     state_BHCE: Float[Tensor, "B H C E"],
     size: int,
 ) -> tuple[Float[Tensor, "B L H E"], Float[Tensor, "B H C E"]]:
-    """Solve pieces of ``size`` tokens, all at once, and carry the memory from each piece to the next.
+    """Solve pieces of ``size`` tokens, all at once, and carry the state from each piece to the next.
 
     Raises:
         UsageError: the size is not a power of two.
     """
-    tokens, size = q_BLHC.shape[1], memory.piece_size(q_BLHC.shape[1], size)
+    tokens, size = q_BLHC.shape[1], matrix_state.piece_size(q_BLHC.shape[1], size)
     with full_precision(state_BHCE):
         given = (q_BLHC, k_BLHC, v_BLHE, decay_BLH[..., None], share_BLH[..., None])
-        q, k, v, decay, share = (memory.pieces(x.to(state_BHCE.dtype), size) for x in given)
-        total_BHNT1 = memory.running(decay)
-        pattern_TS, a_T1, b_T1 = memory.faded(total_BHNT1, q.dtype)
+        q, k, v, decay, share = (matrix_state.pieces(x.to(state_BHCE.dtype), size) for x in given)
+        total_BHNT1 = matrix_state.running(decay)
+        pattern_TS, a_T1, b_T1 = matrix_state.faded(total_BHNT1, q.dtype)
         left_T1, last_11 = total_BHNT1.to(q.dtype).exp(), total_BHNT1[..., -1:, :]
         kept_BHNSC = k * b_T1
         system_BHNTS = (share * k * a_T1) @ kept_BHNSC.mT * pattern_TS
         own, old = _solved(system_BHNTS, torch.cat([v, left_T1 * k], -1) * share).split([v.shape[-1], k.shape[-1]], -1)
         at_end_BHNTC = k * (last_11 - total_BHNT1).to(k.dtype).exp()
-        befores, written, after = _carry(own, old, at_end_BHNTC, last_11.to(k.dtype).exp(), state_BHCE)
-        inside_BHNTE = ((q * a_T1) @ kept_BHNSC.mT * pattern_TS) @ written
+        befores, corrections, after = _carry(own, old, at_end_BHNTC, last_11.to(k.dtype).exp(), state_BHCE)
+        inside_BHNTE = ((q * a_T1) @ kept_BHNSC.mT * pattern_TS) @ corrections
         y_BHNTE = inside_BHNTE + (left_T1 * q) @ befores
-    return memory.joined(y_BHNTE, tokens).to(v_BLHE.dtype), after
+    return matrix_state.joined(y_BHNTE, tokens).to(v_BLHE.dtype), after
 
 
 def _solved(system_TS: Tensor, right_TE: Tensor) -> Tensor:
@@ -77,15 +77,15 @@ def _solved(system_TS: Tensor, right_TE: Tensor) -> Tensor:
 def _carry(
     own_BHNTE: Tensor, old_BHNTC: Tensor, keys_BHNTC: Tensor, left_BHN11: Tensor, state_BHCE: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the memory before each piece, what is written in it, and the memory after the last."""
-    befores, written = [], []
+    """Return the state before each piece, what is written in it, and the state after the last."""
+    befores, corrections = [], []
     for own, old, keys, left in zip(
         *(x.unbind(2) for x in (own_BHNTE, old_BHNTC, keys_BHNTC, left_BHN11)), strict=True
     ):
         befores.append(state_BHCE)
-        written.append(own - old @ state_BHCE)
-        state_BHCE = left * state_BHCE + keys.mT @ written[-1]
-    return torch.stack(befores, 2), torch.stack(written, 2), state_BHCE
+        corrections.append(own - old @ state_BHCE)
+        state_BHCE = left * state_BHCE + keys.mT @ corrections[-1]
+    return torch.stack(befores, 2), torch.stack(corrections, 2), state_BHCE
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Sums of exponentials that fade with the distance, kept so that none overflows: the memory of RWKV's time mixing.
+"""Sums of exponentials that fade with the distance, kept so that none overflows: the state of RWKV's time mixing.
 
 A sum is three tensors ``(a, b, m)`` and means ``a e^m`` (with the values) and ``b e^m`` (without them); m is about the
 largest exponent in it. What is chosen for m changes neither of the two, so no gradient passes through the choice.

@@ -1,4 +1,4 @@
-"""The gated delta rule as a mixer: a memory that corrects itself, behind a short convolution."""
+"""The gated delta rule as a mixer: a state that corrects itself, behind a short convolution."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from orrery.errors import UsageError
 from orrery.nn.cache.contract import State
 from orrery.nn.initialisation import Draw
 from orrery.nn.linear.delta import Delta
-from orrery.nn.linear.memory import wide
+from orrery.nn.linear.matrix_state import wide
 from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
 from orrery.nn.linear.short_convolution import ShortConvolution
 from orrery.nn.linear.time_steps import TimeSteps
@@ -95,7 +95,7 @@ class GatedDelta(MatrixMemory):
     numbers of a head. Several heads may share q and k (Qwen3-Next). Without forgetting (``Keeping``) it is DeltaNet
     (Yang et al. 2024) with an output gate.
     Differs from the paper: a state has the keys' channels first, ``[C, E]``; it is the transpose of theirs.
-    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory ``[B, H, C, E]`` and the convolution's last inputs.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the state ``[B, H, C, E]`` and the convolution's last inputs.
     """
 
     @spec
@@ -140,7 +140,7 @@ class GatedDelta(MatrixMemory):
         self.out = nn.Linear(values, width, bias=False)
 
     def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
-        """Return an empty memory, and no inputs before the first."""
+        """Return an empty state, and no inputs before the first."""
         return (*super().begin(x_BLD), self.short.begin(x_BLD))
 
     def enter(

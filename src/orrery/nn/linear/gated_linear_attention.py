@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.nn.linear.memory import wide
+from orrery.nn.linear.matrix_state import wide
 from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
 from orrery.nn.linear.update import OuterProduct
 from orrery.nn.mixer import Show
@@ -18,9 +18,9 @@ class GatedLinearAttention(MatrixMemory):
     """``S_t = diag(a_t) S_{t-1} + k_t v_t^T``, ``a_t = sigmoid(x_t W_1 W_2 + b)^(1/16)`` (GLA: Yang et al. 2024).
 
     Section 4.4 of the paper: ``y_t = W_out (norm(q_t S_t) * silu(W_gate x_t))``, q scaled by ``1 / sqrt(C)``, and the
-    gate ``a`` through a low rank. The power keeps the memory long: at first half of it is left after 16 tokens.
+    gate ``a`` through a low rank. The power keeps the state long: at first half of it is left after 16 tokens.
     Differs from the paper: the norm of a head is an RMSNorm, with one gain for all heads, and the output gate has no
-    bias, as in the authors' implementation. Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory ``[B, H, C, E]``.
+    bias, as in the authors' implementation. Shapes: ``[B, L, D]`` to ``[B, L, D]``; the state ``[B, H, C, E]``.
     """
 
     @spec

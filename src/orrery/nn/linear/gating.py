@@ -1,4 +1,4 @@
-"""What a gate and a norm make of the answer of a memory: the gate first, the norm first, or the gate alone."""
+"""What a gate and a norm make of the answer of a state: the gate first, the norm first, or the gate alone."""
 
 from abc import abstractmethod
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.nn.linear.memory import wide
+from orrery.nn.linear.matrix_state import wide
 from orrery.nn.linear.mixer import MatrixMemory, in_heads
 from orrery.nn.linear.update import OuterProduct
 from orrery.nn.mixer import Show
@@ -37,9 +37,9 @@ class LinearAttention(MatrixMemory):
     """``y_t = phi(q_t) S_t / phi(q_t) z_t``, ``S_t = sum_s phi(k_s) v_s^T``, ``z_t = sum_s phi(k_s)``.
 
     Attention whose weights are ``phi(q) phi(k)`` instead of ``exp(q k)`` (Katharopoulos et al. 2020, section 3.2), the
-    feature map ``phi`` in a slot. Nothing fades. The normaliser z stands in the memory as the last column: the key of
+    feature map ``phi`` in a slot. Nothing fades. The normaliser z stands in the state as the last column: the key of
     every token is also written beside a one. Differs from the paper: projections without biases.
-    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory ``[B, H, C, E + 1]``, C the features of a key.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the state ``[B, H, C, E + 1]``, C the features of a key.
     """
 
     @spec

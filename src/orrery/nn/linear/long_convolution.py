@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.nn.cache.contract import State
 from orrery.nn.linear.linear_system import LinearSystem, from_nothing, in_pieces, in_rows
-from orrery.nn.linear.memory import full_precision
+from orrery.nn.linear.matrix_state import full_precision
 from orrery.nn.mixer import Form, Show, StatefulMixer, unseen
 from orrery.nn.rehearsal import rehearsing
 

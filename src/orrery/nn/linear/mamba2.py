@@ -1,4 +1,4 @@
-"""Mamba-2's mixer: a selective state space with one decay a head, which is a memory of outer products."""
+"""Mamba-2's mixer: a selective state space with one decay a head, which is a sum of outer products."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from orrery.errors import UsageError
 from orrery.nn.cache.contract import State
 from orrery.nn.initialisation import Draw
 from orrery.nn.linear.gating import GateThenNorm, Gating
-from orrery.nn.linear.memory import wide
+from orrery.nn.linear.matrix_state import wide
 from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
 from orrery.nn.linear.short_convolution import ShortConvolution
 from orrery.nn.linear.time_steps import TimeSteps
@@ -55,7 +55,7 @@ class Mamba2(MatrixMemory):
     by the heads of a group. With one decay a head the recurrence is attention without a softmax whose scores fade, so
     that a piece of a row is products of matrices (state space duality, Dao and Gu 2024, sections 5 to 7).
     The norm is an RMSNorm over the channels of each group, unless ``gating`` has another order or no norm.
-    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory ``[B, H, C, E]`` with C numbers a channel and E channels a head,
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the state ``[B, H, C, E]`` with C numbers a channel and E channels a head,
     and the last inputs of the convolution.
     Differs from transformers: step sizes keep to their bounds when decoding too, where it forgets them.
     """
@@ -127,7 +127,7 @@ class Mamba2(MatrixMemory):
             self.norm.fill_(1.0)
 
     def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
-        """Return an empty memory, and no inputs before the first."""
+        """Return an empty state, and no inputs before the first."""
         return (*super().begin(x_BLD), self.convolution.begin(x_BLD))
 
     def enter(
@@ -153,7 +153,7 @@ class Mamba2(MatrixMemory):
     def finish(
         self, y_BLHE: Float[Tensor, "B L H E"], x_BLF: Float[Tensor, "B L F"], show: Show
     ) -> Float[Tensor, "B L D"]:
-        """Add what skips the memory, let the gate decide what passes, and normalise each group where it is asked."""
+        """Add what skips the state, let the gate decide what passes, and normalise each group where it is asked."""
         v_BLF, _, _, x_BLD = x_BLF.split(self.parts, -1)
         y_BLHE = y_BLHE + self.skip[:, None] * in_heads(v_BLF, len(self.skip))
         gate_BLF = show("gate", F.silu(wide(self._project("gate", x_BLD))))

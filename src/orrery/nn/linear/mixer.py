@@ -1,4 +1,4 @@
-"""The base of mixers whose state is a memory of outer products: one says what tokens do to it, and what comes out."""
+"""The base of mixers whose state is a sum of outer products: one says what tokens do to it, and what comes out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from orrery.nn.cache.contract import State
-from orrery.nn.linear import memory
+from orrery.nn.linear import matrix_state
 from orrery.nn.linear.update import Update
 from orrery.nn.mixer import Form, Show, StatefulMixer, unseen
 
@@ -18,31 +18,31 @@ _Run: TypeAlias = Callable[[Update, Tensor], tuple[Tensor, Tensor]]
 
 
 class MatrixMemory(StatefulMixer, ABC):
-    """``S_t, y_t = update(x_t) on S_{t-1}`` and ``out_t = finish(y_t, x_t)``, H memories ``[C, E]`` side by side.
+    """``S_t, y_t = update(x_t) on S_{t-1}`` and ``out_t = finish(y_t, x_t)``, H states ``[C, E]`` side by side.
 
     What a token does (``update``) and what becomes of the answer (``finish``) depend on it alone, so that all forms
     share them; only what ``enter`` makes of the inputs, a short convolution, looks back, and it carries its own state
-    behind the memory. A single token takes the step in every form. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
+    behind the state. A single token takes the step in every form. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
 
     def __init__(self, mask: str, size: int, shape: tuple[int, int, int]) -> None:
-        """Take the mask, the tokens of a piece, and heads, channels of a key as the memory sees it, and of a value.
+        """Take the mask, the tokens of a piece, and heads, channels of a key as the state sees it, and of a value.
 
         Raises:
             UsageError: the pieces cannot be halved again and again.
         """
         super().__init__()
-        memory.piece_size(1, size)
+        matrix_state.piece_size(1, size)
         self.mask, self.size, self.shape = mask, size, shape
 
     @property
     def heads(self) -> int:
-        """The number of memories."""
+        """The number of states."""
         return self.shape[0]
 
     @abstractmethod
     def update(self, x_BLE: Float[Tensor, "B L E"], show: Show) -> Update:
-        """Return what tokens do to the memory; ``show`` sees what is inside, ``[B, L, ...]``."""
+        """Return what tokens do to the state; ``show`` sees what is inside, ``[B, L, ...]``."""
 
     @abstractmethod
     def finish(
@@ -53,7 +53,7 @@ class MatrixMemory(StatefulMixer, ABC):
     def enter(
         self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"] | None, carried: State
     ) -> tuple[Float[Tensor, "B L E"], State]:
-        """Return what ``update`` and ``finish`` read, and the state behind the memory: the inputs, and none."""
+        """Return what ``update`` and ``finish`` read, and the state behind that of the update: the inputs, and none."""
         return x_BLD, ()
 
     @property
@@ -65,8 +65,8 @@ class MatrixMemory(StatefulMixer, ABC):
         }
 
     def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
-        """Return an empty memory."""
-        return (memory.empty(x_BLD, *self.shape),)
+        """Return an empty state."""
+        return (matrix_state.empty(x_BLD, *self.shape),)
 
     def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> tuple[Float[Tensor, "B D"], State]:
         """Enter, update, read, finish, for one token a row."""

@@ -1,4 +1,4 @@
-"""Retention: each head forgets at a pace of its own, and its memory turns as rotary positions do."""
+"""Retention: each head forgets at a pace of its own, and its state turns as rotary positions do."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.linear import memory
+from orrery.nn.linear import matrix_state
 from orrery.nn.linear.mixer import MatrixMemory, in_heads
 from orrery.nn.linear.update import Update
 from orrery.nn.mixer import Show
@@ -25,7 +25,7 @@ class Turning(Update):
 
     A key that is n tokens old has been turned n times against the query: so their product sees the distance alone, as
     with rotary positions, and no token needs to know its own place. The forms over rows turn queries and keys by their
-    places in the call instead, and turn the memory back at its end. Shapes: q and k ``[B, L, H, C]``,
+    places in the call instead, and turn the state back at its end. Shapes: q and k ``[B, L, H, C]``,
     v ``[B, L, H, E]``, log decay ``[B, L, H, 1]``; ``length_B`` counts the real tokens.
     """
 
@@ -43,25 +43,25 @@ class Turning(Update):
     def step(self, state_BHCE: Float[Tensor, "B H C E"]) -> tuple[Float[Tensor, "B L H E"], Float[Tensor, "B H C E"]]:
         """Turn, fade, write, read."""
         q, k, v, decay = (x[:, 0] for x in (self.q, self.k, self.v, self.decay))
-        y_BHE, after = memory.step(q, k, v, decay, turned_memory(state_BHCE, self.length_B))
+        y_BHE, after = matrix_state.step(q, k, v, decay, turned_state(state_BHCE, self.length_B))
         return y_BHE[:, None], after
 
     def parallel(
         self, state_BHCE: Float[Tensor, "B H C E"]
     ) -> tuple[Float[Tensor, "B L H E"], Float[Tensor, "B H C E"]]:
         """Take all pairs of tokens at once."""
-        y_BLHE, after = memory.parallel(*self._turned(state_BHCE.dtype), self.v, self.decay, state_BHCE)
-        return y_BLHE, turned_memory(after, self.length_B)
+        y_BLHE, after = matrix_state.parallel(*self._turned(state_BHCE.dtype), self.v, self.decay, state_BHCE)
+        return y_BLHE, turned_state(after, self.length_B)
 
     def chunked(
         self, state_BHCE: Float[Tensor, "B H C E"], size: int
     ) -> tuple[Float[Tensor, "B L H E"], Float[Tensor, "B H C E"]]:
         """Take pieces of ``size`` tokens."""
-        y_BLHE, after = memory.chunked(*self._turned(state_BHCE.dtype), self.v, self.decay, state_BHCE, size)
-        return y_BLHE, turned_memory(after, self.length_B)
+        y_BLHE, after = matrix_state.chunked(*self._turned(state_BHCE.dtype), self.v, self.decay, state_BHCE, size)
+        return y_BLHE, turned_state(after, self.length_B)
 
     def _turned(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return queries and keys turned by their places, the first of them 1: the memory is at 0."""
+        """Return queries and keys turned by their places, the first of them 1: the state is at 0."""
         place_L = torch.arange(1, self.q.shape[1] + 1, device=self.q.device)
         cosine_LR, sine_LR = angles(place_L, self.q.shape[-1], dtype)
         cosine_L1R, sine_L1R = cosine_LR[:, None], sine_LR[:, None]
@@ -77,8 +77,8 @@ def angles(
     return angle_LR.cos().to(dtype), angle_LR.sin().to(dtype)
 
 
-def turned_memory(state_BHCE: Float[Tensor, "B H C E"], back_B: Int[Tensor, "B"]) -> Float[Tensor, "B H C E"]:
-    """Return a memory whose keys are turned back by so many places, a number for each row."""
+def turned_state(state_BHCE: Float[Tensor, "B H C E"], back_B: Int[Tensor, "B"]) -> Float[Tensor, "B H C E"]:
+    """Return a state whose keys are turned back by so many places, a number for each row."""
     cosine_BR, sine_BR = angles(-back_B, state_BHCE.shape[2], state_BHCE.dtype)
     return _turn(state_BHCE.mT, cosine_BR[:, None, None], sine_BR[:, None, None]).mT
 
@@ -96,7 +96,7 @@ class Retention(MatrixMemory):
     ``1 / sqrt(C)``, a norm of each head without gain (GroupNorm). Differs from the paper: the rotation is that of
     rotary positions, xPos without its scaling, as the authors' implementation has it, and rows of the decay matrix are
     not normalised, which the norm makes the same but for its epsilon.
-    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory ``[B, H, C, E]``.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the state ``[B, H, C, E]``.
     """
 
     @spec
@@ -135,7 +135,7 @@ class Retention(MatrixMemory):
         number, width, _ = self.shape
         q_BLHC, k_BLHC, v_BLHE = (in_heads(part(x_BLE), number) for part in (self.q, self.k, self.v))
         q_BLHC, k_BLHC, v_BLHE = show("query", q_BLHC), show("key", k_BLHC), show("value", v_BLHE)
-        decay_H = decays(number, x_BLE.device).to(memory.wide(x_BLE).dtype)
+        decay_H = decays(number, x_BLE.device).to(matrix_state.wide(x_BLE).dtype)
         length_B = torch.full((len(x_BLE),), x_BLE.shape[1], device=x_BLE.device)
         return Turning(q_BLHC, k_BLHC * width**-0.5, v_BLHE, decay_H[:, None].expand(*v_BLHE.shape[:3], 1), length_B)
 

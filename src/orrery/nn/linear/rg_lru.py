@@ -15,7 +15,7 @@ from orrery.nn.cache.contract import State
 from orrery.nn.initialisation import Draw
 from orrery.nn.linear import scan
 from orrery.nn.linear.block_diagonal import BlockDiagonal
-from orrery.nn.linear.memory import wide
+from orrery.nn.linear.matrix_state import wide
 from orrery.nn.linear.mixer import show_decay
 from orrery.nn.linear.short_convolution import ShortConvolution
 from orrery.nn.mixer import Form, Show, StatefulMixer, unseen

@@ -1,4 +1,4 @@
-"""The short convolution before a memory: each channel mixes its last few inputs."""
+"""The short convolution before a state: each channel mixes its last few inputs."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from orrery.nn.initialisation import Draw
 class ShortConvolution(nn.Module):
     """``y_t = b + sum_o w_o * x_{t-n+1+o}`` for o = 0 ... n - 1, by channel, with zeros before the beginning.
 
-    It stands in front of the memory in H3, Hyena, Mamba and the gated delta rule (there with SiLU after it, which is
+    It stands in front of the state in H3, Hyena, Mamba and the gated delta rule (there with SiLU after it, which is
     the caller's). Its state is the last ``n - 1`` inputs, ``[B, n - 1, D]``, in the format of the mixer's.
     Shapes: ``[B, L, D]`` unchanged; the weight ``[D, 1, n]``, as torch's grouped ``Conv1d`` has it.
     """

@@ -11,7 +11,7 @@ class Taylor(nn.Module):
     """``phi(q) phi(k) = 1 + s + s^2 / 2`` with ``s = q k / sqrt(C)`` (Based: Arora et al. 2024, section 4.1).
 
     A map for ``LinearAttention``; every product is at least one half. Differs from the paper: a product of two
-    channels stands among the features once, not in both orders, so that a memory is little more than half as large and
+    channels stands among the features once, not in both orders, so that a state is little more than half as large and
     no number changes. Shapes: ``[B, L, H, C]`` to ``[B, L, H, 1 + C + C (C + 1) / 2]``.
     """
 

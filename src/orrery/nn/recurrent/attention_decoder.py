@@ -21,37 +21,38 @@ from orrery.nn.segments import PackedSegments
 
 @dataclass(frozen=True)
 class EncodedSource:
-    """The encoder's output as a decoder attends to it: the memory, its keys, and which places may be seen."""
+    """The encoder's output as a decoder attends to it: its states, their keys, and which places may be seen."""
 
-    memory_BSM: Float[Tensor, "B S M"]
+    encoder_states_BSM: Float[Tensor, "B S M"]
     keys_BSE: Float[Tensor, "B S E"]
     seen_BS: Bool[Tensor, "B S"]
 
     def select(self, rows: Int[Tensor, "N"]) -> "EncodedSource":
         """Return the given rows."""
-        return EncodedSource(self.memory_BSM[rows], self.keys_BSE[rows], self.seen_BS[rows])
+        return EncodedSource(self.encoder_states_BSM[rows], self.keys_BSE[rows], self.seen_BS[rows])
 
     def attend(self, scoring: AlignmentScore, q_BD: Float[Tensor, "B D"], show: Show) -> Float[Tensor, "B M"]:
         """Return ``sum_j a_j m_j``, ``a = softmax(e)``; of a row that may see nothing, zeros."""
         scores_BS = scoring(q_BD, self.keys_BSE)
         scores_BS = scores_BS.masked_fill(~self.seen_BS, torch.finfo(scores_BS.dtype).min)
         pattern_BS = show("pattern", scores_BS.softmax(-1) * self.seen_BS)
-        return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.memory_BSM))
+        return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.encoder_states_BSM))
 
 
 class AttentionDecoder(nn.Module, ABC):
-    """``y_t, h_t = step(x_t, h_{t-1}, memory)``, from ``h_0 = begin(memory)`` or from what an earlier call left.
+    """``y_t, h_t = step(x_t, h_{t-1}, m)``, from ``h_0 = begin(m)`` or an earlier call; ``m`` are the encoder states.
 
     There is one form, step by step: what a step found goes into the next, so no two can be computed together.
-    Padding gives zeros and leaves the state alone. Shapes: x ``[B, L, D]`` and memory ``[B, S, M]`` to ``[B, L, D]``.
+    Padding gives zeros and leaves the state alone. Shapes: x ``[B, L, D]`` and encoder states ``[B, S, M]`` to
+    ``[B, L, D]``.
     """
 
     role: str = ""
     mask: str
 
     @abstractmethod
-    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
-        """Return what is made of the memory once a sentence."""
+    def keys(self, encoder_states_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return what is made of the encoder states once a sentence."""
 
     @abstractmethod
     def begin(self, source: EncodedSource) -> State:
@@ -116,16 +117,16 @@ class AttentionDecoder(nn.Module, ABC):
 
     def _source(self, ctx: Context, rows: int) -> EncodedSource:
         assert ctx.layer is not None
-        assert ctx.memory_mask is not None
+        assert ctx.encoder_mask is not None
 
         def project() -> tuple[Tensor, Tensor]:
-            assert ctx.memory is not None
-            return self.keys(ctx.memory)[:, None], ctx.memory[:, None]
+            assert ctx.encoder_states is not None
+            return self.keys(ctx.encoder_states)[:, None], ctx.encoder_states[:, None]
 
-        keys_B1SE, memory_B1SM = ctx.layer.cross_attention_keys(project)
-        places = memory_B1SM.shape[2]
-        seen_BS = ctx.memory_mask.matrix(1, places, memory_B1SM.device)[:, 0, 0].expand(rows, places)
-        return EncodedSource(memory_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)
+        keys_B1SE, encoder_states_B1SM = ctx.layer.cross_attention_keys(project)
+        places = encoder_states_B1SM.shape[2]
+        seen_BS = ctx.encoder_mask.matrix(1, places, encoder_states_B1SM.device)[:, 0, 0].expand(rows, places)
+        return EncodedSource(encoder_states_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)
 
     def _loop(
         self,
@@ -175,15 +176,15 @@ class AttentionDecoder(nn.Module, ABC):
             return value_BLE if segments is None else segments.split(value_BLE)
 
         seen: dict[str, list[Tensor]] = {}
-        found = run(seen, unedited)
+        result = run(seen, unedited)
         gates = {name: torch.stack(steps, 1) for name, steps in seen.items()}
         edit = edits_in_time(partial(ctx.edit_in_time, self), gates, put, take, at=lambda step: (slice(None), step))
         if edit is not None:
             seen = {}
-            found = run(seen, edit)
-        shown = {"v": source.memory_BSM[:, None]} if "pattern" in seen else {}
+            result = run(seen, edit)
+        shown = {"v": source.encoder_states_BSM[:, None]} if "pattern" in seen else {}
         shown |= {name: put(name, torch.stack(steps, 1)) for name, steps in seen.items()}
         for name, value in shown.items():
             if ctx.tap(self, name, value) is not value:
                 raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its gates, or its state")
-        return found
+        return result

@@ -17,19 +17,19 @@ from orrery.nn.spec import ModuleSpec, spec
 class BahdanauDecoder(AttentionDecoder):
     """``c_t = attend(s_{t-1})``, ``s_t = GRU(s_{t-1}, [y; c_t])``, ``out = maxout(U s_{t-1} + V y + C c_t)``.
 
-    Bahdanau et al. 2015, appendix A.2.2; ``s_0 = tanh(W m_0)``. Over a memory of one vector, at which every step looks
+    Bahdanau et al. 2015, appendix A.2.2; ``s_0 = tanh(W m_0)``. Over one encoder state, at which every step looks
     with weight one, it is the RNN encoder-decoder (Cho et al. 2014). Differs from the paper: one width D for words,
     states and outputs; ``m_0`` is what both directions say of the first word, not the backward one alone.
-    Shapes: x ``[B, L, D]`` and memory ``[B, S, M]`` to ``[B, L, D]``.
+    Shapes: x ``[B, L, D]`` and encoder states ``[B, S, M]`` to ``[B, L, D]``.
     """
 
     @spec
     class Spec(ModuleSpec):
-        """The width of the memory, how places are scored, and the mask that says what came before."""
+        """The width of the encoder states, how places are scored, and the mask that says what came before."""
 
         keeps_state: ClassVar[bool] = True
 
-        memory: int
+        encoder_width: int
         scoring: Additive.Spec
         mask: str = "past"
 
@@ -41,19 +41,19 @@ class BahdanauDecoder(AttentionDecoder):
         super().__init__()
         self.mask = spec.mask
         self.scoring: AlignmentScore = spec.scoring.build(width)
-        self.first = nn.Linear(spec.memory, width)
-        self.word, self.context = nn.Linear(width, 3 * width), nn.Linear(spec.memory, 3 * width, bias=False)
+        self.first = nn.Linear(spec.encoder_width, width)
+        self.word, self.context = nn.Linear(width, 3 * width), nn.Linear(spec.encoder_width, 3 * width, bias=False)
         self.state = nn.Linear(width, 3 * width)
-        self.readout = nn.Linear(2 * width + spec.memory, 2 * width)
+        self.readout = nn.Linear(2 * width + spec.encoder_width, 2 * width)
 
-    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
-        """Return the score's own keys of the memory."""
-        return self.scoring.keys(memory_BSM)
+    def keys(self, encoder_states_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return the score's own keys of the encoder states."""
+        return self.scoring.keys(encoder_states_BSM)
 
     def begin(self, source: EncodedSource) -> State:
         """Return ``tanh(W m)`` of the first place that may be seen."""
         first_B = source.seen_BS.int().argmax(1)
-        return (torch.tanh(self.first(source.memory_BSM[torch.arange(len(first_B)), first_B])),)
+        return (torch.tanh(self.first(source.encoder_states_BSM[torch.arange(len(first_B)), first_B])),)
 
     def prepare(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L E"]:
         """Return what the words give to the gates."""

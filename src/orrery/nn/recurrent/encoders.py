@@ -1,4 +1,4 @@
-"""Recurrent encoders: from embedded words to the memory that a decoder attends to."""
+"""Recurrent encoders: from embedded words to the encoder states that a decoder attends to."""
 
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
@@ -13,16 +13,16 @@ from orrery.nn.rehearsal import rehearsing
 from orrery.nn.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec
 
-Memory: TypeAlias = tuple[Float[Tensor, "B S M"], Bool[Tensor, "B S"]]
+EncoderStates: TypeAlias = tuple[Float[Tensor, "B S M"], Bool[Tensor, "B S"]]
 """The vectors, and which of them attention may see."""
 
 
 class Reader(nn.Module, ABC):
-    """Shapes: x ``[B, L, D]`` and real ``[B, L]`` to memory ``[B, S, M]`` and seen ``[B, S]``; padding on any side."""
+    """Shapes: x ``[B, L, D]`` and real ``[B, L]`` to states ``[B, S, M]`` and seen ``[B, S]``; padding on any side."""
 
     @abstractmethod
-    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
-        """Return the memory of the embedded words, and which places attention may see."""
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> EncoderStates:
+        """Return the encoder states of the embedded words, and which places attention may see."""
 
 
 class BidirectionalGRUEncoder(Reader):
@@ -47,7 +47,7 @@ class BidirectionalGRUEncoder(Reader):
         super().__init__()
         self.engine = nn.GRU(width, width, batch_first=True, bidirectional=True)
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> EncoderStates:
         """Return the states of both directions, side by side."""
         segments = PackedSegments.of_real(real_BL)
         y_BLE, _ = _read(self.engine, x_BLD, segments)
@@ -72,7 +72,7 @@ class FinalStateGRU(Reader):
         super().__init__()
         self.engine, self.summary = nn.GRU(width, width, batch_first=True), nn.Linear(width, width)
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> EncoderStates:
         """Read from left to right."""
         segments = PackedSegments.of_real(real_BL)
         _, last_1ND = _read(self.engine, x_BLD, segments)
@@ -107,7 +107,7 @@ class StackedLSTMEncoder(Reader):
         super().__init__()
         self.engine = nn.LSTM(width, width, num_layers=spec.layers, batch_first=True)
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> EncoderStates:
         """Read from left to right."""
         segments = PackedSegments.of_real(real_BL)
         y_BLD, (h, c) = _read(self.engine, x_BLD, segments)
@@ -141,13 +141,13 @@ class ReversedSource(Reader):
         super().__init__()
         self.reader = spec.reader.build(width)
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> EncoderStates:
         """Read from right to left."""
-        memory, seen = self.reader(x_BLD.flip(1), real_BL.flip(1))
-        extra = memory.shape[1] - x_BLD.shape[1]
+        encoder_states, seen = self.reader(x_BLD.flip(1), real_BL.flip(1))
+        extra = encoder_states.shape[1] - x_BLD.shape[1]
         if extra < 0:  # a summary has no places
-            return memory, seen
-        return tuple(torch.cat([part[:, :extra], part[:, extra:].flip(1)], 1) for part in (memory, seen))  # type: ignore[return-value]
+            return encoder_states, seen
+        return tuple(torch.cat([part[:, :extra], part[:, extra:].flip(1)], 1) for part in (encoder_states, seen))  # type: ignore[return-value]
 
 
 def _read(engine: nn.Module, x_BLD: Tensor, segments: PackedSegments) -> tuple[Tensor, Any]:

@@ -45,8 +45,8 @@ def _show_layer(show: Show, depth: int, name: str, gate: Tensor) -> Tensor:
 class LSTMDecoder(AttentionDecoder):
     """An LSTM language model that begins with the encoder's last states (Sutskever, Vinyals and Le 2014).
 
-    The memory's first ``2 layers`` places are h and c of each layer, and nothing else of it is looked at.
-    Shapes: x ``[B, L, D]`` and memory ``[B, S, D]`` to ``[B, L, D]``.
+    The encoder states' first ``2 layers`` places are h and c of each layer, and nothing else of them is looked at.
+    Shapes: x ``[B, L, D]`` and encoder states ``[B, S, D]`` to ``[B, L, D]``.
     """
 
     @spec
@@ -67,13 +67,13 @@ class LSTMDecoder(AttentionDecoder):
         self.mask, self.places = spec.mask, 2 * spec.layers
         self.word, self.layers = nn.Linear(width, 4 * width), Layers(spec.layers, width)
 
-    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+    def keys(self, encoder_states_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
         """Return nothing: no place is scored."""
-        return memory_BSM[..., :0]
+        return encoder_states_BSM[..., :0]
 
     def begin(self, source: EncodedSource) -> State:
         """Return the encoder's last states."""
-        return source.memory_BSM[:, : self.places].unbind(1)
+        return source.encoder_states_BSM[:, : self.places].unbind(1)
 
     def prepare(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L E"]:
         """Return what the words give to the gates."""
@@ -91,9 +91,9 @@ class LSTMDecoder(AttentionDecoder):
 class InputFeedingLSTM(AttentionDecoder):
     """``h_t = LSTM([y; o_{t-1}])``, ``c_t = attend(h_t)``, ``o_t = tanh(W [c_t; h_t])`` (Luong et al. 2015).
 
-    Step first, then look, and feed what was found into the next step (section 3.3). The memory's first ``2 layers``
-    places are the encoder's last states, which attention does not see.
-    Shapes: x ``[B, L, D]`` and memory ``[B, S, D]`` to ``[B, L, D]``.
+    Step first, then look, and feed what was found into the next step (section 3.3). The first ``2 layers`` places
+    of what the encoder gives are its last states, which attention does not see.
+    Shapes: x ``[B, L, D]`` and encoder states ``[B, S, D]`` to ``[B, L, D]``.
     """
 
     @spec
@@ -117,13 +117,13 @@ class InputFeedingLSTM(AttentionDecoder):
         self.word, self.fed = nn.Linear(width, 4 * width), nn.Linear(width, 4 * width, bias=False)
         self.layers, self.combine = Layers(spec.layers, width), nn.Linear(2 * width, width, bias=False)
 
-    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
-        """Return the score's own keys of the memory."""
-        return self.scoring.keys(memory_BSM)
+    def keys(self, encoder_states_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return the score's own keys of the encoder states."""
+        return self.scoring.keys(encoder_states_BSM)
 
     def begin(self, source: EncodedSource) -> State:
         """Return nothing found yet, and the encoder's last states."""
-        states = source.memory_BSM[:, : self.places].unbind(1)
+        states = source.encoder_states_BSM[:, : self.places].unbind(1)
         return (torch.zeros_like(states[0]), *states)
 
     def prepare(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L E"]:

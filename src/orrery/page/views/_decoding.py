@@ -105,9 +105,9 @@ def checks(prompt: DecodingPrompt, tree: TreeNode, beam_1: Sequence[int], greedy
         sequence; one beam is greedy decoding.
     """
     mass = cost = 0.0
-    found = sorted(ways(tree), key=len)
-    read = prompt.all_logits([[node.token for node in way[1:]] for way in found])
-    for way, logits_NV in zip(found, read, strict=True):
+    sorted_ways = sorted(ways(tree), key=len)
+    read = prompt.all_logits([[node.token for node in way[1:]] for way in sorted_ways])
+    for way, logits_NV in zip(sorted_ways, read, strict=True):
         reached = 0.0
         for place, (node, logp_V) in enumerate(zip(way, logits_NV.log_softmax(-1), strict=True)):
             for child in node.children.values():

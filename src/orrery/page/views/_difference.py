@@ -84,9 +84,9 @@ def numbers(text: str) -> list[int]:
 
 
 def _worse(checks: Sequence[Check]) -> list[Check]:
-    found: dict[str, Check] = {}
+    by_name: dict[str, Check] = {}
     for check in checks:
-        now = found.get(check.name)
+        now = by_name.get(check.name)
         if now is None or (not check.passed, check.value) > (not now.passed, now.value):
-            found[check.name] = check
-    return list(found.values())
+            by_name[check.name] = check
+    return list(by_name.values())

@@ -140,7 +140,7 @@ def attentions(root: SpecNode) -> Iterator[SpecNode]:
 
 def _column(graph: Graph, root: SpecNode, column: str, prefix: str, memory: GraphNode | None = None) -> GraphNode:
     """Add what stands in one column, from its input to its heads; return what gives its last stream."""
-    stack = next((found for name in ("decoder", "stack") if (found := _child(root, name))), None)
+    stack = next((stack_node for name in ("decoder", "stack") if (stack_node := _child(root, name))), None)
     embed = _child(root, "target") or _child(root, "embed")
     last = graph.link(graph.add(None, column, "input"), graph.add(embed, column, "embed", key=f"{prefix}looked_up"))
     inner = stack or root
@@ -212,12 +212,12 @@ def _residual(
             norm, inner = _child(node, "norm"), _child(node, "branch")
             start = graph.link(start, put(norm, "pre", lane=lane, name=name))
             node = inner or node
-        found = graph.link(start, put(node, "branch", "added", lane, name))
+        branch_end = graph.link(start, put(node, "branch", "added", lane, name))
         if memory is not None and _reads_memory(node, role):
-            graph.link(memory, found, "memory")
+            graph.link(memory, branch_end, "memory")
         if behind is not None:
-            found = graph.link(found, put(behind, "post", lane=lane, name=name))
-        ends.append(found)
+            branch_end = graph.link(branch_end, put(behind, "post", lane=lane, name=name))
+        ends.append(branch_end)
     if (post := _filled(residual, "post")) is not None:
         after = put(post, "post")
         ends = [graph.link(end, after) for end in ends][:1]
@@ -239,8 +239,8 @@ def _reads_memory(node: SpecNode, role: str) -> bool:
 
 
 def _filled(node: SpecNode, name: str) -> SpecNode | None:
-    found = _child(node, name)
-    return None if found is None or found.kind in EMPTY else found
+    child = _child(node, name)
+    return None if child is None or child.kind in EMPTY else child
 
 
 def _child(node: SpecNode, name: str) -> SpecNode | None:
@@ -250,5 +250,5 @@ def _child(node: SpecNode, name: str) -> SpecNode | None:
 def plain(node: SpecNode) -> dict[str, Any]:
     """Return a tree as JSON, without the parts that are as usual."""
     children: Sequence[SpecNode] = [child for child in node.children if not child.usual]
-    told = {"name": node.name, "what": node.what, "weight": node.weight}
-    return {**told, "children": [plain(child) for child in children]}
+    facts = {"name": node.name, "what": node.what, "weight": node.weight}
+    return {**facts, "children": [plain(child) for child in children]}

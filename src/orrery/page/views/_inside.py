@@ -124,8 +124,8 @@ class Inside:
 
     def keeping(self, *patterns: str) -> Trace:
         """Return a trace that has kept all keys of these patterns: the first pass where it has, else another."""
-        whole, parts = set(patterns), [pattern for pattern in patterns if "*" in pattern]
-        wanted = [key for key in self.shapes if key in whole or any(fnmatchcase(key, part) for part in parts)]
+        exact, parts = set(patterns), [pattern for pattern in patterns if "*" in pattern]
+        wanted = [key for key in self.shapes if key in exact or any(fnmatchcase(key, part) for part in parts)]
         return self.first if all(key in self.first for key in wanted) else self.edits.run(wanted)
 
     def keeping_all_but_patterns(self) -> Trace:
@@ -167,14 +167,14 @@ class Inside:
     @cached_property
     def sites(self) -> list[AttentionSite]:
         """The attentions, grouped by their place in a block; of stages, those of the last, whose places have names."""
-        found: dict[str, dict[int, int]] = {}
+        heads_by_path: dict[str, dict[int, int]] = {}
         for key, shape in self.shapes.items():
             if key.endswith(".pattern") and not key.startswith("stage"):
                 path, layer = _starred(key.removesuffix(".pattern"))
-                found.setdefault(path, {})[layer] = shape[1]
+                heads_by_path.setdefault(path, {})[layer] = shape[1]
         return [
             AttentionSite(path, tuple(heads), max(heads.values()), *_streams(path, bool(self.source_tokens)))
-            for path, heads in found.items()
+            for path, heads in heads_by_path.items()
         ]
 
     def spell(self, id: int) -> str:

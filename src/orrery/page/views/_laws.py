@@ -22,8 +22,8 @@ _KINDS = {"name": str, "law": str, "family": str, "passed": bool, "value": int |
 
 def laws_of(run: Path | None, given: Path | None) -> Path | None:
     """Return the file of evidence: the one that is given, else that of the run, if there is one."""
-    found = given if given is not None or run is None else run / NAME
-    return found if found is not None and found.is_file() else None
+    path = given if given is not None or run is None else run / NAME
+    return path if path is not None and path.is_file() else None
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -44,11 +44,12 @@ def read_report(path: Path) -> dict[str, Any]:
     return {"checks": checks, "not_run": not_run}
 
 
-def _all(found: Any, kinds: Mapping[str, Any]) -> bool:
-    if not isinstance(found, list):
+def _all(entries: Any, kinds: Mapping[str, Any]) -> bool:
+    if not isinstance(entries, list):
         return False
     return all(
-        isinstance(one, dict) and all(isinstance(one.get(name), kind) for name, kind in kinds.items()) for one in found
+        isinstance(one, dict) and all(isinstance(one.get(name), kind) for name, kind in kinds.items())
+        for one in entries
     )
 
 
@@ -58,19 +59,19 @@ def matrix(report: Mapping[str, Any]) -> dict[str, Any]:
     What belongs to no family stands in the row of the empty name. A cell has the check that is nearest to its bound.
     ``references`` says how far the families were from their references, as recorded: nothing of it was checked here.
     """
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_cell: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for check in report["checks"]:
-        found.setdefault((check["family"], check["law"]), []).append(check)
+        by_cell.setdefault((check["family"], check["law"]), []).append(check)
     reasons: dict[str, list[str]] = {}
     for one in report["not_run"]:
         reasons.setdefault(one["reason"], []).append(one["name"])
     return {
-        "families": sorted({family for family, _ in found}),
+        "families": sorted({family for family, _ in by_cell}),
         "laws": list(dict.fromkeys(check["law"] for check in report["checks"])),
-        "cells": [{"family": family, "law": law, **_cell(checks)} for (family, law), checks in found.items()],
+        "cells": [{"family": family, "law": law, **_cell(checks)} for (family, law), checks in by_cell.items()],
         "not_run": [{"reason": reason, "names": names} for reason, names in reasons.items()],
         "checks": list(report["checks"]),
-        "references": references({family for family, _ in found}),
+        "references": references({family for family, _ in by_cell}),
     }
 
 
@@ -99,8 +100,8 @@ def _cell(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     worst = max(checks, key=share)
     failed = sum(not check["passed"] for check in checks)
     state = "fails" if failed else "near" if share(worst) > NEAR else "holds"
-    told = {name: worst[name] for name in ("name", "value", "bound")}
-    return {"state": state, "count": len(checks), "failed": failed, **told}
+    numbers = {name: worst[name] for name in ("name", "value", "bound")}
+    return {"state": state, "count": len(checks), "failed": failed, **numbers}
 
 
 def share(check: Mapping[str, Any]) -> float:

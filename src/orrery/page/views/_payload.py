@@ -31,12 +31,12 @@ class Payload:
 
     def to_bytes(self) -> bytes:
         """Return the file."""
-        told = [
+        checks = [
             {"name": check.name, "value": check.value, "bound": check.bound, "passed": check.passed}
             for check in self.checks
         ]
         # One entry: the order of several is not the same twice.
-        metadata = {"view": to_json({"facts": self.facts, "checks": told})}
+        metadata = {"view": to_json({"facts": self.facts, "checks": checks})}
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.tensors.items()}
         return safetensors.torch.save(tensors, metadata)
 

@@ -45,8 +45,8 @@ def checkpoints(run: Path) -> list[CheckpointPlace]:
     """Return the checkpoints that a run has at this moment, in the order of their steps."""
     store = CheckpointStore(run / CHECKPOINTS)
     best = store.best()
-    whole = [step for step in store.steps() if (store.path(step) / manifest.NAME).is_file()]
-    return [CheckpointPlace(step, step == best) for step in sorted(whole)]
+    complete = [step for step in store.steps() if (store.path(step) / manifest.NAME).is_file()]
+    return [CheckpointPlace(step, step == best) for step in sorted(complete)]
 
 
 def checkpoint(run: Path, step: int) -> Path:
@@ -81,11 +81,11 @@ class Tail:
     def begins_anew(self) -> bool:
         """Say whether the file is another than before, or shorter: a run that was resumed or replaced."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return False
-        file = (found.st_dev, found.st_ino)
-        restarted = self._file is not None and (file != self._file or found.st_size < self._place)
+        file = (status.st_dev, status.st_ino)
+        restarted = self._file is not None and (file != self._file or status.st_size < self._place)
         self._place = 0 if restarted else self._place
         self._file = file
         return restarted
@@ -100,10 +100,10 @@ class Tail:
             file.seek(self._place)
             rest = b""
             while chunk := file.read(_CHUNK):
-                whole, end, left = (rest + chunk).rpartition(b"\n")
-                self._place += len(whole) + len(end)
+                lines, end, left = (rest + chunk).rpartition(b"\n")
+                self._place += len(lines) + len(end)
                 rest = left
-                for line in whole.split(b"\n") if end else ():
+                for line in lines.split(b"\n") if end else ():
                     record = _record(line)
                     if record is not None:
                         yield record
@@ -111,10 +111,10 @@ class Tail:
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        found = _DECODER.decode(line.decode())
+        value = _DECODER.decode(line.decode())
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and type(found.get("step")) is int else None
+    return value if isinstance(value, dict) and type(value.get("step")) is int else None
 
 
 @dataclass
@@ -133,8 +133,8 @@ class RunCurves:
 
     def points(self) -> dict[str, list[list[int | float]]]:
         """Return ``[step, value]`` of every curve, at most ``MOST`` of each."""
-        found = {name: list(zip(self.steps[name], values, strict=True)) for name, values in self.values.items()}
-        return {name: [list(point) for point in thinned(points)] for name, points in found.items()}
+        curves = {name: list(zip(self.steps[name], values, strict=True)) for name, values in self.values.items()}
+        return {name: [list(point) for point in thinned(points)] for name, points in curves.items()}
 
 
 def thinned(points: Sequence[tuple[int, float]], most: int = MOST) -> Sequence[tuple[int, float]]:
@@ -182,16 +182,16 @@ class RunSeen:
         """Return what has come since, as events; a run that began again is told as a whole."""
         if self._metrics.begins_anew():
             return [{"history": self.history()}]
-        found: list[dict[str, Any]] = [{"record": record} for record in self._metrics.new()]
-        if len(found) > MOST:
+        events: list[dict[str, Any]] = [{"record": record} for record in self._metrics.new()]
+        if len(events) > MOST:
             return [{"history": self.history()}]
         self._samples.begins_anew()
-        found += [{"sample": _short(sample)} for sample in self._samples.new()][-TEXTS:]
+        events += [{"sample": _short(sample)} for sample in self._samples.new()][-TEXTS:]
         now = checkpoints(self.run)
         if now != self._told:
             self._told = now
-            found.append({"checkpoints": list(map(vars, now))})
-        return found
+            events.append({"checkpoints": list(map(vars, now))})
+        return events
 
 
 def _short(sample: Mapping[str, Any]) -> dict[str, Any]:

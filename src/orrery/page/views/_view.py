@@ -79,8 +79,8 @@ class View(ABC):
     named_rows: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
-        """Return what is asked; ``asked`` is a ``Settings``.
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
+        """Return what is asked; ``settings`` is a ``Settings``.
 
         Raises:
             UsageError: there is nothing of the kind in this pass or model.
@@ -94,17 +94,17 @@ class View(ABC):
         """Return what a page that is saved as one file can ask; by default what the view gives without settings."""
         return [self.Settings()]
 
-    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: Any) -> Any:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, settings: Any) -> Any:
         """Return settings with which both passes show the same things, where what is shown depends on the pass."""
-        return asked
+        return settings
 
-    def difference(self, edited: ViewSubject, clean: ViewSubject, asked: Any) -> Payload:
+    def difference(self, edited: ViewSubject, clean: ViewSubject, settings: Any) -> Payload:
         """Return what the view shows of the edited pass less what it shows of the clean one.
 
         Raises:
             UsageError: the passes are of other lengths.
         """
-        same = self.aligned(edited, clean, asked)
+        same = self.aligned(edited, clean, settings)
         one, other = by_name([self.payload(subject, same) for subject in (edited, clean)], self.named_rows)
         return less(one, other, self.apart)
 
@@ -128,13 +128,13 @@ def names() -> list[str]:
     return _REGISTRY.names()
 
 
-def shown(name: str, subject: ViewSubject, asked: Mapping[str, Any], clean: ViewSubject | None = None) -> Payload:
+def shown(name: str, subject: ViewSubject, given: Mapping[str, Any], clean: ViewSubject | None = None) -> Payload:
     """Return what a view of this name shows of a subject.
 
     Args:
         name: the view.
         subject: a model, or a pass of it.
-        asked: the settings of the view, as values or as the texts of a URL's query.
+        given: the settings of the view, as values or as the texts of a URL's query.
         clean: another pass; what the view shows of it is subtracted.
 
     Raises:
@@ -142,7 +142,7 @@ def shown(name: str, subject: ViewSubject, asked: Mapping[str, Any], clean: View
             that has no difference.
     """
     view = find(name)
-    settings = _settings(view, asked)
+    settings = _settings(view, given)
     if not view.fits(subject):
         raise UsageError(f"the view {name} has nothing to show here", "the views that fit are listed in the session")
     if clean is None:
@@ -153,9 +153,9 @@ def shown(name: str, subject: ViewSubject, asked: Mapping[str, Any], clean: View
     return view.difference(subject, clean, settings)
 
 
-def _settings(view: View, asked: Mapping[str, Any]) -> Section:
+def _settings(view: View, given: Mapping[str, Any]) -> Section:
     try:
-        return view.Settings.model_validate(dict(asked))
+        return view.Settings.model_validate(dict(given))
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, fault['loc'])) or view.kind}: {fault['msg']}" for fault in error.errors()]
         known = ", ".join(view.Settings.model_fields) or "none"
@@ -164,8 +164,8 @@ def _settings(view: View, asked: Mapping[str, Any]) -> Section:
 
 def fitting(subject: ViewSubject) -> list[View]:
     """Return the views that have something to show of a subject, in the order of their screens."""
-    found = [find(name) for name in names()]
-    return sorted((view for view in found if view.fits(subject)), key=lambda view: (view.screen, view.order, view.kind))
+    views = [find(name) for name in names()]
+    return sorted((view for view in views if view.fits(subject)), key=lambda view: (view.screen, view.order, view.kind))
 
 
 _REGISTRY: Registry[View] = Registry("view", "orrery.page.views")

@@ -42,7 +42,7 @@ class ArchitectureView(View):
         """Return the whole graph."""
         return [ArchitectureSettings()]
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the graph, the tree of the parts, and the shapes by the keys of a trace."""
         model = subject.lm.model
         root = tree(model.spec, subject.lm.stored.name, model.transforms)
@@ -85,14 +85,14 @@ def _shapes(subject: ViewSubject) -> Sides:
     longer = {"L": trace_bytes(model, TOKENS + 1, source_length=SOURCE).shapes}
     if len(reads) > 1 and isinstance(reads[0], Tokens):
         longer["S"] = trace_bytes(model, TOKENS, source_length=SOURCE + 1).shapes
-    found: dict[str, list[int | str]] = {}
+    shapes: dict[str, list[int | str]] = {}
     for key, shape in base.items():
         sides: list[int | str] = list(shape[1:])
         for letter, other in longer.items():
             for axis, (size, more) in enumerate(zip(shape[1:], other[key][1:], strict=True)):
                 sides[axis] = letter if more == size + 1 else sides[axis]
-        found[key] = sides
-    return found
+        shapes[key] = sides
+    return shapes
 
 
 def _heads(graph: Graph, sides: Sides) -> list[Check]:

@@ -68,41 +68,44 @@ class Attention(View):
             yield AttentionSettings(site=number)
             yield from (AttentionSettings(site=number, layer=layer) for layer in site.layers)
 
-    def payload(self, subject: ViewSubject, asked: AttentionSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: AttentionSettings) -> Payload:
         """Return small pictures, the patterns of one block, or one row with scores and values."""
-        inside, site = subject.seen, site_of(subject.seen, asked.site)
-        facts = {"site": asked.site, "layer": asked.layer}
-        if asked.layer is None:
+        inside, site = subject.seen, site_of(subject.seen, settings.site)
+        facts = {"site": settings.site, "layer": settings.layer}
+        if settings.layer is None:
             return _small(inside, site, facts)
-        check_layer(site, asked.layer)
-        if asked.head is not None and asked.query is not None:
-            return _row(inside, site, asked)
-        if is_long(inside, site, asked.layer):
-            return _tile(inside, site, asked, facts)
-        pattern_HLS = inside[site.key(asked.layer, "pattern")][0]
-        tensors = {"pattern": pattern_HLS.half(), "lengths": lengths(inside, site, asked.layer)}
-        checks = [rows_of(inside, site, asked.layer), *_mixing(inside, site, asked.layer, pattern_HLS)]
+        check_layer(site, settings.layer)
+        if settings.head is not None and settings.query is not None:
+            return _row(inside, site, settings)
+        if is_long(inside, site, settings.layer):
+            return _tile(inside, site, settings, facts)
+        pattern_HLS = inside[site.key(settings.layer, "pattern")][0]
+        tensors = {"pattern": pattern_HLS.half(), "lengths": lengths(inside, site, settings.layer)}
+        checks = [rows_of(inside, site, settings.layer), *_mixing(inside, site, settings.layer, pattern_HLS)]
         return Payload(facts, tensors, checks)
 
-    def difference(self, edited: ViewSubject, clean: ViewSubject, asked: AttentionSettings) -> Payload:
+    def difference(self, edited: ViewSubject, clean: ViewSubject, settings: AttentionSettings) -> Payload:
         """Return patterns edited less clean; of the small pictures the greatest change of each cell.
 
         Of a long text the small pictures show how the largest weight of each cell changes: no pattern is whole.
         """
-        asked = asked.model_copy(update={"causal": None})
-        found = super().difference(edited, clean, asked)
-        site = site_of(edited.seen, asked.site)
-        if asked.layer is None:
+        settings = settings.model_copy(update={"causal": None})
+        payload = super().difference(edited, clean, settings)
+        site = site_of(edited.seen, settings.site)
+        if settings.layer is None:
             changes = torch.stack([_small_change(edited, clean, site, layer) for layer in site.layers])
-            return replace(found, tensors={"pictures": changes.half()})
-        if "overview" in found.tensors:
-            key, head = site.key(asked.layer, "pattern"), found.facts["head"]
-            tensors = {"tile": found.tensors["tile"], "overview": _overview_change(edited.seen, clean.seen, key, head)}
-            return replace(found, tensors=tensors)
-        if "pattern" in found.tensors:
-            pattern_HLS = _pattern_change(edited, clean, site, asked.layer)
-            return replace(found, tensors={**found.tensors, "pattern": pattern_HLS.half()})
-        return found
+            return replace(payload, tensors={"pictures": changes.half()})
+        if "overview" in payload.tensors:
+            key, head = site.key(settings.layer, "pattern"), payload.facts["head"]
+            tensors = {
+                "tile": payload.tensors["tile"],
+                "overview": _overview_change(edited.seen, clean.seen, key, head),
+            }
+            return replace(payload, tensors=tensors)
+        if "pattern" in payload.tensors:
+            pattern_HLS = _pattern_change(edited, clean, site, settings.layer)
+            return replace(payload, tensors={**payload.tensors, "pattern": pattern_HLS.half()})
+        return payload
 
 
 def values_of(inside: Inside, site: AttentionSite, layer: int) -> Float[Tensor, "H S E"]:
@@ -165,19 +168,21 @@ def _picture(largest_HLS: Float[Tensor, "H L S"]) -> Tensor:
     return (largest_HLS.float().sqrt() * 255).round().to(torch.uint8)
 
 
-def _tile(inside: Inside, site: AttentionSite, asked: AttentionSettings, facts: dict[str, Any]) -> Payload:
+def _tile(inside: Inside, site: AttentionSite, settings: AttentionSettings, facts: dict[str, Any]) -> Payload:
     """Return one head of a long text: the largest weight of each cell of it, and a tile of its weights themselves."""
-    assert asked.layer is not None
-    key, head = site.key(asked.layer, "pattern"), asked.head or 0
+    assert settings.layer is not None
+    key, head = site.key(settings.layer, "pattern"), settings.head or 0
     H, L, S = inside.shapes[key][1:]
     if not 0 <= head < H:
         raise UsageError(f"there is no head {head}", f"{H} heads")
-    row, column = (min(max(0, n or 0), size - 1) // TILE * TILE for n, size in ((asked.row, L), (asked.column, S)))
+    row, column = (
+        min(max(0, n or 0), size - 1) // TILE * TILE for n, size in ((settings.row, L), (settings.column, S))
+    )
     rows_LS = inside.rows(key, head, slice(row, min(row + TILE, L)))
-    told = {"long": True, "head": head, "row": row, "column": column, "queries": L, "keys": S}
+    facts_of_tile = {"long": True, "head": head, "row": row, "column": column, "queries": L, "keys": S}
     tensors = {"tile": rows_LS[:, column : column + TILE].half(), "overview": _overview(inside, key, head)}
     check = check_sums(float((rows_LS.sum(-1, dtype=torch.float64) - 1).abs().max()), rows_LS.dtype)
-    return Payload({**facts, **told}, tensors, [check])
+    return Payload({**facts, **facts_of_tile}, tensors, [check])
 
 
 def _overview(inside: Inside, key: str, head: int) -> Float[Tensor, "rows columns"]:
@@ -230,23 +235,23 @@ def _changed(change_HLS: Float[Tensor, "H L S"]) -> Float[Tensor, "H rows column
     return torch.where(up >= -down, up, down)
 
 
-def _row(inside: Inside, site: AttentionSite, asked: AttentionSettings) -> Payload:
-    assert asked.layer is not None and asked.head is not None and asked.query is not None  # noqa: PT018
-    H, L = inside.shapes[site.key(asked.layer, "pattern")][1:3]
-    if not (0 <= asked.head < H and 0 <= asked.query < L):
-        raise UsageError(f"there is no head {asked.head} with a query {asked.query}", f"{H} heads, {L} queries")
-    one = slice(asked.query, asked.query + 1)
-    pattern_1S = inside.rows(site.key(asked.layer, "pattern"), asked.head, one)
+def _row(inside: Inside, site: AttentionSite, settings: AttentionSettings) -> Payload:
+    assert settings.layer is not None and settings.head is not None and settings.query is not None  # noqa: PT018
+    H, L = inside.shapes[site.key(settings.layer, "pattern")][1:3]
+    if not (0 <= settings.head < H and 0 <= settings.query < L):
+        raise UsageError(f"there is no head {settings.head} with a query {settings.query}", f"{H} heads, {L} queries")
+    one = slice(settings.query, settings.query + 1)
+    pattern_1S = inside.rows(site.key(settings.layer, "pattern"), settings.head, one)
     weight_S = pattern_1S[0].float()
-    v_SE = values_of(inside, site, asked.layer)[asked.head]
+    v_SE = values_of(inside, site, settings.layer)[settings.head]
     tensors = {"weight": weight_S, "value": weight_S * v_SE.norm(dim=-1)}
-    scores = site.key(asked.layer, "scores")
+    scores = site.key(settings.layer, "scores")
     if scores in inside:  # an attention inside a recurrence shows no scores
-        tensors["score"] = inside.rows(scores, asked.head, one)[0].float()
-    if asked.causal:
-        tensors["effect"] = edge_effects(inside.edits, scores, asked.head, asked.query, weight_S)
-    checks = _mixing(inside, site, asked.layer, pattern_1S[None], one, slice(asked.head, asked.head + 1))
-    return Payload({"head": asked.head, "query": asked.query, "layer": asked.layer}, tensors, checks)
+        tensors["score"] = inside.rows(scores, settings.head, one)[0].float()
+    if settings.causal:
+        tensors["effect"] = edge_effects(inside.edits, scores, settings.head, settings.query, weight_S)
+    checks = _mixing(inside, site, settings.layer, pattern_1S[None], one, slice(settings.head, settings.head + 1))
+    return Payload({"head": settings.head, "query": settings.query, "layer": settings.layer}, tensors, checks)
 
 
 def _mixing(

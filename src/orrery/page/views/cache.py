@@ -38,7 +38,7 @@ class CacheGrowth(View):
         """Say whether the model keeps something of every token that it reads."""
         return subject.lm.model.spec.writes and next(layers(subject.lm.model.spec), None) is not None
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return what each layer keeps, with the bytes of a live cache beside the formula's."""
         spec, dtype = subject.lm.model.spec, subject.lm.model.dtype
         facts = {

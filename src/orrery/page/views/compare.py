@@ -47,7 +47,7 @@ class Compare(View):
         family = subject.lm.family
         return [CompareSettings(), *([CompareSettings(other=family)] if family in names() else [])]
 
-    def payload(self, subject: ViewSubject, asked: CompareSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: CompareSettings) -> Payload:
         """Return the differences.
 
         Raises:
@@ -55,14 +55,14 @@ class Compare(View):
         """
         runs, model = _runs(subject), subject.lm.model
         facts: dict[str, Any] = {"families": names(), "runs": sorted(runs), "name": subject.lm.stored.name}
-        if asked.other is None:
+        if settings.other is None:
             return Payload(facts)
         own = tree(model.spec, subject.lm.stored.name, model.transforms)
-        other = _other(asked.other, runs)
-        found = [vars(difference) for difference in differences(own, other)]
+        other = _other(settings.other, runs)
+        changes = [vars(difference) for difference in differences(own, other)]
         facts |= {
-            "other": asked.other,
-            "differences": found,
+            "other": settings.other,
+            "differences": changes,
             "parameters": [own.parameters or 0, other.parameters or 0],
         }
         numbers = numbers_of(model)
@@ -91,8 +91,8 @@ def _runs(subject: ViewSubject) -> dict[str, Path]:
 
 def _other(name: str, runs: dict[str, Path]) -> SpecNode:
     if name in runs:
-        found = described(locate(runs[name]))
-        return tree(found.spec, name, found.transforms)
+        description = described(locate(runs[name]))
+        return tree(description.spec, name, description.transforms)
     if not is_family(name):
         raise UsageError(f"there is no family or run {name[:100]!r} to compare with", f"families: {', '.join(names())}")
     return tree(of_family(name), name)

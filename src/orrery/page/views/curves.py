@@ -33,7 +33,7 @@ class CurvesView(View):
         """Return the curves as they are."""
         return [CurvesSettings()]
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return curves, samples, checkpoints, and how many steps are planned."""
         run = subject.run
         assert run is not None

@@ -69,15 +69,15 @@ class Decode(View):
         """Return the usual tree, and the distribution at its root."""
         return [DecodeSettings(), DecodeSettings(path="")]
 
-    def payload(self, subject: ViewSubject, asked: DecodeSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: DecodeSettings) -> Payload:
         """Return the nodes of the tree with their checks, or the logits of one node."""
         prompt = DecodingPrompt(subject.seen)
-        if asked.path is not None:
-            return _distribution(prompt, asked)
-        tree = _grown(prompt, asked)
+        if settings.path is not None:
+            return _distribution(prompt, settings)
+        tree = _grown(prompt, settings)
         greedy = _tokens(tree.root, "greedy")
-        steps = prompt.room(asked.steps)
-        one = one_beam(subject.lm.stored, prompt.ids, max_new_tokens=steps, length_penalty=asked.penalty)
+        steps = prompt.room(settings.steps)
+        one = one_beam(subject.lm.stored, prompt.ids, max_new_tokens=steps, length_penalty=settings.penalty)
         facts = {
             "prompt": prompt.ids,
             "nodes": list(_nodes(subject.seen.spell, tree.root)),
@@ -87,16 +87,16 @@ class Decode(View):
         return Payload(facts, checks=checks(prompt, tree.root, one, greedy))
 
 
-def _grown(prompt: DecodingPrompt, asked: DecodeSettings) -> DecodingTree:
+def _grown(prompt: DecodingPrompt, settings: DecodeSettings) -> DecodingTree:
     return grown(
         prompt.inside.lm.stored,
         prompt.ids,
-        max_new_tokens=prompt.room(asked.steps),
-        beams=Beams(asked.beams, LengthPenalty(asked.penalty)),
-        samples=asked.samples,
-        seed=asked.seed,
+        max_new_tokens=prompt.room(settings.steps),
+        beams=Beams(settings.beams, LengthPenalty(settings.penalty)),
+        samples=settings.samples,
+        seed=settings.seed,
         truncate=None,
-        sampling=asked.sampling,
+        sampling=settings.sampling,
     )
 
 
@@ -112,17 +112,17 @@ def _nodes(spell: Any, tree: TreeNode) -> Iterator[dict[str, Any]]:
 
 
 def _tokens(tree: TreeNode, way: str) -> list[int]:
-    found: list[int] = []
+    tokens: list[int] = []
     while following := [child for child in tree.children.values() if way in child.ways]:
         tree = following[0]
-        found.append(tree.token)
-    return found
+        tokens.append(tree.token)
+    return tokens
 
 
 def _ways(subject: ViewSubject, tree: TreeNode) -> list[dict[str, Any]]:
     """Return the answers by name, with their texts and scores."""
     names = dict.fromkeys(way for _, node in tree.walk() for way in node.ways)
-    found = []
+    answers = []
     for name in names:
         tokens = _tokens(tree, name)
         total = 0.0
@@ -131,19 +131,19 @@ def _ways(subject: ViewSubject, tree: TreeNode) -> list[dict[str, Any]]:
             node = node.children[token]
             total = node.total
         text = subject.lm.tokenizer.decode(tokens, special=True)
-        found.append({"name": name, "tokens": len(tokens), "total": total, "text": text})
-    return found
+        answers.append({"name": name, "tokens": len(tokens), "total": total, "text": text})
+    return answers
 
 
 @torch.no_grad()
-def _distribution(prompt: DecodingPrompt, asked: DecodeSettings) -> Payload:
-    assert asked.path is not None
-    answer = _path(asked.path)
+def _distribution(prompt: DecodingPrompt, settings: DecodeSettings) -> Payload:
+    assert settings.path is not None
+    answer = _path(settings.path)
     logits_V = prompt.logits(answer)[-1]
     best_K = logits_V.topk(min(BEST, int(logits_V.isfinite().sum()))).indices
     facts = {"path": answer, "best": [{"id": id, "text": prompt.inside.spell(id)} for id in best_K.tolist()]}
     # What is drawn follows from the logits: the probabilities of the best show whether a reader's own agree.
-    drawn_K = drawn(prompt, logits_V, answer, **asked.sampling)[best_K]
+    drawn_K = drawn(prompt, logits_V, answer, **settings.sampling)[best_K]
     return Payload(facts, {"logits": logits_V.float(), "drawn": drawn_K})
 
 

@@ -56,17 +56,17 @@ class EmbeddingView(View):
         for id in _unique(subject.seen)[:SAVED]:
             yield EmbeddingSettings(token=id)
 
-    def payload(self, subject: ViewSubject, asked: EmbeddingSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: EmbeddingSettings) -> Payload:
         """Return the row of a token, a map, or what is nearest to an analogy."""
         inside = subject.seen
         table_VD = table_of(inside)
         assert table_VD is not None
-        if asked.analogy is not None:
-            return _analogy(inside, table_VD, asked.analogy)
-        if asked.map is not None:
-            ids = _unique(inside) if asked.map == "text" else list(range(len(table_VD)))
+        if settings.analogy is not None:
+            return _analogy(inside, table_VD, settings.analogy)
+        if settings.map is not None:
+            ids = _unique(inside) if settings.map == "text" else list(range(len(table_VD)))
             return _map(inside, table_VD, ids)
-        id = int(inside.first.ids[0, -1]) if asked.token is None else asked.token
+        id = int(inside.first.ids[0, -1]) if settings.token is None else settings.token
         if not 0 <= id < len(table_VD):
             raise UsageError(f"there is no token {id}", f"the table has {len(table_VD):,} rows, from 0")
         return _row(inside, table_VD, id)
@@ -122,12 +122,12 @@ def _map(inside: Inside, table_VD: Tensor, ids: Sequence[int]) -> Payload:
     # The sign of an axis is free: the largest coefficient is positive, so that a map is the same everywhere.
     axes_D2 = axes_D2 * axes_D2.gather(0, axes_D2.abs().argmax(0, keepdim=True)).sign()
     points_N2 = centred_ND @ axes_D2
-    whole = float(centred_ND.square().sum())
-    shares = [float(points_N2[:, n].square().sum()) / max(whole, 1e-30) for n in range(points_N2.shape[1])]
+    variance = float(centred_ND.square().sum())
+    shares = [float(points_N2[:, n].square().sum()) / max(variance, 1e-30) for n in range(points_N2.shape[1])]
     checks = [Check("the axes of the map stand at right angles", float(_off_identity(axes_D2)), 1e-9)]
-    if len(sample_MD) == len(ids) and whole > 0:
-        told = values[-len(shares) :].flip(0) * len(ids) / whole
-        off = float((told - torch.tensor(shares, dtype=torch.double)).abs().max())
+    if len(sample_MD) == len(ids) and variance > 0:
+        variances = values[-len(shares) :].flip(0) * len(ids) / variance
+        off = float((variances - torch.tensor(shares, dtype=torch.double)).abs().max())
         checks.append(Check("the spread of the map is what its axes hold", off, 1e-9))
     facts = {"ids": list(ids), "texts": [_named(inside, id)["text"] for id in ids], "shares": shares}
     return Payload(facts, {"points": points_N2.float()}, checks)

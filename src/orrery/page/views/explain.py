@@ -63,13 +63,13 @@ class Explain(View):
             below = [(one.key, one.index) for term in terms for one in term.factors if one.key is not None]
             waiting += [one for one in below if one not in waiting][: SAVED - len(waiting)]
 
-    def payload(self, subject: ViewSubject, asked: ExplainSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: ExplainSettings) -> Payload:
         """Return the formula of one number."""
         inside = subject.seen
-        key, index = first_number(inside) if asked.key is None else (asked.key, places_of(asked.index or ""))
-        most = NAMED if asked.most is None else max(1, min(asked.most, 10_000))
-        found = inside.explainer.explain(key, index, most)
-        return Payload({**_told(found), "axes": axes(inside, key, index)}, checks=[found.check])
+        key, index = first_number(inside) if settings.key is None else (settings.key, places_of(settings.index or ""))
+        most = NAMED if settings.most is None else max(1, min(settings.most, 10_000))
+        explanation = inside.explainer.explain(key, index, most)
+        return Payload({**_told(explanation), "axes": axes(inside, key, index)}, checks=[explanation.check])
 
 
 def first_number(inside: Inside) -> tuple[str, Index]:
@@ -123,12 +123,12 @@ def _spelt(inside: Inside, id: int) -> str:
     return inside.spell(id) if tokenizer is not None and id < tokenizer.size else ""
 
 
-def _told(found: Explanation) -> dict[str, Any]:
-    formula = found.formula
+def _told(explanation: Explanation) -> dict[str, Any]:
+    formula = explanation.formula
     return {
-        "key": found.key,
-        "index": found.index,
-        "recorded": number(found.recorded),
+        "key": explanation.key,
+        "index": explanation.index,
+        "recorded": number(explanation.recorded),
         "value": number(formula.value),
         "text": formula.text,
         "filled": formula.filled,

@@ -37,14 +37,14 @@ class HeadsView(View):
         sites = subject.seen.sites
         yield from (HeadsSettings(site=n) for n, site in enumerate(sites) if site.queries == site.keys)
 
-    def payload(self, subject: ViewSubject, asked: HeadsSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: HeadsSettings) -> Payload:
         """Return the scores of every head of one attention."""
         inside = subject.seen
-        site = site_of(inside, asked.site)
-        found = inside.keeping("*.pattern").head_roles(site.path)
-        tensors = {role: score_NH.float() for role, score_NH in found.score_NH.items()}
+        site = site_of(inside, settings.site)
+        roles = inside.keeping("*.pattern").head_roles(site.path)
+        tensors = {role: score_NH.float() for role, score_NH in roles.score_NH.items()}
         return Payload(
-            {"site": asked.site, "layers": site.layers, "roles": list(tensors)},
+            {"site": settings.site, "layers": site.layers, "roles": list(tensors)},
             tensors,
             [rows_of(inside, site, *site.layers)],
         )

@@ -31,7 +31,7 @@ class Laws(View):
         """Return the matrix."""
         return [LawsSettings()]
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the matrix, and every check behind it."""
         path = subject.evidence
         assert path is not None

@@ -35,21 +35,21 @@ class LensView(View):
         """Say whether the model scores a vocabulary."""
         return subject.inside is not None and has_vocabulary(subject.inside)
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the likeliest tokens of each layer and position, and how likely the token that follows is."""
         inside = subject.seen
-        found = inside.keeping("embedded", "blocks.*.resid_post").lens(MOST)
-        ids = found.id_NBLK[:, 0]
-        facts = {"names": list(found.names), "spelled": spelled(inside, ids), "targets": found.target_BL[0].tolist()}
+        lens = inside.keeping("embedded", "blocks.*.resid_post").lens(MOST)
+        ids = lens.id_NBLK[:, 0]
+        facts = {"names": list(lens.names), "spelled": spelled(inside, ids), "targets": lens.target_BL[0].tolist()}
         tensors = {
             "id": ids.int(),
-            "log_probability": found.log_probability_NBLK[:, 0].float(),
-            "best": found.log_probability_NBLK[:, 0, :, 0].float(),
-            "target": found.target_log_probability_NBL[:, 0].float(),
-            "rank": found.target_rank_NBL[:, 0].int(),
-            "entropy": found.entropy_NBL[:, 0].float(),
+            "log_probability": lens.log_probability_NBLK[:, 0].float(),
+            "best": lens.log_probability_NBLK[:, 0, :, 0].float(),
+            "target": lens.target_log_probability_NBL[:, 0].float(),
+            "rank": lens.target_rank_NBL[:, 0].int(),
+            "entropy": lens.entropy_NBL[:, 0].float(),
         }
-        return Payload(facts, tensors, [found.check])
+        return Payload(facts, tensors, [lens.check])
 
 
 def has_vocabulary(inside: Inside) -> bool:

@@ -56,42 +56,48 @@ class LogitsView(View):
         """Return every position with its likeliest token."""
         yield from (LogitsSettings(position=place) for place in range(subject.seen.first.logits.shape[1]))
 
-    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: LogitsSettings) -> LogitsSettings:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, settings: LogitsSettings) -> LogitsSettings:
         """Return settings that name the token, and the likeliest tokens of either pass."""
-        token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
-        both = [_named(subject.seen.first.logits[0, asked.position], asked.named) for subject in (edited, clean)]
-        return asked.model_copy(update={"token": token, "named": union(*both)})
+        token = likeliest(clean.seen, settings.position) if settings.token is None else settings.token
+        both = [_named(subject.seen.first.logits[0, settings.position], settings.named) for subject in (edited, clean)]
+        return settings.model_copy(update={"token": token, "named": union(*both)})
 
-    def difference(self, edited: ViewSubject, clean: ViewSubject, asked: LogitsSettings) -> Payload:
+    def difference(self, edited: ViewSubject, clean: ViewSubject, settings: LogitsSettings) -> Payload:
         """Return the likeliest tokens of both passes, the parts edited less clean, and how far the words moved."""
-        found = super().difference(edited, clean, asked)
+        payload = super().difference(edited, clean, settings)
         clean_LV, edited_LV = clean.seen.first.logits[0], edited.seen.first.logits[0]
         kl_L = divergence(clean_LV, edited_LV)
         turned = int((clean_LV.argmax(-1) != edited_LV.argmax(-1)).sum())
-        facts = {**found.facts, "kl": float(kl_L[asked.position]), "turned": turned}
-        return replace(found, facts=facts, tensors={**found.tensors, "kl": kl_L.float()})
+        facts = {**payload.facts, "kl": float(kl_L[settings.position]), "turned": turned}
+        return replace(payload, facts=facts, tensors={**payload.tensors, "kl": kl_L.float()})
 
-    def payload(self, subject: ViewSubject, asked: LogitsSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: LogitsSettings) -> Payload:
         """Return the likeliest tokens, and what each part adds to the logit of one."""
         inside = subject.seen
-        logits_V = inside.first.logits[0, asked.position].float()
+        logits_V = inside.first.logits[0, settings.position].float()
         log_V = logits_V.double().log_softmax(-1)  # the rounding of float32 adds up over large vocabularies
-        best_K = _named(log_V, asked.named)
+        best_K = _named(log_V, settings.named)
         mass = Check("the probabilities sum to one", abs(float(log_V.exp().sum()) - 1), 1e-9)
-        facts: dict[str, Any] = {"position": asked.position, "entropy": float(torch.special.entr(log_V.exp()).sum())}
+        facts: dict[str, Any] = {"position": settings.position, "entropy": float(torch.special.entr(log_V.exp()).sum())}
         tensors = {"id": best_K.int(), "log_probability": log_V[best_K].float(), "logit": logits_V[best_K]}
-        token = int(log_V.argmax()) if asked.token is None else asked.token
-        named = [*best_K.tolist(), token, *([] if asked.against is None else [asked.against])]
-        facts |= {"spelled": spelled(inside, named), "token": token, "against": asked.against}
+        token = int(log_V.argmax()) if settings.token is None else settings.token
+        named = [*best_K.tolist(), token, *([] if settings.against is None else [settings.against])]
+        facts |= {"spelled": spelled(inside, named), "token": token, "against": settings.against}
         try:
-            found = inside.keeping_all_but_patterns().logit_attribution(
-                token, against=asked.against, position=asked.position
+            attribution = inside.keeping_all_but_patterns().logit_attribution(
+                token, against=settings.against, position=settings.position
             )
         except UsageError as error:  # a head that is no linear map, or an edit that replaced the stream
             why = {"parts": [], "notes": [f"{error.message}: {error.hint}"], "total": float(logits_V[token])}
             return Payload(facts | why, tensors | {"parts": torch.zeros(0)}, [mass])
-        sums = {"parts": list(found.names), "notes": list(found.notes), "total": float(found.logit_BP[0, 0])}
-        return Payload(facts | sums, tensors | {"parts": found.value_NBP[:, 0, 0].float()}, [mass, found.check])
+        sums = {
+            "parts": list(attribution.names),
+            "notes": list(attribution.notes),
+            "total": float(attribution.logit_BP[0, 0]),
+        }
+        return Payload(
+            facts | sums, tensors | {"parts": attribution.value_NBP[:, 0, 0].float()}, [mass, attribution.check]
+        )
 
 
 def _named(logits_V: Float[Tensor, "V"], named: str | None) -> Int[Tensor, "K"]:

@@ -49,39 +49,39 @@ class NeuronsView(View):
         """Return each block at the last token."""
         yield from (NeuronsSettings(layer=layer) for layer in layers_of(subject.seen))
 
-    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: NeuronsSettings) -> NeuronsSettings:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, settings: NeuronsSettings) -> NeuronsSettings:
         """Return settings that name the token, and the channels that move it most in either pass."""
-        token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
-        asked = asked.model_copy(update={"token": token})
-        if asked.channels is not None:
-            return asked
-        both = [self.payload(subject, asked).tensors["channel"] for subject in (edited, clean)]
-        return asked.model_copy(update={"channels": union(*both)})
+        token = likeliest(clean.seen, settings.position) if settings.token is None else settings.token
+        settings = settings.model_copy(update={"token": token})
+        if settings.channels is not None:
+            return settings
+        both = [self.payload(subject, settings).tensors["channel"] for subject in (edited, clean)]
+        return settings.model_copy(update={"channels": union(*both)})
 
-    def payload(self, subject: ViewSubject, asked: NeuronsSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: NeuronsSettings) -> Payload:
         """Return the channels that move the logit most."""
         inside = subject.seen
         kept = inside.keeping_all_but_patterns()
-        channels = None if asked.channels is None else numbers(asked.channels)
-        layer = min(layers_of(inside), key=lambda one: abs(one - asked.layer))
-        found = kept.neurons(layer, asked.token, position=asked.position, k=MOST, channels=channels)
-        promoted_KN = found.promoted_BKN[0]
+        channels = None if settings.channels is None else numbers(settings.channels)
+        layer = min(layers_of(inside), key=lambda one: abs(one - settings.layer))
+        neurons = kept.neurons(layer, settings.token, position=settings.position, k=MOST, channels=channels)
+        promoted_KN = neurons.promoted_BKN[0]
         facts = {
             "layers": layers_of(inside),
             "layer": layer,
-            "position": asked.position,
-            "token": int(found.token_B[0]),
-            "spelled": spelled(inside, [*promoted_KN.flatten().tolist(), int(found.token_B[0])]),
-            "all": float(found.effect_BF[0].sum()),
+            "position": settings.position,
+            "token": int(neurons.token_B[0]),
+            "spelled": spelled(inside, [*promoted_KN.flatten().tolist(), int(neurons.token_B[0])]),
+            "all": float(neurons.effect_BF[0].sum()),
         }
         tensors = {
-            "channel": found.channel_BK[0].int(),
-            "activation": found.activation_BK[0].float(),
-            "effect": found.effect_BK[0].float(),
+            "channel": neurons.channel_BK[0].int(),
+            "activation": neurons.activation_BK[0].float(),
+            "effect": neurons.effect_BK[0].float(),
             "promoted": promoted_KN.int(),
-            "promoted_effect": found.promoted_effect_BKN[0].float(),
+            "promoted_effect": neurons.promoted_effect_BKN[0].float(),
         }
-        return Payload(facts, tensors, [found.check])
+        return Payload(facts, tensors, [neurons.check])
 
 
 def layers_of(inside: Inside) -> list[int]:

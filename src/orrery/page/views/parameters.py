@@ -60,25 +60,25 @@ class ParametersView(View):
         """Return the table; the matrices themselves would be the whole model."""
         return [ParametersSettings()]
 
-    def payload(self, subject: ViewSubject, asked: ParametersSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: ParametersSettings) -> Payload:
         """Return the table of all matrices, or one of them."""
         model = subject.lm.model
-        if asked.matrix is not None:
-            return _one(model, matrices(model), asked)
-        found = matrices(model)
+        if settings.matrix is not None:
+            return _one(model, matrices(model), settings)
+        table = matrices(model)
         numbers = numbers_of(model)
-        facts = {"matrices": [_told(one) for one in found], "numbers": numbers, "example": _example()}
-        return Payload(facts, checks=[_sum(found, numbers), *_golden()])
+        facts = {"matrices": [_told(one) for one in table], "numbers": numbers, "example": _example()}
+        return Payload(facts, checks=[_sum(table, numbers), *_golden()])
 
 
 def _told(one: Matrix) -> dict[str, Any]:
     return {**vars(one), "numel": one.numel}
 
 
-def _sum(found: Iterable[Matrix], numbers: int) -> Check:
+def _sum(table: Iterable[Matrix], numbers: int) -> Check:
     return Check(
         "the table adds up to the parameters of the loaded model",
-        float(abs(total(found, Convention())[0] - numbers)),
+        float(abs(total(table, Convention())[0] - numbers)),
         0.0,
     )
 
@@ -101,26 +101,26 @@ def _golden() -> list[Check]:
 
 
 @torch.no_grad()
-def _one(model: Model, found: list[Matrix], asked: ParametersSettings) -> Payload:
+def _one(model: Model, table: list[Matrix], settings: ParametersSettings) -> Payload:
     """Return a matrix, or one head of it, as a picture with its histogram."""
-    numbers = _numbers(model, str(asked.matrix))
-    weight_RC = _head(numbers, next((one for one in found if one.path == asked.matrix), None), asked.head)
+    numbers = _numbers(model, str(settings.matrix))
+    weight_RC = _head(numbers, next((one for one in table if one.path == settings.matrix), None), settings.head)
     rows, columns = weight_RC.shape
-    if asked.row is None or asked.column is None:
+    if settings.row is None or settings.column is None:
         cells_RC, step = _overview(weight_RC), _steps(weight_RC)
     else:
-        cells_RC, step = weight_RC[asked.row : asked.row + SIDE, asked.column : asked.column + SIDE], [1, 1]
+        cells_RC, step = weight_RC[settings.row : settings.row + SIDE, settings.column : settings.column + SIDE], [1, 1]
         if cells_RC.numel() == 0:
-            raise UsageError(f"there is no cell {asked.row}, {asked.column}", f"{rows} rows, {columns} columns")
+            raise UsageError(f"there is no cell {settings.row}, {settings.column}", f"{rows} rows, {columns} columns")
     finite = weight_RC[weight_RC.isfinite()].double()
     most = float(finite.abs().max()) if finite.numel() else 0.0
     bins = torch.histc(finite, BINS, -most or -1.0, most or 1.0)
     facts = {
-        "matrix": asked.matrix,
+        "matrix": settings.matrix,
         "shape": [rows, columns],
         "step": step,
-        "row": asked.row or 0,
-        "column": asked.column or 0,
+        "row": settings.row or 0,
+        "column": settings.column or 0,
         "mean": float(finite.mean()),
         "deviation": float(finite.std(correction=0)),
         "norm": float(finite.norm()),

@@ -21,7 +21,8 @@ from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
 from orrery.planning.windows import pair_channels, windowed
 from orrery.schema.section import Section
-from orrery.training.operations import matmul_rate, multiplied_parameters
+from orrery.training.machine_rates import matmul_rate
+from orrery.training.operations import multiplied_parameters
 from orrery.tuning import TransformedLinear, numbers_of
 
 SHORT = 8
@@ -64,10 +65,10 @@ class Planner(View):
         """Return the numbers of the formulas."""
         return [PlannerSettings()]
 
-    def payload(self, subject: ViewSubject, asked: PlannerSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: PlannerSettings) -> Payload:
         """Return what the formulas need, or the time of one pass and the speed of this machine."""
-        if asked.rows is not None and asked.length is not None:
-            return Payload(_measured(subject, asked.rows, asked.length))
+        if settings.rows is not None and settings.length is not None:
+            return Payload(_measured(subject, settings.rows, settings.length))
         model, spec = subject.lm.model, subject.lm.model.spec
         weights = list(model.parameters())
         facts: dict[str, Any] = {
@@ -104,11 +105,11 @@ def attention_channels(spec: ModelSpec) -> int:
 
 def attention_by_window(spec: ModelSpec) -> dict[int | None, int]:
     """Return the channels of all attentions by the most keys that a query of theirs sees; of ``None`` all."""
-    found: dict[int | None, int] = {}
+    by_window: dict[int | None, int] = {}
     for one in windowed(spec):
-        found[one.keys] = found.get(one.keys, 0) + one.channels
-    rest = attention_channels(spec) - sum(found.values())
-    return {None: rest, **found} if rest else found
+        by_window[one.keys] = by_window.get(one.keys, 0) + one.channels
+    rest = attention_channels(spec) - sum(by_window.values())
+    return {None: rest, **by_window} if rest else by_window
 
 
 @torch.no_grad()

@@ -99,16 +99,21 @@ class PositionView(View):
         """Return every scheme once."""
         return [PositionSettings(scheme=number) for number in range(len(schemes_of(subject.lm.model)))]
 
-    def payload(self, subject: ViewSubject, asked: PositionSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: PositionSettings) -> Payload:
         """Return the numbers of one scheme."""
         schemes = schemes_of(subject.lm.model)
-        if not 0 <= asked.scheme < len(schemes):
-            raise UsageError(f"there is no position scheme {asked.scheme}", f"this model has {len(schemes)}, from 0")
-        scheme = schemes[asked.scheme]
+        if not 0 <= settings.scheme < len(schemes):
+            raise UsageError(f"there is no position scheme {settings.scheme}", f"this model has {len(schemes)}, from 0")
+        scheme = schemes[settings.scheme]
         shown = {"rotary": _rotary, "bias": _bias, "sinusoidal": _sinusoidal}.get(scheme.kind, _table)
-        payload = shown(subject.seen, scheme, asked)
-        told = [{"name": f"{one.prefix}{one.name}", "kind": one.kind} for one in schemes]
-        facts = {"schemes": told, "kind": scheme.kind, "class": type(scheme.module).__name__, "number": asked.scheme}
+        payload = shown(subject.seen, scheme, settings)
+        listed = [{"name": f"{one.prefix}{one.name}", "kind": one.kind} for one in schemes]
+        facts = {
+            "schemes": listed,
+            "kind": scheme.kind,
+            "class": type(scheme.module).__name__,
+            "number": settings.scheme,
+        }
         return Payload({**facts, **payload.facts}, payload.tensors, payload.checks)
 
 
@@ -116,14 +121,14 @@ def schemes_of(model: Model) -> list[Scheme]:
     """Return the position schemes of every stack, those of the reader first."""
     reader = dict(model.named_children()).get("reader")
     stacks = [("encoder.", dict(reader.named_children()).get("stack"))] if reader is not None else []
-    found = []
+    schemes = []
     for prefix, stack in [*stacks, ("", model.stack)]:
         for name, module in [] if stack is None else stack.positions.items():  # type: ignore[union-attr, operator]
-            found.append(Scheme(prefix, name, module))
-    return found
+            schemes.append(Scheme(prefix, name, module))
+    return schemes
 
 
-def _table(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
+def _table(inside: Inside, scheme: Scheme, settings: PositionSettings) -> Payload:
     """Return a table of vectors as it is, and the products of all its pairs."""
     if scheme.kind == "distances":
         bound_scheme = scheme.bind(2, len(inside.tokens))
@@ -150,7 +155,7 @@ def _entry(inside: Inside, scheme: Scheme) -> list[Check]:
     return [entry_check(inside)] if not scheme.prefix else []
 
 
-def _sinusoidal(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
+def _sinusoidal(inside: Inside, scheme: Scheme, settings: PositionSettings) -> Payload:
     """Return sinusoids, and the two things that hold for them: a shift is a rotation, and products see the offset."""
     module = scheme.module
     assert isinstance(module, SinusoidalPositions)
@@ -198,7 +203,7 @@ def offset_check(table_PD: Float[Tensor, "P D"]) -> Check:
     return Check("PE(p) · PE(p + k) does not depend on p", max(spread), allowed)
 
 
-def _rotary(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
+def _rotary(inside: Inside, scheme: Scheme, settings: PositionSettings) -> Payload:
     """Return the angles, and the score of one real query and key by how far apart they stand."""
     module = scheme.module
     assert isinstance(module, Rotary)
@@ -209,8 +214,8 @@ def _rotary(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
     turned = turned_queries(numbers, scheme, length)
     if not turned:
         return Payload(facts, {"rates": rate_R.float()}, [])
-    key = turned[min(asked.layer, len(turned) - 1)]
-    q_C, k_C = unturned(numbers, key, asked)
+    key = turned[min(settings.layer, len(turned) - 1)]
+    q_C, k_C = unturned(numbers, key, settings)
     heads = numbers[key].shape[1]
     vectors = scheme.bind(2 * PLACES, length)
     q_PC, k_PC = (vectors.rotate(x.double().expand(1, 1, 2 * PLACES, -1))[0, 0] for x in (q_C, k_C))
@@ -224,7 +229,7 @@ def _rotary(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
         _turned_check(numbers, key),
     ]
     return Payload(
-        {**facts, "key": key, "head": min(asked.head, heads - 1)},
+        {**facts, "key": key, "head": min(settings.head, heads - 1)},
         {"rates": rate_R.float(), "curve": (scale * curve_P).float()},
         checks,
     )
@@ -232,22 +237,22 @@ def _rotary(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
 
 def turned_queries(numbers: Numbers, scheme: Scheme, length: int) -> list[str]:
     """Return the keys of the queries that a scheme turns, block after block."""
-    found = []
+    keys = []
     for key, node in numbers.nodes.items():
         if key.startswith(f"{scheme.prefix}blocks.") and key.endswith(".q") and isinstance(node, Heads):
             own = getattr(node.position, "cosine", None) if node.first is not None else None
             if own is not None and torch.equal(own, scheme.bind(length, length, own.dtype).cosine):
-                found.append(key)
-    return found
+                keys.append(key)
+    return keys
 
 
-def unturned(numbers: Numbers, key: str, asked: PositionSettings) -> tuple[Tensor, Tensor]:
+def unturned(numbers: Numbers, key: str, settings: PositionSettings) -> tuple[Tensor, Tensor]:
     """Return the parts of one query and one key that are turned, before they are."""
     node = numbers.nodes[key]
     assert isinstance(node, Heads)
     q_HLC = node.plain(numbers)[0]
     assert node.first is not None
-    head, query = min(asked.head, len(q_HLC) - 1), min(asked.query, q_HLC.shape[1] - 1)
+    head, query = min(settings.head, len(q_HLC) - 1), min(settings.query, q_HLC.shape[1] - 1)
     keys = numbers.nodes[f"{key.removesuffix('.q')}.k"]
     if isinstance(keys, LatentKeys):
         k_SC = numbers[keys.rotated][0]
@@ -255,7 +260,7 @@ def unturned(numbers: Numbers, key: str, asked: PositionSettings) -> tuple[Tenso
         assert isinstance(keys, Heads)
         k_KSC = keys.plain(numbers)[0]
         k_SC = k_KSC[head * len(k_KSC) // len(q_HLC)]
-    return q_HLC[head, query, node.first :], k_SC[min(asked.key, len(k_SC) - 1)]
+    return q_HLC[head, query, node.first :], k_SC[min(settings.key, len(k_SC) - 1)]
 
 
 def _turned_check(numbers: Numbers, key: str) -> Check:
@@ -265,7 +270,7 @@ def _turned_check(numbers: Numbers, key: str) -> Check:
     return Check("the turned queries are those of the pass", off, bound(numbers[key].dtype))
 
 
-def _bias(inside: Inside, scheme: Scheme, asked: PositionSettings) -> Payload:
+def _bias(inside: Inside, scheme: Scheme, settings: PositionSettings) -> Payload:
     """Return what each head adds to a score by how far the key is, behind (negative) and ahead."""
     vectors = scheme.bind(PLACES, PLACES)
     assert isinstance(vectors, Biased)

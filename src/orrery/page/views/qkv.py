@@ -54,21 +54,23 @@ class Qkv(View):
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return heads and tokens, the last token first, until they are too much."""
         inside, left = subject.seen, SAVED
-        for asked, size in _all(inside):
+        for settings, size in _all(inside):
             left -= size
             if left < 0:
                 return
-            yield asked
+            yield settings
 
-    def payload(self, subject: ViewSubject, asked: QkvSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: QkvSettings) -> Payload:
         """Return the operands of every step."""
-        inside, site = subject.seen, site_of(subject.seen, asked.site)
-        check_layer(site, asked.layer)
-        heads, queries = inside.shapes[site.key(asked.layer, "pattern")][1:3]
-        query = queries - 1 if asked.query is None else asked.query
-        if not (0 <= asked.head < heads and 0 <= query < queries):
-            raise UsageError(f"there is no head {asked.head} with a query {query}", f"{heads} heads, {queries} queries")
-        return Steps(inside, site, asked.layer, asked.head, query).payload()
+        inside, site = subject.seen, site_of(subject.seen, settings.site)
+        check_layer(site, settings.layer)
+        heads, queries = inside.shapes[site.key(settings.layer, "pattern")][1:3]
+        query = queries - 1 if settings.query is None else settings.query
+        if not (0 <= settings.head < heads and 0 <= query < queries):
+            raise UsageError(
+                f"there is no head {settings.head} with a query {query}", f"{heads} heads, {queries} queries"
+            )
+        return Steps(inside, site, settings.layer, settings.head, query).payload()
 
 
 def _all(inside: Inside) -> Iterator[tuple[QkvSettings, int]]:

@@ -47,7 +47,7 @@ class RecurrenceView(View):
         """Return each mixer."""
         yield from (RecurrenceSettings(mixer=number) for number in range(len(mixers_of(subject.seen))))
 
-    def payload(self, subject: ViewSubject, asked: RecurrenceSettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: RecurrenceSettings) -> Payload:
         """Return the channels of every value that change most over the text, ``[channel, token]``.
 
         Raises:
@@ -55,15 +55,15 @@ class RecurrenceView(View):
         """
         inside = subject.seen
         mixers = mixers_of(inside)
-        if not 0 <= asked.mixer < len(mixers):
-            raise UsageError(f"there is no mixer {asked.mixer}", f"there are {len(mixers)}, counted from zero")
-        mixer = list(mixers)[asked.mixer]
+        if not 0 <= settings.mixer < len(mixers):
+            raise UsageError(f"there is no mixer {settings.mixer}", f"there are {len(mixers)}, counted from zero")
+        mixer = list(mixers)[settings.mixer]
         kept = inside.keeping(*(f"{mixer}.{name}" for name in mixers[mixer]))
         values = {name: kept[f"{mixer}.{name}"][0].float() for name in mixers[mixer]}
         drawn = {name: moving(value_LE) for name, value_LE in values.items()}
         facts = {
             "mixers": list(mixers),
-            "mixer": asked.mixer,
+            "mixer": settings.mixer,
             "channels": {name: channels.tolist() for name, channels in drawn.items()},
             "widths": {name: value_LE.shape[1] for name, value_LE in values.items()},
         }
@@ -73,13 +73,13 @@ class RecurrenceView(View):
 
 def mixers_of(inside: Inside) -> Mapping[str, list[str]]:
     """Return what each mixer with a state shows, in the order of computation, by where it stands."""
-    found: dict[str, list[str]] = {}
+    by_mixer: dict[str, list[str]] = {}
     for layer in sublayers(inside.lm.model.stack):
         for key, leaf in layer.leaves.items():
             if isinstance(leaf, StatefulMixer) and f"{key}.state" in inside.shapes:
                 names = [one.removeprefix(f"{key}.") for one in inside.shapes if one.startswith(f"{key}.")]
-                found[key] = [one for one in names if one not in _OTHERS and len(inside.shapes[f"{key}.{one}"]) == 3]
-    return {key: names for key, names in found.items() if names}
+                by_mixer[key] = [one for one in names if one not in _OTHERS and len(inside.shapes[f"{key}.{one}"]) == 3]
+    return {key: names for key, names in by_mixer.items() if names}
 
 
 def moving(value_LE: Float[Tensor, "L E"]) -> Tensor:

@@ -32,7 +32,7 @@ class ResidualView(View):
         """Say whether the model has a stream."""
         return subject.inside is not None and "blocks.0.resid_post" in subject.inside
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return norms of the streams and of the additions, and the cosine of each stream with the one before."""
         inside = subject.seen
         streams = [key for key in inside.shapes if key == "embedded" or _own(key, ".resid_post")]

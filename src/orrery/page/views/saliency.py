@@ -43,12 +43,12 @@ class SaliencyView(View):
         yield SaliencySettings()
         yield SaliencySettings(method="gradient_times_input")
 
-    def aligned(self, edited: ViewSubject, clean: ViewSubject, asked: SaliencySettings) -> SaliencySettings:
+    def aligned(self, edited: ViewSubject, clean: ViewSubject, settings: SaliencySettings) -> SaliencySettings:
         """Return settings that name the token: where nothing is said, the likeliest of the clean pass."""
-        token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
-        return asked.model_copy(update={"token": token})
+        token = likeliest(clean.seen, settings.position) if settings.token is None else settings.token
+        return settings.model_copy(update={"token": token})
 
-    def payload(self, subject: ViewSubject, asked: SaliencySettings) -> Payload:
+    def payload(self, subject: ViewSubject, settings: SaliencySettings) -> Payload:
         """Return one number for each token that was read."""
         inside = subject.seen
         ways = {
@@ -56,10 +56,14 @@ class SaliencyView(View):
             "gradient_times_input": inside.first.gradient_times_input,
             "integrated": inside.first.integrated_gradients,
         }
-        found = ways[asked.method](asked.token, position=asked.position)
-        token = int(found.token_B[0])
-        facts: dict[str, Any] = {"token": token, "score": float(found.score_B[0]), "spelled": spelled(inside, [token])}
-        tensors: dict[str, Tensor] = {"tokens": found.value_BL[0].float()}
-        if found.source_BS is not None:
-            tensors["source"] = found.source_BS[0].float()
-        return Payload(facts, tensors, [found.check])
+        saliency = ways[settings.method](settings.token, position=settings.position)
+        token = int(saliency.token_B[0])
+        facts: dict[str, Any] = {
+            "token": token,
+            "score": float(saliency.score_B[0]),
+            "spelled": spelled(inside, [token]),
+        }
+        tensors: dict[str, Tensor] = {"tokens": saliency.value_BL[0].float()}
+        if saliency.source_BS is not None:
+            tensors["source"] = saliency.source_BS[0].float()
+        return Payload(facts, tensors, [saliency.check])

@@ -45,15 +45,15 @@ class TextView(View):
             return False
         return bool(inside.tokens)
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the stages of every text that was read."""
         inside, tokenizer = subject.seen, subject.lm.tokenizer
-        told, checks = [], []
+        streams, checks = [], []
         for name, text, ids in texts_of(inside, tokenizer):
             facts, compared = stages_of(tokenizer, text, ids)
-            told.append({"stream": name, **facts})
+            streams.append({"stream": name, **facts})
             checks += compared
-        return Payload({"kind": tokenizer.definition["model"]["type"], "streams": told}, checks=checks)
+        return Payload({"kind": tokenizer.definition["model"]["type"], "streams": streams}, checks=checks)
 
 
 def texts_of(inside: Inside, tokenizer: Tokenizer) -> list[tuple[str, str, Sequence[int]]]:
@@ -65,12 +65,12 @@ def texts_of(inside: Inside, tokenizer: Tokenizer) -> list[tuple[str, str, Seque
     read = inside.first.source_ids
     if read is None:
         return [("tokens", text, ids) for text in _texts(tokenizer, given.get("text"), ids)]
-    written: list[tuple[str, str, Sequence[int]]]
-    written = [("tokens", text, ids) for text in _texts(tokenizer, given.get("target", ""), ids) if text]
+    targets: list[tuple[str, str, Sequence[int]]]
+    targets = [("tokens", text, ids) for text in _texts(tokenizer, given.get("target", ""), ids) if text]
     if read.is_floating_point():
-        return written
+        return targets
     source = given.get("source", given.get("text"))
-    return [("source", text, read[0].tolist()) for text in _texts(tokenizer, source, read[0].tolist())] + written
+    return [("source", text, read[0].tolist()) for text in _texts(tokenizer, source, read[0].tolist())] + targets
 
 
 def _texts(tokenizer: Tokenizer, given: object, ids: Sequence[int]) -> list[str]:
@@ -104,11 +104,11 @@ def stages_of(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> tuple[dict
     cut = [spell.cut(word, Random(0)) if steps_of is not whole else [] for word in words]
     facts |= {
         "normal": stages.normalise(text),
-        "words": [{"word": word, "ids": found} for word, found in zip(words, cut, strict=True)],
+        "words": [{"word": word, "ids": ids} for word, ids in zip(words, cut, strict=True)],
         "steps": steps,
     }
     if steps_of is not whole:
-        made = [id for found in cut for id in found]
+        made = [id for ids in cut for id in ids]
         off = sum(a != b for a, b in zip(made, encoded, strict=False)) + abs(len(made) - len(encoded))
         checks.append(Check("the steps of the words end in the ids that the tokenizer gives", float(off), 0.0))
     return facts, checks
@@ -150,19 +150,19 @@ def _merges(definition: Mapping[str, Any]) -> Cutter:
         if word in ignored:
             return whole(word)
         rows = steps_of(word)
-        told: list[dict[str, Any]] = [{"symbols": rows[0]}]
+        merges: list[dict[str, Any]] = [{"symbols": rows[0]}]
         for before, after in pairwise(rows):
             place = next(i for i, symbol in enumerate(after) if symbol != before[i])
             pair = before[place : place + 2]
-            told.append({"symbols": after, "pair": pair, "rank": ranks[" ".join(pair)]})
-        return {"pieces": rows[-1], "rows": told}
+            merges.append({"symbols": after, "pair": pair, "rank": ranks[" ".join(pair)]})
+        return {"pieces": rows[-1], "rows": merges}
 
     return steps
 
 
 def _matches(definition: Mapping[str, Any], word: str) -> dict[str, Any]:
-    found = longest_matches(definition, word)
-    pieces = [step.piece for step in found]
+    steps = longest_matches(definition, word)
+    pieces = [step.piece for step in steps]
     rows = [
         {
             "symbols": pieces[: number + 1],
@@ -170,7 +170,7 @@ def _matches(definition: Mapping[str, Any], word: str) -> dict[str, Any]:
             "refused": step.refused[:REFUSED],
             "more": max(0, len(step.refused) - REFUSED),
         }
-        for number, step in enumerate(found)
+        for number, step in enumerate(steps)
     ]
     # A word with a part that is unknown is unknown as a whole.
     unknown = definition["model"]["unk_token"]

@@ -26,7 +26,7 @@ class TokensView(View):
     order: ClassVar[int] = 10
     Settings: ClassVar[type[Section]] = TokensSettings
 
-    def payload(self, subject: ViewSubject, asked: Any) -> Payload:
+    def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the tokens, the facts of the model, and the views that fit."""
         inside = subject.seen
         return Payload({**session(subject), **_pass(inside)}, checks=inside.checks)
@@ -79,8 +79,8 @@ def _pass(inside: Inside) -> dict[str, Any]:
 
 def load_line(lm: LanguageModel) -> str:
     """Return the Python that loads the model as it is here."""
-    told = str(lm.folder), str(lm.device), str(lm.model.dtype).removeprefix("torch.")
-    return f"orrery.load({', '.join(map(repr, told))})"
+    arguments = str(lm.folder), str(lm.device), str(lm.model.dtype).removeprefix("torch.")
+    return f"orrery.load({', '.join(map(repr, arguments))})"
 
 
 def trace_line(given: Mapping[str, Any]) -> str:

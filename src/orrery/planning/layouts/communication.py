@@ -153,8 +153,8 @@ class StepBytes:
 
 def step_bytes(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> StepBytes:
     """Return what a device of the last stage sends once a step for the state that replicas share."""
-    found = stage_weights(work, layout, last_stage(work, layout))
-    size, held = training.bytes, found.dense + found.experts
+    weights = stage_weights(work, layout, last_stage(work, layout))
+    size, held = training.bytes, weights.dense + weights.experts
     once = layout.fsdp if layout.zero < 3 else 1
     added = layout.fsdp if layout.zero < 2 else 1
     return StepBytes(

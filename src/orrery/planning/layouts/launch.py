@@ -35,14 +35,14 @@ class Launch:
 
     def degrees(self) -> dict[str, int | str]:
         """Return the settings that are not as usual, by their key."""
-        usual, found = ParallelLayout(), self.layout
+        usual, layout = ParallelLayout(), self.layout
         names = ("data", "fsdp", "tensor", "pipeline", "context", "expert", "micro", "interleave")
-        settings: dict[str, int | str] = {name: getattr(found, name) for name in names}
+        settings: dict[str, int | str] = {name: getattr(layout, name) for name in names}
         settings = {name: value for name, value in settings.items() if value != getattr(usual, name)}
-        if found.fsdp > 1:
-            settings["zero"] = found.zero
-        if found.recompute != usual.recompute:
-            settings["recompute"] = found.recompute.name
+        if layout.fsdp > 1:
+            settings["zero"] = layout.zero
+        if layout.recompute != usual.recompute:
+            settings["recompute"] = layout.recompute.name
         return settings
 
 

@@ -75,12 +75,12 @@ def plan_layout(work: DecoderWork, training: TrainingStep, layout: ParallelLayou
         UsageError: a degree does not divide what it shares, or the machine does not compute in the number format.
     """
     check_layout(work, training, layout)
-    found = memory(work, training, layout)
-    return LayoutPlan(work, training, layout, machine, found, step_time(work, training, layout, machine))
+    needed = memory(work, training, layout)
+    return LayoutPlan(work, training, layout, machine, needed, step_time(work, training, layout, machine))
 
 
-def refuse_too_large(found: LayoutPlan, limit: int | float, would_fit: str) -> None:
+def refuse_too_large(plan: LayoutPlan, limit: int | float, would_fit: str) -> None:
     """Raise `UsageError` where a plan needs more memory than there is, with what would fit."""
-    if found.memory.total > limit:
-        need = f"{found.memory.total / 1e9:,.1f} GB a device, and {limit / 1e9:,.1f} GB are there"
-        raise UsageError(f"the layout {found.layout.text()} needs {need}", would_fit)
+    if plan.memory.total > limit:
+        need = f"{plan.memory.total / 1e9:,.1f} GB a device, and {limit / 1e9:,.1f} GB are there"
+        raise UsageError(f"the layout {plan.layout.text()} needs {need}", would_fit)

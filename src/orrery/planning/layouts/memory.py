@@ -85,26 +85,26 @@ def memory(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) ->
 
 
 def _stage(work: DecoderWork, training: TrainingStep, layout: ParallelLayout, stage: PipelineStage) -> Memory:
-    found, size = stage_weights(work, layout, stage), training.bytes
+    weights, size = stage_weights(work, layout, stage), training.bytes
     layer = layer_activations(work, training, layout)
     kept = layer.kept(layout.recompute)
     begun = in_flight(layout, layout.micro_batches(training), stage.ahead)
     tokens = layout.micro * training.length / layout.context
     embedded = tokens * work.width * training.dropout / layout.between
     return Memory(
-        weights=size.weight * shard(found, layout, 3),
-        gradients=size.gradient * shard(found, layout, 2),
-        optimizer=size.optimizer * shard(found, layout, 1),
-        gathered=size.weight * _gathered(work, layout, found),
+        weights=size.weight * shard(weights, layout, 3),
+        gradients=size.gradient * shard(weights, layout, 2),
+        optimizer=size.optimizer * shard(weights, layout, 1),
+        gathered=size.weight * _gathered(work, layout, weights),
         activations=begun * (stage.layers * kept + (0.0 if stage.ahead else embedded)),
         working=layer.whole - kept,
         logits=4 * tokens * (work.width / layout.between + work.vocabulary / layout.tensor) if stage.last else 0.0,
     )
 
 
-def _gathered(work: DecoderWork, layout: ParallelLayout, found: "DeviceWeights") -> int | float:
+def _gathered(work: DecoderWork, layout: ParallelLayout, weights: "DeviceWeights") -> int | float:
     """Return the parameters that FSDP holds together where it shards them: those of two layers, or a table."""
-    return max(PREFETCHED * found.layer, work.table / layout.tensor) if layout.sharded(3) > 1 else 0.0
+    return max(PREFETCHED * weights.layer, work.table / layout.tensor) if layout.sharded(3) > 1 else 0.0
 
 
 def stage_layers(work: DecoderWork, layout: ParallelLayout) -> int:
@@ -129,10 +129,10 @@ def stage_weights(work: DecoderWork, layout: ParallelLayout, stage: PipelineStag
     return DeviceWeights(stage.layers * dense + tables, stage.layers * experts, dense + experts)
 
 
-def shard(found: DeviceWeights, layout: ParallelLayout, stage: int) -> int | float:
+def shard(weights: DeviceWeights, layout: ParallelLayout, stage: int) -> int | float:
     """Return the parameters of a device whose state a ZeRO stage shards; experts are cut among fewer devices."""
     pieces = layout.sharded(stage)
-    return found.dense / pieces + found.experts / max(1, pieces // layout.expert)
+    return weights.dense / pieces + weights.experts / max(1, pieces // layout.expert)
 
 
 def in_flight(layout: ParallelLayout, micro_batches: int, ahead: int = 0) -> int | float:

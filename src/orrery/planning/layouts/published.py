@@ -52,12 +52,12 @@ class MeasuredLayout:
 
     def plan(self) -> LayoutPlan:
         """Return the plan of the run; of degrees that are not published the fastest, whatever its memory."""
-        asked = self.layout
+        layout = self.layout
         only: dict[str, Sequence[int | bool | Recomputation]] = {
-            name: (getattr(asked, name),) for name in vars(asked) if name not in self.free
+            name: (getattr(layout, name),) for name in vars(layout) if name not in self.free
         }
         only |= {name: values for name, values in self.free.items() if values}
-        if asked.fsdp == 1 and "fsdp" not in self.free:
+        if layout.fsdp == 1 and "fsdp" not in self.free:
             only["zero"] = (3,)
         return best(
             LayoutSearch(self.work, self.training, load_machine(self.machine), self.devices, float("inf"), only)

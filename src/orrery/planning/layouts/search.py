@@ -68,19 +68,19 @@ def best(search: LayoutSearch) -> LayoutPlan:
         UsageError: none fits: how much the smallest needs, and how many devices would do.
     """
     bounded = sorted(_bounded(search), key=lambda pair: pair[0])
-    found: tuple[int | float, int | float, ParallelLayout] | None = None
+    fastest: tuple[int | float, int | float, ParallelLayout] | None = None
     for bound, start in bounded:
-        if found is not None and bound > found[0]:
+        if fastest is not None and bound > fastest[0]:
             break
         for layout in _sharded(search, start):
             bytes_ = memory(search.work, search.training, layout).total
             if bytes_ <= search.room:
                 seconds = step_time(search.work, search.training, layout, search.machine).total
-                if found is None or (seconds, bytes_) < found[:2]:
-                    found = seconds, bytes_, layout
-    if found is None:
+                if fastest is None or (seconds, bytes_) < fastest[:2]:
+                    fastest = seconds, bytes_, layout
+    if fastest is None:
         raise _none_fits(search)
-    return plan_layout(search.work, search.training, found[2], search.machine)
+    return plan_layout(search.work, search.training, fastest[2], search.machine)
 
 
 def layouts(search: LayoutSearch) -> Iterator[ParallelLayout]:
@@ -122,11 +122,11 @@ def _starts(search: LayoutSearch) -> Iterator[ParallelLayout]:
         replicas = max(n for n in divisors(training.sequences // micro) if n <= room)
         if replicas % expert:
             continue
-        whole = ParallelLayout(replicas, 1, tensor, pipeline, context, expert, micro=micro)
+        layout = ParallelLayout(replicas, 1, tensor, pipeline, context, expert, micro=micro)
         for chunks in _allowed(search, "interleave", interleaves(work, pipeline)):
-            if chunks == 1 or whole.micro_batches(training) % pipeline == 0:
+            if chunks == 1 or layout.micro_batches(training) % pipeline == 0:
                 for again in _allowed(search, "recompute", list(RECOMPUTATIONS.values())):
-                    yield replace(whole, interleave=chunks, recompute=again, sequence=_sequence(search))
+                    yield replace(layout, interleave=chunks, recompute=again, sequence=_sequence(search))
 
 
 def _sharded(search: LayoutSearch, start: ParallelLayout) -> Iterator[ParallelLayout]:
@@ -155,13 +155,13 @@ def _cuts(work: DecoderWork, tensor: int) -> bool:
 
 def _none_fits(search: LayoutSearch) -> UsageError:
     """Return the error of a search that found nothing."""
-    asked = f"{search.devices:,} devices of {search.room / 1e9:,.1f} GB"
+    what = f"{search.devices:,} devices of {search.room / 1e9:,.1f} GB"
     if next(layouts(search), None) is None:
         hint = "allow more degrees, or give a batch with more divisors"
-        return UsageError(f"no layout of {search.work.name} has the degrees that are allowed for {asked}", hint)
+        return UsageError(f"no layout of {search.work.name} has the degrees that are allowed for {what}", hint)
     least, smallest = _smallest(search)
     message = (
-        f"no layout of {search.work.name} fits {asked}: the smallest, {smallest.text()}, needs {least / 1e9:,.1f} GB"
+        f"no layout of {search.work.name} fits {what}: the smallest, {smallest.text()}, needs {least / 1e9:,.1f} GB"
     )
     devices = search.devices
     while devices < MOST:
@@ -183,16 +183,16 @@ def _smallest(search: LayoutSearch) -> tuple[int | float, ParallelLayout]:
     return min(sizes, key=lambda pair: pair[0])
 
 
-def would_fit(found: LayoutPlan, limit: int | float) -> str:
+def would_fit(plan: LayoutPlan, limit: int | float) -> str:
     """Return the single changes of a layout that make it fit, each with its memory; or that none does."""
     fitting = []
-    for change in _changes(found):
-        layout = replace(found.layout, **change)
+    for change in _changes(plan):
+        layout = replace(plan.layout, **change)
         try:
-            check_layout(found.work, found.training, layout)
+            check_layout(plan.work, plan.training, layout)
         except UsageError:
             continue
-        needed = memory(found.work, found.training, layout).total
+        needed = memory(plan.work, plan.training, layout).total
         if needed <= limit:
             shown = ",".join(f"{name}={getattr(value, 'name', value)}" for name, value in change.items())
             fitting.append(f"{shown} ({needed / 1e9:,.1f} GB)")
@@ -201,9 +201,9 @@ def would_fit(found: LayoutPlan, limit: int | float) -> str:
     return "no single change of it fits: search for a layout by leaving it out, or take more devices"
 
 
-def _changes(found: LayoutPlan) -> Iterator[dict[str, Any]]:
+def _changes(plan: LayoutPlan) -> Iterator[dict[str, Any]]:
     """Yield changes that need less memory: recomputing, smaller micro batches, shards, more ranks and stages."""
-    layout = found.layout
+    layout = plan.layout
     yield from ({"recompute": again} for again in RECOMPUTATIONS.values() if again.kept + again.scores < _kept(layout))
     if layout.micro > 1:
         yield {"micro": 1}
@@ -211,8 +211,8 @@ def _changes(found: LayoutPlan) -> Iterator[dict[str, Any]]:
         yield {"data": 1, "fsdp": layout.replicas, "zero": 3}
     if layout.fsdp > 1 and layout.zero < 3:
         yield {"zero": 3}
-    yield from ({"tensor": n} for n in divisors(found.work.heads) if layout.tensor < n <= found.machine.node)
-    yield from ({"pipeline": n, "interleave": 1} for n in stages(found.work) if n > layout.pipeline)
+    yield from ({"tensor": n} for n in divisors(plan.work.heads) if layout.tensor < n <= plan.machine.node)
+    yield from ({"pipeline": n, "interleave": 1} for n in stages(plan.work) if n > layout.pipeline)
 
 
 def _kept(layout: ParallelLayout) -> int | float:

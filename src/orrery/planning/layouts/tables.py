@@ -31,14 +31,16 @@ class ScaledPlan:
 
 def scaled(search: LayoutSearch, devices: Sequence[int]) -> list[ScaledPlan]:
     """Return the best plan for each number of devices, all else as the search says."""
-    found = []
+    plans = []
     for count in devices:
         try:
-            asked = LayoutSearch(search.work, search.training, search.machine, count, search.limit, search.only)
-            found.append(ScaledPlan(count, best(asked)))
+            search_of_count = LayoutSearch(
+                search.work, search.training, search.machine, count, search.limit, search.only
+            )
+            plans.append(ScaledPlan(count, best(search_of_count)))
         except UsageError as error:
-            found.append(ScaledPlan(count, None, f"{error.message}; {error.hint}"))
-    return found
+            plans.append(ScaledPlan(count, None, f"{error.message}; {error.hint}"))
+    return plans
 
 
 SCALED_COLUMNS = (
@@ -54,9 +56,9 @@ SCALED_COLUMNS = (
 )
 
 
-def scaled_rows(found: Sequence[ScaledPlan], tokens: int | float) -> list[Row]:
+def scaled_rows(plans: Sequence[ScaledPlan], tokens: int | float) -> list[Row]:
     """Return a row for each number of devices; ``tokens`` are those of the whole training."""
-    return [_scaled_row(one, tokens) for one in found]
+    return [_scaled_row(one, tokens) for one in plans]
 
 
 def _scaled_row(one: ScaledPlan, tokens: int | float) -> Row:
@@ -113,7 +115,7 @@ def traffic_rows(plan: LayoutPlan) -> list[Row]:
 PUBLISHED_COLUMNS = ("run", "devices", "measure", "published", "predicted", "difference", "layout", "verdict")
 
 
-def published_rows(found: Sequence[PredictedRun]) -> list[Row]:
+def published_rows(runs: Sequence[PredictedRun]) -> list[Row]:
     """Return a row for each published run: its utilisation beside the prediction, and what explains a difference."""
     return [
         (
@@ -126,5 +128,5 @@ def published_rows(found: Sequence[PredictedRun]) -> list[Row]:
             one.plan.layout.text(),
             "within 15 %" if one.within else one.run.reason,
         )
-        for one in found
+        for one in runs
     ]

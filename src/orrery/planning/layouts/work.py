@@ -103,8 +103,8 @@ class DecoderWork:
         ``w`` is the window, or the length where a layer has none or it is shorter: then this is ``counted length``.
         """
         seen = [min(window, length) for window in self.windows]
-        whole = (self.layers - len(seen)) * length * counted
-        return (whole + sum(w - (1 - counted) * w * w / length for w in seen)) / self.layers
+        outside = (self.layers - len(seen)) * length * counted
+        return (outside + sum(w - (1 - counted) * w * w / length for w in seen)) / self.layers
 
 
 def work_of(spec: ModelSpec, name: str) -> DecoderWork:
@@ -120,13 +120,13 @@ def work_of(spec: ModelSpec, name: str) -> DecoderWork:
     stack = spec.answering
     block = stack.blocks[-1]
     attention, feed_forward = _attention(block.residuals, name), _feed_forward(block.residuals, name)
-    found = counts(spec)
+    counted = counts(spec)
     mixture = feed_forward if isinstance(feed_forward, MoE.Spec) else None
     inner: Any = mixture.expert if mixture else feed_forward
     return DecoderWork(
         name=name,
-        parameters=found.trained + found.fixed,
-        active=found.active,
+        parameters=counted.trained + counted.fixed,
+        active=counted.active,
         layers=len(stack.blocks),
         width=spec.width,
         heads=attention.heads,

@@ -109,14 +109,14 @@ KINDS = {
 def matrices_table() -> PaperTable:
     """Return the matrices of GPT-3 175B as deck S4 counts them, and what else is a way of counting (G1 to G3, G19)."""
     spec = preset("gpt3-175b")
-    found = matrices_of(spec)
-    rows = [_matrix(name, next(one for one in found if one.kind == kind)) for name, kind in KINDS.items()]
-    numbers, count = total(found, LECTURE)
-    per_head = total(found, replace(LECTURE, output_per_head=True))[1]
+    listed = matrices_of(spec)
+    rows = [_matrix(name, next(one for one in listed if one.kind == kind)) for name, kind in KINDS.items()]
+    numbers, count = total(listed, LECTURE)
+    per_head = total(listed, replace(LECTURE, output_per_head=True))[1]
     per_token = bytes_per_token(spec, torch.float16)
     context = spec.context
     notes = (
-        f"real convention (tied head, biases, norms, positions): {total(found, Convention())[0]:,} parameters.",
+        f"real convention (tied head, biases, norms, positions): {total(listed, Convention())[0]:,} parameters.",
         f"slide differs: it writes the output as 12,288 x 128 x 96 heads x 96 layers, which would make {per_head:,} "
         f"matrices; {count:,} counts it once a layer, and key, query and value once a head.",
         f"keys and values in float16: {per_token:,} bytes a token, {per_token * context:,} at {context:,} tokens.",

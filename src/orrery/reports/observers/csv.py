@@ -38,8 +38,8 @@ class Csv(Observer):
 def _read(file: Path) -> tuple[list[str], list[dict[str, Any]]]:
     """Return columns and rows of a table; a last row that was cut by a kill is left out."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
-    found = csv.DictReader(text[: text.rfind("\n") + 1].splitlines())
-    return list(found.fieldnames or ()), list(found)
+    reader = csv.DictReader(text[: text.rfind("\n") + 1].splitlines())
+    return list(reader.fieldnames or ()), list(reader)
 
 
 def _add(file: Path, row: Mapping[str, Any]) -> None:

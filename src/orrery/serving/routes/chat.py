@@ -29,13 +29,13 @@ router = APIRouter(route_class=StrictRoute, tags=["chat"])
 
 
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
-async def chat_completions(asked: ChatRequest, served: Serving, http: HttpRequest) -> Response:
+async def chat_completions(request: ChatRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a conversation; with ``stream`` as server-sent events."""
-    prepared, answers = await begun(served, asked, prepare, stream=bool(asked.stream or asked.used_tools))
+    prepared, answers = await begun(served, request, prepare, stream=bool(request.stream or request.used_tools))
     chat = ChatAnswers(served, prepared)
-    if asked.stream:
+    if request.stream:
         return EventStream(
-            answers, _Stream(chat, head("chatcmpl", "chat.completion.chunk", served, asked.model, answers))
+            answers, _Stream(chat, head("chatcmpl", "chat.completion.chunk", served, request.model, answers))
         )
     try:
         async for pieces in answers.pieces(http.receive):
@@ -43,9 +43,9 @@ async def chat_completions(asked: ChatRequest, served: Serving, http: HttpReques
                 chat.take(piece)
     except GoneError:
         return Response(status_code=499)
-    shared = head("chatcmpl", "chat.completion", served, asked.model, answers)
-    choices = [_Told(chat).choice(index) for index in range(asked.choices)]
-    return AsciiJson({**shared, "choices": choices, "usage": usage_of(chat.ended, asked.choices)})
+    shared = head("chatcmpl", "chat.completion", served, request.model, answers)
+    choices = [_Told(chat).choice(index) for index in range(request.choices)]
+    return AsciiJson({**shared, "choices": choices, "usage": usage_of(chat.ended, request.choices)})
 
 
 class _Told:
@@ -69,16 +69,16 @@ class _Told:
 
     def choice(self, index: int) -> dict[str, Any]:
         """Return the object of a whole answer."""
-        own, found = self.chat.ended[index], self.chat.whole(index)
-        content = found.text if found.text or not found.calls else None
+        own, answer = self.chat.ended[index], self.chat.whole(index)
+        content = answer.text if answer.text or not answer.calls else None
         message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
-        if found.calls:
-            message |= self.called(found.calls, numbered=False)
+        if answer.calls:
+            message |= self.called(answer.calls, numbered=False)
         return {
             "index": index,
             "message": message,
             "logprobs": self.logprobs(shown_scores(self.chat.served.lm.tokenizer, own)),
-            "finish_reason": self.reason(index, found.calls),
+            "finish_reason": self.reason(index, answer.calls),
         }
 
     def logprobs(self, scores: Sequence[TokenScore]) -> dict[str, Any] | None:
@@ -107,15 +107,15 @@ class _Stream:
         """Return the events of what became known of one answer."""
         chat, index = self._chat, piece.index
         said, logprobs = chat.take(piece).text, self._objects.logprobs(piece.scores)
-        found = [self._event(index, {"content": said}, logprobs)] if said or (logprobs and logprobs["content"]) else []
+        events = [self._event(index, {"content": said}, logprobs)] if said or (logprobs and logprobs["content"]) else []
         if not piece.ended:
-            return found
+            return events
         rest = chat.rest(index)
         if rest.text:
-            found.append(self._event(index, {"content": rest.text}))
+            events.append(self._event(index, {"content": rest.text}))
         if rest.calls:
-            found.append(self._event(index, self._objects.called(rest.calls, numbered=True)))
-        return [*found, self._event(index, {}, reason=self._objects.reason(index, rest.calls))]
+            events.append(self._event(index, self._objects.called(rest.calls, numbered=True)))
+        return [*events, self._event(index, {}, reason=self._objects.reason(index, rest.calls))]
 
     def closing(self) -> list[dict[str, Any]]:
         """Return the event of what was read and written, where it is asked for."""

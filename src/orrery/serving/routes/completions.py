@@ -64,57 +64,57 @@ class _Prepared:
 
 
 @router.post("/v1/completions", response_model=Completion, responses=FAILURES)
-async def completions(asked: CompletionRequest, served: Serving, http: HttpRequest) -> Response:
+async def completions(request: CompletionRequest, served: Serving, http: HttpRequest) -> Response:
     """Continue one prompt or several; with ``stream`` as server-sent events."""
-    prepared, answers = await begun(served, asked, _prepare, stream=bool(asked.stream))
-    shared = head("cmpl", "text_completion", served, asked.model, answers)
-    if asked.stream:
+    prepared, answers = await begun(served, request, _prepare, stream=bool(request.stream))
+    shared = head("cmpl", "text_completion", served, request.model, answers)
+    if request.stream:
         return EventStream(answers, _Stream(served, prepared, shared))
     try:
-        found = await answers.all(http.receive)
+        answered = await answers.all(http.receive)
     except GoneError:
         return Response(status_code=499)
-    return AsciiJson(_whole(served, prepared, found, shared))
+    return AsciiJson(_whole(served, prepared, answered, shared))
 
 
-def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
+def _prepare(served: Served, request: CompletionRequest) -> _Prepared:
     """Return the requests for the engine, checked."""
-    if asked.echo and asked.logprobs is not None and served.lm.model.reads_at_once:
+    if request.echo and request.logprobs is not None and served.lm.model.reads_at_once:
         raise ApiError(400, "this model predicts none of its prompt: echo has no logprobs", param="echo")
-    infill = requests.infill_for(served) if asked.suffix else None
-    prompts = _prompts(served, asked, infill)
+    infill = requests.infill_for(served) if request.suffix else None
+    prompts = _prompts(served, request, infill)
     rows = [one.row for one in prompts]
-    longest = [requests.longest_answer(served, len(row), asked.max_tokens, USUAL, "prompt") for row in rows]
-    requests.check_cost(served, map(len, rows), asked.drawn, max(longest))
-    sampler = requests.sampler_for(served, asked)
-    scores = asked.logprobs if asked.drawn == asked.choices else (asked.logprobs or 0)
-    found: list[Request] = []
+    longest = [requests.longest_answer(served, len(row), request.max_tokens, USUAL, "prompt") for row in rows]
+    requests.check_cost(served, map(len, rows), request.drawn, max(longest))
+    sampler = requests.sampler_for(served, request)
+    scores = request.logprobs if request.drawn == request.choices else (request.logprobs or 0)
+    prepared: list[Request] = []
     ends = frozenset() if infill is None else infill.ends
-    limits = {most: _limits(served, asked, most, ends) for most in set(longest)}
+    limits = {most: _limits(served, request, most, ends) for most in set(longest)}
     for row, most in zip(rows, longest, strict=True):
         one = Request(
             row,
             limits[most],
             sampler,
             scores=scores,
-            prompt_scores=bool(asked.echo and asked.logprobs is not None),
-            adapter=served.adapter_of(asked.model),
+            prompt_scores=bool(request.echo and request.logprobs is not None),
+            adapter=served.adapter_of(request.model),
         )
-        found += requests.numbered(one, asked.seed, asked.drawn)
-    return _Prepared(asked, prompts, found)
+        prepared += requests.numbered(one, request.seed, request.drawn)
+    return _Prepared(request, prompts, prepared)
 
 
-def _limits(served: Served, asked: CompletionRequest, most: int, ends: frozenset[int]) -> Any:
-    return requests.limits_for(served, asked, most, ends, Demands.of(asked.bad_words or ()))
+def _limits(served: Served, request: CompletionRequest, most: int, ends: frozenset[int]) -> Any:
+    return requests.limits_for(served, request, most, ends, Demands.of(request.bad_words or ()))
 
 
-def _prompts(served: Served, asked: CompletionRequest, infill: Infill | None) -> list[_Prompt]:
+def _prompts(served: Served, request: CompletionRequest, infill: Infill | None) -> list[_Prompt]:
     """Return the prompts, each with the suffix where its model was taught to see one."""
-    prompt = asked.prompt
+    prompt = request.prompt
     several = [prompt] if isinstance(prompt, str) or isinstance(prompt[0], int) else list(prompt)
-    requests.check_cost(served, [1] * len(several), asked.drawn, 0)
-    opening, suffix = len(opening_of(served.lm.tokenizer)), asked.suffix or ""
-    found = []
+    requests.check_cost(served, [1] * len(several), request.drawn, 0)
+    opening, suffix = len(opening_of(served.lm.tokenizer)), request.suffix or ""
+    prompts = []
     for place, one in enumerate(several):
         name = "prompt" if len(several) == 1 else f"prompt[{place}]"
         if not isinstance(one, str):
@@ -124,12 +124,12 @@ def _prompts(served: Served, asked: CompletionRequest, infill: Infill | None) ->
             row = requests.encoded(served, one, name)
         else:
             row = requests.around_gap(served, infill, one, suffix, name)
-        row = requests.with_prefix(served, row, asked.prefix)
+        row = requests.with_prefix(served, row, request.prefix)
         if isinstance(one, str):
-            found.append(_Prompt(one, row, opening))
+            prompts.append(_Prompt(one, row, opening))
         else:
-            found.append(_Prompt(_spelt(served, row) if asked.echo or asked.logprobs else "", row, 0))
-    return found
+            prompts.append(_Prompt(_spelt(served, row) if request.echo or request.logprobs else "", row, 0))
+    return prompts
 
 
 def _spelt(served: Served, row: Sequence[int]) -> str:
@@ -137,38 +137,38 @@ def _spelt(served: Served, row: Sequence[int]) -> str:
     return served.lm.tokenizer.decode([id for id in row if id < known])
 
 
-def _whole(served: Served, prepared: _Prepared, found: Sequence[Answering], shared: dict[str, Any]) -> dict[str, Any]:
+def _whole(served: Served, prepared: _Prepared, answers: Sequence[Answering], shared: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a request that is not streamed."""
-    asked, drawn = prepared.asked, prepared.asked.drawn
+    request, drawn = prepared.asked, prepared.asked.drawn
     choices = []
     for prompt in range(len(prepared.prompts)):
         own = range(prompt * drawn, (prompt + 1) * drawn)
-        best = sorted(own, key=lambda i: -_mean(found[i].scores)) if drawn > asked.choices else list(own)
-        choices += [_choice(served, prepared, found[i], i) for i in best[: asked.choices]]
+        best = sorted(own, key=lambda i: -_mean(answers[i].scores)) if drawn > request.choices else list(own)
+        choices += [_choice(served, prepared, answers[i], i) for i in best[: request.choices]]
     numbered = [{**choice, "index": index} for index, choice in enumerate(choices)]
-    return {**shared, "choices": numbered, "usage": usage_of(dict(enumerate(found)), drawn)}
+    return {**shared, "choices": numbered, "usage": usage_of(dict(enumerate(answers)), drawn)}
 
 
 def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> dict[str, Any]:
-    asked, prompt, answer = prepared.asked, prepared.text(index), own.result()
+    request, prompt, answer = prepared.asked, prepared.text(index), own.result()
     logprobs = None
-    if asked.logprobs is not None:
-        told = CompletionLogprobs(served.tokens, asked.logprobs, 0 if asked.echo else len(prompt))
-        told.add_prompt(served.lm.tokenizer, prepared.prompt_scores(index, own))
+    if request.logprobs is not None:
+        recorded = CompletionLogprobs(served.tokens, request.logprobs, 0 if request.echo else len(prompt))
+        recorded.add_prompt(served.lm.tokenizer, prepared.prompt_scores(index, own))
         scores = shown_scores(served.lm.tokenizer, own)
-        told.add(served.lm.tokenizer, scores)
-        logprobs = {**told.take(), **_content(served, asked, scores)}
+        recorded.add(served.lm.tokenizer, scores)
+        logprobs = {**recorded.take(), **_content(served, request, scores)}
     return {
         "index": index,
-        "text": f"{prompt if asked.echo else ''}{answer.text}",
+        "text": f"{prompt if request.echo else ''}{answer.text}",
         "logprobs": logprobs,
         "finish_reason": requests.FINISH[answer.finish_reason],
     }
 
 
-def _content(served: Served, asked: CompletionRequest, scores: Sequence[TokenScore]) -> dict[str, Any]:
+def _content(served: Served, request: CompletionRequest, scores: Sequence[TokenScore]) -> dict[str, Any]:
     """Return the tokens as a chat tells them, with their ids, where these are asked for."""
-    return {"content": of_chat(served.tokens, scores, ids=True)} if asked.return_token_ids else {}
+    return {"content": of_chat(served.tokens, scores, ids=True)} if request.return_token_ids else {}
 
 
 def _mean(scores: Sequence[TokenScore]) -> float:
@@ -180,8 +180,8 @@ class _Stream:
 
     def __init__(self, served: Served, prepared: _Prepared, shared: dict[str, Any]) -> None:
         self._served, self._prepared = served, prepared
-        asked = prepared.asked
-        options = asked.stream_options
+        request = prepared.asked
+        options = request.stream_options
         self._tells_usage = options is not None and options.include_usage
         self._shared = {**shared, "usage": None} if self._tells_usage else shared
         self._told: dict[int, CompletionLogprobs] = {}
@@ -194,14 +194,14 @@ class _Stream:
 
     def tell(self, piece: AnswerPiece) -> list[dict[str, Any]]:
         """Return the event of what became known of one answer."""
-        asked, index = self._prepared.asked, piece.index
+        request, index = self._prepared.asked, piece.index
         text, reason = piece.text, None
         if piece.ended:
             self._ended[index] = piece.answering
             reason = requests.FINISH[piece.answering.result().finish_reason]
-        if index not in self._opened and asked.echo:
+        if index not in self._opened and request.echo:
             text = self._prepared.text(index) + text
-        logprobs = None if asked.logprobs is None else self._logprobs(piece)
+        logprobs = None if request.logprobs is None else self._logprobs(piece)
         self._opened.add(index)
         if not text and logprobs is None and reason is None:
             return []
@@ -212,21 +212,21 @@ class _Stream:
         """Return the event of what was read and written, where it is asked for."""
         if not self._tells_usage:
             return []
-        found = usage_of(self._ended, self._prepared.asked.drawn)
-        return [{**self._shared, "choices": [], "usage": found}]
+        usage = usage_of(self._ended, self._prepared.asked.drawn)
+        return [{**self._shared, "choices": [], "usage": usage}]
 
     def failing(self, error: ApiError) -> list[dict[str, Any]]:
         """Return the error."""
         return [error.body]
 
     def _logprobs(self, piece: AnswerPiece) -> dict[str, list[Any]] | None:
-        asked, tokenizer = self._prepared.asked, self._served.lm.tokenizer
+        request, tokenizer = self._prepared.asked, self._served.lm.tokenizer
         own = self._told.get(piece.index)
         if own is None:
-            offset = 0 if asked.echo else len(self._prepared.text(piece.index))
-            own = self._told[piece.index] = CompletionLogprobs(self._served.tokens, asked.logprobs or 0, offset)
-            if asked.echo:
+            offset = 0 if request.echo else len(self._prepared.text(piece.index))
+            own = self._told[piece.index] = CompletionLogprobs(self._served.tokens, request.logprobs or 0, offset)
+            if request.echo:
                 own.add_prompt(tokenizer, self._prepared.prompt_scores(piece.index, piece.answering))
         own.add(tokenizer, piece.scores)
-        found = own.take()
-        return {**found, **_content(self._served, asked, piece.scores)} if found["tokens"] else None
+        scores = own.take()
+        return {**scores, **_content(self._served, request, piece.scores)} if scores["tokens"] else None

@@ -19,19 +19,19 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
 
 @router.post(EMBEDDINGS, response_model=EmbeddingList, responses=FAILURES)
-async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
+async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of each text: as a folder of sentence-transformers says, else its mean, of length 1."""
-    served.check_model(asked.model)
-    found = await vectors_of(
+    served.check_model(request.model)
+    vectors = await vectors_of(
         served,
         http.receive,
-        _items(asked),
-        truncation=asked.truncation,
-        dimensions=asked.dimensions,
-        prompt=asked.prompt_name,
+        _items(request),
+        truncation=request.truncation,
+        dimensions=request.dimensions,
+        prompt=request.prompt_name,
     )
-    tokens = sum(one.tokens for one in found)
-    coded = [_coded(one, asked.encoding_format) for one in found]
+    tokens = sum(one.tokens for one in vectors)
+    coded = [_coded(one, request.encoding_format) for one in vectors]
     answer = {
         "object": "list",
         "data": [{"object": "embedding", "index": index, "embedding": one} for index, one in enumerate(coded)],
@@ -41,9 +41,9 @@ async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpReques
     return AsciiJson(answer)
 
 
-def _items(asked: EmbeddingsRequest) -> list[str | list[int]]:
+def _items(request: EmbeddingsRequest) -> list[str | list[int]]:
     """Return the inputs: a text, or a list of ids, is one; a list of either are several."""
-    given = asked.input
+    given = request.input
     if isinstance(given, str):
         return [given]
     return [list(given)] if isinstance(given[0], int) else list(given)

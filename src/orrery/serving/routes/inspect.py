@@ -84,24 +84,24 @@ class PassInput(BaseModel):
 @router.get("/session")
 async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
-    told = session_of(ViewSubject(served.lm, laws=served.settings.laws))
+    facts = session_of(ViewSubject(served.lm, laws=served.settings.laws))
     spec = served.lm.model.spec
     more = {"reads_source": spec.reads_source, "reads_image": spec.vocabulary is None, "routes": served.routes}
-    return AsciiJson({**told, **more, "screens": _screens(told, served.routes)})
+    return AsciiJson({**facts, **more, "screens": _screens(facts, served.routes)})
 
 
 @router.post("/traces")
-async def open_trace(asked: PassInput, served: Inspecting) -> Response:
+async def open_trace(request: PassInput, served: Inspecting) -> Response:
     """Run the model over a text and keep what is inside for a while; the same text has the same id."""
-    inside = await served.look(_opened, served, asked)
+    inside = await served.look(_opened, served, request)
     return AsciiJson({"id": inside.id})
 
 
 @router.post("/cost")
-async def cost(asked: PassInput, served: Inspecting) -> Response:
+async def cost(request: PassInput, served: Inspecting) -> Response:
     """Return the bytes that a pass over this will need, before it runs; one that needs too much is refused."""
-    given = asked.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
-    if asked.response is not None or "image" in given:
+    given = request.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
+    if request.response is not None or "image" in given:
         raise UsageError("this is known of a text alone", "give text, ids, messages, or source and target")
     memory = await served.look(memory_of, served.lm, given)
     return AsciiJson({"bytes": memory.total, "said": readable(memory.total)})
@@ -126,17 +126,20 @@ async def show_model(view: str, served: Inspecting, http: Request) -> Response:
     return _file(await served.look(served.passes.show_model, view, _asked(http)), "no-store")
 
 
-def _opened(served: Served, asked: PassInput) -> Inside:
-    if asked.response is None:
-        given = asked.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
-        return served.passes.open(given, asked.edits, checkpoint=asked.checkpoint)
-    answer = served.responses.find(asked.response, asked.choice)
+def _opened(served: Served, request: PassInput) -> Inside:
+    given: dict[str, Any]
+    if request.response is None:
+        given = request.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
+        return served.passes.open(given, request.edits, checkpoint=request.checkpoint)
+    answer = served.responses.find(request.response, request.choice)
     given = {"ids": [*answer.prompt, *answer.written]}
-    if served.lm.model.spec.reads_source:
+    if answer.picture:
+        given = {"image": answer.picture, "target": [*_begun(served), *answer.written]}
+    elif served.lm.model.spec.reads_source:
         given = {"source": list(answer.prompt), "target": [*_begun(served), *answer.written]}
-    told = answer.log_probabilities
-    check = None if asked.edits else lambda inside: replay_check(inside, answer.written, told)
-    return served.passes.open(given, asked.edits, check)
+    scores = answer.log_probabilities
+    check = None if request.edits else lambda inside: replay_check(inside, answer.written, scores)
+    return served.passes.open(given, request.edits, check)
 
 
 def _begun(served: Served) -> list[int]:
@@ -153,8 +156,8 @@ def _file(payload: Payload, cache: str = "private, max-age=3600") -> Response:
     return Response(payload.to_bytes(), media_type=KIND, headers={"Cache-Control": cache})
 
 
-def _screens(told: Mapping[str, Any], routes: Sequence[str]) -> list[str]:
-    found = {view["screen"] for view in told["views"]} | {"inside", "trust"}
+def _screens(facts: Mapping[str, Any], routes: Sequence[str]) -> list[str]:
+    names_shown = {view["screen"] for view in facts["views"]} | {"inside", "trust"}
     if COMPLETIONS in routes:
-        found |= {"chat", "decode"}
-    return [name for name in SCREENS if name in found]
+        names_shown |= {"chat", "decode"}
+    return [name for name in SCREENS if name in names_shown]

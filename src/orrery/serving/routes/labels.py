@@ -19,14 +19,14 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
 
 @router.post(CLASSIFY, response_model=ClassList, responses=FAILURES)
-async def classify(asked: ClassifyRequest, served: Serving, http: HttpRequest) -> Response:
+async def classify(request: ClassifyRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the labels of each text with their probabilities, the most probable first."""
-    task = Classification if asked.candidate_labels is None else ZeroShotClassification
-    return await answered(task, asked, served, http, CLASSIFY)
+    task = Classification if request.candidate_labels is None else ZeroShotClassification
+    return await answered(task, request, served, http, CLASSIFY)
 
 
 @router.post(TAG, response_model=TagList, responses=FAILURES)
-async def tag(asked: TagRequest, served: Serving, http: HttpRequest) -> Response:
+async def tag(request: TagRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the entities of each text: label, probability, and from which character to which they stand."""
     shorter = f'{SHORTER}, or "stride": 16, which reads it in windows'
-    return await answered(Tagging, asked, served, http, shorter=shorter)
+    return await answered(Tagging, request, served, http, shorter=shorter)

@@ -40,16 +40,16 @@ async def known(served: Inspecting, version: str = "") -> Response:
 
 
 @router.post("/laws")
-async def run(asked: Wanted, served: Inspecting) -> Response:
+async def run(request: Wanted, served: Inspecting) -> Response:
     """Begin to check the laws, or end the run that is under way."""
     family = _family(served)
-    if asked.of == "nothing":
+    if request.of == "nothing":
         await served.do(served.laws.stop)
-    elif asked.of == "model" and family is None:
+    elif request.of == "model" and family is None:
         raise ApiError(400, "no laws are known for this model's architecture; check the default subset", param="of")
     else:
         try:
-            await served.do(served.laws.start, family if asked.of == "model" else None)
+            await served.do(served.laws.start, family if request.of == "model" else None)
         except UsageError as error:
             raise ApiError(409, f"{error.message}: {error.hint}", code="laws_running") from None
     return AsciiJson(await served.do(_told, served))
@@ -57,14 +57,14 @@ async def run(asked: Wanted, served: Inspecting) -> Response:
 
 def _told(served: Served, known: str = "") -> dict[str, Any]:
     laws, path = served.laws, laws_of(run_of(served.lm.folder), served.settings.laws)
-    told: dict[str, Any] = {"family": _family(served), "running": laws.said, "failure": laws.failure}
+    facts: dict[str, Any] = {"family": _family(served), "running": laws.said, "failure": laws.failure}
     if laws.report is not None:
-        told |= {"version": f"run {laws.runs}", "source": laws.of or "default"}
-        return told if told["version"] == known else told | matrix(laws.report)
+        facts |= {"version": f"run {laws.runs}", "source": laws.of or "default"}
+        return facts if facts["version"] == known else facts | matrix(laws.report)
     if path is None:
-        return told
-    told |= {"version": f"file {path.stat().st_mtime_ns}", "source": path.name}
-    return told if told["version"] == known else told | matrix(read_report(path))
+        return facts
+    facts |= {"version": f"file {path.stat().st_mtime_ns}", "source": path.name}
+    return facts if facts["version"] == known else facts | matrix(read_report(path))
 
 
 def _family(served: Served) -> str | None:

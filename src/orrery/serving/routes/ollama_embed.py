@@ -20,36 +20,36 @@ SHORTER = 'shorten it, or leave "truncate" out, so that its end is cut'
 
 
 @router.post("/api/embed", responses=FAILURES)
-async def embed(asked: EmbedRequest, served: Serving, http: HttpRequest) -> Response:
+async def embed(request: EmbedRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of each text; ends that do not fit are cut unless ``truncate`` is false."""
-    served.check_model(called(served, asked.model))
-    began, texts = time.perf_counter(), [asked.input] if isinstance(asked.input, str) else asked.input
+    served.check_model(called(served, request.model))
+    began, texts = time.perf_counter(), [request.input] if isinstance(request.input, str) else request.input
     texts = [text for text in texts if text]
-    found = []
+    vectors = []
     if texts:
-        found = await vectors_of(
+        vectors = await vectors_of(
             served,
             http.receive,
             texts,
-            truncation=asked.truncate is not False,
-            dimensions=asked.dimensions or None,
+            truncation=request.truncate is not False,
+            dimensions=request.dimensions or None,
             shorter=SHORTER,
         )
     answer = {
-        "model": asked.model or served.name,
-        "embeddings": [one.vector.tolist() for one in found],
+        "model": request.model or served.name,
+        "embeddings": [one.vector.tolist() for one in vectors],
         "total_duration": int((time.perf_counter() - began) * 1e9),
         "load_duration": 0,
-        "prompt_eval_count": sum(one.tokens for one in found),
+        "prompt_eval_count": sum(one.tokens for one in vectors),
     }
     return AsciiJson(answer)
 
 
 @router.post("/api/embeddings", responses=FAILURES)
-async def embeddings(asked: OllamaEmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
+async def embeddings(request: OllamaEmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of one text."""
-    served.check_model(called(served, asked.model))
-    if not asked.prompt:
+    served.check_model(called(served, request.model))
+    if not request.prompt:
         return AsciiJson({"embedding": []})
-    found = await vectors_of(served, http.receive, [asked.prompt], truncation=True, param="prompt", shorter=SHORTER)
-    return AsciiJson({"embedding": found[0].vector.tolist()})
+    vectors = await vectors_of(served, http.receive, [request.prompt], truncation=True, param="prompt", shorter=SHORTER)
+    return AsciiJson({"embedding": vectors[0].vector.tolist()})

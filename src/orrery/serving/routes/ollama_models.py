@@ -38,16 +38,16 @@ async def ps(served: Serving) -> Response:
 
 
 @router.post("/api/show", responses=FAILURES)
-async def show(asked: ShowRequest, served: Serving) -> Response:
+async def show(request: ShowRequest, served: Serving) -> Response:
     """Tell of one model."""
-    name = called(served, asked.model or asked.name) or served.name
+    name = called(served, request.model or request.name) or served.name
     return AsciiJson(await served.do(ollama_card.described, served, name))
 
 
 @router.post("/api/pull", responses=FAILURES)
-async def pull(asked: ShowRequest, served: Serving) -> Response:
+async def pull(request: ShowRequest, served: Serving) -> Response:
     """Say that the model is here; another is not fetched."""
-    called(served, asked.model or asked.name)
+    called(served, request.model or request.name)
     return AsciiJson({"status": "success"})
 
 

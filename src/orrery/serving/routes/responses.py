@@ -26,15 +26,15 @@ router = APIRouter(route_class=StrictRoute, tags=["responses"])
 
 
 @router.post(RESPONSES, responses=FAILURES)
-async def responses(asked: ResponsesRequest, served: Serving, http: HttpRequest) -> Response:
+async def responses(request: ResponsesRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer some items with the next ones; with ``stream`` as server-sent events."""
     with naming(FIELDS):
-        said, chat = chat_of(asked, _earlier(served, asked.previous_response_id))
-        terms = Terms(cuts=asked.truncation == "auto", apart=True)
+        said, chat = chat_of(request, _earlier(served, request.previous_response_id))
+        terms = Terms(cuts=request.truncation == "auto", apart=True)
         prepared, answers = await begun(served, chat, partial(prepare, terms=terms), stream=True)
-    events = OutputEvents(ChatAnswers(served, prepared), response_of(served, asked, answers.id), asked.tells_scores)
-    keeping = _Keeping(served, events, said if asked.store is not False else None)
-    if asked.stream:
+    events = OutputEvents(ChatAnswers(served, prepared), response_of(served, request, answers.id), request.tells_scores)
+    keeping = _Keeping(served, events, said if request.store is not False else None)
+    if request.stream:
         return EventStream(answers, keeping, NAMED_EVENTS)
     return await _whole(answers, keeping, http)
 
@@ -65,12 +65,12 @@ async def forget(response_id: str, served: Serving) -> Response:
 
 
 @router.post(f"{RESPONSES}/input_tokens", responses=FAILURES)
-async def input_tokens(asked: ResponsesRequest, served: Serving) -> Response:
+async def input_tokens(request: ResponsesRequest, served: Serving) -> Response:
     """Return how many tokens the model reads of some items."""
-    served.adapter_of(asked.model)
+    served.adapter_of(request.model)
     served.require(CHAT)
     with naming(FIELDS), served.enter():
-        chat = chat_of(asked, _earlier(served, asked.previous_response_id))[1]
+        chat = chat_of(request, _earlier(served, request.previous_response_id))[1]
         tools = [tool.model_dump(exclude_none=True) for tool in chat.used_tools]
         ids = await served.do(rendered, served, chat.messages, tools, "tools", chat.reasoning_effort)
     return AsciiJson({"object": "response.input_tokens", "input_tokens": len(ids)})

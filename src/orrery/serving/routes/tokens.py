@@ -63,30 +63,30 @@ class Detokenized(BaseModel):
 
 
 @router.post("/tokenize", response_model=TokenizeAnswer, response_model_exclude_none=True, responses=FAILURES)
-async def tokenize(asked: TokenizeRequest, served: Serving) -> Response:
+async def tokenize(request: TokenizeRequest, served: Serving) -> Response:
     """Return the ids of a text."""
-    served.adapter_of(asked.model)
+    served.adapter_of(request.model)
     with served.enter():
-        return AsciiJson(await served.do(_tokens, served, asked))
+        return AsciiJson(await served.do(_tokens, served, request))
 
 
-def _tokens(served: Served, asked: TokenizeRequest) -> dict[str, Any]:
-    said = asked.messages
+def _tokens(served: Served, request: TokenizeRequest) -> dict[str, Any]:
+    said = request.messages
     if said is not None:
         ids = rendered(served, said)
     else:
-        tokenizer, text = served.lm.tokenizer, asked.prompt or ""
-        ids = tokenizer.frame(text).ids if asked.add_special_tokens else tokenizer.encode(text)
-    found: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
-    return found | ({"token_strs": [served.tokens.text(id) for id in ids]} if asked.return_token_strs else {})
+        tokenizer, text = served.lm.tokenizer, request.prompt or ""
+        ids = tokenizer.frame(text).ids if request.add_special_tokens else tokenizer.encode(text)
+    answer: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
+    return answer | ({"token_strs": [served.tokens.text(id) for id in ids]} if request.return_token_strs else {})
 
 
 @router.post("/detokenize", response_model=Detokenized, responses=FAILURES)
-async def detokenize(asked: DetokenizeRequest, served: Serving) -> Response:
+async def detokenize(request: DetokenizeRequest, served: Serving) -> Response:
     """Return the text of ids."""
-    served.adapter_of(asked.model)
+    served.adapter_of(request.model)
     with served.enter():
-        return AsciiJson({"prompt": await served.do(_text, served, asked.tokens)})
+        return AsciiJson({"prompt": await served.do(_text, served, request.tokens)})
 
 
 def _text(served: Served, ids: list[int]) -> str:

@@ -45,8 +45,8 @@ async def events(served: Inspecting) -> Response:
 async def list_checkpoints(served: Inspecting) -> Response:
     """Return the checkpoints that the run has at this moment; a pass can be opened at each."""
     run = _run(served)
-    found = await served.do(checkpoints, run)
-    return AsciiJson({"run": run.name, "served": served.lm.folder.name, "checkpoints": list(map(vars, found))})
+    saved = await served.do(checkpoints, run)
+    return AsciiJson({"run": run.name, "served": served.lm.folder.name, "checkpoints": list(map(vars, saved))})
 
 
 def _run(served: Served) -> Path:

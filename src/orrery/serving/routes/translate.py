@@ -1,4 +1,7 @@
-"""``/v1/translate``: the translation of each sentence, by an encoder-decoder."""
+"""``/v1/translate``: the translation of each sentence, by an encoder-decoder.
+
+It searches as ``orrery translate`` does, and so does not ask the task ``translation``.
+"""
 
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
@@ -16,21 +19,23 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
 
 @router.post(TRANSLATE, response_model=TranslationList, responses=FAILURES)
-async def translate(asked: TranslateRequest, served: Serving, http: HttpRequest) -> Response:
+async def translate(request: TranslateRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the most probable translation of each text that a search over beams finds."""
-    served.check_model(asked.model)
+    served.check_model(request.model)
     served.require(TRANSLATE)
-    found = await over_rows(served, http.receive, lambda done: _translations(served, asked, done), shorter="shorten it")
-    data = [{"index": index, "text": text} for index, text in enumerate(found)]
+    texts = await over_rows(
+        served, http.receive, lambda done: _translations(served, request, done), shorter="shorten it"
+    )
+    data = [{"index": index, "text": text} for index, text in enumerate(texts)]
     return AsciiJson({"object": "list", "data": data, "model": served.name})
 
 
-def _translations(served: Served, asked: TranslateRequest, done: Done) -> list[str]:
-    texts = texts_of(asked.input)
+def _translations(served: Served, request: TranslateRequest, done: Done) -> list[str]:
+    texts = texts_of(request.input)
     return served.lm.translate(
         texts,
-        **asked.search,
-        max_new_tokens=asked.max_tokens,
+        **request.search,
+        max_new_tokens=request.max_tokens,
         batch_size=BATCH,
         done=lambda count: done(count, len(texts)),
     )

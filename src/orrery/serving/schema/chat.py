@@ -21,15 +21,22 @@ class RequestPart(BaseModel, ABC):
     model_config = ConfigDict(frozen=True)
 
 
-class TextPart(RequestPart):
-    """A part of a message."""
+class PictureAddress(RequestPart):
+    """A picture, as its content: ``data:image/png;base64,...``."""
+
+    url: Text
+
+
+class ContentPart(RequestPart):
+    """A part of a message: a text, or for models that see a picture."""
 
     type: Text
     text: Text | None = None
+    image_url: PictureAddress | None = None
 
 
 Content = Annotated[
-    Annotated[Text, Tag("text")] | Annotated[list[TextPart], Field(max_length=MOST_PARTS), Tag("list")],
+    Annotated[Text, Tag("text")] | Annotated[list[ContentPart], Field(max_length=MOST_PARTS), Tag("list")],
     Discriminator(text_or_list, "content", "it is a text or a list of parts"),
 ]
 
@@ -210,17 +217,17 @@ class ChatRequest(SamplingFields):
         return self
 
 
-def _check_tools(asked: ChatRequest) -> None:
+def _check_tools(request: ChatRequest) -> None:
     """Refuse tools that share a name, a choice that is none of them, and the old and the new form at once."""
-    if asked.functions and (asked.tools or asked.tool_choice is not None):
+    if request.functions and (request.tools or request.tool_choice is not None):
         reason = "functions are the old form of tools, with function_call for tool_choice: send one form"
         raise ApiError(400, reason, param="functions")
-    functions = [tool.function for tool in asked.tools or ()] or list(asked.functions or ())
+    functions = [tool.function for tool in request.tools or ()] or list(request.functions or ())
     if len({function.name for function in functions}) < len(functions):
-        raise ApiError(400, f"two {asked.tools_field} have one name", param=asked.tools_field)
-    if asked.tool_choice not in (None, "none", "auto") and not asked.forced:
+        raise ApiError(400, f"two {request.tools_field} have one name", param=request.tools_field)
+    if request.tool_choice not in (None, "none", "auto") and not request.forced:
         raise ApiError(400, "tool_choice names none of the tools", param="tool_choice")
-    if isinstance(asked.function_call, ChosenName) and (asked.tools or not asked.forced):
+    if isinstance(request.function_call, ChosenName) and (request.tools or not request.forced):
         raise ApiError(400, "function_call names none of the functions", param="function_call")
 
 
@@ -239,9 +246,27 @@ def _check_message(message: Message, where: str) -> None:
     if message.role == "assistant" and message.content is None and not called:
         raise ApiError(400, "a message of assistant needs a content or tool_calls", param=f"{where}.content")
     for place, part in enumerate(message.content if isinstance(message.content, list) else ()):
-        if part.type != "text" or part.text is None:
-            reason = f"a part of type {part.type[:40]!r}: this server reads parts of type 'text' alone"
-            raise ApiError(400, reason, param=f"{where}.content[{place}]", code="unsupported_content")
+        _check_part(part, f"{where}.content[{place}]")
+
+
+def check_address(address: str, where: str) -> None:
+    """Refuse the address of a picture that would have to be fetched.
+
+    Raises:
+        ApiError: it does not hold the picture itself.
+    """
+    if not address.startswith("data:"):
+        reason = "the server fetches no address for a client; send the picture itself: data:image/png;base64,..."
+        raise ApiError(400, reason, param=where, code="unsupported_content")
+
+
+def _check_part(part: ContentPart, where: str) -> None:
+    """Refuse a part that is neither a text nor a picture, and a picture that would have to be fetched."""
+    if part.type == "image_url" and part.image_url is not None:
+        check_address(part.image_url.url, where)
+    elif part.type != "text" or part.text is None or part.image_url is not None:
+        reason = f"a part of type {part.type[:40]!r}: this server reads parts of type 'text' and 'image_url' alone"
+        raise ApiError(400, reason, param=where, code="unsupported_content")
 
 
 class _Scored(BaseModel, ABC):

@@ -61,14 +61,14 @@ class Body(BaseModel, ABC):
         return given
 
 
-_MEMORY = "whatever begins as an earlier prompt did goes on from its memory"
+_SESSION = "whatever begins as an earlier prompt did goes on from its session"
 OF_A_SERVICE: Mapping[str, str] = {
     "user": "nothing depends on who asks",
     "safety_identifier": "nothing depends on who asks",
     "service_tier": "there is one",
-    "prompt_cache_key": _MEMORY,
-    "prompt_cache_options": _MEMORY,
-    "prompt_cache_retention": _MEMORY,
+    "prompt_cache_key": _SESSION,
+    "prompt_cache_options": _SESSION,
+    "prompt_cache_retention": _SESSION,
 }
 """Fields of OpenAI's interfaces that are for its service and change nothing here."""
 

@@ -76,16 +76,16 @@ class GenerateRequest(Writing):
     UNSUPPORTED: ClassVar = {
         **Writing.UNSUPPORTED,
         "template": "the model's own is used; orrery serve --template takes another",
-        "images": "this server reads texts alone",
         "width": "answers are texts",
         "height": "answers are texts",
         "steps": "answers are texts",
     }
     NEUTRAL: ClassVar = {
-        **Writing.NEUTRAL, "template": ("",), "images": ([],), "width": (0,), "height": (0,), "steps": (0,),
+        **Writing.NEUTRAL, "template": ("",), "width": (0,), "height": (0,), "steps": (0,),
     }  # fmt: skip
 
     prompt: Text | None = None
+    images: list[Any] | None = Field(None, description="For models that see: a picture in base64.")
     suffix: Text | None = Field(None, description="What stands behind the answer.")
     system: Text | None = None
     raw: Flag | None = Field(None, description="Continue the prompt, without the template of chats.")

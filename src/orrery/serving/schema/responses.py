@@ -24,6 +24,7 @@ class ItemPart(RequestPart):
     type: Text
     text: Text | None = None
     refusal: Text | None = None
+    image_url: Text | None = None
 
 
 ItemContent = Annotated[

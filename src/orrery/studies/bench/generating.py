@@ -20,11 +20,12 @@ from orrery.generation.compiled_step import described, why_not
 from orrery.models.decoding_memory import cache_bytes
 from orrery.models.model import Model
 from orrery.settings import step_kernel
-from orrery.studies.bench.machine import BandwidthProbe, MachineLimits
+from orrery.studies.bench.machine import MachineLimits
 from orrery.studies.bench.rounds import Case, Series, agreement, measure
 from orrery.studies.bench.shapes import make_model
 from orrery.studies.bench.subjects import FILE, Orrery, PeerProgram, open_peer
 from orrery.studies.kept import Say
+from orrery.training.machine_rates import BandwidthProbe
 from orrery.tuning import BlockEmbedding, TransformedLinear
 
 KINDS = {torch.float32: "f32", torch.bfloat16: "bf16"}
@@ -83,7 +84,7 @@ class GenerationSpeed:
             "steps": self.steps,
             "machine": self.machine.state(),
             "read_in_the_same_minutes": list(self.read),
-            "equal_tokens_in_float32": {name: list(found) for name, found in self.equal.items()},
+            "equal_tokens_in_float32": {name: list(agreed) for name, agreed in self.equal.items()},
             "cases": cases,
         }
 
@@ -177,8 +178,8 @@ def _told(one: Series) -> str:
 
 def kernel_of(model: Model) -> str:
     """Return how the model will write: as ``ORRERY_KERNEL`` says, else compiled where that can be."""
-    asked = step_kernel()
-    return asked if asked != "auto" else "eager" if why_not(model) else "compiled"
+    kernel = step_kernel()
+    return kernel if kernel != "auto" else "eager" if why_not(model) else "compiled"
 
 
 def check_cases(cases: Sequence[Case], model: Model) -> None:
@@ -210,7 +211,7 @@ def equal_tokens(model: str, given: Path, peers: Sequence[str], aside: Path, say
     """Return by peer how many greedy tokens in float32 are ours; ours are those of the matrices as they are stored."""
     if not peers:
         return {}
-    found, exact = {}, aside / "float32"
+    agreed, exact = {}, aside / "float32"
     exact.mkdir()
     if aside in given.parents:  # random weights, which may have been made in another dtype
         given = make_model(model, exact / "model", torch.float32, say)
@@ -221,8 +222,8 @@ def equal_tokens(model: str, given: Path, peers: Sequence[str], aside: Path, say
     for peer in peers:
         say(f"{peer}: the same tokens in float32?")
         with closing(open_peer(peer, plain, "f32", 1, exact)) as other:
-            found[peer] = agreement(ours, other.write(prompts, CHECKED))
-    return found
+            agreed[peer] = agreement(ours, other.write(prompts, CHECKED))
+    return agreed
 
 
 @contextmanager

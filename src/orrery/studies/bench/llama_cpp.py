@@ -63,16 +63,16 @@ class LlamaCpp:
 
     def _one(self, ids: list[int], new: int) -> list[int]:
         how = {"samplers": ["temperature"], "ignore_eos": True, "cache_prompt": False}
-        found = self.ask("/completion", prompt=ids, n_predict=new, temperature=0, return_tokens=True, **how)
-        return [int(id) for id in found["tokens"]]
+        answer = self.ask("/completion", prompt=ids, n_predict=new, temperature=0, return_tokens=True, **how)
+        return [int(id) for id in answer["tokens"]]
 
     def ask(self, route: str, **content: Any) -> dict[str, Any]:
         """Return what a route of the server answers."""
         data, header = json.dumps(content).encode(), {"Content-Type": "application/json"}
         request = urllib.request.Request(self.address + route, data, header)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            found: dict[str, Any] = json.load(answer)
-        return found
+            answered: dict[str, Any] = json.load(answer)
+        return answered
 
     def close(self) -> None:
         """End the process."""

@@ -4,17 +4,13 @@ import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from time import perf_counter
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from orrery.kernels.processor import this_processor
 from orrery.studies.kept import Say
-
-PROBE = 2**28
-"""Numbers of the array whose sum measures the memory: a gibibyte in float32, beyond every cache."""
+from orrery.training.machine_rates import BandwidthProbe, product_rate
 
 SHAPES = ((512, 1024, 4096), (512, 4096, 1024), (2048, 2048, 2048))
 """Rows, inputs and outputs of the products: two of a layer, and a large square."""
@@ -59,13 +55,13 @@ class MachineLimits:
 
     def notes(self) -> list[str]:
         """Return what a reader of the numbers must know."""
-        found = [f"{self.processor}, {self.threads} threads; {', '.join(self.features) or 'no known features'}"]
+        sentences = [f"{self.processor}, {self.threads} threads; {', '.join(self.features) or 'no known features'}"]
         busy = self.load / (os.cpu_count() or 1)
         if busy > 0.2:
-            found.append(f"the machine was busy (load {self.load:.1f}): trust ratios of one round, not the numbers")
+            sentences.append(f"the machine was busy (load {self.load:.1f}): trust ratios of one round, not the numbers")
         if self.read[1] > 1.25 * self.read[0]:
-            found.append(f"memory was shared: reads vary from {self.read[0]:.0f} to {self.read[1]:.0f} GB/s")
-        return found
+            sentences.append(f"memory was shared: reads vary from {self.read[0]:.0f} to {self.read[1]:.0f} GB/s")
+        return sentences
 
 
 def measure_machine(say: Say = lambda line: None) -> MachineLimits:
@@ -85,34 +81,6 @@ def measure_machine(say: Say = lambda line: None) -> MachineLimits:
     return MachineLimits(
         processor.vendor or "unknown processor", features, torch.get_num_threads(), load, best, products
     )
-
-
-class BandwidthProbe:
-    """A probe of the memory: each call reads an array once, in gigabytes a second."""
-
-    def __init__(self, numbers: int | None = None) -> None:
-        self.array = torch.ones(numbers or PROBE)
-
-    def __call__(self) -> float:
-        """Return the rate of one pass."""
-        start = perf_counter()
-        self.array.sum()
-        return self.array.nbytes / (perf_counter() - start) / 1e9
-
-
-@torch.no_grad()
-def product_rate(dtype: torch.dtype, rows: int, inputs: int, outputs: int, seconds: float = 0.5) -> float:
-    """Return the median GFLOP/s of ``F.linear`` at a shape."""
-    x, weight = torch.randn(rows, inputs, dtype=dtype), torch.randn(outputs, inputs, dtype=dtype)
-    taken: list[float] = []
-    spent = 0.0
-    F.linear(x, weight)
-    while spent < seconds or len(taken) < 3:
-        start = perf_counter()
-        F.linear(x, weight)
-        taken.append(perf_counter() - start)
-        spent += taken[-1]
-    return 2e-9 * rows * inputs * outputs / statistics.median(taken)
 
 
 def rows_of(machine: MachineLimits) -> Sequence[Sequence[str]]:

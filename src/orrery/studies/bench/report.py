@@ -12,43 +12,43 @@ COLUMNS = ("case", "who", "first token", "prefill", "decode", "whole", "of the b
 UNITS = "first token: seconds; prefill, decode and whole: tokens a second, medians of the rounds"
 
 
-def rows(found: GenerationSpeed) -> list[list[str]]:
+def rows(speed: GenerationSpeed) -> list[list[str]]:
     """Return the table's rows."""
-    return [_row(found, number, one) for number, several in enumerate(found.series) for one in several]
+    return [_row(speed, number, one) for number, several in enumerate(speed.series) for one in several]
 
 
-def _row(found: GenerationSpeed, number: int, one: Series) -> list[str]:
-    ours = found.series[number][0]
+def _row(speed: GenerationSpeed, number: int, one: Series) -> list[str]:
+    ours = speed.series[number][0]
     measure = "whole" if "whole" in one.rates else "first"
     ratios = ours.faster_than(one, measure)
-    share = found.share_of_bandwidth(number, one) if one is ours else None
+    share = speed.share_of_bandwidth(number, one) if one is ours else None
     beside = "" if one is ours else f"{statistics.median(ratios):.2f}x [{min(ratios):.2f} {max(ratios):.2f}]"
     rates = [f"{one.median(name):,.1f}" if name in one.rates else "" for name in ("prefill", "decode", "whole")]
     return [one.case.name, one.subject, f"{one.median('first'):.3f}", *rates, f"{share:.0%}" if share else "", beside]
 
 
-def notes(found: GenerationSpeed) -> list[str]:
+def notes(speed: GenerationSpeed) -> list[str]:
     """Return what a reader must know: units, the machine, the memory, whether the tokens are equal."""
-    read, best = found.read
+    read, best = speed.read
     lines = [
         UNITS,
-        f"orrery writes by {found.steps}",
-        *found.machine.notes(),
+        f"orrery writes by {speed.steps}",
+        *speed.machine.notes(),
         f"memory in the same minutes: {read:.1f} GB/s, best {best:.1f}; the share is of the best, for weights, keys "
         "and values that a step reads",
     ]
-    for name, (equal, of) in found.equal.items():
+    for name, (equal, of) in speed.equal.items():
         lines.append(f"{name}: {equal} of {of} greedy tokens in float32 are ours")
     return lines
 
 
-def page(found: GenerationSpeed) -> str:
+def page(speed: GenerationSpeed) -> str:
     """Return one HTML file with the tables and a figure for each case."""
-    figures = [figure(chart(several), several[0].case.name) for several in found.series]
-    lead = head(f"Speed of {found.model}", UNITS)
-    listed = "\n".join(f"<p>{visible(note)}</p>" for note in notes(found))
-    body = (lead, section("Rates", "\n".join(figures)), section("Numbers", rows_table(COLUMNS, rows(found)) + listed))
-    return document(f"Orrery: speed of {found.model}", "\n".join(body))
+    figures = [figure(chart(several), several[0].case.name) for several in speed.series]
+    lead = head(f"Speed of {speed.model}", UNITS)
+    listed = "\n".join(f"<p>{visible(note)}</p>" for note in notes(speed))
+    body = (lead, section("Rates", "\n".join(figures)), section("Numbers", rows_table(COLUMNS, rows(speed)) + listed))
+    return document(f"Orrery: speed of {speed.model}", "\n".join(body))
 
 
 def chart(several: Sequence[Series]) -> str:

@@ -21,8 +21,8 @@ class Case:
     @property
     def name(self) -> str:
         """Return it in words."""
-        asked = f"reading {self.prompt}" if self.new == 1 else f"{self.prompt} + {self.new} tokens"
-        return asked if self.rows == 1 else f"{asked}, {self.rows} rows"
+        words = f"reading {self.prompt}" if self.new == 1 else f"{self.prompt} + {self.new} tokens"
+        return words if self.rows == 1 else f"{words}, {self.rows} rows"
 
     def prompts(self, vocabulary: int) -> list[list[int]]:
         """Return random prompts, the same whenever they are asked for."""
@@ -44,14 +44,14 @@ class Series:
     def rates(self) -> Mapping[str, list[float]]:
         """Return, round by round: seconds to the first token, tokens a second of each kind."""
         rows, read, new = self.case.rows, self.case.prompt, self.case.new
-        found = {"first": self.first, "prefill": [rows * read / seconds for seconds in self.first]}
+        by_name = {"first": self.first, "prefill": [rows * read / seconds for seconds in self.first]}
         if new > 1:
-            found["whole"] = [rows * new / seconds for seconds in self.whole]
+            by_name["whole"] = [rows * new / seconds for seconds in self.whole]
             # On a busy machine one token may take as long as all of them: a tenth of the time was still for the rest.
             pairs = zip(self.first, self.whole, strict=True)
             between = [max(whole - first, whole / 10) for first, whole in pairs]
-            found["decode"] = [rows * (new - 1) / seconds for seconds in between]
-        return found
+            by_name["decode"] = [rows * (new - 1) / seconds for seconds in between]
+        return by_name
 
     def median(self, measure: str) -> float:
         """Return the median of a measure."""

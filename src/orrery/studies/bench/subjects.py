@@ -11,6 +11,7 @@ from orrery.errors import MachineError, UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.generation.row import Limits
 from orrery.language_model.generate import continued
+from orrery.language_model.sources import of_ids
 
 Rows = Sequence[Sequence[int]]
 
@@ -46,9 +47,8 @@ class Orrery:
     def write(self, rows: Rows, new: int) -> list[list[int]]:
         """Return the tokens, their text made beside them as for every user."""
         limits = Limits(new, self._stored.model.spec.context)
-        prompts = [list(row) for row in rows]
-        found = continued(self._stored, lambda: prompts, limits, 0, None, {"temperature": 0})
-        return [answer.ids for answer in found]
+        answers = continued(self._stored, lambda: of_ids(self._stored, rows), limits, 0, None, {"temperature": 0})
+        return [answer.ids for answer in answers]
 
     def close(self) -> None:
         """Hold nothing."""
@@ -78,8 +78,8 @@ class Transformers:
         """Return the tokens; its ``generate`` makes no text of them."""
         ids = torch.tensor([list(row) for row in rows])
         limits = {"max_new_tokens": new, "min_new_tokens": new, "do_sample": False, "pad_token_id": 0, **self._how}
-        found = self._model.generate(ids, attention_mask=torch.ones_like(ids), **limits)
-        return [[int(id) for id in row] for row in found[:, ids.shape[1] :]]
+        ids_BL = self._model.generate(ids, attention_mask=torch.ones_like(ids), **limits)
+        return [[int(id) for id in row] for row in ids_BL[:, ids.shape[1] :]]
 
     def close(self) -> None:
         """Forget the model."""

@@ -15,15 +15,15 @@ def costs(plan: ComparisonPlan) -> tuple[list[tuple[str, ...]], str]:
     names = [name for name in plan.models if name != COUNTS] + [recipe.name for recipe in plan.recipes]
     work = jobs(plan, dict.fromkeys(names, plan.base))
     rows: list[tuple[str, ...]] = []
-    whole = 0.0
+    total = 0.0
     for name in names:
         own = [job for job in work if job.name == name]
         trials = plan.sweep.trials if plan.sweep is not None and plan.rate_from(name) == "swept" else 0
         trial = max(plan.budgets).part(plan.sweep.share).amount if plan.sweep is not None else 0.0
         amount = trials * trial + sum(job.budget.amount for job in own if job.budget is not None)
-        whole += amount
+        total += amount
         rows.append((name, f"{trials} x {trial:g}" if trials else "none", trainings(plan, len(own)), f"{amount:g}"))
-    return rows, in_words(whole, unit, len(names), plan)
+    return rows, in_words(total, unit, len(names), plan)
 
 
 def trainings(plan: ComparisonPlan, count: int) -> str:
@@ -32,13 +32,13 @@ def trainings(plan: ComparisonPlan, count: int) -> str:
     return f"{count}: {parts}{', and hand-set rates' if plan.hand_set else ''}" if count > 1 else parts
 
 
-def in_words(whole: float, unit: str, names: int, plan: ComparisonPlan) -> str:
+def in_words(total: float, unit: str, names: int, plan: ComparisonPlan) -> str:
     """Return what everything takes together."""
     models = "1 model" if names == 1 else f"{names} models in all"
     probes = f"; then {len(plan.probing.names)} probes of each" if plan.probing.names else ""
     if unit == "steps":
-        return f"{whole:,.0f} steps of training for {models}{probes}"
-    return f"{minutes_in_words(whole)} of training for {models}, evaluations not counted{probes}"
+        return f"{total:,.0f} steps of training for {models}{probes}"
+    return f"{minutes_in_words(total)} of training for {models}, evaluations not counted{probes}"
 
 
 def minutes_in_words(minutes: float) -> str:

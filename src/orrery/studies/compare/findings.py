@@ -116,7 +116,7 @@ class Comparison:
             "probes": self.probes,
         }
 
-    def found(self, *key: Any) -> bool:
+    def done(self, *key: Any) -> bool:
         """Say whether a training is done: its name, budget, seed, and whether it is beside a swept one."""
         return any(entry.key == key for entry in self.entries)
 
@@ -129,7 +129,7 @@ def comparison_from(values: Mapping[str, Any]) -> Comparison:
         [entry_from(entry) for entry in values["models"]],
         {name: SweepResult([Trial(**trial) for trial in sweep["trials"]]) for name, sweep in values["sweeps"].items()},
         dict(values["speeds"]),
-        {name: dict(found) for name, found in values["probes"].items()},
+        {name: dict(curves_of_models) for name, curves_of_models in values["probes"].items()},
     )
 
 
@@ -144,12 +144,12 @@ def points(records: Sequence[Mapping[str, Any]]) -> tuple[Point, ...]:
     The speed in a line is that of training alone, so the seconds are too: evaluations cost none. A line that was due
     when the run was stopped has no speed; its tokens are taken to have come as fast as those before or after them.
     """
-    found, seconds, tokens = [], 0.0, 0
+    measured, seconds, tokens = [], 0.0, 0
     speed = next((record["tokens_per_second"] for record in records if record["tokens_per_second"] > 0), math.inf)
     for record in records:
         speed = record["tokens_per_second"] or speed
         seconds += (record["tokens"] - tokens) / speed
         tokens = record["tokens"]
         if record.get("val/bpb") is not None:
-            found.append(Point(record["step"], tokens, round(seconds, 3), record["val/bpb"]))
-    return tuple(found)
+            measured.append(Point(record["step"], tokens, round(seconds, 3), record["val/bpb"]))
+    return tuple(measured)

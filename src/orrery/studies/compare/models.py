@@ -35,11 +35,11 @@ class ModelKind:
 
     def config(self, width: int, inner: int | None = None) -> dict[str, Any]:
         """Return the configuration of one size; the inner number is its ratio of the width unless it is given."""
-        found = {"hidden_size": width, "tie_word_embeddings": False, **self.fixed}
-        found |= {key: max(1, int(part * width)) for key, part in self.scaled.items()}
+        settings = {"hidden_size": width, "tie_word_embeddings": False, **self.fixed}
+        settings |= {key: max(1, int(part * width)) for key, part in self.scaled.items()}
         if self.inner is None:
-            return found
-        return {**found, self.inner: max(1, int(self.ratio * width)) if inner is None else inner}
+            return settings
+        return {**settings, self.inner: max(1, int(self.ratio * width)) if inner is None else inner}
 
 
 def linear(family: str, keys: float, values: float) -> ModelKind:
@@ -141,11 +141,11 @@ def fitted(kind: ModelKind, shared: Mapping[str, Any], parameters: int, toleranc
 
     steps = largest(lambda n: size(kind.config(n * kind.step)) <= parameters)
     width = max(1, steps) * kind.step
-    found = [kind.config(width), kind.config(width + kind.step)]
+    configs = [kind.config(width), kind.config(width + kind.step)]
     if kind.inner is not None:
         inner = max(1, largest(lambda n: size(kind.config(width, n)) <= parameters))
-        found = [kind.config(width, inner), kind.config(width, inner + 1)]
-    best = min(found, key=lambda config: abs(size(config) - parameters))
+        configs = [kind.config(width, inner), kind.config(width, inner + 1)]
+    best = min(configs, key=lambda config: abs(size(config) - parameters))
     if abs(size(best) - parameters) > tolerance * parameters:
         near = f"to within {100 * tolerance:g} %: the nearest has {size(best):,}"
         message = f"no {kind.family} has {parameters:,} parameters {near}"

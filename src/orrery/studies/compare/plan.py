@@ -121,28 +121,28 @@ class Job:
 
 def jobs(plan: ComparisonPlan, compared: dict[str, Recipe | None]) -> list[Job]:
     """Return all trainings: the least budget first, and within each seed by seed, so that what is done compares."""
-    found: list[Job] = []
+    trainings: list[Job] = []
     budgets = sorted(plan.budgets)
     for budget in budgets:
         for seed in plan.seeds:
             for name, recipe in compared.items():
                 if recipe is not None:
-                    found.append(Job(name, recipe, budget, seed, plan.rate_from(name)))
+                    trainings.append(Job(name, recipe, budget, seed, plan.rate_from(name)))
                 elif (budget, seed) == (budgets[0], plan.seeds[0]):
-                    found.append(Job(name, None))
+                    trainings.append(Job(name, None))
         if plan.hand_set and budget in (budgets[0], budgets[-1]):
-            found += [
+            trainings += [
                 Job(name, recipe, budget, plan.seeds[0], BESIDE)
                 for name, recipe in compared.items()
                 if recipe is not None and plan.rate_from(name) == SWEPT
             ]
-    return found
+    return trainings
 
 
 def recipes(plan: ComparisonPlan, vocabulary: int, tokenizer: Path) -> dict[str, Recipe | None]:
     """Return the recipe of each model by its name, with the shared tokenizer; none for what is only counted."""
-    found: dict[str, Recipe | None] = {}
+    by_name: dict[str, Recipe | None] = {}
     for name in plan.models:
         made = None if name == COUNTS else recipe_of(name, plan.base, vocabulary, plan.parameters)
-        found[name] = None if made is None else changed(made, tokenizer={"file": str(tokenizer)})
-    return found | {recipe.name: changed(recipe, tokenizer={"file": str(tokenizer)}) for recipe in plan.recipes}
+        by_name[name] = None if made is None else changed(made, tokenizer={"file": str(tokenizer)})
+    return by_name | {recipe.name: changed(recipe, tokenizer={"file": str(tokenizer)}) for recipe in plan.recipes}

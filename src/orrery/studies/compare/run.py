@@ -43,44 +43,44 @@ def compare(plan: ComparisonPlan, folder: Path, say: Say, watch: Watch, *, resum
         before = place.earlier(comparison_from, plan.settings(), GROWING) if resume else None
         say(f"reading {plan.base.data.described}")
         texts = read(plan.base, folder / TOKENIZER)
-        found = Comparison(plan.settings(), texts.facts(plan.base))
-        begin(place, found, before)
+        comparison = Comparison(plan.settings(), texts.facts(plan.base))
+        begin(place, comparison, before)
         compared = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)
-        work = ComparisonInProgress(plan, place, texts, found, say, watch)
-        found.signal = work.train_all(jobs(plan, compared))
-        if found.signal is None:
+        work = ComparisonInProgress(plan, place, texts, comparison, say, watch)
+        comparison.signal = work.train_all(jobs(plan, compared))
+        if comparison.signal is None:
             work.probe_all([name for name, recipe in compared.items() if name in plan.models and recipe is not None])
-    return found
+    return comparison
 
 
-def begin(place: Kept, found: Comparison, before: Comparison | None) -> None:
+def begin(place: Kept, comparison: Comparison, before: Comparison | None) -> None:
     """Take up what an earlier call found, and note at once what this comparison is of.
 
     Raises:
         DataError: that was on another text.
     """
     if before is not None:
-        place.refuse_moved(before.corpus, found.corpus)
+        place.refuse_moved(before.corpus, comparison.corpus)
         for name in ("entries", "sweeps", "speeds", "probes"):
-            setattr(found, name, getattr(before, name))
-    place.note(found.as_json())
+            setattr(comparison, name, getattr(before, name))
+    place.note(comparison.as_json())
 
 
 @dataclass(frozen=True)
 class ComparisonInProgress:
-    """A comparison under way: what is done goes into ``found``, and from there to the folder at once."""
+    """A comparison under way: what is done goes into ``comparison``, and from there to the folder at once."""
 
     plan: ComparisonPlan
     place: Kept
     texts: Texts
-    found: Comparison
+    comparison: Comparison
     say: Say
     watch: Watch
 
     def train_all(self, work: Sequence[Job]) -> int | None:
         """Do every training that is not done; return the number of the signal that stopped it, if one did."""
         for job in work:
-            done = self.found.found(*job.key)
+            done = self.comparison.done(*job.key)
             do, keep = partial(self._trained, job, job.recipe), partial(self._keep, job)
             if stopped := once(f"{job.name}{told(job)}", done, do, keep, self.say):
                 return stopped
@@ -88,7 +88,7 @@ class ComparisonInProgress:
 
     def _keep(self, job: Job, entry: ComparisonEntry) -> str:
         """Write down what a training reached, and return it in words."""
-        self.found.entries.append(entry)
+        self.comparison.entries.append(entry)
         self._leave()
         return f"{entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{off_budget(entry, job)}"
 
@@ -103,7 +103,7 @@ class ComparisonInProgress:
         steps = steps_in(job.budget, recipe, self._speed(recipe))
         ready = scheduled(seeded, steps)
         if job.rate_from in (SWEPT, BESIDE):
-            best = self.found.sweeps[job.name].best
+            best = self.comparison.sweeps[job.name].best
             swept = scheduled(seeded, steps, best.rate, best.warmup)
             if job.rate_from == BESIDE and swept == ready:  # the sweep has chosen what was set by hand
                 return replace(self._twin(job), recipe=BESIDE)
@@ -113,13 +113,13 @@ class ComparisonInProgress:
     def _twin(self, job: Job) -> ComparisonEntry:
         """Return the training of the same model, budget and seed at the swept rate, which comes first."""
         key = replace(job, rate_from=SWEPT).key
-        return next(entry for entry in self.found.entries if entry.key == key)
+        return next(entry for entry in self.comparison.entries if entry.key == key)
 
     def _sweep(self, recipe: Recipe) -> int | None:
         """Do the trials of a model that are not done; return the number of the signal that stopped it."""
         sweep = self.plan.sweep
         assert sweep is not None
-        result = self.found.sweeps.setdefault(recipe.name, SweepResult())
+        result = self.comparison.sweeps.setdefault(recipe.name, SweepResult())
         budget = max(self.plan.budgets).part(sweep.share)
         trials = Trials(recipe, sweep, budget, self._speed(recipe), self.texts, self.place.path / recipe.name)
         return trials.run(result, self.say, self.watch, self._note)
@@ -128,23 +128,23 @@ class ComparisonInProgress:
         """Return the tokens a second that budgets of time become steps by, measured once for each model."""
         if self.plan.budgets[0].unit == "steps":
             return 0.0
-        if recipe.name not in self.found.speeds:
+        if recipe.name not in self.comparison.speeds:
             self.say(f"{recipe.name}: measuring its speed")
             seconds = max(self.plan.budgets).seconds / 20
-            self.found.speeds[recipe.name] = measured_speed(recipe, self.texts, seconds)
+            self.comparison.speeds[recipe.name] = measured_speed(recipe, self.texts, seconds)
             self._note()
-        return self.found.speeds[recipe.name]
+        return self.comparison.speeds[recipe.name]
 
     def _note(self) -> None:
-        self.place.note(self.found.as_json())
+        self.place.note(self.comparison.as_json())
 
     def _leave(self) -> None:
-        self.place.leave(self.found.as_json(), page(self.found), figures(self.found))
+        self.place.leave(self.comparison.as_json(), page(self.comparison), figures(self.comparison))
 
     def probe_all(self, names: Sequence[str]) -> None:
         """Do every probe of every model that is not done."""
         for kind in self.plan.probing.names:
-            done = self.found.probes.setdefault(kind, {})
+            done = self.comparison.probes.setdefault(kind, {})
             for name in names:
                 if name not in done:
                     self.say(f"{kind}: {name}")

@@ -70,11 +70,11 @@ class TrainingGroup:
         return f"{self.mean * unit:.3f}" + ("" if spread is None else f" \u00b1 {spread * unit:.3f}")
 
 
-def groups(found: Comparison) -> list[TrainingGroup]:
+def groups(comparison: Comparison) -> list[TrainingGroup]:
     """Return the trainings that differ in their seed alone, together; the least bits per byte first."""
-    unit = found.settings["unit"]
+    unit = comparison.settings["unit"]
     together: dict[tuple[str, Amount | None, bool], list[ComparisonEntry]] = {}
-    for entry in found.entries:
+    for entry in comparison.entries:
         together.setdefault((entry.name, entry.budget, entry.recipe == BESIDE), []).append(entry)
     made = [
         TrainingGroup(name, None if amount is None else Budget(amount, unit), entries)
@@ -83,10 +83,10 @@ def groups(found: Comparison) -> list[TrainingGroup]:
     return sorted(made, key=lambda group: group.mean)
 
 
-def ranked(found: Comparison) -> list[TrainingGroup]:
+def ranked(comparison: Comparison) -> list[TrainingGroup]:
     """Return the models at the greatest budget that each has, the best first; what was counted is one of them."""
     best: dict[str, TrainingGroup] = {}
-    for group in groups(found):
+    for group in groups(comparison):
         if group.recipe == BESIDE:
             continue
         before = best.get(group.name)
@@ -95,28 +95,28 @@ def ranked(found: Comparison) -> list[TrainingGroup]:
     return sorted(best.values(), key=lambda group: group.mean)
 
 
-def nats_per_bit(found: Comparison) -> float | None:
+def nats_per_bit(comparison: Comparison) -> float | None:
     """Return what a bit per byte is in nats a character, for a tokenizer of characters; else nothing."""
-    return found.corpus.get("nats_per_bit")
+    return comparison.corpus.get("nats_per_bit")
 
 
-def columns(found: Comparison) -> tuple[str, ...]:
+def columns(comparison: Comparison) -> tuple[str, ...]:
     """Return the heads of the table."""
-    return COLUMNS if nats_per_bit(found) is None else (*COLUMNS, NATS)
+    return COLUMNS if nats_per_bit(comparison) is None else (*COLUMNS, NATS)
 
 
-def table(found: Comparison) -> list[tuple[str, ...]]:
+def table(comparison: Comparison) -> list[tuple[str, ...]]:
     """Return the lines of the table: by budget, the best first within each."""
-    nats = nats_per_bit(found)
-    order = sorted(groups(found), key=lambda group: (group.budget.amount if group.budget else 0.0, group.mean))
+    nats = nats_per_bit(comparison)
+    order = sorted(groups(comparison), key=lambda group: (group.budget.amount if group.budget else 0.0, group.mean))
     return [group.row(nats) for group in order]
 
 
-def by_budget(found: Comparison) -> dict[str, dict[Amount, TrainingGroup]]:
+def by_budget(comparison: Comparison) -> dict[str, dict[Amount, TrainingGroup]]:
     """Return the groups of each model at its own rate by the amount of the budget; what was counted is at every."""
-    amounts = sorted({entry.budget for entry in found.entries if entry.budget is not None})
+    amounts = sorted({entry.budget for entry in comparison.entries if entry.budget is not None})
     made: dict[str, dict[Amount, TrainingGroup]] = {}
-    for group in groups(found):
+    for group in groups(comparison):
         if group.recipe == BESIDE:
             continue
         places = amounts if group.budget is None else [group.budget.amount]
@@ -124,9 +124,9 @@ def by_budget(found: Comparison) -> dict[str, dict[Amount, TrainingGroup]]:
     return made
 
 
-def order_sentences(found: Comparison) -> list[str]:
+def order_sentences(comparison: Comparison) -> list[str]:
     """Return for each two models where their order turns; those that turn come first."""
-    curves, unit = by_budget(found), found.settings["unit"]
+    curves, unit = by_budget(comparison), comparison.settings["unit"]
     said = [(one, other, turns(curves[one], curves[other])) for one, other in combinations(curves, 2)]
     sentences = [
         (len(crossings), order_sentence(one, other, curves, crossings, unit)) for one, other, crossings in said
@@ -138,12 +138,12 @@ def turns(one: Mapping[Amount, TrainingGroup], other: Mapping[Amount, TrainingGr
     """Return the budgets at which the order turns: straight lines over the logarithm of the budget cross there."""
     amounts = sorted(one.keys() & other.keys())
     gaps = [one[amount].mean - other[amount].mean for amount in amounts]
-    found = []
+    crossings = []
     for (low, high), (before, after) in zip(pairwise(amounts), pairwise(gaps), strict=True):
         if before * after < 0:
             part = before / (before - after)
-            found.append(math.exp(math.log(low) + part * (math.log(high) - math.log(low))))
-    return found
+            crossings.append(math.exp(math.log(low) + part * (math.log(high) - math.log(low))))
+    return crossings
 
 
 def order_sentence(
@@ -194,10 +194,10 @@ class Gain:
         return self.before - self.recipe - self.budget
 
 
-def gains(found: Comparison) -> list[Gain]:
+def gains(comparison: Comparison) -> list[Gain]:
     """Return what each model gains that was trained at the rate set by hand too, with the least budget."""
-    own, made = by_budget(found), []
-    for group in groups(found):
+    own, made = by_budget(comparison), []
+    for group in groups(comparison):
         if group.recipe != BESIDE or group.budget is None:
             continue
         amounts = own.get(group.name, {})
@@ -207,10 +207,10 @@ def gains(found: Comparison) -> list[Gain]:
     return made
 
 
-def gain_sentences(found: Comparison) -> list[str]:
+def gain_sentences(comparison: Comparison) -> list[str]:
     """Return for each two models how much of the change in their difference is recipe and how much budget."""
     said = []
-    for one, other in combinations(gains(found), 2):
+    for one, other in combinations(gains(comparison), 2):
         before, after = one.before - other.before, one.after - other.after
         recipe, budget = one.recipe - other.recipe, one.budget - other.budget
         said.append(

@@ -56,23 +56,23 @@ class Sweep:
             "unit": trial.unit,
         }
 
-    def next(self, found: Sequence[Trial], centre: float) -> tuple[float, float] | None:
+    def next(self, trials: Sequence[Trial], centre: float) -> tuple[float, float] | None:
         """Return the rate and the warm-up of the next trial, or nothing after the last.
 
         The centre, a third of it and three times it come first. While the best lies at an edge the next is a step
         outwards; else it is the middle, by ratio, between the best and the better of its neighbours. Then the other
         warm-ups are tried at the best rate.
         """
-        if len(found) < self.rates:
-            return self._rate(found, centre), self.warmups[0]
-        left = self.warmups[1 + len(found) - self.rates :]
-        best = min(found[: self.rates], key=lambda trial: trial.loss)
+        if len(trials) < self.rates:
+            return self._rate(trials, centre), self.warmups[0]
+        left = self.warmups[1 + len(trials) - self.rates :]
+        best = min(trials[: self.rates], key=lambda trial: trial.loss)
         return (best.rate, left[0]) if left else None
 
-    def _rate(self, found: Sequence[Trial], centre: float) -> float:
-        if len(found) < 3:
-            return centre * (1.0, 1 / FACTOR, FACTOR)[len(found)]
-        tried = sorted(found, key=lambda trial: trial.rate)
+    def _rate(self, trials: Sequence[Trial], centre: float) -> float:
+        if len(trials) < 3:
+            return centre * (1.0, 1 / FACTOR, FACTOR)[len(trials)]
+        tried = sorted(trials, key=lambda trial: trial.rate)
         place = min(range(len(tried)), key=lambda index: tried[index].loss)
         if place == 0:
             return tried[0].rate / FACTOR

@@ -31,28 +31,28 @@ class Trials:
     texts: Texts
     folder: Path
 
-    def run(self, found: SweepResult, say: Say, watch: Watch, keep: Callable[[], None]) -> int | None:
-        """Do the trials that ``found`` lacks, and ``keep`` after each; return the signal that stopped it, if one did.
+    def run(self, result: SweepResult, say: Say, watch: Watch, keep: Callable[[], None]) -> int | None:
+        """Do the trials that ``result`` lacks, and ``keep`` after each; return the signal that stopped it, if one did.
 
         Raises:
             RunError: every trial came apart.
         """
         name, centre = self.recipe.name, self.recipe.training.optimizer.rate
-        before = len(found.trials)
-        while (chosen := self.sweep.next(found.trials, centre)) is not None:
-            number = len(found.trials) + 1
+        before = len(result.trials)
+        while (chosen := self.sweep.next(result.trials, centre)) is not None:
+            number = len(result.trials) + 1
             label = f"{name}: trial {number} of {self.sweep.trials}, rate {chosen[0]:.3g}, warm-up {chosen[1]:.0%}"
-            do, note = partial(self._one, number, *chosen, say, watch), partial(noted, found, keep)
+            do, note = partial(self._one, number, *chosen, say, watch), partial(noted, result, keep)
             if stopped := once(label, False, do, note, say):
                 return stopped
-        if found.best.bits_per_byte is None:
+        if result.best.bits_per_byte is None:
             raise RunError(f"{name}: no trial of its sweep has a loss", "give a lower rate to begin with, or --sweep 0")
         with machine_errors(self.folder):
             if (self.folder / FOLDER).exists():
                 remove(self.folder / FOLDER)
-        if len(found.trials) > before:
-            edge = ", at the edge of what was tried" if at_edge(found) else ""
-            say(f"{name}: rate {found.best.rate:.3g}, warm-up {found.best.warmup:.0%}{edge}")
+        if len(result.trials) > before:
+            edge = ", at the edge of what was tried" if at_edge(result) else ""
+            say(f"{name}: rate {result.best.rate:.3g}, warm-up {result.best.warmup:.0%}{edge}")
         return None
 
     def _one(self, number: int, rate: float, warmup: float, say: Say, watch: Watch) -> Trial | int:
@@ -72,9 +72,9 @@ class Trials:
         return Trial(rate, warmup, steps, tokens, seconds, bits if bits < float("inf") else None)
 
 
-def noted(found: SweepResult, keep: Callable[[], None], trial: Trial) -> str:
+def noted(result: SweepResult, keep: Callable[[], None], trial: Trial) -> str:
     """Write down what a trial reached, and return it in words."""
-    found.trials.append(trial)
+    result.trials.append(trial)
     keep()
     if trial.bits_per_byte is None:
         return "it came apart"

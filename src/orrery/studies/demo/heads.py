@@ -69,9 +69,9 @@ def sentence_from(documents: Iterable[Document], tokenizer: Tokenizer) -> str:
         DataError: there is no text.
     """
     text = "\n".join(document.text for document in documents)
-    for found in _SENTENCE.finditer(" ".join(text.split())):
-        if FEWEST <= len(tokenizer.encode(found.group())) <= MOST:
-            return found.group()
+    for match in _SENTENCE.finditer(" ".join(text.split())):
+        if FEWEST <= len(tokenizer.encode(match.group())) <= MOST:
+            return match.group()
     return beginning(tokenizer.encode(text.strip()[:1000]), tokenizer)
 
 

@@ -68,12 +68,12 @@ def samples(findings: DemoFindings) -> str:
     """Return what the model wrote, by how its tokens were chosen."""
     parts = []
     for method, group in groupby(findings.samples, lambda sample: sample.method):
-        written = list(group)
-        speed = sum(sample.tokens for sample in written) / sum(
-            max(sample.tokens, 1) / max(sample.tokens_per_second, 1e-9) for sample in written
+        samples_alike = list(group)
+        speed = sum(sample.tokens for sample in samples_alike) / sum(
+            max(sample.tokens, 1) / max(sample.tokens_per_second, 1e-9) for sample in samples_alike
         )
         parts.append(f"<h3>{visible(method)}</h3>\n<p>{speed:,.0f} tokens per second.</p>")
-        parts += [sample_block(sample) for sample in written]
+        parts += [sample_block(sample) for sample in samples_alike]
     return section("What it writes", "\n".join(parts))
 
 

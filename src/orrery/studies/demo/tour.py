@@ -51,10 +51,10 @@ class TourStages:
     @contextmanager
     def stage(self, name: str) -> Iterator[list[str]]:
         """Time the block; what it appends to the list is told with the name."""
-        began, told = time.perf_counter(), list[str]()
-        yield told
+        began, notes = time.perf_counter(), list[str]()
+        yield notes
         self.seconds[name] = round(time.perf_counter() - began, 2)
-        self.say(f"{name:<11}{'; '.join(told)} ({self.seconds[name]:.1f} s)")
+        self.say(f"{name:<11}{'; '.join(notes)} ({self.seconds[name]:.1f} s)")
 
 
 def demo(recipe: Recipe, folder: Path, say: Say, watch: Watch, *, overwrite: bool = False) -> DemoFindings:
@@ -83,7 +83,7 @@ def demo(recipe: Recipe, folder: Path, say: Say, watch: Watch, *, overwrite: boo
 
 def tour(recipe: Recipe, folder: RunFolder, stages: TourStages, watch: Watch) -> tuple[DemoFindings, str]:
     """Read, train, measure, write, look; return what was found, and the page of the inside."""
-    with stages.stage("text") as told:
+    with stages.stage("text") as notes:
         settings = text_of(recipe.data, recipe.name)
         # Reading takes seconds: the identity is that of the very documents that are divided.
         documents = {part.train: read_documents(settings, part.train) for part in settings.parts}
@@ -92,27 +92,27 @@ def tour(recipe: Recipe, folder: RunFolder, stages: TourStages, watch: Watch) ->
         if not size(held_back):
             raise DataError("no document is held back to measure the model on", "give the demo more documents")
         identity = corpus_fingerprint(document for part in settings.parts for document in documents[part.train])
-        told += [
+        notes += [
             f"{len(train)} documents, {size(train):,} bytes",
             f"{len(held_back)} held back, {size(held_back):,} bytes",
         ]
-    with stages.stage("tokenizer") as told:
+    with stages.stage("tokenizer") as notes:
         assembly = assemble(recipe, source)
-        told += [f"{assembly.required_tokenizer.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
-    with stages.stage("training") as told:
+        notes += [f"{assembly.required_tokenizer.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
+    with stages.stage("training") as notes:
         precision = learn(recipe, assembly, folder, watch)
-        told += [f"{recipe.training.steps:,} steps", precision]
+        notes += [f"{recipe.training.steps:,} steps", precision]
     lm = load(folder.final, say=folder.log)
-    with stages.stage("measuring") as told:
+    with stages.stage("measuring") as notes:
         measures = measure(recipe, lm, train, held_back)
-        told.append(f"{measures[0].bits_per_byte:.3f} bits per byte on the text held back")
-    with stages.stage("writing") as told:
+        notes.append(f"{measures[0].bits_per_byte:.3f} bits per byte on the text held back")
+    with stages.stage("writing") as notes:
         samples = write(lm, prompts(recipe), recipe.seed)
-        told.append(f"{max(sample.tokens_per_second for sample in samples):,.0f} tokens/s")
-    with stages.stage("looking") as told:
+        notes.append(f"{max(sample.tokens_per_second for sample in samples):,.0f} tokens/s")
+    with stages.stage("looking") as notes:
         sentence = sentence_from(held_back, lm.tokenizer)
         sight, inside = look(lm, sentence), see(lm, sentence).html()
-        told.append(f"{len(sight.heads)} attention heads over {len(sight.tokens)} tokens")
+        notes.append(f"{len(sight.heads)} attention heads over {len(sight.tokens)} tokens")
     corpus = describe_corpus(recipe, identity, train, held_back, assembly.train_tokens)
     run = describe_run(recipe, folder, assembly, precision, stages.seconds)
     findings = DemoFindings(corpus, run, measures, method(recipe), samples, sight)
@@ -140,8 +140,8 @@ def measure(recipe: Recipe, lm: LanguageModel, train: list[Document], held_back:
         below = pool.submit(floors, seen, unseen)
         others = aims(seen, unseen, train_ids, held_back_ids, lm.tokenizer.size)
         others = [*below.result(), *others]
-    found = model_bits_per_byte(lm.model, held_back_ids, recipe.batches.length, len(unseen), str(lm.device))
-    return [Measure("this model", found, "model"), *others]
+    bits = model_bits_per_byte(lm.model, held_back_ids, recipe.batches.length, len(unseen), str(lm.device))
+    return [Measure("this model", bits, "model"), *others]
 
 
 def prompts(recipe: Recipe) -> Sequence[str]:
@@ -155,8 +155,8 @@ def write(lm: LanguageModel, prompts: Sequence[str], seed: int) -> list[Sample]:
     samples = []
     for name, settings in SETTINGS.items():
         for prompt in prompts:
-            found = lm.generations([prompt], max_new_tokens=tokens, seed=seed, truncate="left", **settings)[0]
-            samples.append(Sample(prompt, found.text, name, len(found.ids), found.tokens_per_second))
+            answer = lm.generations([prompt], max_new_tokens=tokens, seed=seed, truncate="left", **settings)[0]
+            samples.append(Sample(prompt, answer.text, name, len(answer.ids), answer.tokens_per_second))
     return samples
 
 

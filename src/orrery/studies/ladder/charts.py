@@ -13,18 +13,18 @@ LABELS = {"parameters": "parameters of the blocks", "operations": "floating-poin
 LAW, FITTED, TOLD, MEASURED = "fitted law", "trained, the law is of these", "predicted", "trained afterwards"
 
 
-def figures(found: LadderFindings, told: Mapping[str, Forecast]) -> dict[str, str]:
+def figures(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> dict[str, str]:
     """Return an SVG by the name of its file, for each law."""
-    return {f"loss-by-{axis}": drawn(found, one) for axis, one in told.items()}
+    return {f"loss-by-{axis}": drawn(ladder, one) for axis, one in predictions.items()}
 
 
-def drawn(found: LadderFindings, one: Forecast) -> str:
+def drawn(ladder: LadderFindings, one: Forecast) -> str:
     """Return trainings, law and band; at the largest size the prediction with its interval, and what was measured."""
-    places = {size["parameters"]: float(size[one.axis]) for size in found.sizes}
+    places = {size["parameters"]: float(size[one.axis]) for size in ladder.sizes}
     curve = spaced(min(places.values()), 1.5 * one.place)
     series = {
         LAW: [(place, one.fit.law.loss(place)) for place in curve],
-        FITTED: [(places[run.parameters], run.loss) for run in found.fitted],
+        FITTED: [(places[run.parameters], run.loss) for run in ladder.fitted],
         TOLD: [(one.place, one.told)],
     }
     if one.measured is not None:

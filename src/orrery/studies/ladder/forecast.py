@@ -75,19 +75,19 @@ class Forecast:
         }
 
 
-def forecasts(found: LadderFindings) -> dict[str, Forecast]:
+def forecasts(ladder: LadderFindings) -> dict[str, Forecast]:
     """Return what the laws tell by their axis; none before every smaller size is trained.
 
     The same trainings give the same numbers, so that what is told before the largest size is trained stands afterwards.
     """
-    if not found.fittable:
+    if not ladder.fittable:
         return {}
-    measured = None if found.measured is None else found.measured.loss
+    measured = None if ladder.measured is None else ladder.measured.loss
     made = {}
     for axis in AXES:
-        places = {size["parameters"]: float(size[axis]) for size in found.sizes}
-        fit = fitted(tuple((places[run.parameters], run.loss) for run in found.fitted))
-        made[axis] = Forecast(axis, fit, float(found.largest[axis]), measured)
+        places = {size["parameters"]: float(size[axis]) for size in ladder.sizes}
+        fit = fitted(tuple((places[run.parameters], run.loss) for run in ladder.fitted))
+        made[axis] = Forecast(axis, fit, float(ladder.largest[axis]), measured)
     return made
 
 

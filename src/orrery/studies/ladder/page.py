@@ -21,36 +21,38 @@ SIZE_NOTE = (
 )
 
 
-def page(found: LadderFindings, told: Mapping[str, Forecast]) -> str:
+def page(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> str:
     """Return the whole page; the same findings give the same bytes."""
     note = f"Each dot is a training. The band holds {LEVEL:.0%} of trainings, by the law and its resampled residuals."
     parts = (
-        head("Orrery", f"{outcome(found, told)}."),
-        section("The law", "\n".join(figure(svg, note) for svg in figures(found, told).values())),
-        section("What it tells", rows_table(LAWS, law_rows(told)) + f"<p>{LAW_NOTE.format(level=f'{LEVEL:.0%}')}</p>"),
-        section("The sizes", rows_table(SIZES, size_rows(found)) + f"<p>{SIZE_NOTE}</p>"),
-        section("Facts", rows_table(("", ""), facts(found))),
+        head("Orrery", f"{outcome(ladder, predictions)}."),
+        section("The law", "\n".join(figure(svg, note) for svg in figures(ladder, predictions).values())),
+        section(
+            "What it tells", rows_table(LAWS, law_rows(predictions)) + f"<p>{LAW_NOTE.format(level=f'{LEVEL:.0%}')}</p>"
+        ),
+        section("The sizes", rows_table(SIZES, size_rows(ladder)) + f"<p>{SIZE_NOTE}</p>"),
+        section("Facts", rows_table(("", ""), facts(ladder))),
     )
     return document("Orrery: a scaling ladder", "\n".join(parts))
 
 
-def facts(found: LadderFindings) -> list[tuple[str, str]]:
+def facts(ladder: LadderFindings) -> list[tuple[str, str]]:
     """Return what was trained on what."""
-    corpus, rules = found.corpus, found.settings["ladder"]
-    kept = sorted(set.intersection(*(set(size["config"].items()) for size in found.sizes)))
+    corpus, rules = ladder.corpus, ladder.settings["ladder"]
+    kept = sorted(set.intersection(*(set(size["config"].items()) for size in ladder.sizes)))
     return [
         ("text", f"{corpus['source']}: {corpus['train_bytes']:,} bytes, {corpus['train_tokens']:,} tokens"),
         ("measured on", f"{corpus['measured_bytes']:,} bytes, {corpus['measured_tokens']:,} tokens held back"),
         ("fingerprint", f"sha256 {corpus['fingerprint']}"),
         ("vocabulary", f"{corpus['vocabulary']:,} tokens"),
         ("tokens a parameter", f"{rules['tokens_per_parameter']:g}"),
-        ("tokens of the largest", f"{passes(found):,.2f} times those of the text"),
+        ("tokens of the largest", f"{passes(ladder):,.2f} times those of the text"),
         ("learning rate", f"falls with the parameters N as N^-{rules['rate_exponent']:g}"),
         ("seeds", ", ".join(map(str, rules["seeds"]))),
         ("the same at all sizes", ", ".join(f"{key} {value}" for key, value in kept)),
         *(
             (f"{size['parameters']:,} parameters", ", ".join(f"{k} {v}" for k, v in own(size, kept)))
-            for size in found.sizes
+            for size in ladder.sizes
         ),
     ]
 

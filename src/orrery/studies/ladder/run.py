@@ -52,14 +52,14 @@ def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume
         if before is not None:
             place.refuse_moved(before.corpus, measured_on(ladder, texts))
             refuse_other_sizes(before, sizes)
-            found = before
+            findings = before
         else:
-            found = begun(ladder, texts, sizes, say)
-            say(planned(found))
-        leave(place, found)
-        work = LadderInProgress(ladder, place, texts, found, say, watch)
-        found.signal = work.train_all(sizes)
-    return found
+            findings = begun(ladder, texts, sizes, say)
+            say(planned(findings))
+        leave(place, findings)
+        work = LadderInProgress(ladder, place, texts, findings, say, watch)
+        findings.signal = work.train_all(sizes)
+    return findings
 
 
 def refuse_other_sizes(before: LadderFindings, sizes: Sequence[LadderSize]) -> None:
@@ -70,12 +70,12 @@ def refuse_other_sizes(before: LadderFindings, sizes: Sequence[LadderSize]) -> N
         raise UsageError(message, "take the version of the program that it was begun with, or begin again")
 
 
-def leave(place: Kept, found: LadderFindings) -> None:
+def leave(place: Kept, findings: LadderFindings) -> None:
     """Write what is known so far: JSON, and with a law the figures and the page."""
-    told = forecasts(found)
-    values = found.as_json() | {"forecasts": {axis: one.as_json() for axis, one in told.items()}}
-    if told:
-        place.leave(values, page(found, told), figures(found, told))
+    predictions = forecasts(findings)
+    values = findings.as_json() | {"forecasts": {axis: one.as_json() for axis, one in predictions.items()}}
+    if predictions:
+        place.leave(values, page(findings, predictions), figures(findings, predictions))
     else:
         place.note(values)
 
@@ -138,21 +138,21 @@ def held_back(texts: Texts, tokens: int) -> LadderHeldBack:
     Where those are short ones, of less than half so many, they lie closer together.
     """
     documents = zip(texts.source.held_back, texts.held_back_ids, strict=True)
-    whole = [(document, ids) for document, ids in documents if document.text]
+    documents_with_text = [(document, ids) for document, ids in documents if document.text]
     widest = max(1, round(texts.held_back_tokens / tokens))
-    parts = (whole[::stride] for stride in range(widest, 0, -1))
-    chosen = next((part for part in parts if 2 * sum(len(ids) for _, ids in part) >= tokens), whole)
+    parts = (documents_with_text[::stride] for stride in range(widest, 0, -1))
+    chosen = next((part for part in parts if 2 * sum(len(ids) for _, ids in part) >= tokens), documents_with_text)
     return LadderHeldBack([ids for _, ids in chosen], sum(len(document.text.encode()) for document, _ in chosen))
 
 
 @dataclass(frozen=True)
 class LadderInProgress:
-    """A ladder under way: what is done goes into ``found``, and from there to the folder at once."""
+    """A ladder under way: what is done goes into ``findings``, and from there to the folder at once."""
 
     ladder: Ladder
     place: Kept
     texts: Texts
-    found: LadderFindings
+    findings: LadderFindings
     say: Say
     watch: Watch
 
@@ -161,19 +161,19 @@ class LadderInProgress:
         for number, size in enumerate(sizes, start=1):
             last = number == len(sizes)
             if last:
-                self.say(foretold(self.found, forecasts(self.found)))
+                self.say(foretold(self.findings, forecasts(self.findings)))
             for seed in self.ladder.settings.seeds[: 1 if last else None]:
                 label = f"size {number} of {len(sizes)}, {size.parameters:,} parameters, seed {seed}"
-                done = self.found.done(size.parameters, seed)
+                done = self.findings.done(size.parameters, seed)
                 if stopped := once(label, done, partial(self._trained, label, size, seed), self._keep, self.say):
                     return stopped
-        self.say(outcome(self.found, forecasts(self.found)))
+        self.say(outcome(self.findings, forecasts(self.findings)))
         return None
 
     def _keep(self, run: LadderRun) -> str:
         """Write down what a training reached, and return it in words."""
-        self.found.runs.append(run)
-        leave(self.place, self.found)
+        self.findings.runs.append(run)
+        leave(self.place, self.findings)
         return f"{run.loss:.4f} nats a token after {run.seconds:.1f} s"
 
     def _trained(self, label: str, size: LadderSize, seed: int) -> LadderRun | int:

@@ -88,20 +88,20 @@ def sizes_of(ladder: Ladder, vocabulary: int, tokenizer: Path) -> tuple[LadderSi
     return sizes
 
 
-def refuse_no_growth(numbers: Sequence[int | float], what: str, written: str) -> None:
+def refuse_no_growth(numbers: Sequence[int | float], what: str, form: str) -> None:
     """Refuse sizes of which one has no more of something than the one before it.
 
     Args:
         numbers: what each has.
         what: of which these are the numbers.
-        written: the format of a number.
+        form: the form of a number.
 
     Raises:
         UsageError: so it is; both numbers are named.
     """
     for number, (before, after) in enumerate(pairwise(numbers), start=2):
         if after <= before:
-            message = f"ladder.sizes: number {number} has {after:{written}} {what}, the one before {before:{written}}"
+            message = f"ladder.sizes: number {number} has {after:{form}} {what}, the one before {before:{form}}"
             raise UsageError(message, "name the sizes from the smallest to the largest")
 
 

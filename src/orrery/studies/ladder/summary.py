@@ -11,39 +11,39 @@ SIZES = ("parameters", "tokens", "operations", "rate", "planned", "measured", "n
 LAWS = ("loss by", "irreducible", "exponent", "predicted", "measured", "miss")
 
 
-def foretold(found: LadderFindings, told: Mapping[str, Forecast]) -> str:
+def foretold(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> str:
     """Return what is said before the largest size is trained."""
-    one = told[AXES[0]]
+    one = predictions[AXES[0]]
     low, high = one.interval(one.place)
     return (
-        f"{found.largest['parameters']:,} parameters: the law of {len(found.fitted)} smaller trainings predicts "
+        f"{ladder.largest['parameters']:,} parameters: the law of {len(ladder.fitted)} smaller trainings predicts "
         f"{one.told:.4f} nats a token ({LEVEL:.0%} interval {low:.4f} to {high:.4f})"
     )
 
 
-def outcome(found: LadderFindings, told: Mapping[str, Forecast]) -> str:
+def outcome(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> str:
     """Return the prediction beside what was measured, and what is off by how much; before that the prediction alone."""
-    one = told[AXES[0]]
+    one = predictions[AXES[0]]
     if one.measured is None:
-        return foretold(found, told)
+        return foretold(ladder, predictions)
     assert one.miss is not None  # it is known with what was measured
     low, high = one.interval(one.place)
     inside = "inside" if low <= one.measured <= high else "outside"
-    before = found.sizes[-2]["parameters"]
-    same = mean(found.of(before)) / one.measured - 1
+    before = ladder.sizes[-2]["parameters"]
+    same = mean(ladder.of(before)) / one.measured - 1
     return (
-        f"{found.largest['parameters']:,} parameters: the law of {len(found.fitted)} smaller trainings predicted "
+        f"{ladder.largest['parameters']:,} parameters: the law of {len(ladder.fitted)} smaller trainings predicted "
         f"{one.told:.4f} nats a token ({LEVEL:.0%} interval {low:.4f} to {high:.4f}), the training reached "
         f"{one.measured:.4f}: a miss of {one.miss:+.2%}, {inside} the interval. The loss of {before:,} parameters, "
         f"taken as the prediction, would miss by {same:+.2%}"
     )
 
 
-def size_rows(found: LadderFindings) -> list[tuple[str, ...]]:
+def size_rows(ladder: LadderFindings) -> list[tuple[str, ...]]:
     """Return a row for each size, as `SIZES` names its cells."""
     rows: list[tuple[str, ...]] = []
-    for size in found.sizes:
-        runs = found.of(size["parameters"])
+    for size in ladder.sizes:
+        runs = ladder.of(size["parameters"])
         rows.append(
             (
                 f"{size['parameters']:,}",
@@ -58,47 +58,47 @@ def size_rows(found: LadderFindings) -> list[tuple[str, ...]]:
     return rows
 
 
-def planned_rows(found: LadderFindings) -> list[tuple[str, ...]]:
+def planned_rows(ladder: LadderFindings) -> list[tuple[str, ...]]:
     """Return a row for each size before any is trained: without what is measured, with its number of trainings."""
-    trainings = len(found.settings["ladder"]["seeds"])
-    rows = [list(row[: SIZES.index("measured")]) for row in size_rows(found)]
+    trainings = len(ladder.settings["ladder"]["seeds"])
+    rows = [list(row[: SIZES.index("measured")]) for row in size_rows(ladder)]
     return [
         (*row[:-1], str(1 if number == len(rows) else trainings), row[-1]) for number, row in enumerate(rows, start=1)
     ]
 
 
-def planned_minutes(found: LadderFindings) -> float:
+def planned_minutes(ladder: LadderFindings) -> float:
     """Return the minutes that all trainings take together."""
-    trainings = len(found.settings["ladder"]["seeds"])
-    seconds = [size["planned_seconds"] for size in found.sizes]
+    trainings = len(ladder.settings["ladder"]["seeds"])
+    seconds = [size["planned_seconds"] for size in ladder.sizes]
     return (trainings * sum(seconds[:-1]) + seconds[-1]) / 60
 
 
-def planned(found: LadderFindings) -> str:
+def planned(ladder: LadderFindings) -> str:
     """Return how long all trainings take, and whether they repeat the text, in words."""
-    whole = f"{minutes_in_words(planned_minutes(found))} of training in all, evaluations not counted"
-    return "\n".join(line for line in (whole, repeats(found)) if line)
+    minutes = f"{minutes_in_words(planned_minutes(ladder))} of training in all, evaluations not counted"
+    return "\n".join(line for line in (minutes, repeats(ladder)) if line)
 
 
-def passes(found: LadderFindings) -> float:
+def passes(ladder: LadderFindings) -> float:
     """Return how many times the tokens of the training text the largest size reads."""
-    return float(found.largest["tokens"] / found.corpus["train_tokens"])
+    return float(ladder.largest["tokens"] / ladder.corpus["train_tokens"])
 
 
-def repeats(found: LadderFindings) -> str:
+def repeats(ladder: LadderFindings) -> str:
     """Return a warning where the largest size reads more tokens than the text has, else nothing."""
-    if passes(found) <= 1:
+    if passes(ladder) <= 1:
         return ""
     return (
-        f"the largest size reads {found.largest['tokens']:,} tokens of a text that has "
-        f"{found.corpus['train_tokens']:,}: what is repeated teaches less (Muennighoff et al. 2023), and the law bends"
+        f"the largest size reads {ladder.largest['tokens']:,} tokens of a text that has "
+        f"{ladder.corpus['train_tokens']:,}: what is repeated teaches less (Muennighoff et al. 2023), and the law bends"
     )
 
 
-def law_rows(told: Mapping[str, Forecast]) -> list[tuple[str, ...]]:
+def law_rows(predictions: Mapping[str, Forecast]) -> list[tuple[str, ...]]:
     """Return a row for each law, as `LAWS` names its cells."""
     rows: list[tuple[str, ...]] = []
-    for axis, one in told.items():
+    for axis, one in predictions.items():
         level, exponent = (
             one.fit.interval(of, LEVEL) for of in (lambda law: law.irreducible, lambda law: law.exponent)
         )

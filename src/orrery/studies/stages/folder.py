@@ -56,10 +56,10 @@ class StagesFolder:
         """Raise `UsageError` where the folder holds what is no part of a run of stages."""
         known = {*RESERVED, *(stage.name for stage in self.staged.stages), *self.state()}
         entries = self.path.iterdir() if self.path.is_dir() else ()
-        found = sorted(entry.name for entry in entries if entry.name not in known)
-        found = [name for name in found if not LEFTOVER.fullmatch(name)]
-        if found:
-            message = f"{self.path} is not empty: it has {', '.join(found[:3])}, which is no stage of this recipe"
+        others = sorted(entry.name for entry in entries if entry.name not in known)
+        others = [name for name in others if not LEFTOVER.fullmatch(name)]
+        if others:
+            message = f"{self.path} is not empty: it has {', '.join(others[:3])}, which is no stage of this recipe"
             raise UsageError(message, ELSEWHERE)
 
     def state(self) -> dict[str, Done]:

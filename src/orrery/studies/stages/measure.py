@@ -109,12 +109,12 @@ def quiet(run: Path) -> "LanguageModel":
 
 def writing_stages(staged: Staged, folder: Path, material: Material) -> "dict[str, LanguageModel]":
     """Return the models that write and read the same tokens as the one that all are compared with, by stage."""
-    found = {}
+    by_name = {}
     for stage in staged.stages:
         lm = quiet(folder / stage.name)
         if has_words(lm) and lm.tokenizer.fingerprint == material.against.tokenizer.fingerprint:
-            found[stage.name] = with_chat(lm, material.against)
-    return found
+            by_name[stage.name] = with_chat(lm, material.against)
+    return by_name
 
 
 def has_words(lm: "LanguageModel") -> bool:
@@ -174,16 +174,16 @@ def of_answers(
 ) -> list[Resampled]:
     """Return reward, wins, length and how answers end."""
     how = f"max_new_tokens:{settings.max_new_tokens}|temperature:{settings.temperature:g}"
-    found: list[Resampled] = [mean_of("reward", f"{how}|judge:{settings.judge}", rewards)]
+    measured: list[Resampled] = [mean_of("reward", f"{how}|judge:{settings.judge}", rewards)]
     if beside is not None:
         wins = [
             1.0 if own > other else 0.5 if own == other else 0.0 for own, other in zip(rewards, beside, strict=True)
         ]
-        found.append(mean_of("wins", f"{how}|larger reward than {settings.against}, ties half", wins))
-    found.append(mean_of("length", f"{how}|tokens of an answer", [float(each.tokens) for each in said]))
-    found.append(mean_of("ends", f"{how}|end token within the limit", [float(each.ended) for each in said]))
+        measured.append(mean_of("wins", f"{how}|larger reward than {settings.against}, ties half", wins))
+    measured.append(mean_of("length", f"{how}|tokens of an answer", [float(each.tokens) for each in said]))
+    measured.append(mean_of("ends", f"{how}|end token within the limit", [float(each.ended) for each in said]))
     leaks = [float(each.leaked) for each in said]
-    return [*found, mean_of("leaks", f"{how}|role or control token in the answer", leaks, higher_is_better=False)]
+    return [*measured, mean_of("leaks", f"{how}|role or control token in the answer", leaks, higher_is_better=False)]
 
 
 def of_talks(held: Sequence[Talk], settings: ReportSettings) -> list[Resampled]:
@@ -206,8 +206,8 @@ def measure_all(staged: Staged, folder: Path, now: Now) -> tuple[Material, Mappi
         raise UsageError(f"report.against: the stage {shared.settings.against} writes no text", "name one that does")
     models = writing_stages(staged, folder, shared)
     first = shared.settings.against
-    found = {first: measure(first, models[first], shared, None, now)}
+    results = {first: measure(first, models[first], shared, None, now)}
     for name, lm in models.items():
         if name != first:
-            found[name] = measure(name, lm, shared, found[first].rewards, now)
-    return shared, {name: found[name] for name in models}
+            results[name] = measure(name, lm, shared, results[first].rewards, now)
+    return shared, {name: results[name] for name in models}

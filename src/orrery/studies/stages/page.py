@@ -25,35 +25,35 @@ LONGEST = 600
 """Characters of a text that is shown."""
 
 
-def page(told: Mapping[str, Any], picture: str) -> str:
+def page(values: Mapping[str, Any], picture: str) -> str:
     """Return the whole page of what a report says; the same values give the same bytes."""
     parts = (
-        heading(told),
+        heading(values),
         section("The stages", figure(picture, MEASURED)),
-        scores(told),
-        charts(told),
-        samples(told),
-        conversations(told),
-        computed(told),
+        scores(values),
+        charts(values),
+        samples(values),
+        conversations(values),
+        computed(values),
     )
-    return document(f"Orrery: {told['name']}", "\n".join(part for part in parts if part))
+    return document(f"Orrery: {values['name']}", "\n".join(part for part in parts if part))
 
 
-def heading(told: Mapping[str, Any]) -> str:
+def heading(values: Mapping[str, Any]) -> str:
     """Return the heading, and what was done in a sentence."""
-    minutes = sum(run["minutes"] for run in told["runs"].values())
-    lead = f"{len(told['runs'])} stages in {minutes:.1f} minutes; {told['settings']['against']} is what the others are "
-    lead += f"compared with, the reward model of {told['settings']['judge']} judges."
-    return head(told["name"], lead)
+    minutes = sum(run["minutes"] for run in values["runs"].values())
+    lead = f"{len(values['runs'])} stages in {minutes:.1f} minutes; {values['settings']['against']} is what the others "
+    lead += f"are compared with, the reward model of {values['settings']['judge']} judges."
+    return head(values["name"], lead)
 
 
-def scores(told: Mapping[str, Any]) -> str:
+def scores(values: Mapping[str, Any]) -> str:
     """Return a table of all scores, a stage a row, with their intervals."""
     rows = []
-    for name, stage in told["stages"].items():
+    for name, stage in values["stages"].items():
         cells = [_number(stage["scores"].get(key)) for key, _ in COLUMNS]
         rows.append((name, *cells))
-    times = [(name, f"{run['steps']:,}", f"{run['minutes']:.1f}") for name, run in told["runs"].items()]
+    times = [(name, f"{run['steps']:,}", f"{run['minutes']:.1f}") for name, run in values["runs"].items()]
     body = rows_table(("stage", *(head for _, head in COLUMNS)), rows)
     note = (
         "In brackets the interval that holds 95 % of a score's values on examples drawn again. The reward model is one "
@@ -72,47 +72,47 @@ def _number(score: Mapping[str, Any] | None) -> str:
     return f"{score['score']:.4g}{bounds}"
 
 
-def charts(told: Mapping[str, Any]) -> str:
+def charts(values: Mapping[str, Any]) -> str:
     """Return reward, wins and divergence as bars."""
-    found = []
+    figures = []
     for key, title, label in (
         ("reward", "Reward of the answers", "mean reward"),
-        ("wins", f"Answers better than those of {told['settings']['against']}", "share of prompts, ties half"),
-        ("KL", f"Divergence from {told['settings']['against']}", "nats a token"),
+        ("wins", f"Answers better than those of {values['settings']['against']}", "share of prompts, ties half"),
+        ("KL", f"Divergence from {values['settings']['against']}", "nats a token"),
         ("format", "Conversations that keep the format", "share of conversations"),
     ):
-        bars = {n: s["scores"][key]["score"] for n, s in told["stages"].items() if key in s["scores"]}
+        bars = {n: s["scores"][key]["score"] for n, s in values["stages"].items() if key in s["scores"]}
         if bars:
-            found.append(figure(bar_chart(bars, title=title, x_label=label)))
-    return section("In figures", "\n".join(found))
+            figures.append(figure(bar_chart(bars, title=title, x_label=label)))
+    return section("In figures", "\n".join(figures))
 
 
-def samples(told: Mapping[str, Any]) -> str:
+def samples(values: Mapping[str, Any]) -> str:
     """Return some prompts, each with the answers of all stages."""
-    found = []
-    for sample in told["samples"]:
+    parts = []
+    for sample in values["samples"]:
         rows = [
             (name, f"{one['reward']:.3f}", one["text"][:LONGEST] + ("" if one["ended"] else " [no end]"))
             for name, one in sample["answers"].items()
         ]
         table = rows_table(("stage", "reward", "answer"), rows)
-        found.append(f"<h3>{visible(sample['prompt'][:LONGEST])}</h3>\n{table}")
-    return section("The same prompts", "\n".join(found)) if found else ""
+        parts.append(f"<h3>{visible(sample['prompt'][:LONGEST])}</h3>\n{table}")
+    return section("The same prompts", "\n".join(parts)) if parts else ""
 
 
-def conversations(told: Mapping[str, Any]) -> str:
+def conversations(values: Mapping[str, Any]) -> str:
     """Return how conversations of several turns went, and the first with each stage."""
     heads = ("stage", "held", "in format", "answers", "without end", "leaked", "empty", "beyond the context")
     rows = []
-    for name, stage in told["stages"].items():
+    for name, stage in values["stages"].items():
         rows.append((name, *(f"{number:,}" for number in stage["conversations"].values())))
-    turns = told["settings"]["turns"]
+    turns = values["settings"]["turns"]
     note = (
-        f"Each conversation has {turns} turns, with what users say in {told['settings']['dialogues']}; each answer "
+        f"Each conversation has {turns} turns, with what users say in {values['settings']['dialogues']}; each answer "
         "stands in what is said next. One keeps the format where every answer ends with the end token within "
-        f"{told['settings']['max_new_tokens']} tokens and none holds a control token or begins a turn of somebody."
+        f"{values['settings']['max_new_tokens']} tokens and none holds a control token or begins a turn of somebody."
     )
-    talks = [_talk(name, messages) for name, messages in told["conversation"].items() if messages]
+    talks = [_talk(name, messages) for name, messages in values["conversation"].items() if messages]
     return section(
         f"Conversations of {turns} turns", f"<p>{visible(note)}</p>\n{rows_table(heads, rows)}\n" + "\n".join(talks)
     )
@@ -123,7 +123,7 @@ def _talk(name: str, messages: Sequence[Mapping[str, str]]) -> str:
     return f"<h3>{visible(name)}</h3>\n" + rows_table(("", "said"), rows)
 
 
-def computed(told: Mapping[str, Any]) -> str:
+def computed(values: Mapping[str, Any]) -> str:
     """Return how each score was computed."""
-    found = {key: one["signature"] for stage in told["stages"].values() for key, one in stage["scores"].items()}
-    return section("How the scores are computed", rows_table(("score", "signature"), list(found.items())))
+    signatures = {key: one["signature"] for stage in values["stages"].values() for key, one in stage["scores"].items()}
+    return section("How the scores are computed", rows_table(("score", "signature"), list(signatures.items())))

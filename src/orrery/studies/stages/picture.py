@@ -42,9 +42,9 @@ def picture(staged: Staged, folder: Path, state: Mapping[str, Done]) -> str:
 
 def three(staged: Staged, folder: Path) -> list[Stage]:
     """Return the last stages of supervised fine-tuning, reward model and PPO; nothing where one is missing."""
-    found = {_objective(stage, folder): stage for stage in staged.stages}
+    by_objective = {_objective(stage, folder): stage for stage in staged.stages}
     kinds = ("sft", "reward", "ppo")
-    return [found[kind] for kind in kinds] if all(kind in found for kind in kinds) else []
+    return [by_objective[kind] for kind in kinds] if all(kind in by_objective for kind in kinds) else []
 
 
 def box(stage: Stage, folder: Path, done: Done) -> Box:
@@ -63,12 +63,12 @@ def box(stage: Stage, folder: Path, done: Done) -> Box:
 
 def numbers(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the measures of a run, each as its first and last value."""
-    found = []
+    changes = []
     for key, said in SAID:
         values = [record[key] for record in records if isinstance(record.get(key), int | float)]
         if values:
-            found.append(f"{values[0]:.3g} \u2192 {values[-1]:.3g} {said}")
-    return found[:SHOWN]
+            changes.append(f"{values[0]:.3g} \u2192 {values[-1]:.3g} {said}")
+    return changes[:SHOWN]
 
 
 def _objective(stage: Stage, folder: Path) -> str:

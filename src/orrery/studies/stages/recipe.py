@@ -101,8 +101,8 @@ class Staged:
         """Return it as plain values, each stage with all its keys."""
         stages = {stage.name: dict(stage.values) for stage in self.stages}
         report = self.settings.report
-        found = {"name": self.name, "seed": self.settings.seed, "stages": stages}
-        return found | ({} if report is None else {"report": report.model_dump(mode="json")})
+        plain = {"name": self.name, "seed": self.settings.seed, "stages": stages}
+        return plain | ({} if report is None else {"report": report.model_dump(mode="json")})
 
 
 def has_stages(path: Path) -> bool:
@@ -147,12 +147,12 @@ def _whole(path: Path, name: str, content: Any) -> dict[str, Any]:
 
 def _over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested mappings with others laid over them; one that says another kind replaces the whole."""
-    found = dict(values)
+    merged = dict(values)
     for key, value in changes.items():
-        before = found.get(key)
+        before = merged.get(key)
         alike = isinstance(before, Mapping) and isinstance(value, Mapping) and _same_kind(before, value)
-        found[key] = _over(dict(before or {}), value) if alike else value
-    return found
+        merged[key] = _over(dict(before or {}), value) if alike else value
+    return merged
 
 
 def _same_kind(before: Mapping[str, Any], value: Mapping[str, Any]) -> bool:

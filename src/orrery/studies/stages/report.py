@@ -35,18 +35,18 @@ def write_report(staged: Staged, path: Path, say: Say) -> dict[str, Any]:
     began = perf_counter()
     state = StagesFolder(path, staged).state()
     with waiting() as line:
-        shared, found = measure_all(staged, path, line.now)
-    told = as_values(staged, shared, found, state)
-    for name, stage in told["stages"].items():
+        shared, results = measure_all(staged, path, line.now)
+    values = as_values(staged, shared, results, state)
+    for name, stage in values["stages"].items():
         say(f"{name}: " + ", ".join(f"{key} {one['score']:.4g}" for key, one in stage["scores"].items()))
     kept = Kept(path, "report", "report of stages")
-    kept.leave(told, page(told, picture(staged, path, state)))
+    kept.leave(values, page(values, picture(staged, path, state)))
     say(f"compared in {perf_counter() - began:.1f} s; {kept.page} shows the stages side by side")
-    return told
+    return values
 
 
 def as_values(
-    staged: Staged, shared: Material, found: Mapping[str, StageResult], state: Mapping[str, Done]
+    staged: Staged, shared: Material, results: Mapping[str, StageResult], state: Mapping[str, Done]
 ) -> dict[str, Any]:
     """Return everything that the report says as plain values."""
     settings = shared.settings
@@ -55,9 +55,9 @@ def as_values(
         "name": staged.name,
         "settings": settings.model_dump(mode="json"),
         "runs": {name: {"steps": done.steps, "minutes": done.seconds / 60} for name, done in times.items()},
-        "stages": {name: _stage(one) for name, one in found.items()},
-        "samples": _samples(shared, found),
-        "conversation": _conversation(found),
+        "stages": {name: _stage(one) for name, one in results.items()},
+        "samples": _samples(shared, results),
+        "conversation": _conversation(results),
     }
 
 
@@ -81,11 +81,11 @@ def _stage(one: StageResult) -> dict[str, Any]:
 def told(score: Resampled) -> dict[str, Any]:
     """Return a score with its interval as plain values."""
     bounds = interval(score) if score.examples >= MANY else None
-    found: dict[str, Any] = {"score": score.score, "examples": score.examples, "signature": score.signature}
-    return found if bounds is None else {**found, "low": bounds.low, "high": bounds.high}
+    plain: dict[str, Any] = {"score": score.score, "examples": score.examples, "signature": score.signature}
+    return plain if bounds is None else {**plain, "low": bounds.low, "high": bounds.high}
 
 
-def _samples(shared: Material, found: Mapping[str, StageResult]) -> list[dict[str, Any]]:
+def _samples(shared: Material, results: Mapping[str, StageResult]) -> list[dict[str, Any]]:
     """Return some prompts, evenly spread, each with the answer and the reward of every stage."""
     count = min(shared.settings.shown, len(shared.prompts))
     places = [number * len(shared.prompts) // count for number in range(count)]
@@ -94,19 +94,19 @@ def _samples(shared: Material, found: Mapping[str, StageResult]) -> list[dict[st
             "prompt": "\n".join(text_of(message) for message in shared.prompts[place].messages),
             "answers": {
                 name: {"text": one.answers[place].text, "reward": one.rewards[place], "ended": one.answers[place].ended}
-                for name, one in found.items()
+                for name, one in results.items()
             },
         }
         for place in places
     ]
 
 
-def _conversation(found: Mapping[str, StageResult]) -> dict[str, Sequence[Mapping[str, str]]]:
+def _conversation(results: Mapping[str, StageResult]) -> dict[str, Sequence[Mapping[str, str]]]:
     """Return the first conversation with each stage, its messages as they were said."""
     return {
         name: [
             {"role": str(message["role"]), "text": text_of(message)}
             for message in (one.talks[0].messages if one.talks else ())
         ]
-        for name, one in found.items()
+        for name, one in results.items()
     }

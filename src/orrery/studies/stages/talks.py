@@ -74,20 +74,20 @@ def user_turns(conversations: Sequence[Conversation], count: int, turns: int) ->
     """
     said = [[text_of(each) for each in one.messages if each["role"] == "user"] for one in conversations]
     said = [own for own in said if own]
-    found = []
+    turns_of_users = []
     for number in range(min(count, len(said))):
         own, behind = list(said[number][:turns]), number
         while len(own) < turns:
             behind = (behind + 1) % len(said)
             own += said[behind][: turns - len(own)]
-        found.append(own)
-    return found
+        turns_of_users.append(own)
+    return turns_of_users
 
 
 def talks(
     lm: "LanguageModel",
     template: "ChatTemplate",
-    asked: Sequence[Sequence[str]],
+    questions: Sequence[Sequence[str]],
     *,
     max_new_tokens: int,
     temperature: float = 0.0,
@@ -101,13 +101,13 @@ def talks(
     Args:
         lm: what answers.
         template: the format of the chats.
-        asked: what users say, turn by turn.
+        questions: what users say, turn by turn.
         max_new_tokens: of an answer.
         temperature: divides the logits; 0 takes the likeliest tokens.
         done: told the turn and how many are answered in it.
     """
-    held, ends = [Talk(tuple(own)) for own in asked], lm.end | template.end
-    for turn in range(max(map(len, asked), default=0)):
+    held, ends = [Talk(tuple(own)) for own in questions], lm.end | template.end
+    for turn in range(max(map(len, questions), default=0)):
         going = [talk for talk in held if turn < len(talk.asked) and all(answer.kept for answer in talk.answers)]
         rows = []
         for talk in going:

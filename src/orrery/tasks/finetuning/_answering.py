@@ -101,16 +101,16 @@ def answered(lm: "LanguageModel", source: Any, done: Any = None) -> "list[Answer
     ends = lm.end if template is None else lm.end | template.end
     settings = greedy(source.settings.max_new_tokens, eos_token_id=sorted(ends))
     prompts, ids = source.held_back, prompt_ids(source.held_back, lm.tokenizer, template)
-    found = []
+    answers = []
     for start in range(0, len(ids), AT_ONCE):
         some = [each[0] for each in lm.write(ids[start : start + AT_ONCE], settings)]
         for prompt, own in zip(prompts[start : start + AT_ONCE], some, strict=True):
             finished = bool(own) and own[-1] in ends
             text = lm.tokenizer.decode(own[:-1] if finished else own)
-            found.append(Answered(prompt, text, len(own), finished))
+            answers.append(Answered(prompt, text, len(own), finished))
         if done is not None:
-            done(len(found), len(ids))
-    return found
+            done(len(answers), len(ids))
+    return answers
 
 
 def template_of(lm: "LanguageModel", source: Any) -> "ChatTemplate | None":

@@ -53,8 +53,8 @@ class NaiveBayes:
 
 def features(text: str) -> set[str]:
     """Return the words of a text in small letters, and the pairs of neighbours."""
-    found = _WORD.findall(text.lower())
-    return {*found, *(f"{one} {other}" for one, other in pairwise(found))}
+    words = _WORD.findall(text.lower())
+    return {*words, *(f"{one} {other}" for one, other in pairwise(words))}
 
 
 def words(text: str) -> set[str]:

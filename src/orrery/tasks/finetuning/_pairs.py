@@ -52,14 +52,14 @@ def rows_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Prefer
         UsageError: there is none.
     """
     template, most = template_of(lm), min(length, lm.context)
-    found = []
+    rows = []
     for row in source.held_back:
         sides = fitted([rendered(template, side) for side, _ in row.sides], most, source.long, row.where)
         if sides is not None:
-            found.append((row, sides))
-    if not found:
+            rows.append((row, sides))
+    if not rows:
         raise UsageError("no preference held back fits into a row", "raise batches.length, or set data.long to cut")
-    return found
+    return rows
 
 
 def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[RenderedReply]]]":
@@ -68,17 +68,17 @@ def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Prefe
     Raises:
         UsageError: there is none.
     """
-    found = [(row, sides) for row, sides in rows_of(lm, source, length) if len(sides) > 1]
-    if not found:
+    pairs = [(row, sides) for row, sides in rows_of(lm, source, length) if len(sides) > 1]
+    if not pairs:
         raise UsageError("no pair is held back: every reply stands alone", "give --val FILE with pairs")
-    return found
+    return pairs
 
 
 def counted(rows: Iterable[Preference]) -> str:
     """Say how many pairs are held back, and how many replies that stand alone."""
     sides = [len(row.sides) for row in rows]
-    told = {"pairs": sides.count(2), "replies that stand alone": sides.count(1)}
-    return f"{' and '.join(f'{count:,} {what}' for what, count in told.items() if count)} held back"
+    counts = {"pairs": sides.count(2), "replies that stand alone": sides.count(1)}
+    return f"{' and '.join(f'{count:,} {what}' for what, count in counts.items() if count)} held back"
 
 
 def judge_of(rows: Iterable[Preference]) -> NaiveBayes:
@@ -90,11 +90,11 @@ def judge_of(rows: Iterable[Preference]) -> NaiveBayes:
 def floors(judge: NaiveBayes, rows: Sequence[Preference]) -> list[tuple[str, Resampled]]:
     """Return how well the length of a reply and its words tell the chosen from the rejected, where they can."""
     said = [side for row in rows for side, _ in row.sides]
-    found = {
+    scores = {
         "the shorter reply": told_apart(rows, [-float(len(reply_of(side))) for side in said], "- characters"),
         "naive Bayes over words of replies": told_apart(rows, [odds_of(judge, side) for side in said], "odds of words"),
     }
-    return [(name, score) for name, score in found.items() if score is not None]
+    return [(name, score) for name, score in scores.items() if score is not None]
 
 
 def odds_of(judge: NaiveBayes, conversation: Any) -> float:
@@ -112,15 +112,15 @@ def reply_nats(lm: "LanguageModel", sides: "Sequence[RenderedReply]", done: "Don
     def measure(numbers: list[int]) -> list[float]:
         batch = mismatched(lm.context)([SingleReply(sides[number], True) for number in numbers])
         own = {name: batch[name][:, 0].to(lm.device) for name in ("ids", "real", "reply")}
-        found: list[float] = token_log_probabilities(lm.model, own).double().sum(-1).tolist()
-        return found
+        nats: list[float] = token_log_probabilities(lm.model, own).double().sum(-1).tolist()
+        return nats
 
     return in_batches([len(side.ids) for side in sides], BATCH, measure, of_whole(done, len(sides)))
 
 
-def of_whole(done: "Done | None", whole: int) -> Callable[[int], None] | None:
+def of_whole(done: "Done | None", total: int) -> Callable[[int], None] | None:
     """Return what tells how many are done beside how many there are."""
-    return None if done is None else lambda count: done(count, whole)
+    return None if done is None else lambda count: done(count, total)
 
 
 def answered(
@@ -128,11 +128,11 @@ def answered(
 ) -> list[list[int]]:
     """Return the ids that a model answers prompts with, greedily unless the settings say otherwise."""
     limit = max(1, min(most, lm.context - max(map(len, prompts))))
-    asked = greedy(limit, **settings)
+    settings_of_answers = greedy(limit, **settings)
 
     def write(numbers: list[int]) -> list[list[int]]:
-        seeds = [1337 + number for number in numbers] if asked["do_sample"] else None
-        return [each[0] for each in lm.write([prompts[number] for number in numbers], asked, seeds=seeds)]
+        seeds = [1337 + number for number in numbers] if settings_of_answers["do_sample"] else None
+        return [each[0] for each in lm.write([prompts[number] for number in numbers], settings_of_answers, seeds=seeds)]
 
     return in_batches([len(prompt) for prompt in prompts], BATCH, write, of_whole(done, len(prompts)))
 
@@ -174,5 +174,5 @@ def divergence(
 
 def predicted(lm: "LanguageModel", ids_BL: Tensor) -> Float[Tensor, "B M V"]:
     """Return the log probabilities of every next token; rows padded on the right read the same as alone."""
-    found: Tensor = lm.model.logits(ids_BL)[:, :-1].double().log_softmax(-1)
-    return found
+    log_probabilities_BMV: Tensor = lm.model.logits(ids_BL)[:, :-1].double().log_softmax(-1)
+    return log_probabilities_BMV

@@ -22,7 +22,7 @@ from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.messages import text_of
 from orrery.text.chat.of_run import template_of_run
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Rendered
+from orrery.text.chat.spans.encoding import Rendered
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -53,10 +53,10 @@ class Answered:
 
 def template_of(lm: "LanguageModel") -> ChatTemplate:
     """Return the format of a model's chats as training renders it: one of Orrery's own needs no sandbox."""
-    found = lm.chat_template()
-    if isinstance(found.form, ChatFormat):
-        return found
-    return template_of_run({DEFAULT: found.form.source}, lm.tokenizer)
+    template = lm.chat_template()
+    if isinstance(template.form, ChatFormat):
+        return template
+    return template_of_run({DEFAULT: template.form.source}, lm.tokenizer)
 
 
 def name_of(template: ChatTemplate) -> str:
@@ -75,8 +75,8 @@ def fitting(
         UsageError: none does.
     """
     template = template_of(lm)
-    found = [(each, render(template, each, replies)) for each in conversations]
-    kept = [(each, rendered) for each, rendered in found if len(rendered.ids) <= min(length, lm.context)]
+    rendered_rows = [(each, render(template, each, replies)) for each in conversations]
+    kept = [(each, rendered) for each, rendered in rendered_rows if len(rendered.ids) <= min(length, lm.context)]
     if not kept:
         raise UsageError("no conversation held back fits into a row", "raise batches.length")
     return kept
@@ -94,9 +94,9 @@ def measured(lm: "LanguageModel", rendered: Sequence[Rendered]) -> Sums:
         def nats(head: Callable[[Tensor], Tensor], x_BLD: Tensor, real_BL: Tensor | None) -> Tensor:
             return of_replies(head(x_BLD[learnt_BL]), batch["targets"][learnt_BL])
 
-        (found,) = lm.model(batch, {lm.model.spec.head_names[0]: nats}).values()
+        (nats_N,) = lm.model(batch, {lm.model.spec.head_names[0]: nats}).values()
         rows_N = learnt_BL.nonzero()[:, 0]
-        sums_B3 = found.new_zeros(len(numbers), 3).index_add_(0, rows_N, found)
+        sums_B3 = nats_N.new_zeros(len(numbers), 3).index_add_(0, rows_N, nats_N)
         return sums_B3.tolist()
 
     return np.array(in_batches([len(each.ids) for each in rendered], BATCH, measure), np.float64)
@@ -115,8 +115,8 @@ def answers(
 ) -> list[Answered]:
     """Return the greedy answer to the last question of each, of at most half as many tokens again as its reply."""
     template = template_of(lm)
-    asked = [before_last_reply(each) for each, _ in conversations]
-    prompts = [render_prompt(template, each) for each in asked]
+    questions = [before_last_reply(each) for each, _ in conversations]
+    prompts = [render_prompt(template, each) for each in questions]
     longest = [len(rendered.ids) - len(prompt) for (_, rendered), prompt in zip(conversations, prompts, strict=True)]
     limit = max(1, min(3 * max(longest) // 2, lm.context - max(map(len, prompts))))
 
@@ -124,7 +124,7 @@ def answers(
         return [each[0] for each in lm.write([prompts[number] for number in numbers], greedy(limit))]
 
     total = len(prompts)
-    found = in_batches(
+    written_ids = in_batches(
         [len(prompt) for prompt in prompts], BATCH, write, None if done is None else lambda count: done(count, total)
     )
     control = lm.tokenizer.control
@@ -136,7 +136,7 @@ def answers(
             bool(ids) and ids[-1] in template.end | lm.end,
             not any(id in control for id in ids[:-1]),
         )
-        for (each, _), before, ids in zip(conversations, asked, found, strict=True)
+        for (each, _), before, ids in zip(conversations, questions, written_ids, strict=True)
     ]
 
 

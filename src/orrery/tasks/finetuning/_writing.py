@@ -45,8 +45,8 @@ def answers(lm: "LanguageModel", pairs: "Sequence[Pair]", longest: int, done: An
     ask = pipeline("text2text-generation", lm, batch_size=BATCH)
     limit = {} if "max_new_tokens" in lm.writing else {"max_new_tokens": longest}
     settings: dict[str, Any] = {"truncation": True, "do_sample": False, **limit}
-    found = ask([pair.source for pair in pairs], done=done, **settings)
-    return [each[0]["generated_text"] if isinstance(each, list) else each["generated_text"] for each in found]
+    written_texts = ask([pair.source for pair in pairs], done=done, **settings)
+    return [each[0]["generated_text"] if isinstance(each, list) else each["generated_text"] for each in written_texts]
 
 
 def references(pairs: "Sequence[Pair]") -> list[list[str]]:

@@ -62,9 +62,9 @@ def answering_recipe(
         raise UsageError(f"{base.stored.folder} has no tokenizer", "put its tokenizer.json into the folder")
     chosen = flatten(overridden({}, overrides, environment))
     context = base.stored.model.spec.context
-    asked = {"max_new_tokens": chosen.get("data.max_new_tokens", min(LONGEST, max(1, context // 2)))}
-    asked |= {key: chosen[f"data.{key}"] for key in ("prompt", "template") if f"data.{key}" in chosen}
-    data = {**task.data(train, val, {}), **asked}
+    writing = {"max_new_tokens": chosen.get("data.max_new_tokens", min(LONGEST, max(1, context // 2)))}
+    writing |= {key: chosen[f"data.{key}"] for key in ("prompt", "template") if f"data.{key}" in chosen}
+    data = {**task.data(train, val, {}), **writing}
     source_class = SOURCES.find(task.source)
     settings: Any = settings_of(source_class).model_validate(data)
     source = source_class.read(settings)
@@ -104,13 +104,13 @@ def reward_settings(named: str) -> RewardSettings:
     """Return the settings of a reward that a flag names; errors as in ``reward_section``."""
     section = reward_section(named)
     try:
-        found: Any = settings_of(REWARDS.find(section["kind"])).model_validate(section)
+        section_read: Any = settings_of(REWARDS.find(section["kind"])).model_validate(section)
     except ValidationError as error:
         missing = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
         raise UsageError(
             f"--reward {named} needs settings: {missing}", "name a reward without, such as exact"
         ) from None
-    settings: RewardSettings = found
+    settings: RewardSettings = section_read
     return settings
 
 

@@ -73,10 +73,10 @@ def best_answers(
         some = prompts[start : start + together]
         rows = [own for own in ids[start : start + together] for _ in range(samples)]
         seeds = [derive_seed(seed, "answer", start * samples + place) for place in range(len(rows))]
-        written = [each[0] for each in lm.write(rows, settings, seeds=seeds)]
+        answers_written = [each[0] for each in lm.write(rows, settings, seeds=seeds)]
         said = [
             _answered(lm, some[place // samples], own, own[-1:] and own[-1] in ends)
-            for place, own in enumerate(written)
+            for place, own in enumerate(answers_written)
         ]
         totals = _totals(judge, said)
         for place in range(len(some)):

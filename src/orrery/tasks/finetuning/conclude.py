@@ -46,29 +46,30 @@ def conclude(
         source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
     with waiting() as shown:
+        task.finish(lm, source, recipe, counted(shown, "learning what stands beside the model"))
         done = counted(shown, "scoring the model on what was held back")
-        found = replace(task.found(lm, source, recipe, done), apart=apart(source))
+        findings = replace(task.found(lm, source, recipe, done), apart=apart(source))
         if recipe.model.begin is not None:
             begun = partial(load, recipe.model.begin, device=recipe.training.device, say=lambda line: None)
             done = counted(shown, "scoring the model that it began from")
             beside = task.beside(lm, begun, source, recipe.batches.length, done)
-            found = replace(found, others=(*found.others, *beside))
+            findings = replace(findings, others=(*findings.others, *beside))
     took = "" if trained is None else f" in {trained / 60:.1f} minutes"
     say(f"{held_back(recipe)}, seed {recipe.seed}, {recipe.training.steps:,} steps{took}")
-    for line in found.lines():
+    for line in findings.lines():
         say(line)
     records = RunFolder(folder).records()
     with machine_errors(folder):
-        write_text(folder / SCORES, found.as_json())
-        write_text(folder / REPORT, page(recipe.name, found, records, facts(recipe, lm, source, records)))
+        write_text(folder / SCORES, findings.as_json())
+        write_text(folder / REPORT, page(recipe.name, findings, records, facts(recipe, lm, source, records)))
     say(f"scored in {perf_counter() - began:.1f} s; {folder / REPORT} shows the mistakes")
-    return found
+    return findings
 
 
 def counted(shown: Waiting, what: str) -> Done:
     """Say what is done now, and return what is told how much of it is."""
     shown.now(what)
-    return lambda done, whole: shown.now(f"{what}: {done:,} of {whole:,}")
+    return lambda done, total: shown.now(f"{what}: {done:,} of {total:,}")
 
 
 def apart(source: Source) -> str:

@@ -49,6 +49,7 @@ class Findings:
         by_label: rows of a table: a label, precision, recall, F1, how many there are.
         apart: whether their texts were trained on, in a sentence; nothing where that cannot be said.
         examples: how many were held back, in words.
+        shown: captions of pictures, each with its words and the picture as bright as they looked at each of its places.
     """
 
     scores: Sequence[Resampled]
@@ -60,6 +61,7 @@ class Findings:
     mistakes: Sequence[Mistake] = ()
     by_label: Sequence[tuple[str, float, float, float, int]] = ()
     apart: str = ""
+    shown: "Sequence[tuple[str, Sequence[tuple[str, Tensor]]]]" = ()
 
     @property
     def main(self) -> Resampled:
@@ -79,13 +81,13 @@ class Findings:
 
     def lines(self) -> list[str]:
         """Return what is said of it: the main score with its interval, the others, the floors."""
-        found = [f"{self.examples}: {self.main}"]
-        found += [f"  {interval(self.main)}"] if self.main.examples >= MANY else []
-        found += [f"  {score}" for score in self.scores[1:]]
-        found += [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
-        found += [f"  {self.under}"] if self.under else []
-        found += [f"  {self.apart}"] if self.apart else []
-        return found + [f"  {score.name} of {name}: {score.score:.{score.digits}f}" for name, score in self.others]
+        texts = [f"{self.examples}: {self.main}"]
+        texts += [f"  {interval(self.main)}"] if self.main.examples >= MANY else []
+        texts += [f"  {score}" for score in self.scores[1:]]
+        texts += [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
+        texts += [f"  {self.under}"] if self.under else []
+        texts += [f"  {self.apart}"] if self.apart else []
+        return texts + [f"  {score.name} of {name}: {score.score:.{score.digits}f}" for name, score in self.others]
 
     def as_json(self) -> str:
         """Return the scores as JSON."""
@@ -101,8 +103,8 @@ class Findings:
 def _told(score: Resampled) -> dict[str, Any]:
     """Return a score with its interval as plain values."""
     bounds = interval(score) if score.examples >= MANY else None
-    told: dict[str, Any] = {"name": score.name, "score": score.score, "signature": score.signature}
-    return told if bounds is None else {**told, "low": bounds.low, "high": bounds.high, "level": bounds.level}
+    plain: dict[str, Any] = {"name": score.name, "score": score.score, "signature": score.signature}
+    return plain if bounds is None else {**plain, "low": bounds.low, "high": bounds.high, "level": bounds.level}
 
 
 @dataclass(frozen=True)

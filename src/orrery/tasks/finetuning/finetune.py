@@ -67,15 +67,15 @@ def finetune(
         home = Path(os.path.abspath(home))
         task, folder = str(home / CONFIG), home
     name = None if folder is None else folder.name
-    asked = Request(task, begin, learned, held_back, dict(columns or {}), mode, blocks, scratch, name)
+    request = Request(task, begin, learned, held_back, dict(columns or {}), mode, blocks, scratch, name)
     words = [f"--{key}={json.dumps(value)}" for key, value in flatten(dict(recipe or {})).items()]
     say = (lambda line: None) if quiet else print
     with where_begun(home, say):
-        return _finetuned(asked, words, folder, quiet, say, seeds=seeds, resume=resume, overwrite=overwrite)
+        return _finetuned(request, words, folder, quiet, say, seeds=seeds, resume=resume, overwrite=overwrite)
 
 
 def _finetuned(
-    asked: Request,
+    request: Request,
     words: list[str],
     folder: Path | None,
     quiet: bool,
@@ -83,7 +83,7 @@ def _finetuned(
     **how: Any,
 ) -> Finetuned:
     """Fine-tune, once it is known which folder relative paths mean."""
-    chosen = recipe_for(asked, words, os.environ)
+    chosen = recipe_for(request, words, os.environ)
 
     def reporter() -> Reporter:
         return Silent() if quiet else find_reporter()
@@ -93,8 +93,8 @@ def _finetuned(
         folder or runs_folder() / chosen.name,
         reporter,
         say,
-        inputs=[Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each],
-        asked=None if asked.file else asked_for(words, os.environ),
+        inputs=[Path(each) for each in (request.task, request.model, request.train, request.val) if each],
+        asked=None if request.file else asked_for(words, os.environ),
         **how,
     )
     pass_on(done.signal)

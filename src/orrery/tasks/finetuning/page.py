@@ -19,51 +19,52 @@ MOST_LABELS = 80
 """Labels of a confusion matrix that can be drawn."""
 
 
-def page(title: str, found: Findings, records: Sequence[dict[str, Any]], facts: Sequence[tuple[str, str]]) -> str:
+def page(title: str, findings: Findings, records: Sequence[dict[str, Any]], facts: Sequence[tuple[str, str]]) -> str:
     """Return the whole page; the same findings give the same bytes."""
     parts = (
-        summary(title, found),
-        scores(found),
+        summary(title, findings),
+        scores(findings),
         charts(records),
         learning(records),
-        confusion(found),
-        labels(found),
-        calibration(found),
-        mistakes(found),
+        confusion(findings),
+        labels(findings),
+        calibration(findings),
+        mistakes(findings),
+        looks(findings),
         section("The run", rows_table(("", ""), facts)),
     )
     return document(f"Orrery: {title}", "\n".join(part for part in parts if part))
 
 
-def summary(title: str, found: Findings) -> str:
+def summary(title: str, findings: Findings) -> str:
     """Return the heading and the result in two sentences."""
-    main = found.main
-    text = f"{main.name} {main.score:.4f} on {found.examples}."
+    main = findings.main
+    text = f"{main.name} {main.score:.4f} on {findings.examples}."
     if main.examples >= MANY:
         bounds = interval(main)
         text += f" The {100 * bounds.level:g} % interval is {bounds.low:.4f} to {bounds.high:.4f}."
-    if found.floors:
-        name, floor = found.floors[-1]
+    if findings.floors:
+        name, floor = findings.floors[-1]
         text += f" The best simple method ({name}) reaches {floor.score:.4f}."
-    text += f" {found.under[0].upper()}{found.under[1:]}." if found.under else ""
+    text += f" {findings.under[0].upper()}{findings.under[1:]}." if findings.under else ""
     return f'<header>\n<h1>{visible(title)}</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
 
 
-def scores(found: Findings) -> str:
+def scores(findings: Findings) -> str:
     """Return all scores with their intervals, what simple methods reach beside them, and how each was computed."""
     rows = []
-    for score in found.scores:
+    for score in findings.scores:
         bounds = interval(score) if score.examples >= MANY else None
         between = "" if bounds is None else f"{bounds.low:.4f} to {bounds.high:.4f}"
         rows.append((score.name, f"{score.score:.4f}", between))
     body = rows_table(("score", "value", "95 % interval"), rows)
-    if found.floors:
-        bars = {"this model": found.main.score, **{name: score.score for name, score in found.floors}}
-        chart = bar_chart(bars, title=f"{found.main.name}, beside simple methods", x_label=found.main.name)
-        counted = [(score.name, f"{score.score:.4f}", name) for name, score in (*found.floors, *found.others)]
-        body = figure(chart, f"On the same examples. {found.apart}".strip()) + body
+    if findings.floors:
+        bars = {"this model": findings.main.score, **{name: score.score for name, score in findings.floors}}
+        chart = bar_chart(bars, title=f"{findings.main.name}, beside simple methods", x_label=findings.main.name)
+        counted = [(score.name, f"{score.score:.4f}", name) for name, score in (*findings.floors, *findings.others)]
+        body = figure(chart, f"On the same examples. {findings.apart}".strip()) + body
         body += rows_table(("score", "value", "of a simple method"), counted)
-    signatures = rows_table(("score", "signature"), [(score.name, score.signature) for score in found.scores])
+    signatures = rows_table(("score", "signature"), [(score.name, score.signature) for score in findings.scores])
     return section("Scores", body) + section("How they are computed", signatures)
 
 
@@ -84,11 +85,11 @@ def learning(records: Sequence[dict[str, Any]]) -> str:
     return section("How it learned", figure(chart, note))
 
 
-def confusion(found: Findings) -> str:
+def confusion(findings: Findings) -> str:
     """Return the confusion matrix, each row as shares."""
-    if found.confusion is None or len(found.confusion[0]) > MOST_LABELS:
+    if findings.confusion is None or len(findings.confusion[0]) > MOST_LABELS:
         return ""
-    names, counts = found.confusion
+    names, counts = findings.confusion
     shares = [[count / max(1, sum(row)) for count in row] for row in counts]
     chart = heat_map(shares, rows=names, columns=names, title="What each label (row) was called (column)", highest=1.0)
     pairs = [
@@ -102,17 +103,17 @@ def confusion(found: Findings) -> str:
     return section("What is taken for what", figure(chart, "Each row adds up to one.") + table)
 
 
-def labels(found: Findings) -> str:
+def labels(findings: Findings) -> str:
     """Return precision, recall and F1 of each label."""
-    if not found.by_label:
+    if not findings.by_label:
         return ""
-    rows = [(name, f"{p:.3f}", f"{r:.3f}", f"{f:.3f}", f"{count:,}") for name, p, r, f, count in found.by_label]
+    rows = [(name, f"{p:.3f}", f"{r:.3f}", f"{f:.3f}", f"{count:,}") for name, p, r, f, count in findings.by_label]
     return section("Label by label", rows_table(("label", "precision", "recall", "F1", "examples"), rows))
 
 
-def calibration(found: Findings) -> str:
+def calibration(findings: Findings) -> str:
     """Return how often the model is right, over how sure it is."""
-    points = [(each.confidence, each.accuracy) for each in found.bins if each.examples]
+    points = [(each.confidence, each.accuracy) for each in findings.bins if each.examples]
     if not points:
         return ""
     series = {"this model": points, "as sure as right": [(0.0, 0.0), (1.0, 1.0)]}
@@ -121,16 +122,16 @@ def calibration(found: Findings) -> str:
     return section("Does it know what it knows?", figure(chart, note))
 
 
-def mistakes(found: Findings) -> str:
+def mistakes(findings: Findings) -> str:
     """Return the worst mistakes with their texts or pictures."""
-    if not found.mistakes:
+    if not findings.mistakes:
         return ""
-    some = found.mistakes[:SHOWN]
+    some = findings.mistakes[:SHOWN]
     heads: tuple[str, ...] = ("right", "said", "picture" if some[0].picture is not None else "text")
     rows = [[visible(each.right), visible(each.said), _shown(each)] for each in some]
     if any(each.confidence is not None for each in some):
-        told = ["" if each.confidence is None else f"{each.confidence:.3f}" for each in some]
-        heads, rows = ("sure", *heads), [[one, *row] for one, row in zip(told, rows, strict=True)]
+        confidences = ["" if each.confidence is None else f"{each.confidence:.3f}" for each in some]
+        heads, rows = ("sure", *heads), [[one, *row] for one, row in zip(confidences, rows, strict=True)]
     return section("The worst mistakes", markup_table(heads, rows))
 
 
@@ -142,3 +143,15 @@ def _shown(mistake: Mistake) -> str:
     scale = min(1.0, SIDE / max(pixels.shape[1:]))
     small = resized(pixels, (max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[2] * scale))), 2)
     return picture(write_png(small), mistake.text, max(SMALL, small.shape[2]))
+
+
+def looks(found: Findings) -> str:
+    """Return pictures with the words of their captions, each bright where the word looked."""
+    if not found.shown:
+        return ""
+    parts = []
+    for caption, words in found.shown:
+        cells = [[picture(write_png(pixels), word, max(SMALL, pixels.shape[2])) for word, pixels in words]]
+        parts.append(f"<p>{visible(caption)}</p>" + markup_table([visible(word) for word, _ in words], cells))
+    note = "<p>Bright is where the writer looked when it chose the word: the mean over its blocks and heads.</p>"
+    return section("Where each word looked", note + "".join(parts))

@@ -16,7 +16,7 @@ from orrery.recipes.config import ModelSettings, Recipe
 from orrery.recipes.read import check_as, check_recipe, flatten, load_recipe, overridden
 from orrery.runs.begin import Base, base_of
 from orrery.schema.registry import settings_of
-from orrery.tasks._task import Learned, to_learn
+from orrery.tasks._task import BeginsNew, Learned, to_learn
 from orrery.text.published import vocabularies as published
 
 Mode = Literal["full", "frozen", "partial"]
@@ -63,7 +63,7 @@ class Request:
         return Path(self.task) if self.task.endswith((".yaml", ".yml")) else None
 
 
-def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
+def recipe_for(request: Request, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
     """Return the recipe that fits data and model, or that of a file, with what the environment and the flags change.
 
     Raises:
@@ -71,37 +71,65 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
         DataError: the data cannot be read.
         ModelFileError: there is no model.
     """
-    if asked.file is not None:
-        return _read(asked, asked.file, overrides, environment)
-    task = to_learn(asked.task)
-    if asked.model is None or asked.train is None:
-        raise UsageError(f"{asked.task}: from which model, with which data?", "give --from MODEL --train FILE")
-    base = base_of(ModelSettings.model_validate({"from": asked.model}))
+    if request.file is not None:
+        return _read(request, request.file, overrides, environment)
+    task = to_learn(request.task)
+    if request.model is None and request.train is not None and isinstance(task, BeginsNew):
+        return _begun_new(request, request.train, task, overrides, environment)
+    if request.model is None or request.train is None:
+        raise UsageError(f"{request.task}: from which model, with which data?", "give --from MODEL --train FILE")
+    base = base_of(ModelSettings.model_validate({"from": request.model}))
     assert base is not None
-    data = task.data(asked.train, asked.val, dict(asked.columns))
-    source = _read_as_asked(task, data, asked.train, overrides, environment)
+    data = task.data(request.train, request.val, dict(request.columns))
+    source = _read_as_asked(task, data, request.train, overrides, environment)
     if base.stored.tokenizer is None and SOURCES.find(task.source).needs_tokenizer:
         raise UsageError(f"{base.stored.folder} has no tokenizer", "put its tokenizer.json into the folder")
     chosen = flatten(overridden({}, overrides, environment))
     rows, length = measured(task, source, base.stored)
-    learned = {"kind": asked.objective} if asked.objective else {"kind": task.objective, **task.learns(base.stored)}
+    learned = {"kind": request.objective} if request.objective else {"kind": task.objective, **task.learns(base.stored)}
     values = {
-        "name": asked.name or f"{asked.task}-{named_after(asked.train)}",
+        "name": request.name or f"{request.task}-{named_after(request.train)}",
         "task": task.kind,
-        "model": model_section(asked, base, task),
-        **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch and base.stored.tokenizer else {}),
+        "model": model_section(request, base, task),
+        **({"tokenizer": {"file": str(_tokenizer_file(base))}} if request.scratch and base.stored.tokenizer else {}),
         "data": data,
         "objective": learned,
-        **_training(asked, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),
+        **_training(request, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),
     }
-    return check_recipe(overridden(values, overrides, environment), asked.train)
+    return check_recipe(overridden(values, overrides, environment), request.train)
 
 
-def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Mapping[str, str] | None = None) -> Recipe:
+def _begun_new(
+    request: Request, train: str, task: Any, overrides: Sequence[str], environment: Mapping[str, str] | None
+) -> Recipe:
+    """Return the recipe of a task that makes its own model for the data.
+
+    Raises:
+        UsageError: a flag says how a model that exists learns.
+        DataError: the data cannot be read.
+    """
+    if request.scratch or request.mode != "full" or request.blocks is not None:
+        raise UsageError("--scratch, --mode and --blocks say how a model that exists learns", "give --from MODEL too")
+    data = task.data(train, request.val, dict(request.columns))
+    source = _read_as_asked(task, data, train, overrides, environment)
+    steps = _number(flatten(overridden({}, overrides, environment)).get("training.steps"))
+    values = {
+        "name": request.name or f"{request.task}-{named_after(train)}",
+        "task": task.kind,
+        "data": data,
+        "objective": {"kind": request.objective or task.objective},
+        **task.begins(source, steps),
+    }
+    return check_recipe(overridden(values, overrides, environment), train)
+
+
+def _read(
+    request: Request, file: Path, overrides: Sequence[str], environment: Mapping[str, str] | None = None
+) -> Recipe:
     """Return the recipe of a file, which nothing but its own keys may change."""
-    usual = Request(asked.task)
+    usual = Request(request.task)
     for name in ("model", "train", "val", "columns", "mode", "blocks", "scratch", "objective"):
-        if getattr(asked, name) != getattr(usual, name):
+        if getattr(request, name) != getattr(usual, name):
             what = {"model": "--from has", "columns": "columns have", "objective": "another loss has"}.get(
                 name, f"--{name} has"
             )
@@ -113,10 +141,10 @@ def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Map
             f"{file} names no task, so nothing is known to score", "write task: and its name, or orrery train"
         )
     task = to_learn(recipe.task)
-    found = (recipe.data.kind, getattr(recipe.objective, "kind", ""))
-    if found[0] != task.source or found[1] not in (task.objective, *task.objectives):
+    kinds = (recipe.data.kind, getattr(recipe.objective, "kind", ""))
+    if kinds[0] != task.source or kinds[1] not in (task.objective, *task.objectives):
         message = f"{file}: the task {task.kind} has data of kind {task.source} and the objective {task.objective}"
-        raise UsageError(f"{message}, the recipe {found[0]} and {found[1]}", "change the one or the other")
+        raise UsageError(f"{message}, the recipe {kinds[0]} and {kinds[1]}", "change the one or the other")
     return recipe
 
 
@@ -143,20 +171,20 @@ def _read_as_asked(
 
 def measured(task: type[Learned], source: Any, stored: Stored) -> tuple[int, int]:
     """Return the number of training rows, and the length that leaves nearly all of them whole."""
-    rows, found = task.lengths(source, stored, MEASURED)
-    lengths = sorted(found)
+    rows, counts = task.lengths(source, stored, MEASURED)
+    lengths = sorted(counts)
     longest = lengths[min(len(lengths) - 1, math.ceil(task.whole * len(lengths)))]
     return rows, min(stored.model.spec.context, task.longest, 8 * math.ceil(longest / 8))
 
 
-def model_section(asked: Request, base: Base, task: type[Learned]) -> dict[str, Any]:
+def model_section(request: Request, base: Base, task: type[Learned]) -> dict[str, Any]:
     """Return the section ``model`` of the recipe.
 
     Raises:
         UsageError: a new model of the same shape cannot be described, or the mode asks for blocks that are not there.
     """
-    if not asked.scratch:
-        return {"from": asked.model, "freeze": list(frozen(asked, base))}
+    if not request.scratch:
+        return {"from": request.model, "freeze": list(frozen(request, base))}
     if base.stored.family is None or base.stored.config is None:
         message = f"{base.stored.folder} does not say of which family it is: no new model of its shape can be made"
         raise UsageError(message, "leave --scratch out, or write a recipe with model.family")
@@ -165,21 +193,21 @@ def model_section(asked: Request, base: Base, task: type[Learned]) -> dict[str, 
     return {"family": base.stored.family, "config": config}
 
 
-def frozen(asked: Request, base: Base) -> list[str]:
+def frozen(request: Request, base: Base) -> list[str]:
     """Return the patterns of the parameters that stay as they are.
 
     Raises:
         UsageError: the model has fewer blocks than are to learn.
     """
-    if asked.mode == "full":
+    if request.mode == "full":
         return []
     names = [name for name, _ in base.stored.model.named_parameters(remove_duplicate=False)]
     parts = dict.fromkeys(name.partition(".")[0] for name in names)
     kept = [f"{part}.*" for part in parts if part != "heads"]
-    if asked.mode == "frozen":
+    if request.mode == "frozen":
         return kept
     count = len(base.stored.model.stack.blocks)
-    learning = 1 if asked.blocks is None else asked.blocks
+    learning = 1 if request.blocks is None else request.blocks
     if not 1 <= learning < count:
         raise UsageError(f"{learning} of {count} blocks to learn", f"give a number from 1 to {count - 1}")
     stacks = [f"stack.blocks.{number}.*" for number in range(count - learning)]
@@ -187,7 +215,7 @@ def frozen(asked: Request, base: Base) -> list[str]:
 
 
 def _training(
-    asked: Request,
+    request: Request,
     task: type[Learned],
     sizes: tuple[int, int, int],
     chosen: Mapping[str, Any],
@@ -200,9 +228,9 @@ def _training(
     steps = _number(chosen.get("training.steps")) or max(60, math.ceil(epochs * rows / size))
     every = max(1, steps // min(10, epochs))
     best = {"best": metrics[0]["kind"]} if metrics else {}
-    rate = 1e-3 if asked.mode == "frozen" or asked.scratch else min(1e-3, RATE * 768 / width)
+    rate = 1e-3 if request.mode == "frozen" or request.scratch else min(1e-3, RATE * 768 / width)
     return {
-        "batches": {"kind": _batches(asked, task), "length": length, "size": size},
+        "batches": {"kind": _batches(request, task), "length": length, "size": size},
         "training": {
             "steps": steps,
             "optimizer": {"kind": "adamw", "rate": float(f"{rate:.1e}"), "betas": [0.9, 0.999], "weight_decay": 0.01},
@@ -215,11 +243,11 @@ def _training(
     }
 
 
-def _batches(asked: Request, task: type[Learned]) -> str:
+def _batches(request: Request, task: type[Learned]) -> str:
     """Return the kind of batches: the task's, or the first that an objective asked for can read."""
-    if asked.objective is None:
+    if request.objective is None:
         return task.batches
-    source, needs = SOURCES.find(task.source), set(OBJECTIVES.find(asked.objective).needs)
+    source, needs = SOURCES.find(task.source), set(OBJECTIVES.find(request.objective).needs)
     return next(kind for kind in (*source.batch_kinds, task.batches) if needs <= set(source.fields(kind)))
 
 

@@ -76,7 +76,7 @@ def with_seeds(
     if not recipe.data.holds_back:
         raise UsageError("nothing is held back to score the model on", "give --val FILE, or leave data.split in")
     say = say if leads() else (lambda line: None)
-    found: list[Findings] = []
+    scored: list[Findings] = []
     places: list[Path] = []
     files = list(inputs)
     for number in range(seeds):
@@ -87,11 +87,11 @@ def with_seeds(
         began = perf_counter()
         outcome = execute(one, place, reporter(), resume=resume, overwrite=overwrite, inputs=files)
         if outcome.signal:
-            return Finetuned(folder, tuple(found), outcome.signal, tuple(places))
+            return Finetuned(folder, tuple(scored), outcome.signal, tuple(places))
         if leads():
-            found.append(conclude(kind, one, place, say, None if resume else perf_counter() - began))
+            scored.append(conclude(kind, one, place, say, None if resume else perf_counter() - began))
         places.append(place)
-    if seeds > 1 and found:
+    if seeds > 1 and scored:
         numbers = [recipe.seed + number for number in range(seeds)]
-        say(str(Several(found[0].main.name, [each.main.score for each in found], numbers)))
-    return Finetuned(folder, tuple(found), None, tuple(places))
+        say(str(Several(scored[0].main.name, [each.main.score for each in scored], numbers)))
+    return Finetuned(folder, tuple(scored), None, tuple(places))

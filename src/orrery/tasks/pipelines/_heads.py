@@ -39,22 +39,22 @@ def wide(logits: Float[Tensor, "*B N"]) -> Scores:
     """Return logits as an array, in float32 at least."""
     import torch
 
-    found: Scores = logits.to(torch.promote_types(logits.dtype, torch.float32)).numpy()
-    return found
+    widened: Scores = logits.to(torch.promote_types(logits.dtype, torch.float32)).numpy()
+    return widened
 
 
 def softmax(logits: Scores) -> Scores:
     """Return ``exp(z_i) / sum_j exp(z_j)`` over the last axis."""
     raised = np.exp(logits - logits.max(-1, keepdims=True))
-    found: Scores = raised / raised.sum(-1, keepdims=True)
-    return found
+    shares: Scores = raised / raised.sum(-1, keepdims=True)
+    return shares
 
 
 def sigmoid(logits: Scores) -> Scores:
     """Return ``1 / (1 + exp(-z))``, written so that no exponential overflows."""
     small = np.exp(-np.abs(logits))
-    found: Scores = np.where(logits >= 0, 1 / (1 + small), small / (1 + small))
-    return found
+    shares: Scores = np.where(logits >= 0, 1 / (1 + small), small / (1 + small))
+    return shares
 
 
 FUNCTIONS: Mapping[str, Callable[[Scores], Scores]] = {

@@ -28,10 +28,11 @@ def pipeline(
 
     Args:
         task: ``text-classification`` (``sentiment-analysis``), ``token-classification`` (``ner``),
-            ``question-answering``, ``fill-mask``, ``feature-extraction``, ``zero-shot-classification``,
-            ``text-generation``, ``text2text-generation``, ``summarization``, ``translation``
-            (``translation_en_to_de``), what ``orrery.finetune`` calls one of these (``classification``, ``tagging``),
-            or the name of one that a program has registered.
+            ``question-answering``, ``fill-mask``, ``feature-extraction`` (a vector for each token), ``embedding`` (one
+            for a text), ``zero-shot-classification``, ``text-generation``, ``text2text-generation``,
+            ``summarization``, ``translation`` (``translation_en_to_de``), ``image-classification``, ``image-to-text``,
+            ``image-feature-extraction``, what ``orrery.finetune`` calls one of these (``classification``,
+            ``tagging``), or the name of one that a program has registered.
         model: a model that is loaded, or what ``orrery.load`` takes.
         device: where a folder is loaded to: ``auto``, ``cpu``, ``cuda``, ``cuda:1``; a number is a GPU, -1 the CPU.
         dtype: what its weights become, as in ``orrery.load``.
@@ -58,14 +59,14 @@ def to_ask(task: str) -> tuple[type[Pipeline], str]:
     """
     name = task.replace("-", "_")
     name = "translation" if _TRANSLATION.fullmatch(name) else name
-    found = next((each for each in _tasks(name) if name in (each.kind, *each.names)), None)
-    if found is not None and issubclass(found, Learned) and found.asked_as:
-        return to_ask(found.asked_as.replace("_", "-"))
-    if found is None or not issubclass(found, Pipeline):
+    answering = next((each for each in _tasks(name) if name in (each.kind, *each.names)), None)
+    if answering is not None and issubclass(answering, Learned) and answering.asked_as:
+        return to_ask(answering.asked_as.replace("_", "-"))
+    if answering is None or not issubclass(answering, Pipeline):
         names = {each for one in _tasks() if issubclass(one, Pipeline) for each in (one.kind, *one.names)}
         known = ", ".join(sorted(each.replace("_", "-") for each in names))
         raise UsageError(f"there is no pipeline for {str(task)[:100]!r}", f"known: {known}, translation_xx_to_yy")
-    return found, found.names[0].replace("_", "-") if name == found.kind and found.names else task
+    return answering, answering.names[0].replace("_", "-") if name == answering.kind and answering.names else task
 
 
 def _tasks(first: str = "") -> Iterator[type[Task]]:

@@ -46,7 +46,7 @@ class Pipeline(Task, ABC):
         titled: whether the command line shows each of several inputs before its answer.
     """
 
-    Settings: ClassVar[type[PipelineSettings]] = PipelineSettings
+    Settings: ClassVar[type[Section]] = PipelineSettings
     fields: ClassVar[tuple[str, ...]] = ("text",)
     said: ClassVar[str] = "answer"
     titled: ClassVar[bool] = False
@@ -70,7 +70,7 @@ class Pipeline(Task, ABC):
         """Return what the model says of each row of a batch; gradients are off."""
 
     @abstractmethod
-    def answer(self, item: Any, rows: Sequence[InputRow], found: Sequence[Any], settings: Any) -> Any:
+    def answer(self, item: Any, rows: Sequence[InputRow], outputs: Sequence[Any], settings: Any) -> Any:
         """Return the answer for one text, given what the model says of its rows."""
 
     @classmethod
@@ -164,7 +164,7 @@ class Pipeline(Task, ABC):
         rows = [self._rows(item, settings, name) for item, name in zip(items, names, strict=True)]
         flat = [replace(row, number=first + n) for n, some in enumerate(rows) for row in some]
         with nullcontext(done) if done is not None else _shown(self.task) as say, torch.no_grad():
-            found = iter(
+            outputs = iter(
                 in_batches(
                     [len(row.ids) for row in flat],
                     batch_size,
@@ -172,7 +172,7 @@ class Pipeline(Task, ABC):
                     lambda count: say(count, len(flat)),
                 )
             )
-        parts = [list(islice(found, len(some))) for some in rows]
+        parts = [list(islice(outputs, len(some))) for some in rows]
         return [self.answer(*one, settings) for one in zip(items, rows, parts, strict=True)]
 
     def _rows(self, item: Any, settings: Any, name: str) -> Sequence[InputRow]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from orrery.data.batches.framing import longest_first
 from orrery.errors import DataError, UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids
+from orrery.nn.embeddings import TokenTypeEmbedding, check_ids
 
 
 @dataclass(frozen=True)
@@ -20,17 +20,22 @@ class InputRow:
 
     Attributes:
         ids: the tokens, special ones among them.
-        segments: the segment of each.
+        token_types: the token type of each.
         texts: of each whether it belongs to the first text (0), to the second (1) or is a special token (-1).
         start: in a window, the number of its first token in the text that it is cut from.
         number: of the input, among several.
     """
 
     ids: list[int]
-    segments: list[int]
+    token_types: list[int]
     texts: list[int]
     start: int = 0
     number: int = 0
+
+    @property
+    def read(self) -> list[int]:
+        """What a model that writes reads."""
+        return self.ids
 
 
 def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = None, start: int = 0) -> InputRow:
@@ -39,15 +44,15 @@ def row(lm: LanguageModel, first: Sequence[int], second: Sequence[int] | None = 
     Raises:
         DataError: there is not one token, or an id outside the model's vocabulary.
     """
-    found = lm.tokenizer.around(first, second)
-    if not found.ids:
+    framed = lm.tokenizer.around(first, second)
+    if not framed.ids:
         raise DataError("the text is empty, and this tokenizer puts no special token around it", "give it a word")
-    check_ids(torch.tensor(found.ids, dtype=torch.long), vocabulary(lm))
-    return InputRow(found.ids, found.segments, found.texts, start)
+    check_ids(torch.tensor(framed.ids, dtype=torch.long), vocabulary(lm))
+    return InputRow(framed.ids, framed.token_types, framed.texts, start)
 
 
 def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: bool) -> InputRow:
-    """Return a text, or two, as one row; with ``truncation`` the longer one is cut at its end until they fit.
+    """Return a text, or two, as one row; with ``truncation`` the longer one is cut until they fit.
 
     Raises:
         UsageError: they do not fit, and nothing may be cut.
@@ -58,9 +63,9 @@ def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: 
     if total > room and not truncation:
         raise too_long(total + lm.context - room, lm.context)
     if second is None:
-        return row(lm, first[:room])
+        return row(lm, lm.tokenizer.kept(first, room))
     keep, keep_second = longest_first(len(first), len(second), room)
-    return row(lm, first[:keep], second[:keep_second])
+    return row(lm, lm.tokenizer.kept(first, keep), lm.tokenizer.kept(second, keep_second))
 
 
 def room_of(lm: LanguageModel, *, paired: bool, length: int | None = None) -> int:
@@ -102,6 +107,16 @@ def ask(lm: LanguageModel, rows: Sequence[InputRow], head: str) -> tuple[Tensor,
     Raises:
         UsageError: the model reads a source and writes beside it.
     """
+    batch, real_BL = batch_of(lm, rows)
+    return lm.model(batch, (head,))[head].cpu(), real_BL
+
+
+def batch_of(lm: LanguageModel, rows: Sequence[InputRow]) -> tuple[dict[str, Any], Bool[Tensor, "B L"]]:
+    """Return rows as one batch, padded on the right, as the model reads it, and which of their tokens are real.
+
+    Raises:
+        UsageError: the model reads a source and writes beside it.
+    """
     if lm.model.spec.reads_source:
         raise UsageError("an encoder-decoder has no head over what it reads", "load an encoder or a decoder")
     longest = max(len(row.ids) for row in rows)
@@ -110,9 +125,9 @@ def ask(lm: LanguageModel, rows: Sequence[InputRow], head: str) -> tuple[Tensor,
     batch: dict[str, Any] = {"ids": ids_BL.to(lm.device)}
     if not bool(real_BL.all()):
         batch["real"] = real_BL.to(lm.device)
-    if has_segments(lm):
-        batch["segments"] = padded([row.segments for row in rows], longest).to(lm.device)
-    return lm.model(batch, (head,))[head].cpu(), real_BL
+    if has_token_types(lm):
+        batch["token_types"] = padded([row.token_types for row in rows], longest).to(lm.device)
+    return batch, real_BL
 
 
 def padded(rows: Sequence[Sequence[int]], longest: int) -> Int[Tensor, "B L"]:
@@ -120,7 +135,7 @@ def padded(rows: Sequence[Sequence[int]], longest: int) -> Int[Tensor, "B L"]:
     return torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], dtype=torch.long)
 
 
-def has_segments(lm: LanguageModel) -> bool:
-    """Say whether the model tells two texts of a row apart by their segments."""
+def has_token_types(lm: LanguageModel) -> bool:
+    """Say whether the model tells two texts of a row apart by their token types."""
     embed = getattr(lm.model.spec, "embed", None)
-    return isinstance(embed, SegmentedEmbedding.Spec) and embed.segments > 1
+    return isinstance(embed, TokenTypeEmbedding.Spec) and embed.token_types > 1

@@ -20,8 +20,16 @@ KEYS = tuple(writing.at("pipeline"))
 
 
 @with_settings(*KEYS)
-class WritingSettings(PipelineSettings, ABC):
+class CaptionSettings(PipelineSettings, ABC):
     """The keys of a generation_config.json, with the meaning that transformers gives them, and ``seed`` of draws."""
+
+    return_tensors: bool = False
+    seed: Seed = 1337
+
+
+@with_settings(*KEYS)
+class WritingSettings(PipelineSettings, ABC):
+    """The same keys, and ``prefix``, which stands before a text."""
 
     return_tensors: bool = False
     prefix: str | None = None
@@ -30,8 +38,8 @@ class WritingSettings(PipelineSettings, ABC):
 
 def written(
     lm: LanguageModel,
-    rows: Sequence[InputRow],
-    settings: WritingSettings,
+    rows: Sequence[Any],
+    settings: Any,
     usual: Mapping[str, Any],
     of_task: Mapping[str, Any],
     stop: Sequence[str] = (),
@@ -42,13 +50,20 @@ def written(
     ``usual`` is what holds where nobody says anything.
     """
     said = {**lm.writing, **{key: value for key, value in of_task.items() if key in KEYS}}
-    asked = writing.said(settings, "pipeline")
-    said |= asked
+    given = writing.said(settings, "pipeline")
+    said |= given
     left = {key: value for key, value in usual.items() if key not in said}
     if "max_length" in said:
         left.pop("max_new_tokens", None)
-    seeds = [settings.seed + row.number * asked.get("num_return_sequences", 1) for row in rows]
-    return lm.write([row.ids for row in rows], {**left, **said}, seeds=seeds, stop=stop)
+    seeds = [settings.seed + row.number * given.get("num_return_sequences", 1) for row in rows]
+    return lm.write([row.read for row in rows], {**left, **said}, seeds=seeds, stop=stop)
+
+
+def told(lm: LanguageModel, name: str, answers: Sequence[Sequence[int]], *, ids: bool) -> list[dict[str, Any]]:
+    """Return the answers of an encoder-decoder as texts, or their ids behind the token that they begin with."""
+    if ids:
+        return [{f"{name}_token_ids": torch.tensor([lm.model.first_token, *one])} for one in answers]
+    return [{f"{name}_text": lm.tokenizer.decode(one)} for one in answers]
 
 
 class FromSource(Pipeline, ABC):
@@ -64,21 +79,23 @@ class FromSource(Pipeline, ABC):
 
     def __init__(self, lm: LanguageModel, task: str, batch_size: int = 1, **settings: Any) -> None:
         if not self.fits(lm):
-            raise UsageError(f"{task} needs an encoder-decoder", "text-generation continues texts with a decoder")
+            raise UsageError(
+                f"{task} needs an encoder-decoder that reads texts", "text-generation continues texts with a decoder"
+            )
         super().__init__(lm, task, batch_size, **settings)
 
     @on_cpu_by_default
     def __call__(self, inputs: Any, **settings: Any) -> Any:
         """Return the answers; one to each of a list of texts stands there without a list of its own."""
-        found = super().__call__(inputs, **settings)
-        if isinstance(inputs, list) and all(len(answers) == 1 for answers in found):
-            return [answers[0] for answers in found]
-        return found
+        answered = super().__call__(inputs, **settings)
+        if isinstance(inputs, list) and all(len(answers) == 1 for answers in answered):
+            return [answers[0] for answers in answered]
+        return answered
 
     @classmethod
     def fits(cls, lm: LanguageModel) -> bool:
         """Say whether the model writes what it reads in another form."""
-        return lm.model.spec.reads_source
+        return lm.model.spec.reads_source and lm.model.spec.vocabulary is not None
 
     def rows(self, item: Any, settings: WritingSettings) -> Sequence[InputRow]:
         """Return the one row of a text, behind the prefix."""
@@ -91,10 +108,7 @@ class FromSource(Pipeline, ABC):
         return written(self.lm, rows, settings, self.usual, self.lm.files_say(self.task))
 
     def answer(
-        self, item: Any, rows: Sequence[InputRow], found: Sequence[list[list[int]]], settings: WritingSettings
+        self, item: Any, rows: Sequence[InputRow], outputs: Sequence[list[list[int]]], settings: WritingSettings
     ) -> list[dict[str, Any]]:
         """Return the answers as texts, or their ids behind the token that they begin with."""
-        if settings.return_tensors:
-            start = [self.lm.model.first_token]
-            return [{f"{self.returns}_token_ids": torch.tensor([*start, *ids])} for ids in found[0]]
-        return [{f"{self.returns}_text": self.lm.tokenizer.decode(ids)} for ids in found[0]]
+        return told(self.lm, self.returns, outputs[0], ids=settings.return_tensors)

@@ -49,8 +49,8 @@ def of_words(shortlist: Iterable[str], pairs: Iterable[str], end: str) -> Tokeni
     shortlist = sorted(shortlist)
     pieces = [UNKNOWN, *sorted({*shortlist, *pairs})]
     tokenizer = Tokenizer(models.WordLevel({piece: id for id, piece in enumerate(pieces)}, unk_token=UNKNOWN))
-    whole = rf"\A{_pattern(shortlist)}\z|" if shortlist else ""
-    pairwise = pre_tokenizers.Split(Regex(whole + PAIR), "isolated")
+    pattern = rf"\A{_pattern(shortlist)}\z|" if shortlist else ""
+    pairwise = pre_tokenizers.Split(Regex(pattern + PAIR), "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words(), pairwise])
     tokenizer.decoder = decoders.Sequence([decoders.Replace(UNKNOWN, REPLACEMENT), decoders.Fuse()])
     # Outside the model's own pieces, so that no text that spells it gets the control id.

@@ -32,15 +32,15 @@ class Lattice:
 
     def best(self, word: str, count: int) -> list[tuple[float, Cut]]:
         """Return the ``count`` most probable cuts with their scores, best first; of equals that with the longer end."""
-        found: list[list[tuple[float, Cut]]] = [[(0.0, ())]]
+        best_cuts: list[list[tuple[float, Cut]]] = [[(0.0, ())]]
         for end in range(1, len(word) + 1):
             longer = (
                 (total + score, (*cut, word[start:end]))
                 for start, score in self._pieces(word, end)
-                for total, cut in found[start]
+                for total, cut in best_cuts[start]
             )
-            found.append(nsmallest(count, longer, key=lambda item: -item[0]))
-        return found[-1]
+            best_cuts.append(nsmallest(count, longer, key=lambda item: -item[0]))
+        return best_cuts[-1]
 
     def probability(self, word: str, cut: Cut, alpha: float) -> float:
         """Return how often `sample` gives this cut of ``word``."""

@@ -154,6 +154,6 @@ class _Pairs:
 def _merged(word: list[str], pair: Pair, symbol: str) -> Iterator[str]:
     place = 0
     while place < len(word):
-        found = (word[place], *word[place + 1 : place + 2]) == pair
-        yield symbol if found else word[place]
-        place += 2 if found else 1
+        merges = (word[place], *word[place + 1 : place + 2]) == pair
+        yield symbol if merges else word[place]
+        place += 2 if merges else 1

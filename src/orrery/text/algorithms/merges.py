@@ -47,7 +47,7 @@ def _merge(symbols: list[str], pair: tuple[str, str]) -> list[str]:
     merged: list[str] = []
     place = 0
     while place < len(symbols):
-        found = tuple(symbols[place : place + 2]) == pair
-        merged.append("".join(pair) if found else symbols[place])
-        place += 2 if found else 1
+        merges = tuple(symbols[place : place + 2]) == pair
+        merged.append("".join(pair) if merges else symbols[place])
+        place += 2 if merges else 1
     return merged

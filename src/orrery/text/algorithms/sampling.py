@@ -53,11 +53,11 @@ def bpe_dropout(tokenizer: Tokenizer, probability: float = 0.1) -> CutSampler:
         raise UsageError("this BPE tokenizer marks the ends of words in its pieces", "use one that keeps the space")
     pairs = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]]
     ranks = {(left, right): rank for rank, (left, right) in enumerate(pairs)}
-    whole = model["vocab"] if model.get("ignore_merges") else {}
+    words_kept = model["vocab"] if model.get("ignore_merges") else {}
 
     def draw(word: str, rng: Random) -> list[str]:
         # A word that the tokenizer takes whole counts as one more merge.
-        if word in whole and rng.random() >= probability:
+        if word in words_kept and rng.random() >= probability:
             return [word]
         return drop(word, ranks, probability, rng)
 

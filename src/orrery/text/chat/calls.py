@@ -47,13 +47,13 @@ def parse_calls(text: str, names: Collection[str]) -> tuple[str, list[ParsedTool
     said, rest = text[:place].rstrip(), text[place:]
     behind = ""
     if rest.startswith(MARKS[0]):
-        found, behind = _tagged(rest)
+        parsed, behind = _tagged(rest)
     elif rest.startswith(MARKS[1]):
-        found = _mistral(rest)
+        parsed = _mistral(rest)
     else:
-        found = list[ParsedToolCall | None](_bare(rest.removeprefix(MARKS[2]), names))
-    calls = [call for call in found if call is not None]
-    if not calls or len(calls) < len(found) or not {call.name for call in calls} <= set(names):
+        parsed = list[ParsedToolCall | None](_bare(rest.removeprefix(MARKS[2]), names))
+    calls = [call for call in parsed if call is not None]
+    if not calls or len(calls) < len(parsed) or not {call.name for call in calls} <= set(names):
         return text, []
     return "\n".join(part for part in (said, behind) if part), calls
 
@@ -104,28 +104,28 @@ class CallWatch:
 
 def _tagged(text: str) -> tuple[list[ParsedToolCall | None], str]:
     """Return the calls of ``<tool_call>{...}</tool_call>``, the last end may be missing, and what is said behind."""
-    found: list[ParsedToolCall | None] = []
+    calls: list[ParsedToolCall | None] = []
     place = 0
     while text.startswith(MARKS[0], place):
         value, end = _read(text, place + len(MARKS[0]))
         if value is None or not (text.startswith(_END, end) or end == len(text)):
             return [None], ""
-        found.append(_call(value))
+        calls.append(_call(value))
         place = _skip(text, end + len(_END))
-    return ([None], "") if MARKS[0] in text[place:] else (found, text[place:].rstrip())
+    return ([None], "") if MARKS[0] in text[place:] else (calls, text[place:].rstrip())
 
 
 def _mistral(text: str) -> list[ParsedToolCall | None]:
     """Return the calls of ``[TOOL_CALLS][{...}]`` or of ``[TOOL_CALLS]name[ARGS]{...}``."""
-    found: list[ParsedToolCall | None] = []
+    calls: list[ParsedToolCall | None] = []
     place = 0
     while text.startswith(MARKS[1], place):
         start = _skip(text, place + len(MARKS[1]))
         named = _NAMED.match(text, start)
         value, place = _read(text, named.end() if named else start)
         several = value if isinstance(value, list) and not named else [value]
-        found += [_call({"name": named[1], "arguments": one} if named else one) for one in several]
-    return found if place == len(text) else [None]
+        calls += [_call({"name": named[1], "arguments": one} if named else one) for one in several]
+    return calls if place == len(text) else [None]
 
 
 def _bare(text: str, names: Collection[str]) -> list[ParsedToolCall]:
@@ -133,19 +133,19 @@ def _bare(text: str, names: Collection[str]) -> list[ParsedToolCall]:
 
     An object that has a name and no arguments is an answer: people ask for such.
     """
-    found: list[ParsedToolCall] = []
+    calls: list[ParsedToolCall] = []
     place = _skip(text, 0)
     while place < len(text):
         value, place = _read(text, place)
         call = _call(value) if _is_call(value) else None
         if call is None or call.name not in names:
             return []
-        found.append(call)
+        calls.append(call)
         if place < len(text):
             if text[place] != ";":
                 return []
             place = _skip(text, place + 1)
-    return found
+    return calls
 
 
 def _is_call(value: Any) -> bool:

@@ -22,19 +22,19 @@ def read_templates(folder: Path) -> dict[str, str]:
 
     Raises `ModelFileError` for one that is larger than the sandbox takes, or that is no UTF-8.
     """
-    found = _configured(folder / CONFIG)
+    templates = _configured(folder / CONFIG)
     for file in sorted((folder / OTHERS).glob("*.jinja")):
-        found[file.stem] = _read(file, SIZE)
+        templates[file.stem] = _read(file, SIZE)
     if (folder / FILE).is_file():
-        found[DEFAULT] = _read(folder / FILE, SIZE)
-    for name, source in found.items():
+        templates[DEFAULT] = _read(folder / FILE, SIZE)
+    for name, source in templates.items():
         if not _is_sound(name, source):
             raise ModelFileError(
                 f"{folder}: the chat template {name[:64]!r} has no plain name, is larger than {SIZE >> 10} KiB, or no "
                 "UTF-8",
                 "no published model has such a one; get the folder again from its source",
             )
-    return found
+    return templates
 
 
 def read_source(file: Path) -> str:
@@ -68,8 +68,8 @@ def _configured(file: Path) -> dict[str, str]:
         config = json.loads(_read(file, CONFIG_LIMIT))
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{file} cannot be read: {error}", "export the model again") from None
-    found: Any = config.get("chat_template") if isinstance(config, dict) else None
-    named = found if isinstance(found, list) else [{"name": DEFAULT, "template": found}]
+    given: Any = config.get("chat_template") if isinstance(config, dict) else None
+    named = given if isinstance(given, list) else [{"name": DEFAULT, "template": given}]
     pairs = [(one.get("name"), one.get("template")) for one in named if isinstance(one, dict)]
     return {name: source for name, source in pairs if isinstance(name, str) and isinstance(source, str)}
 

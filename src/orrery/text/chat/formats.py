@@ -1,87 +1,87 @@
-"""The chat formats that Orrery writes itself, segment by segment; each equals its file in ``templates/``."""
+"""The chat formats that Orrery writes itself, span by span; each equals its file in ``templates/``."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from orrery.errors import DataError, UsageError
 from orrery.text.chat.messages import Message, text_of
-from orrery.text.chat.segments import Control, Segment, TextSegment
+from orrery.text.chat.spans.encoding import ChatSpan, Control, TextSpan
 
 Turns = list[tuple[str, str]]
-Builder = Callable[[Turns, bool], Iterator[Segment]]
+Builder = Callable[[Turns, bool], Iterator[ChatSpan]]
 
 
-def chatml(turns: Turns, prompt: bool) -> Iterator[Segment]:
+def chatml(turns: Turns, prompt: bool) -> Iterator[ChatSpan]:
     """ChatML: ``<|im_start|>role``, a new line, the text, ``<|im_end|>``, a new line."""
     for role, text in turns:
         yield Control("<|im_start|>")
-        yield TextSegment(f"{role}\n")
-        yield TextSegment(text, role == "assistant")
+        yield TextSpan(f"{role}\n")
+        yield TextSpan(text, role == "assistant")
         yield Control("<|im_end|>", role == "assistant")
-        yield TextSegment("\n")
+        yield TextSpan("\n")
     if prompt:
         yield Control("<|im_start|>")
-        yield TextSegment("assistant\n")
+        yield TextSpan("assistant\n")
 
 
-def llama3(turns: Turns, prompt: bool) -> Iterator[Segment]:
+def llama3(turns: Turns, prompt: bool) -> Iterator[ChatSpan]:
     """Llama 3: the role between header tokens, an empty line, the stripped text, ``<|eot_id|>``."""
     yield Control("<|begin_of_text|>")
     for role, text in turns:
         yield from _header(role)
-        yield TextSegment(text.strip(), role == "assistant")
+        yield TextSpan(text.strip(), role == "assistant")
         yield Control("<|eot_id|>", role == "assistant")
     if prompt:
         yield from _header("assistant")
 
 
-def llama2(turns: Turns, prompt: bool) -> Iterator[Segment]:
+def llama2(turns: Turns, prompt: bool) -> Iterator[ChatSpan]:
     """Llama 2: ``[INST] question [/INST] answer </s>``; the system's text stands inside the first question."""
     for role, text in _system_in_question(turns, "<<SYS>>\n{}\n<</SYS>>\n\n"):
         if role == "user":
             yield Control("<s>")
-            yield TextSegment(f"[INST] {text} [/INST]")
+            yield TextSpan(f"[INST] {text} [/INST]")
         else:
-            yield TextSegment(f" {text.strip()} ", reply=True)
+            yield TextSpan(f" {text.strip()} ", reply=True)
             yield Control("</s>", reply=True)
 
 
-def mistral(turns: Turns, prompt: bool) -> Iterator[Segment]:
+def mistral(turns: Turns, prompt: bool) -> Iterator[ChatSpan]:
     """Mistral with control tokens: ``[INST] question[/INST] answer</s>``."""
     yield Control("<s>")
     for role, text in _system_in_question(turns, "{}\n\n"):
         if role == "user":
             yield Control("[INST]")
-            yield TextSegment(f" {text}")
+            yield TextSpan(f" {text}")
             yield Control("[/INST]")
         else:
-            yield TextSegment(f" {text.strip()}", reply=True)
+            yield TextSpan(f" {text.strip()}", reply=True)
             yield Control("</s>", reply=True)
 
 
-def gemma(turns: Turns, prompt: bool) -> Iterator[Segment]:
+def gemma(turns: Turns, prompt: bool) -> Iterator[ChatSpan]:
     """Gemma: turns of ``user`` and ``model`` between turn tokens; the system's text opens the first question."""
     yield Control("<bos>")
     for role, text in _system_in_question(turns, "{}\n\n"):
         yield Control("<start_of_turn>")
-        yield TextSegment("user\n" if role == "user" else "model\n")
-        yield TextSegment(text.strip(), role == "assistant")
+        yield TextSpan("user\n" if role == "user" else "model\n")
+        yield TextSpan(text.strip(), role == "assistant")
         yield Control("<end_of_turn>", role == "assistant")
-        yield TextSegment("\n")
+        yield TextSpan("\n")
     if prompt:
         yield Control("<start_of_turn>")
-        yield TextSegment("model\n")
+        yield TextSpan("model\n")
 
 
-def zephyr(turns: Turns, prompt: bool) -> Iterator[Segment]:
+def zephyr(turns: Turns, prompt: bool) -> Iterator[ChatSpan]:
     """Zephyr: ``<|role|>`` as ordinary text, a new line, the text, ``</s>``, a new line."""
     for role, text in turns:
-        yield TextSegment(f"<|{role}|>\n")
-        yield TextSegment(text, role == "assistant")
+        yield TextSpan(f"<|{role}|>\n")
+        yield TextSpan(text, role == "assistant")
         yield Control("</s>", role == "assistant")
-        yield TextSegment("\n")
+        yield TextSpan("\n")
     if prompt:
-        yield TextSegment("<|assistant|>\n")
+        yield TextSpan("<|assistant|>\n")
 
 
 FORMATS: dict[str, Builder] = {
@@ -108,8 +108,8 @@ class ChatFormat:
             raise UsageError(f"no chat format {name!r}", f"the formats are {', '.join(FORMATS)}")
         self.name = name
 
-    def segments(self, messages: Sequence[Message], prompt: bool, read: Callable[[str], str] = str) -> list[Segment]:
-        """Return the segments; ``prompt`` ends them where the assistant's reply begins.
+    def spans(self, messages: Sequence[Message], prompt: bool, read: Callable[[str], str] = str) -> list[ChatSpan]:
+        """Return the spans; ``prompt`` ends them where the assistant's reply begins.
 
         ``read`` gives a text as the tokenizer sees it. Raises `DataError` for turns in another order than the format
         has, and for text that holds one of its plain delimiters.
@@ -133,11 +133,11 @@ class ChatFormat:
                 )
 
 
-def _header(role: str) -> Iterator[Segment]:
+def _header(role: str) -> Iterator[ChatSpan]:
     yield Control("<|start_header_id|>")
-    yield TextSegment(role)
+    yield TextSpan(role)
     yield Control("<|end_header_id|>")
-    yield TextSegment("\n\n")
+    yield TextSpan("\n\n")
 
 
 def _system_in_question(turns: Turns, form: str) -> Turns:

@@ -7,12 +7,12 @@ from typing import Any
 from orrery.errors import DataError, UsageError
 from orrery.text.chat import sandbox
 from orrery.text.chat.guard import guarded
-from orrery.text.chat.markers import Markers
 from orrery.text.chat.messages import ROLES, Message, check_leaves
 from orrery.text.chat.reasoning import split_reasoning
-from orrery.text.chat.replies import Replies
-from orrery.text.chat.segments import Control, Segment, TextSegment
-from orrery.text.chat.stand_ins import StandIns
+from orrery.text.chat.spans.assistant_spans import AssistantSpans
+from orrery.text.chat.spans.control_tokens import ControlTokenMarkers
+from orrery.text.chat.spans.encoding import ChatSpan, Control, TextSpan
+from orrery.text.chat.spans.placeholders import Placeholders
 from orrery.text.tokenizer import Tokenizer
 
 _NAMES = {
@@ -33,18 +33,18 @@ class JinjaTemplate:
         self._tokens = {name: tokenizer.roles[role] for name, role in _NAMES.items() if role in tokenizer.roles}
         self._sides = _stripping_sides(tokenizer)
 
-    def segments(
+    def spans(
         self, messages: Sequence[Message], prompt: bool, replies: bool = False, **variables: Any
-    ) -> list[Segment]:
-        """Return the segments; ``variables`` (tools, documents, ...) go to the template.
+    ) -> list[ChatSpan]:
+        """Return the spans; ``variables`` (tools, documents, ...) go to the template.
 
-        The template is rendered twice, with the messages disarmed and with stand-ins for them: the control tokens
+        The template is rendered twice, with the messages disarmed and with placeholders for them: the control tokens
         must be the same. Raises `DataError` where they differ, for a message that a template turns into one.
         """
         _check_variables(variables)
         messages = self._with_contents(messages, prompt, variables)
-        markers = Markers(self._tokenizer)
-        others = StandIns(markers.spellings, self.source)
+        markers = ControlTokenMarkers(self._tokenizer)
+        others = Placeholders(markers.spellings, self.source)
         # As transformers does: templates tell tools that are none from tools that are not mentioned.
         given = {"tools": None, "documents": None, **variables}
         said = {"messages": list(messages)} | {name: given[name] for name in ("tools", "documents")}
@@ -76,11 +76,11 @@ class JinjaTemplate:
         filled = [{"content": "", **message} for message in messages]
         rest = {"generation_open": "", "generation_close": ""}
         asis, other = sandbox.attempt(
-            self.source, [{"messages": list(told), **call, **rest} for told in (messages, filled)]
+            self.source, [{"messages": list(spoken), **call, **rest} for spoken in (messages, filled)]
         )
         return filled if asis is None and other is not None else messages
 
-    def _refuse_forgery(self, markers: Markers, text: str, expected: str) -> None:
+    def _refuse_forgery(self, markers: ControlTokenMarkers, text: str, expected: str) -> None:
         if markers.controls(text) != markers.controls(expected):
             raise DataError(
                 "a message changes the control tokens that the chat template writes",
@@ -94,15 +94,15 @@ class JinjaTemplate:
                 "take it out, or use a template whose delimiters are control tokens",
             )
 
-    def _with_replies(self, markers: Markers, text: str, fields: Mapping[str, Any]) -> str:
+    def _with_replies(self, markers: ControlTokenMarkers, text: str, fields: Mapping[str, Any]) -> str:
         """Mark the replies of a template without ``{% generation %}``."""
 
         def attempt(messages: Sequence[Message], prompt: bool) -> str | None:
             call = {**fields, "messages": messages, "add_generation_prompt": prompt}
             return sandbox.attempt(self.source, [call])[0]
 
-        found = Replies(attempt, markers.control, fields["messages"])
-        spans = found.spans(text, fields["add_generation_prompt"])
+        replies = AssistantSpans(attempt, markers.control, fields["messages"])
+        spans = replies.spans(text, fields["add_generation_prompt"])
         if spans is None:
             raise UsageError(
                 "this chat template does not say which tokens the assistant writes",
@@ -111,7 +111,7 @@ class JinjaTemplate:
             )
         return markers.around(text, spans)
 
-    def _cut(self, markers: Markers, text: str) -> Iterator[Segment]:
+    def _cut(self, markers: ControlTokenMarkers, text: str) -> Iterator[ChatSpan]:
         reply = False
         strip = False
         parts = markers.parts(text)
@@ -125,7 +125,7 @@ class JinjaTemplate:
                 following = next((p for p in parts[place + 1 :] if p not in ("", markers.open, markers.close)), "")
                 part = part.lstrip() if strip else part
                 part = part.rstrip() if "lstrip" in self._sides.get(following, ()) else part
-                yield TextSegment(markers.restore(part), reply)
+                yield TextSpan(markers.restore(part), reply)
                 strip = False
 
 
@@ -152,8 +152,8 @@ def _delimiters(source: str, text: str, harmless: str, controls: Collection[str]
     One that stands in the text for harmless messages alone was put together with what they say. A template that writes
     ``<|user|>`` as ordinary text would write any role so.
     """
-    found = set(_SIGNED.findall(source)) | (set(_SIGNED.findall(harmless)) & set(_SIGNED.findall(text)))
-    return (found | (_OF_ROLES if found & _OF_ROLES else set())) - set(controls)
+    delimiters = set(_SIGNED.findall(source)) | (set(_SIGNED.findall(harmless)) & set(_SIGNED.findall(text)))
+    return (delimiters | (_OF_ROLES if delimiters & _OF_ROLES else set())) - set(controls)
 
 
 def _count(tags: Collection[str], text: str, read: Callable[[str], str]) -> list[int]:

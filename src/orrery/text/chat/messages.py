@@ -99,13 +99,13 @@ def read_conversation(file: Path, line: int = 1) -> tuple[list[Message], dict[st
             raise DataError(f"{file} has no line {line}", f"lines are counted from 1; it has {len(lines):,}")
         content = lines[line - 1]
     try:
-        found = json.loads(content)
+        content_read = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file}: not JSON: {error}", "a .jsonl file holds one conversation a line") from None
-    messages = found.get("messages") if isinstance(found, dict) else found
+    messages = content_read.get("messages") if isinstance(content_read, dict) else content_read
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise DataError(f"{file}: no list of messages", 'give [{"role": "user", "content": "..."}]')
-    beside = found if isinstance(found, dict) else {}
+    beside = content_read if isinstance(content_read, dict) else {}
     return messages, {name: beside[name] for name in ("tools", "documents") if beside.get(name) is not None}
 
 

@@ -8,7 +8,7 @@ from orrery.text.chat.folder import DEFAULT, read_source
 from orrery.text.chat.formats import FORMATS, ChatFormat
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.render import ChatTemplate
-from orrery.text.chat.segments import Control
+from orrery.text.chat.spans.encoding import Control
 from orrery.text.tokenizer import Tokenizer
 
 USUAL = "chatml"
@@ -70,5 +70,5 @@ def control_tokens_of(name: str) -> tuple[str, ...]:
         UsageError: there is no format of this name.
     """
     probe = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-    segments = ChatFormat(name).segments(probe, True)
-    return tuple(dict.fromkeys(segment.token for segment in segments if isinstance(segment, Control)))
+    spans = ChatFormat(name).spans(probe, True)
+    return tuple(dict.fromkeys(span.token for span in spans if isinstance(span, Control)))

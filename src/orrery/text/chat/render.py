@@ -13,7 +13,7 @@ from orrery.text.chat.formats import FORMATS, ChatFormat
 from orrery.text.chat.guard import guarded
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.messages import Message, checked_messages
-from orrery.text.chat.segments import Rendered, Segment, encode_segments
+from orrery.text.chat.spans.encoding import ChatSpan, Rendered, encode_spans
 from orrery.text.chat.tool_prompt import in_words
 from orrery.text.kinds import no_chat
 from orrery.text.tokenizer import Tokenizer
@@ -37,11 +37,11 @@ class ChatTemplate:
         Jinja template. Raises `DataError` for messages that cannot be said in this format, `ModelFileError` for a
         template that fails, breaks a limit of the sandbox or doubles the start token.
         """
-        return encode_segments(self.tokenizer, self.segments(messages, prompt, replies, **variables))
+        return encode_spans(self.tokenizer, self.spans(messages, prompt, replies, **variables))
 
-    def segments(
+    def spans(
         self, messages: Sequence[Message], prompt: bool = False, replies: bool = False, **variables: Any
-    ) -> list[Segment]:
+    ) -> list[ChatSpan]:
         """Return what `render` encodes: control tokens and texts; arguments and errors as there.
 
         Tools for which a template has no place are said in words, in the system's message or the first question, and
@@ -54,13 +54,13 @@ class ChatTemplate:
             calls = "tool_calls" in self.form.source  # some have a notation for calls and expect the tools in words
             lost = tools is not None and not calls and any(message.get("tool_calls") for message in read)
             if self.reads_tools or not (tools or lost):
-                return self.form.segments(read, prompt, replies, **(variables if tools else others))
+                return self.form.spans(read, prompt, replies, **(variables if tools else others))
             with suppress(OrreryError):  # some templates know no system
-                return self.form.segments(in_words(read, tools or (), True, calls), prompt, replies, **others)
-            return self.form.segments(in_words(read, tools or (), False, calls), prompt, replies, **others)
+                return self.form.spans(in_words(read, tools or (), True, calls), prompt, replies, **others)
+            return self.form.spans(in_words(read, tools or (), False, calls), prompt, replies, **others)
         if given := [name for name, value in others.items() if value]:
             raise UsageError(f"the chat format {self.form.name} has no {given[0]}", "use the model's own template")
-        return self.form.segments(in_words(read, tools or (), True, calls=False), prompt, self.tokenizer.read)
+        return self.form.spans(in_words(read, tools or (), True, calls=False), prompt, self.tokenizer.read)
 
     @property
     def source(self) -> str:
@@ -86,12 +86,12 @@ class ChatTemplate:
         """The control token that ends an answer, where the template writes one."""
         probe = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
         try:
-            found = self.render(probe, replies=True)
+            rendered = self.render(probe, replies=True)
         except OrreryError:  # a template that cannot say what was replied; the model's own end token remains
             return frozenset()
-        written = [id for id, reply in zip(found.ids, found.reply, strict=True) if reply]
+        reply_ids = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
         # One inside the answer, such as the mark after its reasoning, ends nothing.
-        return self.tokenizer.control & set(written[-1:])
+        return self.tokenizer.control & set(reply_ids[-1:])
 
 
 def chat_format(name: str, tokenizer: Tokenizer) -> ChatTemplate:

@@ -30,29 +30,29 @@ def in_words(
     """
     described = [json.dumps(tool.get("function", tool), ensure_ascii=False) for tool in tools]
     asking = (_TOLD if calls else _TOLD + _NOTATION).format(tools="\n".join(described))
-    found = [dict(message) for message in messages] if calls else _turns(messages)
+    turns = [dict(message) for message in messages] if calls else _turns(messages)
     if not tools:
-        return found
-    if system and found[0]["role"] in ("system", "developer"):
-        return [_joined(found[0], found[0].get("content"), asking), *found[1:]]
+        return turns
+    if system and turns[0]["role"] in ("system", "developer"):
+        return [_joined(turns[0], turns[0].get("content"), asking), *turns[1:]]
     if system:
-        return [{"role": "system", "content": asking}, *found]
-    place = next((n for n, message in enumerate(found) if message["role"] == "user"), 0)
-    return [*found[:place], _joined(found[place], asking, found[place].get("content")), *found[place + 1 :]]
+        return [{"role": "system", "content": asking}, *turns]
+    place = next((n for n, message in enumerate(turns) if message["role"] == "user"), 0)
+    return [*turns[:place], _joined(turns[place], asking, turns[place].get("content")), *turns[place + 1 :]]
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a conversation whose calls and results are text, each result joined with what the user says beside it."""
-    found: list[dict[str, Any]] = []
+    turns: list[dict[str, Any]] = []
     results = False
     for message in messages:
         said = _in_words(message)
         if results and said["role"] == "user":
-            found[-1] = _joined(found[-1], found[-1]["content"], _text(said.get("content")))
+            turns[-1] = _joined(turns[-1], turns[-1]["content"], _text(said.get("content")))
         else:
-            found.append(said)
+            turns.append(said)
         results = message["role"] == "tool" or (results and said["role"] == "user")
-    return found
+    return turns
 
 
 def _text(content: Any) -> str:
@@ -75,8 +75,10 @@ def _in_words(message: Mapping[str, Any]) -> dict[str, Any]:
     if not calls:
         return dict(message)
     plain = {name: value for name, value in message.items() if name != "tool_calls"}
-    written = [f"<tool_call>\n{json.dumps(_call(one['function']), ensure_ascii=False)}\n</tool_call>" for one in calls]
-    return _joined(plain, message.get("content"), *written)
+    calls_in_words = [
+        f"<tool_call>\n{json.dumps(_call(one['function']), ensure_ascii=False)}\n</tool_call>" for one in calls
+    ]
+    return _joined(plain, message.get("content"), *calls_in_words)
 
 
 def _call(function: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,16 +56,16 @@ class _Facts:
         self.tokens, self.kinds = self.tokens[: self.size], kinds[: self.size]
 
     def listed(self, key: str, kind: type, default: list[Any] | None = None) -> list[Any]:
-        found = self.known.get(key, default)
-        if not isinstance(found, list) or not all(type(item) is kind for item in found):
+        items = self.known.get(key, default)
+        if not isinstance(items, list) or not all(type(item) is kind for item in items):
             raise ModelFileError(f"{PREFIX}{key} is no list of {'texts' if kind is str else 'numbers'}", HINT)
-        return found
+        return items
 
     def flag(self, name: str, default: bool) -> bool:
-        found = self.known.get(name, default)
-        if not isinstance(found, bool):
-            raise ModelFileError(f"{PREFIX}{name} = {str(found)[:40]!r} is neither true nor false", HINT)
-        return found
+        value = self.known.get(name, default)
+        if not isinstance(value, bool):
+            raise ModelFileError(f"{PREFIX}{name} = {str(value)[:40]!r} is neither true nor false", HINT)
+        return value
 
     def token(self, name: str) -> str | None:
         """Return the text of a token that the file names by its id; none where it names none."""
@@ -73,12 +73,12 @@ class _Facts:
         return None if id is None or id >= self.size else self.tokens[id]
 
     def id(self, name: str) -> int | None:
-        found = self.known.get(f"{name}_token_id")
-        if found is None or found in (-1, 0xFFFFFFFF):
+        value = self.known.get(f"{name}_token_id")
+        if value is None or value in (-1, 0xFFFFFFFF):
             return None
-        if type(found) is not int or not found >= 0:
-            raise ModelFileError(f"{PREFIX}{name}_token_id = {str(found)[:40]!r} is no token number", HINT)
-        return found
+        if type(value) is not int or not value >= 0:
+            raise ModelFileError(f"{PREFIX}{name}_token_id = {str(value)[:40]!r} is no token number", HINT)
+        return value
 
     def of_kind(self, *kinds: int) -> list[int]:
         return [id for id, kind in enumerate(self.kinds) if kind in kinds]

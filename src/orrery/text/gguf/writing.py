@@ -72,11 +72,14 @@ def _unlike(definition: Mapping[str, Any]) -> str | None:
 
 def _rule(definition: Mapping[str, Any]) -> str | None:
     """Return llama.cpp's name of the pre-tokenizer, where there is one."""
-    found = plain(definition.get("pre_tokenizer"))
-    whole = bool(definition["model"].get("ignore_merges"))
-    if found == definition_of(bpe.pre_tokenizer()) and not whole:
+    splitting = plain(definition.get("pre_tokenizer"))
+    ignores_merges = bool(definition["model"].get("ignore_merges"))
+    if splitting == definition_of(bpe.pre_tokenizer()) and not ignores_merges:
         return "gpt-2"
-    return next((name for name, rule in RULES.items() if (plain(rule.definition), rule.whole) == (found, whole)), None)
+    return next(
+        (name for name, rule in RULES.items() if (plain(rule.definition), rule.whole) == (splitting, ignores_merges)),
+        None,
+    )
 
 
 def _kind(text: str, added: Mapping[str, Any] | None) -> int:
@@ -103,11 +106,11 @@ def _control_tokens(tokenizer: Tokenizer, ends: Collection[int]) -> dict[str, in
             f"the model names {len(ordered)} tokens that end a text, and GGUF has room for one to three",
             "set eos_token_id in generation_config.json",
         )
-    found = {f"{name}_token_id": id for name, id in zip(names, ordered, strict=False)}
+    ids = {f"{name}_token_id": id for name, id in zip(names, ordered, strict=False)}
     # A text begins after the end of another one, where there is no token for it; llama.cpp would take id 11.
-    found["bos_token_id"] = roles.get("start", ordered[0])
+    ids["bos_token_id"] = roles.get("start", ordered[0])
     others = {"unknown": "unknown_token_id", "pad": "padding_token_id", "mask": "mask_token_id"}
-    return found | {key: roles[role] for role, key in others.items() if role in roles}
+    return ids | {key: roles[role] for role, key in others.items() if role in roles}
 
 
 def _starts_texts(definition: Mapping[str, Any]) -> bool:

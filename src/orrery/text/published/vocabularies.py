@@ -28,8 +28,8 @@ _LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
 def find(folder: Path) -> Path | None:
     """Return the published vocabulary in a folder, if there is one."""
     named = [folder / name for name in (*GPT2_MERGES, "vocab.txt")]
-    found = next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
-    return found if found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
+    file_found = next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
+    return file_found if file_found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
 
 
 def _has_bytes_alone(config: Path) -> bool:
@@ -153,9 +153,11 @@ def _add(engine: Tokenizer, file: Path) -> None:
     for content in (*sorted(listed, key=listed.__getitem__), *unlisted):
         is_special = special.get(content, False)
         engine.add_tokens([AddedToken(content, normalized=not is_special, special=is_special)])
-        found = engine.token_to_id(content)
-        if listed.get(content, found) != found:
-            raise ModelFileError(f"the added token {content!r} has the id {listed[content]}, the next is {found}", HINT)
+        next_id = engine.token_to_id(content)
+        if listed.get(content, next_id) != next_id:
+            raise ModelFileError(
+                f"the added token {content!r} has the id {listed[content]}, the next is {next_id}", HINT
+            )
 
 
 def _framed(engine: Tokenizer, rule: frames.Rule | None) -> str:
@@ -188,11 +190,11 @@ def _ids(file: Path) -> dict[str, int]:
     """Read a JSON object from piece to id, each once."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        values = dict(pairs)
+        if len(values) < len(pairs):
             twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
             raise ModelFileError(f"{file.name} has the piece {twice!r} twice", HINT)
-        return found
+        return values
 
     try:
         ids = json.loads(_read(file), object_pairs_hook=once)

@@ -58,11 +58,11 @@ def _leaves(units: Units) -> Iterator[tuple[bytes, int]]:
 
 def _children(units: Units) -> dict[int, list[int]]:
     """Return the labels below each node, by the place from which they are reached."""
-    found: defaultdict[int, list[int]] = defaultdict(list)
+    labels: defaultdict[int, list[int]] = defaultdict(list)
     for place, unit in enumerate(units):
         if 0 < (label := unit & _LABEL) < 256:
-            found[place ^ label].append(label)
-    return found
+            labels[place ^ label].append(label)
+    return labels
 
 
 def _child(units: Units, at: int) -> int:

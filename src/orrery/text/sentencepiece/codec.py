@@ -11,7 +11,7 @@ from orrery.kernels.compiled import HAVE_NUMBA
 from orrery.text.sentencepiece.file import BYTE, CONTROL, SPACE, UNIGRAM, UNKNOWN, SentencePieceModel, VocabularyPiece
 from orrery.text.sentencepiece.merging import Merging
 from orrery.text.sentencepiece.normaliser import Normaliser, Normalising
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment
+from orrery.text.sentencepiece.pieces import Cutter, Cutting, PlacedPiece
 from orrery.text.sentencepiece.unigram import Unigram
 from orrery.text.streams import EncodingStream
 
@@ -68,11 +68,11 @@ class Codec:
             ids += stream.push(text[start : start + PART])
         return ids + stream.finish()
 
-    def spans(self, text: str) -> list[Segment]:
+    def spans(self, text: str) -> list[PlacedPiece]:
         """Return each id with where its part of ``text`` starts and ends, what normalisation dropped after it too."""
         normal, origins = self._normaliser(text)
-        found = zip(*self._fitting(len(text)).cut(normal), strict=True)
-        return [(id, origins[start], origins[end]) for id, start, end in found]
+        cut = zip(*self._fitting(len(text)).cut(normal), strict=True)
+        return [(id, origins[start], origins[end]) for id, start, end in cut]
 
     def _fitting(self, characters: int) -> Cutter:
         """Return what cuts a text: once there is enough to do, and where numba is there, the compiled search."""

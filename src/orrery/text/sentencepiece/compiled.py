@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from orrery.kernels import segmentation
 from orrery.text.sentencepiece.file import SentencePieceModel
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Spelled, byte_ids
+from orrery.text.sentencepiece.pieces import Cutter, Cutting, Spelled, byte_ids
 from orrery.text.sentencepiece.unigram import LARGEST, penalty, scored
 
 FULL = 0.5
@@ -21,15 +21,15 @@ class Compiled(Cutter):
 
     def __init__(self, model: SentencePieceModel) -> None:
         """Take the ordinary and the user-defined pieces; the others are never found in a text."""
-        nodes, found = {"": 0}, {}
+        nodes, by_text = {"": 0}, {}
         scores = np.zeros(len(model.pieces), np.float32)
         for id, score, text in scored(model):
             for end in range(1, len(text) + 1):
                 nodes.setdefault(text[:end], len(nodes))
-            found[text], scores[id] = id, score
+            by_text[text], scores[id] = id, score
         scores[model.unknown] = penalty(model)
         rows = [
-            (nodes[text[:-1]] * segmentation.SHIFT + ord(text[-1]), node, found.get(text, -1))
+            (nodes[text[:-1]] * segmentation.SHIFT + ord(text[-1]), node, by_text.get(text, -1))
             for text, node in nodes.items()
             if text
         ]
@@ -48,8 +48,8 @@ class Compiled(Cutter):
 
     def cut(self, text: str) -> Spelled:
         """Return the ids of a whole text, and where they stand."""
-        found = segmentation.cut(_codes(text), self.table, self.scores, self.unknown, LARGEST, self.bytes)
-        return found[0].tolist(), found[1], found[2]
+        cut_ids = segmentation.cut(_codes(text), self.table, self.scores, self.unknown, LARGEST, self.bytes)
+        return cut_ids[0].tolist(), cut_ids[1], cut_ids[2]
 
 
 class _Ways(Cutting):
@@ -83,11 +83,11 @@ class _Ways(Cutting):
 
     def _settle(self, last: int) -> list[int]:
         """Return the pieces of the best way to ``last``, and forget what is before."""
-        found, places = segmentation.way(self._starts, self._pieces, last)
+        pieces, places = segmentation.way(self._starts, self._pieces, last)
         rules = self._rules
-        spelled = segmentation.spell(self._text, found, places, rules.unknown, rules.bytes, self._running)
-        if len(found):
-            self._running = not len(rules.bytes) and int(found[-1]) == rules.unknown
+        spelled = segmentation.spell(self._text, pieces, places, rules.unknown, rules.bytes, self._running)
+        if len(pieces):
+            self._running = not len(rules.bytes) and int(pieces[-1]) == rules.unknown
         self._text, self._totals = self._text[last:], self._totals[last:]
         self._starts, self._pieces = self._starts[last:] - last, self._pieces[last:]
         self._next, self._furthest = self._next - last, self._furthest - last

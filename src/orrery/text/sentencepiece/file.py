@@ -58,11 +58,13 @@ def read(content: bytes) -> SentencePieceModel:
 
     Raises `ModelFileError` where the file is damaged, contradicts itself, or is of a kind that cannot be run here.
     """
-    found = list(islice(fields(content), MOST_FIELDS + 1))
-    if len(found) > MOST_FIELDS:
+    fields_read = list(islice(fields(content), MOST_FIELDS + 1))
+    if len(fields_read) > MOST_FIELDS:
         raise ModelFileError(f"it has more than {MOST_FIELDS:,} fields", HINT)
-    pieces = [_piece(_message(value)) for number, value in found if number == 1]
-    training, normal = ({k: v for n, m in found if n == number for k, v in fields(_message(m))} for number in (2, 3))
+    pieces = [_piece(_message(value)) for number, value in fields_read if number == 1]
+    training, normal = (
+        {k: v for n, m in fields_read if n == number for k, v in fields(_message(m))} for number in (2, 3)
+    )
     kind: Any = training.get(3, UNIGRAM)
     _check(pieces)
     _refuse(pieces, kind, training, normal)

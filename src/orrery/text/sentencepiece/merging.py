@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orrery.text.sentencepiece.file import NORMAL, SPACE, USER, SentencePieceModel
 from orrery.text.sentencepiece.normaliser import Longest
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling, byte_ids
+from orrery.text.sentencepiece.pieces import Cutter, Cutting, PlacedPiece, Spelled, Spelling, byte_ids
 
 REMEMBERED = 1 << 16
 LONGEST_REMEMBERED = 64
@@ -107,9 +107,9 @@ class Merging(Cutter):
 
     def next(self, text: str, place: int) -> tuple[int, Sequence[tuple[int, int]]]:
         """Return where the word or the user-defined piece at ``place`` ends, with id and length of each part of it."""
-        whole = self._whole.at(text, place)
-        if whole:
-            return place + len(whole), [(self._ids[whole], len(whole))]
+        piece = self._whole.at(text, place)
+        if piece:
+            return place + len(piece), [(self._ids[piece], len(piece))]
         end = self._word(text, place)
         word = text[place:end]
         return end, (self._remembered if len(word) <= LONGEST_REMEMBERED else self._cut)(word)
@@ -143,11 +143,11 @@ class Merging(Cutter):
             for left, right in ((before[start], end), (start, ends[end] if end < len(word) else 0)):
                 if left >= 0 and (rank := ranks.get(word[left:right])) is not None:
                     heappush(waiting, (rank, left, right))
-        found, start = [], 0
+        cut, start = [], 0
         while start < len(word):
-            found.append((self._ids.get(word[start : ends[start]], self._unknown), ends[start] - start))
+            cut.append((self._ids.get(word[start : ends[start]], self._unknown), ends[start] - start))
             start = ends[start]
-        return tuple(found)
+        return tuple(cut)
 
 
 class _Merged:
@@ -157,12 +157,12 @@ class _Merged:
         self._rules = rules
         self.settled = 0
 
-    def push(self, text: str, offset: int, final: bool) -> Iterator[Segment]:
-        """Yield the segments of each user-defined piece and of each word between."""
-        whole = len(text) if final else len(text) - self._rules.reach
-        while (place := self.settled - offset) < whole:
+    def push(self, text: str, offset: int, final: bool) -> Iterator[PlacedPiece]:
+        """Yield the pieces of each user-defined piece and of each word between."""
+        end_of_text = len(text) if final else len(text) - self._rules.reach
+        while (place := self.settled - offset) < end_of_text:
             end, parts = self._rules.next(text, place)
-            if end > whole:
+            if end > end_of_text:
                 break
             for id, length in parts:
                 yield id, self.settled, self.settled + length
@@ -182,8 +182,8 @@ class _Units(Cutting):
         self._held = text[border:]
         ids: list[int] = []
         for unit in rules.units(text[:border]):
-            for found in rules.of_unit(unit):
-                ids += found
+            for unit_ids in rules.of_unit(unit):
+                ids += unit_ids
         if rules.fused in ids:
             ids, before = [], [self._last, *ids]
             ids = [id for last, id in pairwise(before) if not last == id == rules.fused]

@@ -22,7 +22,7 @@ class Longest:
         lengths: defaultdict[str, set[int]] = defaultdict(set)
         for string in self._strings:
             lengths[string[0]].add(len(string))
-        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        self._lengths = {first: sorted(sizes, reverse=True) for first, sizes in lengths.items()}
 
     @property
     def longest(self) -> int:
@@ -32,7 +32,7 @@ class Longest:
     def at(self, text: str, place: int) -> str:
         """Return the longest one that begins at ``place``, or nothing."""
         lengths = self._lengths.get(text[place], ())
-        return next((found for n in lengths if (found := text[place : place + n]) in self._strings), "")
+        return next((part for n in lengths if (part := text[place : place + n]) in self._strings), "")
 
 
 class Normaliser:
@@ -90,8 +90,8 @@ class Normaliser:
             if spaced and text[place] == " ":
                 end = place
             else:
-                found = self._stop.search(text, place, last + self.reach)
-                end = min(found.start(), last) if found else last
+                match = self._stop.search(text, place, last + self.reach)
+                end = min(match.start(), last) if match else last
             if end > place:
                 yield text[place:end], range(place, end), end
                 spaced = self.squeezed and text[end - 1] == " "
@@ -107,8 +107,8 @@ class Normaliser:
         """Return what stands at ``place`` and what it becomes: a piece of the user itself, else as the rules say."""
         if kept := self._kept.at(text, place):
             return kept, kept
-        found = self._longest.at(text, place) or text[place]
-        return found, self._rules.get(found, found)
+        source = self._longest.at(text, place) or text[place]
+        return source, self._rules.get(source, source)
 
 
 class Normalising:
@@ -154,5 +154,5 @@ def _stops(strings: Iterable[str]) -> re.Pattern[str]:
 def _any(characters: Iterable[str]) -> str:
     """Return a class with the characters; all beyond U+FFFF for any of them, which are slow to tell apart."""
     codes = {min(ord(character), 0x10000) for character in characters}
-    found = "".join(r"\U00010000-\U0010ffff" if code == 0x10000 else f"\\u{code:04x}" for code in sorted(codes))
-    return f"[{found}]" if found else "(?!)"
+    escaped = "".join(r"\U00010000-\U0010ffff" if code == 0x10000 else f"\\u{code:04x}" for code in sorted(codes))
+    return f"[{escaped}]" if escaped else "(?!)"

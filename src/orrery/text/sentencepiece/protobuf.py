@@ -58,8 +58,8 @@ def written_float(number: int, value: float) -> bytes:
 
 def _groups(number: int) -> bytes:
     """Return a number in groups of seven bits, the lowest first."""
-    found = bytearray()
+    groups = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        groups.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*groups, number])

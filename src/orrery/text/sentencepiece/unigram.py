@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 
 from orrery.text.sentencepiece.file import NORMAL, USER, SentencePieceModel
-from orrery.text.sentencepiece.segments import Cutter, Segment, Spelled, Spelling, byte_ids
+from orrery.text.sentencepiece.pieces import Cutter, PlacedPiece, Spelled, Spelling, byte_ids
 
 PENALTY = 10.0
 """What an unknown character costs below the least score of a piece."""
@@ -82,8 +82,8 @@ class _Ways:
         self._score = 0.0
         self._cell = array("f", [0.0])
 
-    def push(self, text: str, offset: int, final: bool) -> Iterator[Segment]:
-        """Yield the segments up to the last place that no piece reaches across."""
+    def push(self, text: str, offset: int, final: bool) -> Iterator[PlacedPiece]:
+        """Yield the pieces up to the last place that no piece reaches across."""
         last = offset + len(text)
         for start in range(self._next, last if final else last - self._longest + 1):
             if start == self._furthest:
@@ -108,11 +108,11 @@ class _Ways:
             part = text[first : end - offset]
             if part not in begun:
                 break
-            found = begun[part]
-            if found:
-                cell[0] = score + found[1]
+            entry = begun[part]
+            if entry:
+                cell[0] = score + entry[1]
                 if end not in ways or cell[0] > ways[end][0]:
-                    ways[end] = (cell[0], start, found[0])
+                    ways[end] = (cell[0], start, entry[0])
                 alone = alone or end == start + 1
                 furthest = end
         if not alone:
@@ -121,14 +121,14 @@ class _Ways:
                 ways[start + 1] = (cell[0], start, self._unknown)
         return furthest
 
-    def _settle(self, last: int) -> list[Segment]:
+    def _settle(self, last: int) -> list[PlacedPiece]:
         """Return the pieces of the best way to ``last``, and forget all ways."""
-        found: list[Segment] = []
+        pieces: list[PlacedPiece] = []
         place = last
         while place > self.settled:
             _, start, id = self._ways[place]
-            found.append((id, start, place))
+            pieces.append((id, start, place))
             place = start
-        self._score = self._ways[last][0] if found else self._score
+        self._score = self._ways[last][0] if pieces else self._score
         self._ways, self.settled = {}, last
-        return found[::-1]
+        return pieces[::-1]

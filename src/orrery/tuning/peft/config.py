@@ -68,8 +68,8 @@ class PeftConfig:
             return True
         patterns = [self.layers_pattern] if isinstance(self.layers_pattern, str) else self.layers_pattern
         owners = "|".join(map(re.escape, patterns)) if patterns else r"[^.]*"
-        found = re.match(rf".*\.(?:{owners})\.(\d+)\.", f".{module}")
-        return found is not None and int(found[1]) in self.layers
+        match = re.match(rf".*\.(?:{owners})\.(\d+)\.", f".{module}")
+        return match is not None and int(match[1]) in self.layers
 
     def _own(self, pattern: Mapping[str, Number], module: str, usual: Number) -> Number:
         """Return the number of the first key that names a module or its end, as peft matches them."""

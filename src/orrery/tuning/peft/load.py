@@ -105,10 +105,10 @@ def _read(lm: Adaptable, folder: Path) -> tuple[PeftConfig, _Groups, dict[str, T
     pairs, rest = _pairs(tensors, config, matrices)
     if lacking := config.missing(matrices, pairs):
         config.refuse(f"targets {lacking[0]} and {len(lacking) - 1} more that the file lacks", _AGAIN)
-    found = {name: _parts(model, matrices[name], config, name, *pair) for name, pair in pairs.items()}
+    parts_by_name = {name: _parts(model, matrices[name], config, name, *pair) for name, pair in pairs.items()}
     whole = _whole(model, places, config, rest)
     groups: _Groups = {}
-    for name, parts in found.items():
+    for name, parts in parts_by_name.items():
         rank = len(pairs[name][0])
         groups.setdefault((rank, config.scale(name, rank) * rank), {}).update(parts)
     return config, groups, whole
@@ -178,7 +178,7 @@ def _whole(
     names: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for theirs, tensor in rest.items():
         if _is_base(model, places, theirs, tensor):
             continue
@@ -199,12 +199,12 @@ def _whole(
             if len(shared := names[id(model.get_parameter(name))]) > 1:
                 message = f"saves {theirs} whole, which the model shares with {', '.join(shared)}"
                 config.refuse(message, "merge the adapter with peft and load the whole")
-            found[name] = part
+            tensors[name] = part
     for module in config.whole:
         held = [t for t in places if t.rpartition(".")[0].endswith(module) and t not in rest]
         if held:
             config.refuse(f"says that {module} is saved whole, and the file lacks {held[0]}", _AGAIN)
-    return found
+    return tensors
 
 
 def _is_base(model: Model, places: Mapping[str, PeftTensor], name: str, tensor: Tensor) -> bool:

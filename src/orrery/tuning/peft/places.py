@@ -91,8 +91,8 @@ def places_of(owner: Adaptable) -> dict[str, PeftTensor]:
         raise UsageError(message, "keep the adapter in our own layout: lm.save(folder, layout='own')")
     names = [name for name, _ in owner.model.named_parameters(remove_duplicate=False)]
     rules = rules_of(load_family(owner.family), owner.config or {})
-    found = (PeftTensor(theirs, ours, rule) for rule in rules for theirs, ours in rule.places(names))
-    return {place.theirs: place for place in found}
+    places = (PeftTensor(theirs, ours, rule) for rule in rules for theirs, ours in rule.places(names))
+    return {place.theirs: place for place in places}
 
 
 def matrices_of(model: nn.Module, places: Mapping[str, PeftTensor]) -> dict[str, PeftTensor]:

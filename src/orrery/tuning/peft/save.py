@@ -154,8 +154,8 @@ def _product(model: Model, place: PeftTensor) -> _Product:
 
 def _whole(model: Model, places: Mapping[str, PeftTensor], transforms: Sequence[LoRA]) -> dict[str, Tensor]:
     """Return the tensors of the reference's modules of which something learns beside the adapters."""
-    asked = {id(parameter) for transform in transforms for _, parameter in transform.asked(model)}
-    names = {name for name, p in model.named_parameters(remove_duplicate=False) if id(p) in asked}
+    learning = {id(parameter) for transform in transforms for _, parameter in transform.asked(model)}
+    names = {name for name, p in model.named_parameters(remove_duplicate=False) if id(p) in learning}
     holding = [place for place in places.values() if names.intersection(place.ours)]
     if homeless := names.difference(*(place.ours for place in holding)):
         message = f"{min(homeless)} learned beside the adapter and has no place in the family's files"

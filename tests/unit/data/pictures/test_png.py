@@ -34,13 +34,13 @@ def filtered(pixels, kind):
     return made
 
 
-def written(pixels, colour, kind=0, **head):
+def written(pixels, colour, kind=0, raw=b"", **head):
     rows, columns, _ = pixels.shape
     said = {"columns": columns, "rows": rows, "bits": 8, "colour": colour, "interlaced": 0, **head}
     packed = struct.pack(
         ">IIBBBBB", said["columns"], said["rows"], said["bits"], said["colour"], 0, 0, said["interlaced"]
     )
-    raw = zlib.compress(filtered(pixels, kind))
+    raw = raw or zlib.compress(filtered(pixels, kind))
     parts = chunk(b"IHDR", packed) + chunk(b"tEXt", b"Title\0x") + chunk(b"IDAT", raw[:9]) + chunk(b"IDAT", raw[9:])
     return SIGNATURE + parts + chunk(b"IEND", b"")
 
@@ -56,16 +56,35 @@ def test_every_filter_is_undone(colour, kind):
     assert torch.equal(read_png(written(pixels, colour, kind)), torch.from_numpy(pixels).permute(2, 0, 1))
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (6, 7), (7, 6), (20, 3)], ids=str)
+def test_lines_may_each_have_a_filter_of_their_own(shape):
+    pixels, rng = drawn(2, *shape), np.random.default_rng(sum(shape))
+    for _ in range(3):
+        kinds = rng.integers(0, 5, shape[0]).tolist()
+        size = 1 + shape[1] * 3
+        lines = [filtered(pixels, kind)[row * size : (row + 1) * size] for row, kind in enumerate(kinds)]
+        content = written(pixels, 2, raw=zlib.compress(b"".join(lines)))
+        assert torch.equal(read_png(content), torch.from_numpy(pixels).permute(2, 0, 1)), kinds
+
+
+def test_a_line_of_a_million_pixels_is_not_guessed_one_by_one():
+    line = zlib.compress(bytes([4]) + bytes(3 << 20))
+    with pytest.raises(DataError, match="has sides of 1 and 1,048,576 pixels"):
+        read_png(written(drawn(2), 2, raw=line, rows=1, columns=1 << 20))
+    plain = zlib.compress(bytes([1]) + bytes(3 << 20))
+    assert read_png(written(drawn(2), 2, raw=plain, rows=1, columns=1 << 20)).shape == (3, 1, 1 << 20)
+
+
 @pytest.mark.parametrize("colour", [4, 6])
 def test_what_is_transparent_shows_white(colour):
     pixels = drawn(colour)
     pixels[0, 0, -1], pixels[0, 1, -1] = 0, 255
-    found = read_png(written(pixels, colour, 4))
-    assert (found[:, 0, 0] == 255).all()
-    assert found[:, 0, 1].tolist() == pixels[0, 1, :-1].tolist()
+    pixels_read = read_png(written(pixels, colour, 4))
+    assert (pixels_read[:, 0, 0] == 255).all()
+    assert pixels_read[:, 0, 1].tolist() == pixels[0, 1, :-1].tolist()
     share = pixels[..., -1:] / 255
     expected = (share * pixels[..., :-1] + (1 - share) * 255).round()
-    assert torch.equal(found, torch.from_numpy(expected).permute(2, 0, 1).to(torch.uint8))
+    assert torch.equal(pixels_read, torch.from_numpy(expected).permute(2, 0, 1).to(torch.uint8))
 
 
 @pytest.mark.parametrize("colour", [0, 2])

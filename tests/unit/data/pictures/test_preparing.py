@@ -10,8 +10,9 @@ import torch
 
 from orrery.data.pictures import preparing
 from orrery.data.pictures.files import pixels_of
-from orrery.data.pictures.preparing import KINDS, fitted, for_size, in_channels, preparation, resized
-from orrery.errors import ModelFileError, UsageError
+from orrery.data.pictures.padding import together
+from orrery.data.pictures.preparing import HARMLESS, KINDS, fitted, for_size, in_channels, preparation, resized
+from orrery.errors import DataError, ModelFileError, UsageError
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow, of the extra vision, is not installed")
 SIZES = [(1, 1), (1, 7), (3, 500), (224, 224), (225, 223), (100, 151), (301, 40), (37, 37)]
@@ -36,20 +37,57 @@ def file_of(processor):
     return json.loads(json.dumps(processor.to_dict(), default=list))
 
 
+def checked(theirs, image, where):
+    """Compare one picture; return whether the reference reads it: of a very long one it makes a side of no pixel."""
+    ours = preparation(file_of(theirs))
+    try:
+        expected = theirs(image, return_tensors="pt", do_convert_rgb=True)["pixel_values"][0]
+    except (ValueError, ZeroDivisionError):
+        with pytest.raises(DataError, match="would become one of"):
+            ours(in_channels(pixels_of(image), 3))
+        return False
+    assert torch.equal(ours(in_channels(pixels_of(image), 3)), expected), where
+    return True
+
+
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_pictures_are_prepared_as_by_the_reference_to_the_last_bit(kind):
-    theirs = reference(kind)
-    ours = preparation(file_of(theirs))
-    compared = 0
-    for seed, (size, mode) in enumerate(product(SIZES, MODES)):
-        image = picture_of(mode, size, seed)
-        try:
-            expected = theirs(image, return_tensors="pt", do_convert_rgb=True)["pixel_values"][0]
-        except (ValueError, ZeroDivisionError):
-            continue  # it makes a side of no pixel of a very long picture, and so do we
-        assert torch.equal(ours(in_channels(pixels_of(image), 3)), expected), (size, mode)
-        compared += 1
-    assert compared > len(SIZES) * len(MODES) / 2
+    theirs, rng = reference(kind), np.random.default_rng(len(kind))
+    for size, mode in product(SIZES, MODES[:1]):
+        checked(theirs, picture_of(mode, size, 0), (size, mode))
+    small = {"shortest_edge": 33, "longest_edge": 50} if kind == "Yolos" else {"height": 31, "width": 45}
+    size = {"shortest_edge": 33} if kind in ("CLIP", "Bit") else small
+    theirs = reference(kind, size=size, crop_size={"height": 30, "width": 41})
+    read = 0
+    for number in range(210):
+        mode, size = MODES[number % len(MODES)], tuple(int(side) for side in rng.integers(1, 120, 2))
+        read += checked(theirs, picture_of(mode, size, number), (size, mode))
+    assert read >= 200 or kind == "Yolos"
+
+
+@pytest.mark.parametrize("settings", [{}, {"pad_size": {"height": 64, "width": 80}}, {"do_normalize": False}], ids=str)
+def test_pictures_of_several_sizes_are_padded_as_by_the_reference(settings):
+    images = [picture_of("RGB", size, number) for number, size in enumerate([(40, 50), (70, 41), (48, 48)])]
+    theirs = reference("Yolos", size={"shortest_edge": 32, "longest_edge": 64}, **settings)
+    expected = theirs(images, return_tensors="pt")
+    found = together([pixels_of(image) for image in images], preparation(file_of(theirs)))
+    assert torch.equal(found.images, expected["pixel_values"])
+    assert torch.equal(found.real, expected["pixel_mask"].bool())
+    assert not found.real.all()
+
+
+def test_what_is_no_batch_is_refused():
+    pixels = [torch.zeros(3, side, 20, dtype=torch.uint8) for side in (20, 30)]
+    ours = {"image_processor_type": "YolosImageProcessor", "size": {"shortest_edge": 32, "longest_edge": 64}}
+    with pytest.raises(UsageError, match="are no batch"):
+        together(pixels, preparation({**ours, "pad_and_return_pixel_mask": False}))
+    with pytest.raises(UsageError, match="larger than pad_size"):
+        together(pixels, preparation({**ours, "pad_size": {"height": 40, "width": 32}}))
+    with pytest.raises(UsageError, match="no pictures"):
+        together([], preparation(ours))
+    alike = together([pixels[0]] * 2, for_size(8, 8, 3))
+    assert alike.images.shape == (2, 3, 8, 8)
+    assert alike.real is None
 
 
 @pytest.mark.parametrize(
@@ -106,6 +144,10 @@ def test_without_pillow_torch_resizes_nearly_as_well(monkeypatch):
     ("content", "says"),
     [
         ({"do_thumbnail": True}, "do_thumbnail"),
+        ({"crop_pct": 0.875}, "crop_pct"),
+        ({"rescale_offset": True}, "rescale_offset"),
+        ({"image_processor_type": "ConvNextImageProcessor"}, "of the class ConvNext, .* does not say its do_resize"),
+        ({"do_pad": True, "pad_size": {"height": 3}}, "pad_size = "),
         ({"resample": 9}, "resample = 9"),
         ({"resample": None, "size": {"height": -1, "width": 3}}, "size = "),
         ({"size": "large"}, "size = large"),
@@ -119,6 +161,15 @@ def test_without_pillow_torch_resizes_nearly_as_well(monkeypatch):
 def test_a_file_that_makes_no_sense_is_refused(content, says):
     with pytest.raises(ModelFileError, match=says):
         preparation(content)
+
+
+def test_each_key_of_the_known_classes_is_followed_or_harmless():
+    for kind in KINDS:
+        for key in file_of(reference(kind)):
+            assert key in {*KINDS[kind], *HARMLESS}, (kind, key)
+    assert preparation({"crop_pct": None, "_valid_processor_keys": ["a"], "do_convert_rgb": True}).crop is None
+    whole = {**file_of(reference("ViT")), "image_processor_type": "ConvNextImageProcessor"}
+    assert preparation(whole).resample == 2
 
 
 def test_means_of_other_channels_are_refused():

@@ -68,8 +68,8 @@ def expected(run: Path, steps: list[int]) -> dict[str, np.ndarray]:
 
 
 def same(folder: Path, means: dict[str, np.ndarray]) -> bool:
-    found = weights_of(read(folder).model)
-    return found.keys() == means.keys() and all(np.array_equal(found[name].numpy(), means[name]) for name in means)
+    weights = weights_of(read(folder).model)
+    return weights.keys() == means.keys() and all(np.array_equal(weights[name].numpy(), means[name]) for name in means)
 
 
 @pytest.mark.parametrize("run", ["llama_run", "transformer_run"])
@@ -84,10 +84,10 @@ def same(folder: Path, means: dict[str, np.ndarray]) -> bool:
 )
 def test_the_mean_is_that_of_float64(run: str, how: Any, steps: list[int], tmp_path: Path, request: Any) -> None:
     folder = request.getfixturevalue(run)
-    found = orrery.average(folder, tmp_path / "mean", **how)
+    averaged = orrery.average(folder, tmp_path / "mean", **how)
     assert same(tmp_path / "mean", expected(folder, steps))
-    assert [path.name for path in found.folders] == [f"step-{step:06d}" for step in steps]
-    assert found.layout == "hf"
+    assert [path.name for path in averaged.folders] == [f"step-{step:06d}" for step in steps]
+    assert averaged.layout == "hf"
     assert not same(tmp_path / "mean", expected(folder, steps[:1]))
 
 
@@ -122,8 +122,8 @@ def test_several_folders_of_each_layout(tmp_path: Path) -> None:
     }
     for layout in ("hf", "own"):
         folders = [tmp_path / f"{layout}{number}" for number in range(3)]
-        found = orrery.average(folders[0], tmp_path / f"mean-{layout}", others=folders[1:])
-        assert found.layout == layout
+        averaged = orrery.average(folders[0], tmp_path / f"mean-{layout}", others=folders[1:])
+        assert averaged.layout == layout
         assert same(tmp_path / f"mean-{layout}", means)
 
 
@@ -136,9 +136,9 @@ def test_a_narrow_dtype_is_rounded_once(tmp_path: Path) -> None:
                 parameter.fill_(1.0 + (number > 0) * 2**-7)
         save_model(tmp_path / str(number), model, "llama", tiny_models.CONFIGS["llama"], tiny_models.TOKENIZER)
     orrery.average(tmp_path / "0", tmp_path / "mean", others=[tmp_path / str(number) for number in (1, 2, 3)])
-    found = next(iter(weights_of(read(tmp_path / "mean").model).values()))
-    assert found.dtype == torch.bfloat16
-    assert torch.equal(found, torch.full_like(found, 1 + 2**-7))
+    weight = next(iter(weights_of(read(tmp_path / "mean").model).values()))
+    assert weight.dtype == torch.bfloat16
+    assert torch.equal(weight, torch.full_like(weight, 1 + 2**-7))
 
 
 @pytest.mark.parametrize(

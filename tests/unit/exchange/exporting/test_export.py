@@ -122,10 +122,10 @@ def test_a_damaged_folder_is_found_and_leaves_nothing(tmp_path, stored, monkeypa
     honest = export.read
 
     def damaged(folder):
-        found = honest(folder)
+        exported = honest(folder)
         with torch.no_grad():
-            found.model.stack.final.weight[0] += 1
-        return found
+            exported.model.stack.final.weight[0] += 1
+        return exported
 
     monkeypatch.setattr(export, "read", damaged)
     with pytest.raises(RunError, match=r"stack\.final\.weight differs"):
@@ -133,12 +133,12 @@ def test_a_damaged_folder_is_found_and_leaves_nothing(tmp_path, stored, monkeypa
     assert left(tmp_path) == []
 
 
-def with_another_base(found):
+def with_another_base(exported):
     """Change a number of the architecture that no weight shows."""
-    base = found.model.spec.stack.positions["rotary"]
+    base = exported.model.spec.stack.positions["rotary"]
     positions = {"rotary": replace(base, base=2 * base.base)}
-    found.model.spec = replace(found.model.spec, stack=replace(found.model.spec.stack, positions=positions))
-    return found
+    exported.model.spec = replace(exported.model.spec, stack=replace(exported.model.spec.stack, positions=positions))
+    return exported
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def with_another_base(found):
         ("the architecture", with_another_base),
         (
             "the tokenizer",
-            lambda found: replace(found, tokenizer=train_tokenizer("byte_bpe", ["other text\n"] * 3, 290)),
+            lambda exported: replace(exported, tokenizer=train_tokenizer("byte_bpe", ["other text\n"] * 3, 290)),
         ),
-        ("the tokenizer", lambda found: replace(found, tokenizer=None)),
-        ("the chat template", lambda found: replace(found, chat={"default": "{{ messages }}"})),
+        ("the tokenizer", lambda exported: replace(exported, tokenizer=None)),
+        ("the chat template", lambda exported: replace(exported, chat={"default": "{{ messages }}"})),
     ],
 )
 def test_a_folder_that_is_read_back_as_another_model_leaves_nothing(tmp_path, stored, monkeypatch, what, change):

@@ -44,10 +44,10 @@ def test_an_untied_head_gets_bits_of_its_own_and_a_tied_one_stays(tmp_path):
     assert load(tmp_path / "one", say=lambda line: None).model.head.vocabulary.weight.dtype == torch.int8
     assert untied.after < untied.before / 2
     tied = saved(tmp_path / "tied", "llama", tie_word_embeddings=True, hidden_size=48)
-    found = quantise(tied, tmp_path / "two", 4, group=16)
-    assert len(found.transforms) == 1
+    done = quantise(tied, tmp_path / "two", 4, group=16)
+    assert len(done.transforms) == 1
     told = "head.vocabulary is the embedding table and stays as it is: a table of 48 channels has no blocks"
-    assert found.notes == (told,)
+    assert done.notes == (told,)
 
 
 def test_a_tied_head_and_its_table_are_stored_in_eight_bits(tmp_path):

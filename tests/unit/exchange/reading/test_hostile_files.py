@@ -259,11 +259,11 @@ def test_a_key_that_names_code_runs_none_and_changes_no_number(keys, folder, mon
     monkeypatch.setattr(socket, "socket", None)
     monkeypatch.chdir(folder)
     modules = set(sys.modules)
-    found = read(folder)
-    assert torch.equal(found.model.logits(ids), expected)
+    loaded = read(folder)
+    assert torch.equal(loaded.model.logits(ids), expected)
     assert not set(sys.modules) - modules
     assert not (folder / "executed").exists()
-    found.tokenizer.encode("text")
+    loaded.tokenizer.encode("text")
 
 
 @pytest.mark.each_family

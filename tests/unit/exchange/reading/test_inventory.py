@@ -40,15 +40,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def by_name(found: list[ListedModel], root: Path) -> dict[str, ListedModel]:
-    return {str(Path(one.name).relative_to(root)): one for one in found}
+def by_name(listed: list[ListedModel], root: Path) -> dict[str, ListedModel]:
+    return {str(Path(one.name).relative_to(root)): one for one in listed}
 
 
 def test_what_lies_below_a_path_is_found_with_its_facts(place: Path) -> None:
-    found = by_name(list(inventory([place])), place)
+    listed = by_name(list(inventory([place])), place)
     names = ["cut.gguf", "deep/folder", "deep/small.gguf", "pickled", "plain.gguf", "split-00001-of-00003.gguf"]
-    assert sorted(found) == [*names, "split-00003-of-00003.gguf", "unknown"]
-    plain, small, folder = found["plain.gguf"], found["deep/small.gguf"], found["deep/folder"]
+    assert sorted(listed) == [*names, "split-00003-of-00003.gguf", "unknown"]
+    plain, small, folder = listed["plain.gguf"], listed["deep/small.gguf"], listed["deep/folder"]
     assert plain.family == small.family == folder.family == "llama"
     assert plain.parameters == small.parameters == folder.parameters > 100_000
     assert (plain.numbers, small.numbers[0], folder.numbers) == (("F32",), "Q4_K", ("F32",))

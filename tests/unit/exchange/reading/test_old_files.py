@@ -128,14 +128,14 @@ def test_a_file_may_hold_a_tied_head_under_both_names_if_they_are_equal(family):
     model = randomised(spec_of(rules, config).build(0))
     own, every = weights_of(model), dict(model.named_parameters(remove_duplicate=False))
     copies = [name for name in every if name not in own and name.endswith("vocabulary.weight")]
-    found, (copy,) = rules_of(rules, config), copies
-    file, (theirs,) = to_theirs(own, found), [rule.theirs for rule in found if rule.ours == (copy,)]
+    file_rules, (copy,) = rules_of(rules, config), copies
+    file, (theirs,) = to_theirs(own, file_rules), [rule.theirs for rule in file_rules if rule.ours == (copy,)]
     assert theirs not in file
-    again = from_theirs(model, {**file, theirs: every[copy].clone()}, found)
+    again = from_theirs(model, {**file, theirs: every[copy].clone()}, file_rules)
     assert again.keys() == own.keys()
     assert all(torch.equal(again[name], own[name]) for name in own)
     with pytest.raises(ModelFileError, match=f"config.json ties {re.escape(theirs)} to .*two different ones"):
-        from_theirs(model, {**file, theirs: every[copy] + 1}, found)
+        from_theirs(model, {**file, theirs: every[copy] + 1}, file_rules)
 
 
 def test_a_bare_model_under_the_names_of_a_whole_one(tmp_path):

@@ -27,16 +27,16 @@ from tiny_models import saved
 @pytest.mark.parametrize("case", CASES)
 def test_a_matrix_is_what_its_own_program_makes_of_it(case: str, tmp_path: Path) -> None:
     weights, expected = opened(tmp_path, golden(case), said_of(case)), GOLDEN[f"{case}/expected"]
-    ((name, found),) = weights.items()
+    ((name, matrix),) = weights.items()
     assert name == ("a" if case == "mxfp4" else "a.weight")
     assert len(weights) == 1
-    assert weights.elements == found.numel()
+    assert weights.elements == matrix.numel()
     empty = weights.empty()[name]
-    assert (empty.shape, empty.dtype) == (found.shape, found.dtype)
+    assert (empty.shape, empty.dtype) == (matrix.shape, matrix.dtype)
     if case == "bnb8":  # which multiplies with 1/127, rounded
-        torch.testing.assert_close(found, expected, rtol=2e-7, atol=0)
+        torch.testing.assert_close(matrix, expected, rtol=2e-7, atol=0)
     else:
-        torch.testing.assert_close(found, expected.to(found.dtype), rtol=0, atol=0)
+        torch.testing.assert_close(matrix, expected.to(matrix.dtype), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -45,8 +45,8 @@ def test_a_changed_number_is_another_matrix(case: str, tmp_path: Path) -> None:
     ends = ("qweight", "a.weight", "weight_packed", "_blocks")
     packed = next(tensor for name, tensor in given.items() if name.endswith(ends))
     packed.view(torch.uint8).view(-1)[0] ^= 0x11
-    (found,) = opened(tmp_path, given, said_of(case)).values()
-    assert not torch.equal(found, expected.to(found.dtype))
+    (matrix,) = opened(tmp_path, given, said_of(case)).values()
+    assert not torch.equal(matrix, expected.to(matrix.dtype))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
@@ -150,8 +150,8 @@ def test_the_experts_of_gpt_oss_are_read_from_their_four_bits(tmp_path: Path) ->
 def test_a_rounded_folder_is_imported_as_a_plain_one(tmp_path: Path) -> None:
     folder, plain = rounded_folder(tmp_path, "gptq")
     import_model(folder, tmp_path / "out")
-    found, expected = read(tmp_path / "out").model, read(plain).model
-    for name, parameter in found.named_parameters():
+    ours, expected = read(tmp_path / "out").model, read(plain).model
+    for name, parameter in ours.named_parameters():
         assert torch.equal(parameter, expected.get_parameter(name)), name
 
 

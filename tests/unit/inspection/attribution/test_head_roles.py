@@ -42,12 +42,12 @@ WANTED = {
 @pytest.mark.parametrize("role", WANTED)
 def test_a_head_that_plays_a_role_gets_one(role):
     model = smallest("gpt2")
-    found = trace(model, IDS, edit={"blocks.0.attention.pattern": pattern_of(WANTED[role])}).head_roles()
-    assert found.attentions == ["blocks.0.attention", "blocks.1.attention"]
-    assert set(found.score_NH) == set(ROLES)
-    torch.testing.assert_close(found[role][0], torch.ones(3, dtype=torch.float64))
-    assert bool((found[role][1] < 0.9).all())
-    assert [name for name, _ in found.top(role, 3)] == [f"blocks.0.attention.head.{h}" for h in range(3)]
+    roles = trace(model, IDS, edit={"blocks.0.attention.pattern": pattern_of(WANTED[role])}).head_roles()
+    assert roles.attentions == ["blocks.0.attention", "blocks.1.attention"]
+    assert set(roles.score_NH) == set(ROLES)
+    torch.testing.assert_close(roles[role][0], torch.ones(3, dtype=torch.float64))
+    assert bool((roles[role][1] < 0.9).all())
+    assert [name for name, _ in roles.top(role, 3)] == [f"blocks.0.attention.head.{h}" for h in range(3)]
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5", "gpt_oss"])
@@ -55,7 +55,7 @@ def test_scores_are_those_of_the_definition(family):
     model = smallest(family)
     inputs = [IDS] if family != "t5" else [IDS.flip(0), IDS]
     seen = trace(model, *inputs)
-    found = seen.head_roles()
+    roles = seen.head_roles()
     pattern_BHLL = seen["blocks.1.attention.pattern"]
     for role, wanted in WANTED.items():
         for head in range(pattern_BHLL.shape[1]):
@@ -65,7 +65,7 @@ def test_scores_are_those_of_the_definition(family):
                     keys = wanted(ids, query)
                     if keys:
                         weights.append(float(pattern_BHLL[row, head, query, keys].sum()))
-            assert float(found[role][1, head]) == pytest.approx(sum(weights) / len(weights), abs=1e-12)
+            assert float(roles[role][1, head]) == pytest.approx(sum(weights) / len(weights), abs=1e-12)
     entropies, distances = [], []
     for row in pattern_BHLL[:, 0].flatten(0, 1).tolist():
         query = len(entropies) % 8
@@ -75,8 +75,8 @@ def test_scores_are_those_of_the_definition(family):
         distances.append(sum(p * d for p, d in zip(shares, apart, strict=True)) / max(apart) if max(apart) else None)
     for role, values in (("entropy", entropies), ("distance", distances)):
         counted = [value for value in values if value is not None]
-        assert float(found[role][1, 0]) == pytest.approx(sum(counted) / len(counted), abs=1e-12)
-    assert all(bool(((score >= 0) & (score <= 1)).all()) for score in found.score_NH.values())
+        assert float(roles[role][1, 0]) == pytest.approx(sum(counted) / len(counted), abs=1e-12)
+    assert all(bool(((score >= 0) & (score <= 1)).all()) for score in roles.score_NH.values())
 
 
 def test_padding_takes_no_part():
@@ -85,25 +85,25 @@ def test_padding_takes_no_part():
     for left in (True, False):
         padded = torch.nn.functional.pad(ids, (2, 0) if left else (0, 2))
         real = torch.nn.functional.pad(torch.ones_like(ids, dtype=torch.bool), (2, 0) if left else (0, 2))
-        found = trace(model, padded, real=real).head_roles()
+        roles = trace(model, padded, real=real).head_roles()
         for role in ROLES:
-            torch.testing.assert_close(found[role], alone[role])
+            torch.testing.assert_close(roles[role], alone[role])
 
 
 def test_a_text_without_repeats_has_no_induction():
-    found = trace(smallest("gpt2"), torch.arange(7)[None]).head_roles()
-    assert bool(found["induction"].isnan().all())
-    assert bool(found["duplicate_token"].isnan().all())
-    assert not bool(found["previous_token"].isnan().any())
+    roles = trace(smallest("gpt2"), torch.arange(7)[None]).head_roles()
+    assert bool(roles["induction"].isnan().all())
+    assert bool(roles["duplicate_token"].isnan().all())
+    assert not bool(roles["previous_token"].isnan().any())
 
 
 def test_the_reader_and_images_have_heads_too():
     seen = trace(smallest("t5"), IDS, IDS[:, :3])
     assert seen.head_roles("encoder.blocks.*.attention").attentions[0] == "encoder.blocks.0.attention"
     model = smallest("vit")
-    found = trace(model, *inputs_for(model)).head_roles()
-    assert bool(found["duplicate_token"].isnan().all())
-    assert not bool(found["entropy"].isnan().any())
+    roles = trace(model, *inputs_for(model)).head_roles()
+    assert bool(roles["duplicate_token"].isnan().all())
+    assert not bool(roles["entropy"].isnan().any())
 
 
 def test_induction_is_measured_on_repeated_random_tokens():

@@ -32,21 +32,21 @@ def looked(family, dtype=torch.float64, **call):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_last_row_is_the_model_bit_for_bit(family, dtype):
-    found = looked(family, dtype)
-    lens = found.lens(k=3)
+    traced = looked(family, dtype)
+    lens = traced.lens(k=3)
     assert (lens.check.value, lens.check.passed) == (0, True)
-    assert len(lens.names) == 1 + len(found.model.stack.order)
-    log_BLV = found.logits.to(torch.promote_types(dtype, torch.float32)).log_softmax(-1)
+    assert len(lens.names) == 1 + len(traced.model.stack.order)
+    log_BLV = traced.logits.to(torch.promote_types(dtype, torch.float32)).log_softmax(-1)
     assert torch.equal(lens.log_probability_NBLK[-1], log_BLV.topk(3).values)
     assert torch.equal(lens.log_probability_NBLK[-1], log_BLV.gather(-1, lens.id_NBLK[-1]))
 
 
 def test_every_row_is_what_the_head_reads_there():
-    found = looked("gpt2")
-    lens = found.lens(k=4, target=9)
+    traced = looked("gpt2")
+    lens = traced.lens(k=4, target=9)
     for row, name in enumerate(["embedded", "blocks.0.resid_post", "blocks.1.resid_post"]):
         assert lens.names[row] == name
-        probability_BLV = found.model.head(found.model.stack.final(found[name])).softmax(-1).detach()
+        probability_BLV = traced.model.head(traced.model.stack.final(traced[name])).softmax(-1).detach()
         log_BLV = probability_BLV.log()
         torch.testing.assert_close(lens.target_log_probability_NBL[row], log_BLV[..., 9])
         assert torch.equal(lens.target_rank_NBL[row], (log_BLV > log_BLV[..., 9:10]).sum(-1))
@@ -55,14 +55,14 @@ def test_every_row_is_what_the_head_reads_there():
 
 
 def test_the_token_in_question_is_the_next_or_the_masked_one():
-    found = looked("gpt2")
-    lens = found.lens()
-    assert torch.equal(lens.target_BL[:, :-1], found.ids[:, 1:])
+    traced = looked("gpt2")
+    lens = traced.lens()
+    assert torch.equal(lens.target_BL[:, :-1], traced.ids[:, 1:])
     assert bool((lens.target_BL[:, -1] == -1).all())
     assert bool(lens.target_log_probability_NBL[..., -1].isnan().all())
     assert bool((lens.target_rank_NBL[..., -1] == -1).all())
-    log_BLV = found.logits.log_softmax(-1)
-    expected = log_BLV[:, :-1].gather(-1, found.ids[:, 1:, None])[..., 0]
+    log_BLV = traced.logits.log_softmax(-1)
+    expected = log_BLV[:, :-1].gather(-1, traced.ids[:, 1:, None])[..., 0]
     torch.testing.assert_close(lens.target_log_probability_NBL[-1, :, :-1], expected)
     masked = looked("bert")
     assert torch.equal(masked.lens().target_BL, masked.ids)
@@ -88,10 +88,10 @@ def test_the_logits_of_one_layer_are_in_memory(monkeypatch):
 
 
 def test_the_check_sees_another_model():
-    found = looked("gpt2")
+    traced = looked("gpt2")
     with torch.no_grad():
-        found.model.stack.final.bias[0] += 1e-9
-    assert not found.lens().check.passed
+        traced.model.stack.final.bias[0] += 1e-9
+    assert not traced.lens().check.passed
 
 
 def test_what_has_no_lens_is_refused():

@@ -33,43 +33,43 @@ def looked(family, dtype=torch.float64, **call):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_parts_sum_to_the_logit(family):
-    found = looked(family)
-    every = found.logit_attribution(position=None)
+    traced = looked(family)
+    every = traced.logit_attribution(position=None)
     assert every.check.bound == 1e-9
     assert every.check.value < 1e-12
-    assert torch.equal(every.token_BP, found.logits.argmax(-1))
-    one = found.logit_attribution(3, position=1)
+    assert torch.equal(every.token_BP, traced.logits.argmax(-1))
+    one = traced.logit_attribution(3, position=1)
     if family != "gemma2":
-        torch.testing.assert_close(one.value_NBP.sum(0)[:, 0], found.logits[:, 1, 3], rtol=0, atol=1e-12)
-    against = found.logit_attribution(3, against=5, position=1)
-    other = found.logit_attribution(5, position=1)
+        torch.testing.assert_close(one.value_NBP.sum(0)[:, 0], traced.logits[:, 1, 3], rtol=0, atol=1e-12)
+    against = traced.logit_attribution(3, against=5, position=1)
+    other = traced.logit_attribution(5, position=1)
     assert against.names == one.names
     torch.testing.assert_close(against.value_NBP, one.value_NBP - other.value_NBP, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bart", "gemma2"])
 def test_the_sum_holds_in_float32(family):
-    found = looked(family, torch.float32).logit_attribution(position=None)
-    assert (found.check.bound, found.check.passed) == (1e-4, True)
-    assert found.check.value < 2e-6
+    attribution = looked(family, torch.float32).logit_attribution(position=None)
+    assert (attribution.check.bound, attribution.check.passed) == (1e-4, True)
+    assert attribution.check.value < 2e-6
 
 
 def test_each_part_is_read_through_the_frozen_norm():
-    found = looked("llama")
-    x_BD, head = found["blocks.1.resid_post"][:, -1], found.model.head.vocabulary.weight
-    scale_B1 = (x_BD.square().mean(-1, keepdim=True) + found.model.stack.final.eps).rsqrt()
-    parts = found.parts()
-    attribution = found.logit_attribution(7)
+    traced = looked("llama")
+    x_BD, head = traced["blocks.1.resid_post"][:, -1], traced.model.head.vocabulary.weight
+    scale_B1 = (x_BD.square().mean(-1, keepdim=True) + traced.model.stack.final.eps).rsqrt()
+    parts = traced.parts()
+    attribution = traced.logit_attribution(7)
     for name in parts.names:
-        expected = (parts[name][:, 0] * scale_B1 * found.model.stack.final.weight) @ head[7]
+        expected = (parts[name][:, 0] * scale_B1 * traced.model.stack.final.weight) @ head[7]
         value = attribution.value_NBP[attribution.names.index(name), :, 0]
         torch.testing.assert_close(value, expected.detach(), rtol=0, atol=1e-13)
 
 
 def test_biases_are_parts_of_their_own():
-    found = looked("phi")
-    attribution = found.logit_attribution(3)
-    head, final = found.model.head.vocabulary, found.model.stack.final
+    traced = looked("phi")
+    attribution = traced.logit_attribution(3)
+    head, final = traced.model.head.vocabulary, traced.model.stack.final
     assert attribution.names[-2:] == ["final.bias", "head.bias"]
     torch.testing.assert_close(
         attribution.value_NBP[-2:, 0, 0], torch.stack([final.bias @ head.weight[3], head.bias[3]]).detach()
@@ -78,10 +78,10 @@ def test_biases_are_parts_of_their_own():
 
 
 def test_a_cap_is_left_out_and_said():
-    found = looked("gemma2")
-    attribution = found.logit_attribution(3)
-    cap = found.model.head.cap.cap
-    torch.testing.assert_close(cap * torch.tanh(attribution.logit_BP / cap), found.logits[:, -1:, 3])
+    traced = looked("gemma2")
+    attribution = traced.logit_attribution(3)
+    cap = traced.model.head.cap.cap
+    torch.testing.assert_close(cap * torch.tanh(attribution.logit_BP / cap), traced.logits[:, -1:, 3])
     assert attribution.notes == ["the logit is that before the cap, which bends it"]
 
 
@@ -94,10 +94,10 @@ def test_the_strongest_parts_come_first():
 
 
 def test_the_check_sees_another_head():
-    found = looked("gpt2", torch.float32)
+    traced = looked("gpt2", torch.float32)
     with torch.no_grad():
-        found.model.stack.final.weight[0] += 0.1
-    assert not found.logit_attribution(3).check.passed
+        traced.model.stack.final.weight[0] += 0.1
+    assert not traced.logit_attribution(3).check.passed
 
 
 def test_what_is_no_sum_is_refused():

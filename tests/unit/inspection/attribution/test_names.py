@@ -21,14 +21,14 @@ def test_the_tables_are_one_to_one(table):
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bloom", "gemma2", "bert", "gptj"])
 def test_every_name_gives_the_tensor_of_its_key(family):
-    found = looked(family)
-    names = legacy_names(found)
+    traced = looked(family)
+    names = legacy_names(traced)
     assert len(set(names.values())) == len(names)
     assert {"hook_embed", "blocks.1.hook_resid_pre", "blocks.0.attn.hook_pattern"} <= set(names)
     for name, key in names.items():
-        value = found[name]
+        value = traced[name]
         turned = name.endswith(("_q", "_k", "_v", "_z"))
-        assert torch.equal(value, found[key].transpose(1, 2) if turned else found[key])
+        assert torch.equal(value, traced[key].transpose(1, 2) if turned else traced[key])
     assert (("blocks.0.attn.hook_q" in names), ("blocks.0.attn.hook_rot_q" in names)) == (
         family not in ("llama", "gemma2", "gptj"),
         family in ("llama", "gemma2", "gptj"),
@@ -36,31 +36,31 @@ def test_every_name_gives_the_tensor_of_its_key(family):
 
 
 def test_layouts_are_those_of_transformer_lens():
-    found = looked("llama")
-    assert found["blocks.0.attn.hook_z"].shape == (2, 7, 6, 4)
-    assert found["blocks.0.attention.mixed"].shape == (2, 6, 7, 4)
-    assert found["blocks.0.attn.hook_v"].shape == (2, 7, 2, 4)
-    assert found["blocks.0.attn.hook_result"].shape == (2, 7, 6, 24)
+    traced = looked("llama")
+    assert traced["blocks.0.attn.hook_z"].shape == (2, 7, 6, 4)
+    assert traced["blocks.0.attention.mixed"].shape == (2, 6, 7, 4)
+    assert traced["blocks.0.attn.hook_v"].shape == (2, 7, 2, 4)
+    assert traced["blocks.0.attn.hook_result"].shape == (2, 7, 6, 24)
     torch.testing.assert_close(
-        found["blocks.0.attn.hook_result"].sum(2), found["blocks.0.attention.added"], rtol=0, atol=1e-12
+        traced["blocks.0.attn.hook_result"].sum(2), traced["blocks.0.attention.added"], rtol=0, atol=1e-12
     )
 
 
 def test_what_follows_from_kept_values():
-    found = looked("gpt2")
-    block, norm = found.model.stack.blocks[0], found.model.stack.final
-    torch.testing.assert_close(found["hook_embed"] + found["hook_pos_embed"], found["embedded"])
-    pre = found["blocks.0.mlp.hook_pre"]
-    torch.testing.assert_close(block.feed_forward.branch.activation(pre), found["blocks.0.feed_forward.hidden"])
-    scaled = found["ln_final.hook_normalized"] * norm.weight + norm.bias
-    torch.testing.assert_close(scaled, found["ln_final.hook_out"])
-    x = found["blocks.1.resid_post"]
+    traced = looked("gpt2")
+    block, norm = traced.model.stack.blocks[0], traced.model.stack.final
+    torch.testing.assert_close(traced["hook_embed"] + traced["hook_pos_embed"], traced["embedded"])
+    pre = traced["blocks.0.mlp.hook_pre"]
+    torch.testing.assert_close(block.feed_forward.branch.activation(pre), traced["blocks.0.feed_forward.hidden"])
+    scaled = traced["ln_final.hook_normalized"] * norm.weight + norm.bias
+    torch.testing.assert_close(scaled, traced["ln_final.hook_out"])
+    x = traced["blocks.1.resid_post"]
     torch.testing.assert_close(
-        found["ln_final.hook_scale"] * found["ln_final.hook_normalized"], x - x.mean(-1, keepdim=True)
+        traced["ln_final.hook_scale"] * traced["ln_final.hook_normalized"], x - x.mean(-1, keepdim=True)
     )
     torch.testing.assert_close(
-        found["blocks.0.ln1.hook_normalized"] * block.attention.pre.weight + block.attention.pre.bias,
-        block.attention.pre(found["blocks.0.hook_resid_pre"]),
+        traced["blocks.0.ln1.hook_normalized"] * block.attention.pre.weight + block.attention.pre.bias,
+        block.attention.pre(traced["blocks.0.hook_resid_pre"]),
     )
     gated = looked("llama")
     up, gate = gated["blocks.0.mlp.hook_pre_linear"], gated["blocks.0.mlp.hook_pre"]

@@ -43,14 +43,14 @@ def looked(family, dtype=torch.float64, **call):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_parts_sum_to_the_stream(family):
-    found = looked(family)
-    parts = found.parts(None)
+    traced = looked(family)
+    parts = traced.parts(None)
     assert parts.check.value < 1e-12
     assert parts.check.passed
-    last = found[f"blocks.{len(found.model.stack.order) - 1}.resid_post"]
+    last = traced[f"blocks.{len(traced.model.stack.order) - 1}.resid_post"]
     torch.testing.assert_close(parts.value_NBPD.sum(0), last, rtol=0, atol=1e-12)
     assert len(set(parts.names)) == len(parts.names)
-    one = found.parts(2)
+    one = traced.parts(2)
     assert one.positions == [2]
     torch.testing.assert_close(one.value_NBPD[:, :, 0], parts.value_NBPD[:, :, 2], rtol=0, atol=1e-14)
 
@@ -95,10 +95,10 @@ def test_a_head_is_what_is_missing_where_it_is_set_to_zero(family):
 
 
 def test_the_embedding_is_the_tables_rows():
-    found = looked("gpt2")
-    parts = found.parts(None)
-    embed, positions = found.model.embed.token, found.model.stack.positions["learned"]
-    torch.testing.assert_close(parts["embedded.token"], embed(found.ids).detach(), rtol=0, atol=1e-15)
+    traced = looked("gpt2")
+    parts = traced.parts(None)
+    embed, positions = traced.model.embed.token, traced.model.stack.positions["learned"]
+    torch.testing.assert_close(parts["embedded.token"], embed(traced.ids).detach(), rtol=0, atol=1e-15)
     table_LD = next(positions.parameters())[:7].detach()
     torch.testing.assert_close(parts["embedded.position"][0], table_LD, rtol=0, atol=1e-12)
 
@@ -127,8 +127,8 @@ def test_heads_of_an_adapted_output_are_those_of_the_whole_matrix():
 
 
 def test_an_edit_of_what_is_added_is_one_part():
-    found = looked("gpt2", edit={"blocks.0.attention.added": lambda x, key: 2 * x})
-    parts = found.parts()
+    traced = looked("gpt2", edit={"blocks.0.attention.added": lambda x, key: 2 * x})
+    parts = traced.parts()
     assert "blocks.0.attention.head.0" not in parts.names
     assert "blocks.0.attention.added is one part: an edit replaced it" in parts.notes
     assert parts.check.passed
@@ -136,15 +136,15 @@ def test_an_edit_of_what_is_added_is_one_part():
 
 
 def test_an_edited_stream_has_no_parts():
-    found = looked("gpt2", edit={"blocks.0.resid_post": lambda x, key: 2 * x})
+    traced = looked("gpt2", edit={"blocks.0.resid_post": lambda x, key: 2 * x})
     with pytest.raises(UsageError, match="an edit replaced the stream"):
-        found.parts()
+        traced.parts()
 
 
 def test_what_is_not_there_is_refused():
-    found = looked("gpt2", keep=["blocks.*.resid*", "*added", "*hidden", "looked_up", "positioned", "embedded"])
+    traced = looked("gpt2", keep=["blocks.*.resid*", "*added", "*hidden", "looked_up", "positioned", "embedded"])
     with pytest.raises(UsageError, match=r"needs 'blocks\.0\.attention\.mixed'") as error:
-        found.parts()
+        traced.parts()
     assert "keep=[..., 'blocks.0.attention.mixed']" in error.value.hint
     whole = looked("gpt2")
     with pytest.raises(UsageError, match="position 7 of 7"):
@@ -155,8 +155,8 @@ def test_what_is_not_there_is_refused():
 
 @pytest.mark.parametrize("broken", ["blocks.0.attention.branch.out.weight", "blocks.1.attention.branch.out.bias"])
 def test_the_check_sees_a_part_of_another_model(broken):
-    found = looked("gpt2", torch.float32)
-    assert found.parts().check.passed
+    traced = looked("gpt2", torch.float32)
+    assert traced.parts().check.passed
     with torch.no_grad():
-        found.model.stack.get_parameter(broken).mul_(1.01)
-    assert not found.parts().check.passed
+        traced.model.stack.get_parameter(broken).mul_(1.01)
+    assert not traced.parts().check.passed

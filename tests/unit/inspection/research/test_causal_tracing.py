@@ -42,29 +42,29 @@ def test_it_is_the_mean_of_single_runs(family: str, at: str, window: int) -> Non
         return p(trace(model, IDS[None], edit={"embedded": hide, **{f"blocks.{n}.{name}": restore for n in near}}))
 
     told: list[tuple[int, int]] = []
-    found = causal_tracing(
+    causal = causal_tracing(
         model, IDS, SUBJECT, ANSWER, at=at, window=window, noise=2.0, samples=SAMPLES, seed=5, rows=10,
         done=lambda *count: told.append(count),
     )  # fmt: skip
-    assert found.noise == pytest.approx(deviation, rel=1e-12)
-    assert found.clean == pytest.approx(p(clean), abs=1e-12)
+    assert causal.noise == pytest.approx(deviation, rel=1e-12)
+    assert causal.clean == pytest.approx(p(clean), abs=1e-12)
     corrupted = sum(run(sample, None, 0) for sample in range(SAMPLES)) / SAMPLES
-    assert found.corrupted == pytest.approx(corrupted, abs=1e-12)
-    assert found.restored_NL.shape == (blocks, 6)
+    assert causal.corrupted == pytest.approx(corrupted, abs=1e-12)
+    assert causal.restored_NL.shape == (blocks, 6)
     for block in range(blocks):
         for place in range(6):
             expected = sum(run(sample, block, place) for sample in range(SAMPLES)) / SAMPLES
-            assert float(found.restored_NL[block, place]) == pytest.approx(expected, abs=1e-12), (block, place)
-    assert found.total == found.clean - found.corrupted
-    assert torch.equal(found.indirect, found.restored_NL - found.corrupted)
+            assert float(causal.restored_NL[block, place]) == pytest.approx(expected, abs=1e-12), (block, place)
+    assert causal.total == causal.clean - causal.corrupted
+    assert torch.equal(causal.indirect, causal.restored_NL - causal.corrupted)
     assert told[-1] == (1 + 6 * blocks, 1 + 6 * blocks)
 
 
 def test_the_last_state_of_the_stream_is_the_whole_answer() -> None:
-    found = causal_tracing(tiny("gpt2"), IDS, SUBJECT, ANSWER)
-    assert float(found.restored_NL[-1, -1]) == pytest.approx(found.clean, abs=1e-12)
-    assert abs(found.total) > 1e-6
-    assert torch.allclose(found.restored_NL[-1, :-1], torch.tensor(found.corrupted, dtype=torch.float64), atol=1e-12)
+    causal = causal_tracing(tiny("gpt2"), IDS, SUBJECT, ANSWER)
+    assert float(causal.restored_NL[-1, -1]) == pytest.approx(causal.clean, abs=1e-12)
+    assert abs(causal.total) > 1e-6
+    assert torch.allclose(causal.restored_NL[-1, :-1], torch.tensor(causal.corrupted, dtype=torch.float64), atol=1e-12)
 
 
 @pytest.mark.parametrize(

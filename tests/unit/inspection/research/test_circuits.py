@@ -40,10 +40,10 @@ def test_all_edges_are_the_clean_run_and_none_the_corrupted(model, graph) -> Non
 def test_a_cut_edge_into_the_logits_takes_the_other_output(model, graph) -> None:
     clean, other = trace(model, CLEAN), trace(model, CORRUPTED)
     cut = Edge("blocks.1.attention.2", "logits")
-    found = graph.run([edge for edge in graph.edges if edge != cut])
+    logits = graph.run([edge for edge in graph.edges if edge != cut])
     stream = clean["blocks.1.resid_post"] - written(model, clean, 1, 2) + written(model, other, 1, 2)
-    torch.testing.assert_close(found, model.head(model.stack.final(stream)), rtol=0, atol=1e-9)
-    assert (found - clean.logits).abs().max() > 1e-3
+    torch.testing.assert_close(logits, model.head(model.stack.final(stream)), rtol=0, atol=1e-9)
+    assert (logits - clean.logits).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("part", ["q", "k", "v"])
@@ -62,9 +62,9 @@ def test_a_cut_edge_into_one_head_reaches_that_head_alone(model, graph, part: st
         return value
 
     expected = trace(model, CLEAN, edit={key: edit}).logits
-    found = graph.run([edge for edge in graph.edges if edge != cut])
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
-    assert (found - clean.logits).abs().max() > 1e-6
+    logits = graph.run([edge for edge in graph.edges if edge != cut])
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-9)
+    assert (logits - clean.logits).abs().max() > 1e-6
 
 
 def test_a_cut_edge_into_a_layer_changes_what_it_reads(model, graph) -> None:
@@ -123,11 +123,11 @@ def test_the_circuit_of_a_model_with_one_way_is_that_way() -> None:
     other = ids.clone()
     other[:, 3] = CORRUPTED[:, 3]
     wanted = model.logits(ids).detach()
-    found = find_circuit(model, ids, other, lambda x: -float((x - wanted).square()[:, -1].sum()), 1e-6)
-    assert {edge.receiver for edge in found.edges} == {"blocks.1.attention.1.k", "blocks.1.attention.1.v", "logits"}
-    assert {edge.sender for edge in found.edges} == {"embedded", "blocks.1.attention.1"}
-    assert found.alone == pytest.approx(found.clean, abs=1e-5)
-    assert found.without < -1e-3
+    circuit = find_circuit(model, ids, other, lambda x: -float((x - wanted).square()[:, -1].sum()), 1e-6)
+    assert {edge.receiver for edge in circuit.edges} == {"blocks.1.attention.1.k", "blocks.1.attention.1.v", "logits"}
+    assert {edge.sender for edge in circuit.edges} == {"embedded", "blocks.1.attention.1"}
+    assert circuit.alone == pytest.approx(circuit.clean, abs=1e-5)
+    assert circuit.without < -1e-3
 
 
 def test_the_score_is_the_mean_log_probability_of_what_is_asked() -> None:

@@ -25,22 +25,22 @@ RELU = L1()
 
 def dictionary(sparsity=RELU, key: str = KEY, features: int = 20) -> SparseAutoencoder:
     rng = torch.Generator().manual_seed(3)
-    found = SparseAutoencoder(32, features, sparsity, key).double()
+    made = SparseAutoencoder(32, features, sparsity, key).double()
     with torch.no_grad():
-        found.decoder_FD.copy_(torch.randn(features, 32, generator=rng, dtype=torch.float64))
-        found.decoder_FD.div_(found.decoder_FD.norm(dim=-1, keepdim=True))
-        found.encoder_FD.copy_(found.decoder_FD)
-    return found
+        made.decoder_FD.copy_(torch.randn(features, 32, generator=rng, dtype=torch.float64))
+        made.decoder_FD.div_(made.decoder_FD.norm(dim=-1, keepdim=True))
+        made.encoder_FD.copy_(made.decoder_FD)
+    return made
 
 
 def test_the_places_are_those_where_it_is_most_active(model) -> None:
     autoencoder, values = dictionary(TopKSparsity(8)), collect(model, IDS, [KEY])[KEY]
-    found = top_activations(autoencoder, values, 5, k=5)
+    activations = top_activations(autoencoder, values, 5, k=5)
     active = autoencoder.encode(values)[..., 5].detach()
     best = [value for value in active.flatten().sort(descending=True).values[:5].tolist() if value > 0]
     assert best
-    assert [one.value for one in found] == pytest.approx(best, abs=1e-12)
-    assert all(float(active[one.text, one.position]) == pytest.approx(one.value, abs=1e-12) for one in found)
+    assert [one.value for one in activations] == pytest.approx(best, abs=1e-12)
+    assert all(float(active[one.text, one.position]) == pytest.approx(one.value, abs=1e-12) for one in activations)
     everywhere = top_activations(autoencoder, values, 5, k=1000)
     assert len(everywhere) == int((active > 0).sum()) < active.numel()
 
@@ -100,17 +100,17 @@ def test_taking_a_feature_out_leaves_the_rest(model) -> None:
 
 def test_the_loss_that_is_recovered_is_that_of_the_value_put_in(model) -> None:
     autoencoder = dictionary(TopKSparsity(3))
-    found = loss_recovered(model, autoencoder, IDS, rows=4)
+    recovered = loss_recovered(model, autoencoder, IDS, rows=4)
     values = collect(model, IDS, [KEY])[KEY]
 
     def loss(x) -> float:
         logits = model.head(model.stack.final(x))[:, :-1].flatten(0, 1)
         return torch.nn.functional.cross_entropy(logits, IDS[:, 1:].flatten()).item()
 
-    assert found.clean == pytest.approx(loss(values), abs=1e-9)
-    assert found.said == pytest.approx(loss(autoencoder(values)), abs=1e-9)
-    assert found.mean == pytest.approx(loss(values.mean((0, 1)).expand_as(values)), abs=1e-9)
-    assert found.share == pytest.approx((found.mean - found.said) / (found.mean - found.clean))
+    assert recovered.clean == pytest.approx(loss(values), abs=1e-9)
+    assert recovered.said == pytest.approx(loss(autoencoder(values)), abs=1e-9)
+    assert recovered.mean == pytest.approx(loss(values.mean((0, 1)).expand_as(values)), abs=1e-9)
+    assert recovered.share == pytest.approx((recovered.mean - recovered.said) / (recovered.mean - recovered.clean))
 
 
 def test_a_dictionary_that_says_everything_recovers_everything(model) -> None:

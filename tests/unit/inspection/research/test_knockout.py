@@ -21,11 +21,11 @@ def test_it_is_the_run_without_these_edges(family: str, window: int) -> None:
     def logp(logits) -> float:
         return float(logits[:, -1].log_softmax(-1)[[0, 1], answers].mean())
 
-    found = attention_knockout(model, IDS, SOURCES, answers, window=window, rows=6)
+    knockout = attention_knockout(model, IDS, SOURCES, answers, window=window, rows=6)
     clean = trace(model, IDS)
     blocks = sum(key.endswith(".attention.scores") for key in clean)
-    assert found.clean == pytest.approx(logp(clean.logits), abs=1e-9)
-    assert found.knocked_MN.shape == (2, blocks)
+    assert knockout.clean == pytest.approx(logp(clean.logits), abs=1e-9)
+    assert knockout.knocked_MN.shape == (2, blocks)
     for row, places in enumerate(SOURCES.values()):
         for block in range(blocks):
             cut = range(block, min(block + window, blocks))
@@ -37,14 +37,14 @@ def test_it_is_the_run_without_these_edges(family: str, window: int) -> None:
 
             edited = trace(model, IDS, edit={f"blocks.{n}.attention.scores": hide for n in cut})
             assert edited[f"blocks.{block}.attention.pattern"][:, :, -1, places].abs().max() == 0
-            assert float(found.knocked_MN[row, block]) == pytest.approx(logp(edited.logits), abs=1e-9)
-    assert torch.equal(found.change, found.knocked_MN - found.clean)
-    assert found.names == ["first", "two"]
+            assert float(knockout.knocked_MN[row, block]) == pytest.approx(logp(edited.logits), abs=1e-9)
+    assert torch.equal(knockout.change, knockout.knocked_MN - knockout.clean)
+    assert knockout.names == ["first", "two"]
 
 
 def test_an_earlier_position_is_cut_at_its_own_row() -> None:
     model = tiny("gpt2")
-    found = attention_knockout(model, IDS[:1], {"all before": [0, 1]}, 7, target=2)
+    knockout = attention_knockout(model, IDS[:1], {"all before": [0, 1]}, 7, target=2)
 
     def hide(value, key):
         value = value.clone()
@@ -54,7 +54,7 @@ def test_an_earlier_position_is_cut_at_its_own_row() -> None:
     for block in range(2):
         edited = trace(model, IDS[:1], edit={f"blocks.{block}.attention.scores": hide})
         expected = float(edited.logits[0, -1].log_softmax(-1)[7])
-        assert float(found.knocked_MN[0, block]) == pytest.approx(expected, abs=1e-9)
+        assert float(knockout.knocked_MN[0, block]) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,14 @@ def test_values_are_collected_as_a_trace_has_them() -> None:
     model = tiny("llama")
     keep = ["blocks.*.resid_post", "blocks.1.attention.k", "blocks.0.attention.mixed"]
     told: list[tuple[int, int]] = []
-    found = collect(model, IDS, keep, rows=7, done=lambda *count: told.append(count))
+    collected = collect(model, IDS, keep, rows=7, done=lambda *count: told.append(count))
     inside = trace(model, IDS)
     assert told == [(7, 24), (14, 24), (21, 24), (24, 24)]
-    assert set(found) == {"blocks.0.resid_post", "blocks.1.resid_post", *keep[1:]}
-    for key, value in found.items():
+    assert set(collected) == {"blocks.0.resid_post", "blocks.1.resid_post", *keep[1:]}
+    for key, value in collected.items():
         expected = inside[key] if inside[key].dim() == 3 else inside[key].transpose(1, 2).flatten(2)
         torch.testing.assert_close(value, expected, rtol=0, atol=1e-12)
-    assert found["blocks.1.attention.k"].shape == (24, 12, 2 * 8)
+    assert collected["blocks.1.attention.k"].shape == (24, 12, 2 * 8)
 
 
 def test_padding_changes_nothing_of_what_is_collected() -> None:
@@ -55,31 +55,31 @@ def test_a_probe_finds_what_is_there_and_nothing_else() -> None:
     holds = noise.clone()
     holds[..., :4] += 8 * torch.nn.functional.one_hot(labels, 4)
     tokens = torch.nn.functional.one_hot(IDS, 40).double()
-    found = probe_values({"holds": holds, "noise": noise, "tokens": tokens}, IDS, labels)
-    assert found.keys == ["holds", "noise", "tokens"]
-    assert found.score_N[0] == 1
+    probes = probe_values({"holds": holds, "noise": noise, "tokens": tokens}, IDS, labels)
+    assert probes.keys == ["holds", "noise", "tokens"]
+    assert probes.score_N[0] == 1
     # Nothing tells random labels, and only what holds the token tells those of the control task.
-    assert found.score_N[1:].max() < 0.5
-    assert found.shuffled_N.max() < 0.5
-    assert found.control_N[:2].max() < 0.5 < 0.9 < found.control_N[2]
-    assert found.selectivity.argmax() == 0
-    assert found.selectivity[2] < -0.4
-    assert found.held_out_B.sum() == 6
-    assert 0 < found.baseline < 0.5
+    assert probes.score_N[1:].max() < 0.5
+    assert probes.shuffled_N.max() < 0.5
+    assert probes.control_N[:2].max() < 0.5 < 0.9 < probes.control_N[2]
+    assert probes.selectivity.argmax() == 0
+    assert probes.selectivity[2] < -0.4
+    assert probes.held_out_B.sum() == 6
+    assert 0 < probes.baseline < 0.5
 
 
 def test_the_score_is_that_of_the_texts_held_back() -> None:
     rng = torch.Generator().manual_seed(2)
     value = torch.randn(*IDS.shape, 6, generator=rng, dtype=torch.float64)
     labels = (value[..., 0] + value[..., 1] > 0).long()
-    found = probe_values({"x": value}, IDS, labels, held_out=0.5, seed=3)
-    held = found.held_out_B
+    probes = probe_values({"x": value}, IDS, labels, held_out=0.5, seed=3)
+    held = probes.held_out_B
     readout = LogisticRegression().fit(value[~held].flatten(0, 1), labels[~held].flatten())
     expected = (readout.predict(value[held].flatten(0, 1)) == labels[held].flatten()).double().mean()
-    assert found.score_N[0] == expected
+    assert probes.score_N[0] == expected
     again = probe_values({"x": value}, IDS, labels, held_out=0.5, seed=3)
-    assert torch.equal(again.control_N, found.control_N)
-    assert not torch.equal(probe_values({"x": value}, IDS, labels, seed=4).held_out_B, found.held_out_B)
+    assert torch.equal(again.control_N, probes.control_N)
+    assert not torch.equal(probe_values({"x": value}, IDS, labels, seed=4).held_out_B, probes.held_out_B)
 
 
 def test_labels_that_stand_for_none_count_nowhere() -> None:
@@ -99,8 +99,8 @@ def test_the_position_stands_where_it_is_added() -> None:
     """Positions are learned vectors here: before them nothing tells the place, behind them a line does."""
     model = tiny("gpt2")
     places = torch.arange(12).expand_as(IDS)
-    found = linear_probing(model, IDS, places, ["looked_up", "positioned", "blocks.0.resid_pre"], rows=8)
-    assert found.score_N[1:].min() > 0.8 > 0.3 > found.score_N[0]
+    probes = linear_probing(model, IDS, places, ["looked_up", "positioned", "blocks.0.resid_pre"], rows=8)
+    assert probes.score_N[1:].min() > 0.8 > 0.3 > probes.score_N[0]
     numbers = linear_probing(model, IDS, places.double(), ["positioned"], regression=RidgeRegression())
     assert numbers.metric == "R squared"
     assert numbers.score_N[0] > 0.4 > 0.1 > max(numbers.baseline, float(numbers.shuffled_N[0]))
@@ -109,9 +109,9 @@ def test_the_position_stands_where_it_is_added() -> None:
 def test_the_token_before_comes_with_attention() -> None:
     model = tiny("gpt2")
     few = IDS % 4
-    found = linear_probing(model, few, previous(few), ["embedded", "blocks.1.resid_post"])
-    assert found.score_N[0] < 0.5
-    assert found.score_N[1] > found.score_N[0]
+    probes = linear_probing(model, few, previous(few), ["embedded", "blocks.1.resid_post"])
+    assert probes.score_N[0] < 0.5
+    assert probes.score_N[1] > probes.score_N[0]
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,12 @@ def test_softmax_regression_is_scikit_learns(classes: int, penalty: float) -> No
     strength = (2 if classes == 2 else 1) / penalty
     oracle = standardised(linear.LogisticRegression(C=strength, tol=1e-10, max_iter=10_000)).fit(x.numpy(), labels)
     regression = LogisticRegression(penalty=penalty, tolerance=1e-8)
-    found = regression.fit(x, labels)
-    ours = found.scores(other).softmax(1).numpy()
+    fitted = regression.fit(x, labels)
+    ours = fitted.scores(other).softmax(1).numpy()
     np.testing.assert_allclose(ours, oracle.predict_proba(other.numpy()), atol=2e-6)
-    assert found.predict(other).tolist() == oracle.predict(other.numpy()).tolist()
-    assert regression.score(found, other, wanted) == pytest.approx(oracle.score(other.numpy(), wanted), abs=1e-12)
-    assert found.weight_CF[:, 4].abs().max() == 0  # what never changes tells nothing
+    assert fitted.predict(other).tolist() == oracle.predict(other.numpy()).tolist()
+    assert regression.score(fitted, other, wanted) == pytest.approx(oracle.score(other.numpy(), wanted), abs=1e-12)
+    assert fitted.weight_CF[:, 4].abs().max() == 0  # what never changes tells nothing
 
 
 @pytest.mark.parametrize("penalty", [0.01, 1.0, 100.0])
@@ -49,19 +49,19 @@ def test_ridge_regression_is_scikit_learns(penalty: float) -> None:
     x, other, scores, other_scores = data(3)
     oracle = standardised(linear.Ridge(alpha=penalty)).fit(x.numpy(), scores[:, 0])
     regression = RidgeRegression(penalty=penalty)
-    found = regression.fit(x, scores[:, 0])
-    np.testing.assert_allclose(found.predict(other), oracle.predict(other.numpy()), atol=1e-9)
+    fitted = regression.fit(x, scores[:, 0])
+    np.testing.assert_allclose(fitted.predict(other), oracle.predict(other.numpy()), atol=1e-9)
     expected = oracle.score(other.numpy(), other_scores[:, 0])
-    assert regression.score(found, other, other_scores[:, 0]) == pytest.approx(expected, abs=1e-9)
+    assert regression.score(fitted, other, other_scores[:, 0]) == pytest.approx(expected, abs=1e-9)
     weights = oracle[1].coef_ / oracle[0].scale_
-    np.testing.assert_allclose(found.direction()[0], weights, atol=1e-9)
+    np.testing.assert_allclose(fitted.direction()[0], weights, atol=1e-9)
 
 
 def test_a_comparison_sees_a_weaker_penalty() -> None:
     x, other, scores, _ = data(3)
     labels = scores.argmax(1)
-    found = [LogisticRegression(penalty=penalty).fit(x, labels).scores(other) for penalty in (1.0, 1.01)]
-    assert (found[0] - found[1]).abs().max() > 1e-4
+    predictions = [LogisticRegression(penalty=penalty).fit(x, labels).scores(other) for penalty in (1.0, 1.01)]
+    assert (predictions[0] - predictions[1]).abs().max() > 1e-4
 
 
 def test_baselines_look_at_nothing() -> None:

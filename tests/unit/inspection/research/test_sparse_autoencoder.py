@@ -110,31 +110,31 @@ def mean_max_cosine(true_FD, found_FD) -> float:
 def test_it_finds_a_known_dictionary(sparsity, explained: float) -> None:
     """Three seeds gave 0.978 to 0.992 at 48 features; random directions give 0.55."""
     true_FD, values = sparse_values(0)
-    found = learn_dictionary(values, 48, sparsity, steps=1200, key="x")
-    directions = found.autoencoder.decoder_FD.detach()
+    learned = learn_dictionary(values, 48, sparsity, steps=1200, key="x")
+    directions = learned.autoencoder.decoder_FD.detach()
     random_FD = torch.randn(48, 16, generator=torch.Generator().manual_seed(9))
     assert mean_max_cosine(true_FD, random_FD / random_FD.norm(dim=-1, keepdim=True)) < 0.7
     assert mean_max_cosine(true_FD, directions) > 0.95
     torch.testing.assert_close(directions.norm(dim=-1), torch.ones(48))
-    held = values[found.held_out_B]
-    assert found.held_out_B.sum() == 12
-    assert found.quality.explained_variance > explained
-    assert 2 < found.quality.l0 < 8
-    assert found.curve[-1].error < 0.5 * found.curve[0].error
-    again = quality(found.autoencoder, held, rows=17)
-    assert again.explained_variance == pytest.approx(found.quality.explained_variance, abs=1e-6)
-    assert torch.equal(again.density_F, found.quality.density_F)
+    held = values[learned.held_out_B]
+    assert learned.held_out_B.sum() == 12
+    assert learned.quality.explained_variance > explained
+    assert 2 < learned.quality.l0 < 8
+    assert learned.curve[-1].error < 0.5 * learned.curve[0].error
+    again = quality(learned.autoencoder, held, rows=17)
+    assert again.explained_variance == pytest.approx(learned.quality.explained_variance, abs=1e-6)
+    assert torch.equal(again.density_F, learned.quality.density_F)
 
 
 def test_the_quality_is_that_of_its_definition() -> None:
     model = random(L1())
-    found = quality(model, X, rows=3)
+    measured = quality(model, X, rows=3)
     features, said = by_hand(model, X, lambda features, feature: True)
     mean = X.mean(0)
     expected = 1 - (X - said).square().sum() / (X - mean).square().sum()
-    assert found.explained_variance == pytest.approx(float(expected), abs=1e-12)
-    assert found.l0 == pytest.approx(float((features > 0).double().sum(-1).mean()))
-    assert found.density_F.tolist() == pytest.approx((features > 0).double().mean(0).tolist())
+    assert measured.explained_variance == pytest.approx(float(expected), abs=1e-12)
+    assert measured.l0 == pytest.approx(float((features > 0).double().sum(-1).mean()))
+    assert measured.density_F.tolist() == pytest.approx((features > 0).double().mean(0).tolist())
     with torch.no_grad():
         model.encoder_bias_F[4] = -1e3
         model.encoder_bias_F[7] = -1e3
@@ -156,10 +156,12 @@ def test_units_are_those_of_the_value() -> None:
 def test_directions_that_nothing_uses_are_taken_anew() -> None:
     _, values = sparse_values(2)
     told: list[int] = []
-    found = learn_dictionary(values, 512, TopKSparsity(1), steps=40, size=8, done=lambda step, steps: told.append(step))
-    assert found.resampled > 0
+    learned = learn_dictionary(
+        values, 512, TopKSparsity(1), steps=40, size=8, done=lambda step, steps: told.append(step)
+    )
+    assert learned.resampled > 0
     assert told == list(range(1, 41))
-    assert torch.isfinite(found.autoencoder.decoder_FD).all()
+    assert torch.isfinite(learned.autoencoder.decoder_FD).all()
 
 
 @pytest.mark.parametrize("sparsity", [L1(0.25), TopKSparsity(3)])
@@ -167,9 +169,9 @@ def test_a_file_gives_it_back(tmp_path, sparsity) -> None:
     model = random(sparsity, key="blocks.1.resid_post")
     path = tmp_path / "dictionary.safetensors"
     model.save(path)
-    found = SparseAutoencoder.load(path)
-    assert (found.key, found.sparsity) == ("blocks.1.resid_post", sparsity)
-    assert torch.equal(found(X), model(X))
+    loaded = SparseAutoencoder.load(path)
+    assert (loaded.key, loaded.sparsity) == ("blocks.1.resid_post", sparsity)
+    assert torch.equal(loaded(X), model(X))
     with pytest.raises(UsageError, match="exists already"):
         model.save(path)
     model.save(path, overwrite=True)

@@ -23,9 +23,9 @@ TEXT = "The cat's cradle\nheld 3 cats.\n\nÉté à 2-3 o\u2019clock\n \n"
     ],
 )
 def test_sentences_and_words(unit, cut, lowercase, expected):
-    found = CutText(lambda: iter([TEXT, "", TEXT]), unit, cut, lowercase)
-    assert list(found) == [line.split() for line in expected * 2]
-    assert list(found) == list(found)  # read again each time
+    sentences = CutText(lambda: iter([TEXT, "", TEXT]), unit, cut, lowercase)
+    assert list(sentences) == [line.split() for line in expected * 2]
+    assert list(sentences) == list(sentences)  # read again each time
 
 
 def test_two_passes_join_up_to_four_words():
@@ -40,7 +40,7 @@ def test_two_passes_join_up_to_four_words():
 def test_each_pass_asks_for_half_the_score_of_the_one_before():
     lines = [["in", "new", "york", "city", "hall", str(number), "x"] for number in range(30)]
     once = list(with_phrases(lines, 1, 5.0))
-    words, pairs = (max(phrase_scores(found).values()) for found in (lines, once))
+    words, pairs = (max(phrase_scores(cut_lines).values()) for cut_lines in (lines, once))
     assert 5.0 / 2 < pairs < 5.0 < words
     assert once[0] == ["in_new", "york_city", "hall", "0", "x"]
     assert next(iter(with_phrases(lines, 2, 5.0))) == ["in_new_york_city", "hall", "0", "x"]

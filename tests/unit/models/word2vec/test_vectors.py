@@ -33,9 +33,9 @@ def test_neighbours_and_analogies_by_brute_force():
     vectors = some()
     cosine = {word: vectors.similarity("w3é", word) for word in vectors.words if word != "w3é"}
     best = sorted(cosine, key=lambda word: -cosine[word])[:4]
-    found = vectors.neighbours("w3é", 4)
-    assert [word for word, _ in found] == best
-    assert [value for _, value in found] == pytest.approx([cosine[word] for word in best], abs=1e-6)
+    nearest = vectors.neighbours("w3é", 4)
+    assert [word for word, _ in nearest] == best
+    assert [value for _, value in nearest] == pytest.approx([cosine[word] for word in best], abs=1e-6)
     a, b, c = (vectors[word] / np.linalg.norm(vectors[word]) for word in ("w1é", "w2é", "w4é"))
     scores = vectors.unit @ (b - a + c)
     rest = [k for k in range(30) if k not in (1, 2, 4)]
@@ -201,9 +201,9 @@ def test_which_form_a_file_has_is_seen(tmp_path_factory, count, width, seed):
     vectors = some(count, width, seed)
     for name, (write, _) in FORMS.items():
         write(vectors, folder / name)
-        found = read_vectors(folder / name)
-        assert found.words == vectors.words
-        assert found.matrix.tobytes() == vectors.matrix.tobytes()
+        loaded = read_vectors(folder / name)
+        assert loaded.words == vectors.words
+        assert loaded.matrix.tobytes() == vectors.matrix.tobytes()
 
 
 @pytest.mark.parametrize("place", ["final", "."])

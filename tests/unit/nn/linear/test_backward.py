@@ -16,10 +16,10 @@ from orrery.nn.segments import PackedSegments
 def test_each_document_is_turned_by_itself_and_padding_stays():
     documents = torch.tensor([[0, 0, 0, 1, 1, -1], [-1, 2, 2, 3, 2, 3], [-1, -1, -1, -1, -1, 4]])
     x = torch.arange(18.0).view(3, 6, 1)
-    found = turned(x, PackedSegments.of(documents >= 0, documents))
+    reversed_rows = turned(x, PackedSegments.of(documents >= 0, documents))
     expected = [[2, 1, 0, 4, 3, 5], [6, 10, 8, 11, 7, 9], [12, 13, 14, 15, 16, 17]]
-    assert found[..., 0].tolist() == expected
-    assert torch.equal(turned(found, PackedSegments.of(documents >= 0, documents)), x)
+    assert reversed_rows[..., 0].tolist() == expected
+    assert torch.equal(turned(reversed_rows, PackedSegments.of(documents >= 0, documents)), x)
     assert torch.equal(turned(x, None), x.flip(1))
 
 

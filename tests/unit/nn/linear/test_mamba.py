@@ -61,8 +61,8 @@ def test_every_form_is_the_papers(monkeypatch, form, length, spec):
 def test_a_wrong_form_is_seen(monkeypatch):
     mixer = randomised(PLAIN.build(WIDTH))
     monkeypatch.setattr(scan, "parallel", lambda a, b, h: scan.sequential(a, b, 0 * h))
-    found = wrong(mixer, "parallel", by_the_paper, *inputs(mixer, WIDTH, 3), 1e-9)
-    assert {"output", "state 1", "gradient of state 1 before", "gradient of a_log"} <= found.keys()
+    wrongs = wrong(mixer, "parallel", by_the_paper, *inputs(mixer, WIDTH, 3), 1e-9)
+    assert {"output", "state 1", "gradient of state 1 before", "gradient of a_log"} <= wrongs.keys()
 
 
 def test_pieces_are_those_of_the_scan_and_many_of_them_are_the_steps():

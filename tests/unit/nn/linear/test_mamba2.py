@@ -93,8 +93,8 @@ def test_every_form_is_the_papers(form, length, spec):
 def test_a_wrong_group_is_seen(monkeypatch):
     mixer = randomised(GROUPED.build(WIDTH))
     monkeypatch.setattr(Mamba2, "_by_head", lambda self, x: x.unflatten(-1, (2, -1)).repeat(1, 1, 2, 1))
-    found = wrong(mixer, "chunked", by_the_paper, *inputs(mixer, WIDTH, 3), 1e-9)
-    assert {"output", "state 0", "gradient of write.weight", "gradient of read.weight"} <= found.keys()
+    wrongs = wrong(mixer, "chunked", by_the_paper, *inputs(mixer, WIDTH, 3), 1e-9)
+    assert {"output", "state 0", "gradient of write.weight", "gradient of read.weight"} <= wrongs.keys()
 
 
 def test_weights_of_a_new_one_are_drawn_as_in_the_papers_code():

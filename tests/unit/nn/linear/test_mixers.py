@@ -126,8 +126,8 @@ NAIVE = {
 }
 
 
-def deviation(found, expected):
-    pairs = zip(found, expected, strict=True)
+def deviation(numbers, expected):
+    pairs = zip(numbers, expected, strict=True)
     return max(float((a - b).abs().max() / b.abs().max().clamp(min=1)) for a, b in pairs)
 
 
@@ -147,8 +147,8 @@ def test_every_form_is_the_papers_equation(name, tokens):
     for dtype, bound in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
         mixer.to(dtype)
         for form in ("step", "parallel", "chunked"):
-            found = with_gradients(mixer, x, lambda x, form=form: mixer.compute(form, x, None, mixer.begin(x))[0])
-            assert deviation(found, expected) <= bound, (form, dtype)
+            numbers = with_gradients(mixer, x, lambda x, form=form: mixer.compute(form, x, None, mixer.begin(x))[0])
+            assert deviation(numbers, expected) <= bound, (form, dtype)
 
 
 @every_mixer
@@ -176,9 +176,9 @@ def test_a_gate_that_wipes_the_memory_at_every_token_gives_numbers(name):
     with torch.no_grad():
         expected = mixer.compute("step", x, None, mixer.begin(x))
     for form in ("parallel", "chunked"):
-        found = with_gradients(mixer, x, lambda x, form=form: mixer.compute(form, x, None, mixer.begin(x))[0])
-        assert all(part.isfinite().all() for part in found)
-        assert deviation(found[:1], expected[:1]) < 1e-4
+        numbers = with_gradients(mixer, x, lambda x, form=form: mixer.compute(form, x, None, mixer.begin(x))[0])
+        assert all(part.isfinite().all() for part in numbers)
+        assert deviation(numbers[:1], expected[:1]) < 1e-4
 
 
 def test_the_delta_rule_replaces_what_a_key_says():

@@ -50,8 +50,8 @@ def test_every_form_is_the_papers(monkeypatch, form, length):
             y, after = by_the_paper(mixer, x, (*before, begun))
             return y, after[:2]
 
-        found, expected = (everything(mixer, way, x, (seen, h)) for way in (run, by_definition))
-        assert {name: error for name, error in apart(found, expected).items() if not error <= bound} == {}
+        numbers, expected = (everything(mixer, way, x, (seen, h)) for way in (run, by_definition))
+        assert {name: error for name, error in apart(numbers, expected).items() if not error <= bound} == {}
 
 
 @pytest.mark.parametrize("form", ["step", "parallel", "chunked"])

@@ -40,12 +40,12 @@ def test_a_form_is_the_formula_with_its_gradients(form, length, dtype):
     cut = length // 2  # the second call goes on from what the first one left
     first, past = form(k[:, :cut], v[:, :cut], (-w).expand(2, cut, 5), u, empty(k)) if cut else (k[:, :0], empty(k))
     rest, _ = form(k[:, cut:], v[:, cut:], (-w).expand(2, length - cut, 5), u, past)
-    found, expected = torch.cat([first, rest], 1), naive(k, v, w, u)
-    torch.testing.assert_close(found, expected, rtol=0, atol=BOUND[dtype])
+    mixed, expected = torch.cat([first, rest], 1), naive(k, v, w, u)
+    torch.testing.assert_close(mixed, expected, rtol=0, atol=BOUND[dtype])
     weight = torch.randn_like(expected)
     mine, theirs = (
         torch.autograd.grad((y * weight).sum(), (k, v, w, u), allow_unused=True, materialize_grads=True)
-        for y in (found, expected)
+        for y in (mixed, expected)
     )
     for a, b in zip(mine, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=BOUND[dtype], atol=BOUND[dtype])
@@ -54,9 +54,9 @@ def test_a_form_is_the_formula_with_its_gradients(form, length, dtype):
 @pytest.mark.parametrize("form", [faded_sums.parallel, faded_sums.chunked])
 def test_large_keys_and_strong_decays_overflow_nowhere(form):
     k, v, w, u = (x.detach() for x in given(40, torch.float32, scale=60.0))
-    found, past = form(k, v, (-20 * w).expand(2, 40, 5), u, empty(k))
+    mixed, past = form(k, v, (-20 * w).expand(2, 40, 5), u, empty(k))
     expected = naive(k.double(), v.double(), 20 * w.double(), u.double())
-    assert (found - expected).abs().max() <= BOUND[torch.float32] * expected.abs().max()
+    assert (mixed - expected).abs().max() <= BOUND[torch.float32] * expected.abs().max()
     assert all(part.isfinite().all() for part in past)
 
 

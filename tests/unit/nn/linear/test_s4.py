@@ -75,9 +75,9 @@ def test_outputs_whose_states_nobody_asks_for_are_those_of_the_steps(monkeypatch
     needed = [x, *mixer.parameters()]
     for segments in (None, PackedSegments.of(torch.arange(7) < torch.tensor([[7], [4]]))):
         empty = mixer.begin(x)
-        found, expected = mixer.outputs(x, segments, empty)[0], mixer.compute("step", x, segments, empty)[0]
-        assert float((found - expected).detach().abs().max()) < 1e-12
-        for a, b in zip(*(torch.autograd.grad(y.pow(2).sum(), needed) for y in (found, expected)), strict=True):
+        outputs, expected = mixer.outputs(x, segments, empty)[0], mixer.compute("step", x, segments, empty)[0]
+        assert float((outputs - expected).detach().abs().max()) < 1e-12
+        for a, b in zip(*(torch.autograd.grad(y.pow(2).sum(), needed) for y in (outputs, expected)), strict=True):
             assert float((a - b).abs().max()) < 1e-9 * max(1, float(b.abs().max()))
 
 
@@ -95,14 +95,14 @@ def test_a_new_one_is_hippo_legs():
     with torch.no_grad():
         mixer.read.copy_(torch.view_as_real(torch.tensor(c @ basis)).flatten(1))
         mixer.step_log.copy_(torch.tensor([0.05, 0.5]).log())
-    found = mixer.system(torch.float64).kernel(length).detach().numpy()
+    kernel_found = mixer.system(torch.float64).kernel(length).detach().numpy()
     for f, dt in enumerate((0.05, 0.5)):
         left = numpy.linalg.inv(numpy.eye(size) - dt / 2 * a)
         state, kernel = left @ (dt * b), []
         for _ in range(length):
             kernel.append(c[f] @ state)
             state = left @ (numpy.eye(size) + dt / 2 * a) @ state
-        assert abs(found[f] - kernel).max() < 1e-5  # the weights are float32 numbers
+        assert abs(kernel_found[f] - kernel).max() < 1e-5  # the weights are float32 numbers
 
 
 def test_the_basis_is_exact():

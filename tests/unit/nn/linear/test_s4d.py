@@ -66,13 +66,13 @@ def test_a_step_is_the_solution_of_the_differential_equation_for_a_constant_inpu
     """``h' = a h + u`` as one matrix, whose exponential scipy computes."""
     mixer = randomised(S4D.Spec(waves=2).build(1))
     system, h = mixer.system(torch.float64), torch.randn(1, 1, 4, dtype=torch.float64)
-    found = torch.view_as_complex(system.advance(h, torch.tensor([[0.7]], dtype=torch.float64)).detach().view(2, 2))
+    state = torch.view_as_complex(system.advance(h, torch.tensor([[0.7]], dtype=torch.float64)).detach().view(2, 2))
     dt = float(mixer.step_log.detach().exp())
     for wave in range(2):
         a = complex(-float(mixer.fading_log.detach()[0, wave].exp()), float(mixer.frequency.detach()[0, wave]))
         moved = scipy.linalg.expm(dt * torch.tensor([[a, 1.0], [0, 0]], dtype=torch.complex128).numpy())
         expected = moved[0, 0] * complex(*h[0, 0, 2 * wave : 2 * wave + 2].tolist()) + moved[0, 1] * 0.7
-        assert abs(complex(found[wave]) - expected) < 1e-12
+        assert abs(complex(state[wave]) - expected) < 1e-12
 
 
 def test_new_waves_are_the_papers():

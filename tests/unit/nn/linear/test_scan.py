@@ -50,9 +50,9 @@ def everything(way, given):
 def test_every_way_is_the_definition(way, length, dtype):
     bound = 1e-4 if dtype == torch.float32 else 1e-9
     given = inputs(length, dtype)
-    for found, expected in zip(everything(WAYS[way], given), everything(defined, given), strict=True):
-        assert found.dtype == dtype
-        torch.testing.assert_close(found, expected, rtol=bound, atol=bound)
+    for numbers, expected in zip(everything(WAYS[way], given), everything(defined, given), strict=True):
+        assert numbers.dtype == dtype
+        torch.testing.assert_close(numbers, expected, rtol=bound, atol=bound)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -65,10 +65,10 @@ def test_decays_that_forget_everything_and_nothing_and_shared_ones(way):
         torch.full((1, 1, 1, 2), 0.7, dtype=torch.float64),
     ):
         given = [a.requires_grad_(), b, h]
-        for found, expected in zip(everything(WAYS[way], given), everything(defined, given), strict=True):
-            assert found.isfinite().all()
-            assert found.shape == expected.shape
-            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+        for numbers, expected in zip(everything(WAYS[way], given), everything(defined, given), strict=True):
+            assert numbers.isfinite().all()
+            assert numbers.shape == expected.shape
+            torch.testing.assert_close(numbers, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("way", [scan.sequential, scan.parallel])

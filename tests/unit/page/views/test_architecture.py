@@ -14,18 +14,18 @@ def graph(family):
     return graph_of(tree(rules.spec(rules.TINY), family))
 
 
-def named(found: Graph, id):
-    return next(part for part in found.parts if part.id == id)
+def named(graph_of: Graph, id):
+    return next(part for part in graph_of.parts if part.id == id)
 
 
-def flow(found: Graph, column):
+def flow(graph_of: Graph, column):
     """Return role and slot of the parts of a column, in the order in which they follow each other."""
-    after = {edge.first: edge.second for edge in found.edges if edge.kind == "flow"}
-    part = next(part for part in found.parts if part.column == column and part.slot == "input")
+    after = {edge.first: edge.second for edge in graph_of.edges if edge.kind == "flow"}
+    part = next(part for part in graph_of.parts if part.column == column and part.slot == "input")
     order = []
     while part is not None:
         order.append((part.role, part.slot))
-        part = named(found, after[part.id]) if part.id in after else None
+        part = named(graph_of, after[part.id]) if part.id in after else None
     return order
 
 
@@ -37,23 +37,23 @@ def test_the_parts_of_the_figure_add_up_to_the_parameters(family):
 
 
 def test_figure_1_of_the_paper():
-    found = graph("transformer")
+    graph_of = graph("transformer")
     begin = [("", "input"), ("", "embed"), ("enter", "enter"), ("added", "position"), ("start", "enter")]
     sublayers = {
         role: [(role, "branch"), (role, "add"), (role, "out")] for role in ("attention", "cross", "feed_forward")
     }
-    assert flow(found, "reader") == [*begin, *sublayers["attention"], *sublayers["feed_forward"]]
-    assert flow(found, "main") == [*begin, *(one for role in sublayers.values() for one in role), ("", "head")]
-    (memory,) = [edge for edge in found.edges if edge.kind == "memory"]
-    first, second = named(found, memory.first), named(found, memory.second)
+    assert flow(graph_of, "reader") == [*begin, *sublayers["attention"], *sublayers["feed_forward"]]
+    assert flow(graph_of, "main") == [*begin, *(one for role in sublayers.values() for one in role), ("", "head")]
+    (memory,) = [edge for edge in graph_of.edges if edge.kind == "memory"]
+    first, second = named(graph_of, memory.first), named(graph_of, memory.second)
     assert (first.column, first.role, first.slot) == ("reader", "feed_forward", "out")
     assert (second.column, second.role, second.slot) == ("main", "cross", "branch")
-    assert [(group.column, group.copies, group.depth) for group in found.groups] == [
+    assert [(group.column, group.copies, group.depth) for group in graph_of.groups] == [
         ("reader", 2, "0-1"),
         ("main", 2, "0-1"),
     ]
-    skips = [edge for edge in found.edges if edge.kind == "skip"]
-    assert [named(found, edge.second).role for edge in skips] == [
+    skips = [edge for edge in graph_of.edges if edge.kind == "skip"]
+    assert [named(graph_of, edge.second).role for edge in skips] == [
         "attention", "feed_forward", "attention", "cross", "feed_forward",
     ]  # fmt: skip
 
@@ -65,28 +65,28 @@ def test_a_norm_before_and_one_after():
 
 
 def test_parallel_branches_meet_in_one_sum():
-    found = graph("gpt_neox")
-    branches = [part for part in found.parts if part.slot == "branch"]
+    graph_of = graph("gpt_neox")
+    branches = [part for part in graph_of.parts if part.slot == "branch"]
     assert [(part.role, part.lane) for part in branches] == [("feed_forward", (0, 2)), ("attention", (1, 2))]
-    (total,) = [part for part in found.parts if part.slot == "add"]
-    into = {(edge.first, edge.kind) for edge in found.edges if edge.second == total.id}
+    (total,) = [part for part in graph_of.parts if part.slot == "add"]
+    into = {(edge.first, edge.kind) for edge in graph_of.edges if edge.second == total.id}
     assert {(part.id, "flow") for part in branches} < into
     assert [kind for _, kind in into].count("skip") == 1
 
 
 def test_a_recurrence_without_a_residual_has_no_sum():
-    found = graph("rnnsearch")
-    assert not [part for part in found.parts if part.slot == "add"]
-    (memory,) = [edge for edge in found.edges if edge.kind == "memory"]
-    assert named(found, memory.first).kind == "BidirectionalGRUEncoder"
-    assert named(found, memory.second).kind == "BahdanauDecoder"
+    graph_of = graph("rnnsearch")
+    assert not [part for part in graph_of.parts if part.slot == "add"]
+    (memory,) = [edge for edge in graph_of.edges if edge.kind == "memory"]
+    assert named(graph_of, memory.first).kind == "BidirectionalGRUEncoder"
+    assert named(graph_of, memory.second).kind == "BahdanauDecoder"
 
 
 def test_positions_that_act_inside_attention_stand_beside_the_flow():
-    found = graph("llama")
-    (rotary,) = [part for part in found.parts if part.slot == "position"]
+    graph_of = graph("llama")
+    (rotary,) = [part for part in graph_of.parts if part.slot == "position"]
     assert rotary.role == "rotary"
-    assert not [edge for edge in found.edges if rotary.id in (edge.first, edge.second)]
+    assert not [edge for edge in graph_of.edges if rotary.id in (edge.first, edge.second)]
     (learned,) = [part for part in graph("gpt2").parts if part.slot == "position"]
     assert learned.role == "added"
 
@@ -115,9 +115,9 @@ def test_the_checks_notice_what_is_wrong(monkeypatch):
     assert all(check.passed for check in shown("architecture", subject, {}).checks)
     lora = LoRA(rank=2, alpha=4).apply(subject.lm.model)
     assert lora.transforms
-    found = shown("architecture", ViewSubject(subject.lm), {})
-    assert all(check.passed for check in found.checks)
-    assert found.facts["nodes"][-1]["kind"] == "lora"
+    payload = shown("architecture", ViewSubject(subject.lm), {})
+    assert all(check.passed for check in payload.checks)
+    assert payload.facts["nodes"][-1]["kind"] == "lora"
     whole = Graph.parameters.fget
     monkeypatch.setattr(Graph, "parameters", property(lambda graph: whole(graph) + 1))
     assert not shown("architecture", subject, {}).checks[0].passed

@@ -54,10 +54,10 @@ def test_parts_of_a_long_text_need_no_patterns(view, monkeypatch):
     monkeypatch.setattr("orrery.page.views._inside.BUDGET", 1)
     small, asked, right = Inside(whole.lm, whole.seen.given), [], Interventions.run
     monkeypatch.setattr(Interventions, "run", lambda self, keep=("*",): asked.append(list(keep)) or right(self, keep))
-    found = shown(view, ViewSubject(whole.lm, small), {})
+    payload = shown(view, ViewSubject(whole.lm, small), {})
     assert asked
     assert not [key for keep in asked for key in keep if key.endswith((".scores", ".pattern")) or key == "*"]
-    assert found.to_bytes() == shown(view, whole, {}).to_bytes()
+    assert payload.to_bytes() == shown(view, whole, {}).to_bytes()
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert", "transformer", "rnnsearch", "lstm", "granite", "gptj", "albert"])

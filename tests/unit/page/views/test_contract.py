@@ -20,14 +20,14 @@ FAMILIES = ("gpt2", "llama", "bert", "rnnsearch")
 
 @pytest.fixture(scope="module")
 def subjects(tmp_path_factory):
-    found = {}
+    by_family = {}
     for family in FAMILIES:
         lm = orrery.load(saved(tmp_path_factory.mktemp(family) / "model", family), "cpu", say=lambda line: None)
         given = {"text": "the cat sat"}
         if family == "rnnsearch":
             given = {"source": "the cat sat", "target": "the dog"}
-        found[family] = ViewSubject(lm, Inside(lm, given))
-    return found
+        by_family[family] = ViewSubject(lm, Inside(lm, given))
+    return by_family
 
 
 def read(payload, folder):
@@ -130,9 +130,9 @@ def test_the_name_of_a_pass_is_short_and_of_its_ids_and_edits(subjects):
     inside = subjects["gpt2"].inside
     other = Inside(inside.lm, {"text": "the cat sat on"})
     edited = Inside(inside.lm, {"text": "the cat sat"}, [{"op": "zero", "at": "blocks.0.attention.mixed"}])
-    found = [inside.id, other.id, edited.id]
-    assert len(set(found)) == 3
-    assert all(len(one) == 16 and int(one, 16) >= 0 for one in found)  # a part of an address
+    ids = [inside.id, other.id, edited.id]
+    assert len(set(ids)) == 3
+    assert all(len(one) == 16 and int(one, 16) >= 0 for one in ids)  # a part of an address
 
 
 def test_a_tensor_that_was_let_go_of_is_computed_again(subjects, monkeypatch):

@@ -53,11 +53,11 @@ def test_an_edit_that_changes_nothing_shows_zero_everywhere(models, family):
     assert views
     for view in views:
         for asked in asked_of(view, clean):
-            found = shown(view.kind, edited, asked, clean)
-            assert found.facts["difference"]
-            for name, value in found.tensors.items():
+            payload = shown(view.kind, edited, asked, clean)
+            assert payload.facts["difference"]
+            for name, value in payload.tensors.items():
                 if name in view.apart or name.startswith("clean.") or not value.is_floating_point():
-                    other = found.tensors.get("clean." + name, value)
+                    other = payload.tensors.get("clean." + name, value)
                     assert torch.equal(value, other), (view.kind, name)
                 else:
                     assert not value.any(), (view.kind, asked, name)
@@ -71,10 +71,10 @@ def test_the_difference_is_that_of_what_the_two_passes_show(models, family):
         if not view.compares:
             continue
         for asked in asked_of(view, clean):
-            found = shown(view.kind, edited, asked, clean)
+            payload = shown(view.kind, edited, asked, clean)
             same = view.aligned(edited, clean, view.Settings(**asked))
             one, other = by_name([view.payload(subject, same) for subject in (edited, clean)], view.named_rows)
-            for name, value in found.tensors.items():
+            for name, value in payload.tensors.items():
                 if name in one.tensors and value.is_floating_point() and name not in view.apart and name != "pictures":
                     wanted = one.tensors[name].double() - other.tensors[name].double()
                     torch.testing.assert_close(value.double(), wanted.nan_to_num(), rtol=0, atol=2e-3)
@@ -94,14 +94,14 @@ def test_patterns_and_words_are_those_of_two_traces(models):
     assert torch.equal(pattern, wanted.patterns()["blocks.1.attention.pattern"][0].half())
     pictures = shown("attention", subjects[0], {}, subjects[1]).tensors["pictures"]
     assert torch.equal(pictures[1], pattern)
-    found = shown("logits", subjects[0], {"position": -1}, subjects[1])
-    assert found.facts["kl"] == pytest.approx(float(wanted.kl_BL[0, -1]), rel=1e-12)
-    assert found.facts["turned"] == len(wanted.turned)
-    ids = found.tensors["id"].tolist()
+    payload = shown("logits", subjects[0], {"position": -1}, subjects[1])
+    assert payload.facts["kl"] == pytest.approx(float(wanted.kl_BL[0, -1]), rel=1e-12)
+    assert payload.facts["turned"] == len(wanted.turned)
+    ids = payload.tensors["id"].tolist()
     for one in wanted.top(count=5):
         place = ids.index(one.id)
-        assert float(found.tensors["clean.log_probability"][place].exp()) == pytest.approx(one.clean, abs=1e-6)
-        assert float(found.tensors["log_probability"][place].exp()) == pytest.approx(one.edited, abs=1e-6)
+        assert float(payload.tensors["clean.log_probability"][place].exp()) == pytest.approx(one.clean, abs=1e-6)
+        assert float(payload.tensors["log_probability"][place].exp()) == pytest.approx(one.edited, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["logits", "neurons", "saliency", "lens", "residual", "heads"])
@@ -109,11 +109,11 @@ def test_views_show_a_pass_whose_stream_was_replaced(models, kind):
     lm, text = models["gpt2"], GIVEN["gpt2"]["text"]
     edits = [{"at": "blocks.0.resid_post", "op": "scale", "scale": 0.5}]
     edited, clean = (ViewSubject(lm, Inside(lm, {"text": text}, given)) for given in (edits, []))
-    found = shown(kind, edited, {"layer": 1} if kind == "neurons" else {}, clean)
-    assert found.facts["difference"]
+    payload = shown(kind, edited, {"layer": 1} if kind == "neurons" else {}, clean)
+    assert payload.facts["difference"]
     if kind == "logits":  # the parts do not sum any more, and the view says why
-        assert found.facts["parts"] == []
-        assert "replaced the stream" in found.facts["notes"][0]
+        assert payload.facts["parts"] == []
+        assert "replaced the stream" in payload.facts["notes"][0]
 
 
 def test_a_large_pattern_shows_the_greatest_change_of_each_cell_with_its_sign(monkeypatch):
@@ -134,14 +134,14 @@ def test_a_long_text_shows_the_greatest_change_of_each_cell_a_band_at_a_time(mod
     lm, text = models["gpt2"], GIVEN["gpt2"]["text"]
     edits = [{"at": "blocks.0.attention.mixed", "op": "zero", "head": 1}]
     edited, clean = (ViewSubject(lm, Inside(lm, {"text": text}, given)) for given in (edits, []))
-    found = shown("attention", edited, {"layer": 1, "head": 1}, clean)
+    payload = shown("attention", edited, {"layer": 1, "head": 1}, clean)
     change = edited.seen["blocks.1.attention.pattern"][0, 1] - clean.seen["blocks.1.attention.pattern"][0, 1]
     up, down = (torch.nn.functional.adaptive_max_pool2d(one[None], (4, 4))[0] for one in (change, -change))
-    assert set(found.tensors) == {"tile", "overview"}
+    assert set(payload.tensors) == {"tile", "overview"}
     torch.testing.assert_close(
-        found.tensors["overview"].double(), torch.where(up >= down, up, -down), rtol=1e-3, atol=1e-4
+        payload.tensors["overview"].double(), torch.where(up >= down, up, -down), rtol=1e-3, atol=1e-4
     )
-    assert float(found.tensors["overview"].min()) < 0 < float(found.tensors["overview"].max())
+    assert float(payload.tensors["overview"].min()) < 0 < float(payload.tensors["overview"].max())
     small = shown("attention", edited, {}, clean).tensors["pictures"]
     after, before = (one.seen.thumbnails.pictures["blocks.1.attention.pattern"][0] for one in (edited, clean))
     torch.testing.assert_close(small[1].double(), after - before, rtol=1e-3, atol=1e-3)
@@ -167,8 +167,8 @@ def test_the_worse_of_two_checks_is_told():
 
     checks = [Check("a", 0.5, 1.0), Check("a", float("nan"), 1.0)]
     for pair in (checks, checks[::-1]):
-        (found,) = less(Payload({}, checks=pair[:1]), Payload({}, checks=pair[1:])).checks
-        assert not found.passed
+        (worse,) = less(Payload({}, checks=pair[:1]), Payload({}, checks=pair[1:])).checks
+        assert not worse.passed
 
 
 def test_the_same_edits_are_computed_once(models, monkeypatch):

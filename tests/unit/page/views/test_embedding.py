@@ -31,11 +31,11 @@ def test_the_row_of_a_token_is_that_of_the_table_and_enters_the_stack(family):
 
 def test_the_nearest_rows_have_the_greatest_cosines(words):
     table = table_of(words.seen)
-    found = shown("embedding", words, {"token": 5}).facts["near"]
+    near = shown("embedding", words, {"token": 5}).facts["near"]
     cosine = torch.nn.functional.cosine_similarity(table, table[5][None])
     order = [id for id in cosine.argsort(descending=True).tolist() if id != 5]
-    assert [one["id"] for one in found] == order[: len(found)]
-    torch.testing.assert_close(torch.tensor([one["cosine"] for one in found]), cosine[order[: len(found)]])
+    assert [one["id"] for one in near] == order[: len(near)]
+    torch.testing.assert_close(torch.tensor([one["cosine"] for one in near]), cosine[order[: len(near)]])
 
 
 def test_a_map_is_the_plane_of_the_largest_spread(words):

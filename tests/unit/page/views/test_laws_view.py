@@ -32,31 +32,31 @@ def cells(report):
 
 
 def test_a_cell_has_the_check_that_is_nearest_to_its_bound():
-    found = cells(REPORT)
+    by_pair = cells(REPORT)
     # The one of 3e-10 takes a third of its bound; the larger number of 1e-7 a hundredth.
-    assert found["gpt2", "cache"] == {
+    assert by_pair["gpt2", "cache"] == {
         "family": "gpt2", "law": "cache", "state": "holds", "count": 2, "failed": 0,
         "name": "b", "value": 3e-10, "bound": 1e-9,
     }  # fmt: skip
-    assert found["llama", "cache"]["state"] == "near"
-    assert (found["llama", "padding"]["state"], found["llama", "padding"]["failed"]) == ("fails", 1)
-    assert found["llama", "padding"]["name"] == "e"
-    assert found["", "golden"]["state"] == "holds"
-    assert found["gpt2", "checkpoint"]["state"] == "holds"
-    assert sum(cell["count"] for cell in found.values()) == len(REPORT["checks"])
+    assert by_pair["llama", "cache"]["state"] == "near"
+    assert (by_pair["llama", "padding"]["state"], by_pair["llama", "padding"]["failed"]) == ("fails", 1)
+    assert by_pair["llama", "padding"]["name"] == "e"
+    assert by_pair["", "golden"]["state"] == "holds"
+    assert by_pair["gpt2", "checkpoint"]["state"] == "holds"
+    assert sum(cell["count"] for cell in by_pair.values()) == len(REPORT["checks"])
 
 
 def test_rows_columns_and_what_was_not_run():
-    found = matrix(REPORT)
-    assert found["families"] == ["", "gpt2", "llama"]
-    assert found["laws"] == ["cache", "padding", "golden", "checkpoint"]
-    assert found["not_run"] == [{"reason": "r", "names": ["x", "y"]}, {"reason": "s", "names": ["z"]}]
+    table = matrix(REPORT)
+    assert table["families"] == ["", "gpt2", "llama"]
+    assert table["laws"] == ["cache", "padding", "golden", "checkpoint"]
+    assert table["not_run"] == [{"reason": "r", "names": ["x", "y"]}, {"reason": "s", "names": ["z"]}]
 
 
 def test_both_columns_stand_beside_the_laws_of_each_family():
-    found = matrix(REPORT)["references"]
-    assert [row["family"] for row in found["rows"]] == ["gpt2", "llama"]
-    llama, one = found["rows"][1], recorded()["llama"]
+    compared = matrix(REPORT)["references"]
+    assert [row["family"] for row in compared["rows"]] == ["gpt2", "llama"]
+    llama, one = compared["rows"][1], recorded()["llama"]
     assert (llama["widened"], llama["installed"]) == (one.widened.logits, one.installed.logits)
     assert llama["by"].startswith("transformers ")
     mixtures = references({"mixtral", "lstm"})["rows"]

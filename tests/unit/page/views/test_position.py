@@ -34,13 +34,13 @@ def payloads(family):
 
 @pytest.mark.parametrize("family", KINDS)
 def test_every_scheme_passes_the_checks_of_its_kind(family):
-    _, found = payloads(family)
-    assert found
-    for payload in found:
+    _, shown_payloads = payloads(family)
+    assert shown_payloads
+    for payload in shown_payloads:
         assert payload.facts["kind"] == KINDS[family]
         assert all(check.passed for check in payload.checks), payload.checks
     if KINDS[family] != "distances":
-        assert any(payload.checks for payload in found)
+        assert any(payload.checks for payload in shown_payloads)
 
 
 def test_a_learned_table_is_that_of_the_model():

@@ -45,15 +45,15 @@ def test_a_mixture_is_counted_by_what_is_active():
 
 def test_gpt3_on_eight_tensor_ranks_and_sixteen_stages():
     """Six layers of 1,812,361,472 parameters and a table, an eighth of each, in 2, 2 and 12 bytes."""
-    found = memory(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=SELECTIVE))
+    needed = memory(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=SELECTIVE))
     held = (6 * LAYER + TABLE) // 8
     assert held == 1_436_465_856
-    assert (found.weights, found.gradients, found.optimizer) == (2 * held, 2 * held, 12 * held)
+    assert (needed.weights, needed.gradients, needed.optimizer) == (2 * held, 2 * held, 12 * held)
     # 34 s b h / 8 a layer; six layers of sixteen micro batches; the embedding's dropout mask of each.
-    assert found.activations == 16 * (6 * 34 * 2_048 * 12_288 // 8 + 2_048 * 12_288 // 8)
-    assert found.working == 5 * 96 * 2_048 * 2_048 // 8
-    assert found.logits == 0
-    assert found.total == 16 * held + found.activations + found.working
+    assert needed.activations == 16 * (6 * 34 * 2_048 * 12_288 // 8 + 2_048 * 12_288 // 8)
+    assert needed.working == 5 * 96 * 2_048 * 2_048 // 8
+    assert needed.logits == 0
+    assert needed.total == 16 * held + needed.activations + needed.working
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_activations_in_flight():
 
 
 def test_one_device_holds_sixteen_bytes_a_parameter_and_the_logits():
-    found = memory(GPT3, TRAINING, ParallelLayout())
-    assert found.weights + found.gradients + found.optimizer == 16 * 174_604_259_328
-    assert found.logits == 4 * 2_048 * (12_288 + 50_257)
+    needed = memory(GPT3, TRAINING, ParallelLayout())
+    assert needed.weights + needed.gradients + needed.optimizer == 16 * 174_604_259_328
+    assert needed.logits == 4 * 2_048 * (12_288 + 50_257)
 
 
 @pytest.mark.parametrize(("zero", "bytes_of_parameter"), [(1, 4 + 12 / 64), (2, 2 + 14 / 64), (3, 16 / 64)])
 def test_zero_shards_the_optimizer_then_gradients_then_weights(zero, bytes_of_parameter):
-    found = memory(GPT3, TRAINING, ParallelLayout(fsdp=64, zero=zero))
-    assert found.weights + found.gradients + found.optimizer == bytes_of_parameter * 174_604_259_328
-    assert found.gathered == (2 * 2 * LAYER if zero == 3 else 0)
+    needed = memory(GPT3, TRAINING, ParallelLayout(fsdp=64, zero=zero))
+    assert needed.weights + needed.gradients + needed.optimizer == bytes_of_parameter * 174_604_259_328
+    assert needed.gathered == (2 * 2 * LAYER if zero == 3 else 0)
 
 
 @pytest.mark.parametrize("zero", [1, 2, 3])
@@ -105,8 +105,8 @@ def test_the_fullest_stage_may_be_between_the_ends():
     llama = replace(GPT3, layers=126, parameters=126 * LAYER + 2 * TABLE, tied=False)
     layout = ParallelLayout(pipeline=16)
     assert (layout.slots(llama), layout.spare(llama)) == (8, 2)
-    found = memory(llama, TrainingStep(64, 2_048), layout)
-    assert found.weights == 2 * max(8 * LAYER, 7 * LAYER + TABLE)
+    needed = memory(llama, TrainingStep(64, 2_048), layout)
+    assert needed.weights == 2 * max(8 * LAYER, 7 * LAYER + TABLE)
 
 
 def test_experts_are_shared_out_and_copied_heads_are_not():

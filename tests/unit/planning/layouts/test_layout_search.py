@@ -74,17 +74,17 @@ def by_hand(work, training, machine, devices, limit):
 )
 def test_the_best_is_the_best_of_all(work, sequences, devices, limit):
     training = TrainingStep(sequences, work.length)
-    found = best(LayoutSearch(work, training, A100, devices, limit))
-    assert found.time.total == pytest.approx(by_hand(work, training, A100, devices, limit), rel=1e-12)
-    assert found.memory.total <= limit
-    assert found.layout.devices <= devices
+    plan = best(LayoutSearch(work, training, A100, devices, limit))
+    assert plan.time.total == pytest.approx(by_hand(work, training, A100, devices, limit), rel=1e-12)
+    assert plan.memory.total <= limit
+    assert plan.layout.devices <= devices
 
 
 def test_every_layout_that_is_searched_divides():
     search = LayoutSearch(GPT3, TRAINING, A100, 24)
-    found = list(layouts(search))
-    assert len(found) == len(set(found)) > 1_000
-    for layout in found:
+    every = list(layouts(search))
+    assert len(every) == len(set(every)) > 1_000
+    for layout in every:
         check_layout(GPT3, TRAINING, layout)
         assert layout.devices <= 24
 
@@ -113,14 +113,14 @@ def test_none_fits_says_what_would():
 
 
 def test_a_layout_that_is_too_large_says_what_would_fit():
-    found = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=8), A100)
-    hint = would_fit(found, 50e9)
+    plan = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=8), A100)
+    hint = would_fit(plan, 50e9)
     with pytest.raises(UsageError, match=r"data=8,tensor=8,pipeline=8 needs [\d.]+ GB a device, and 50.0 GB are there"):
-        refuse_too_large(found, 50e9, hint)
+        refuse_too_large(plan, 50e9, hint)
     assert "recompute=full" in hint
     assert "pipeline=16" in hint
-    assert "no single change" in would_fit(found, 1e6)
-    refuse_too_large(found, 80e9, "")
+    assert "no single change" in would_fit(plan, 1e6)
+    refuse_too_large(plan, 80e9, "")
 
 
 @pytest.mark.parametrize(
@@ -230,18 +230,18 @@ def test_the_launch_fills_nodes():
 def test_the_table_goes_to_a_hundred_thousand_devices():
     small = work_of(preset("gpt3-1.3b"), "gpt3-1.3b")
     search = LayoutSearch(small, TrainingStep(512, 2_048), A100, 1, only=FEW)
-    found = scaled(search, (1, 8, 1_000, 100_000))
-    rows = scaled_rows(found, 300e9)
+    plans = scaled(search, (1, 8, 1_000, 100_000))
+    rows = scaled_rows(plans, 300e9)
     assert [row[0] for row in rows] == ["1", "8", "1,000", "100,000"]
     assert rows[0][2] == "data=1" or "recompute" in rows[0][2]
-    times = [one.plan.time.total for one in found]
+    times = [one.plan.time.total for one in plans]
     assert times == sorted(times, reverse=True)
-    efficiency = [one.plan.mfu() for one in found]
+    efficiency = [one.plan.mfu() for one in plans]
     assert efficiency == sorted(efficiency, reverse=True)
 
 
 def test_a_row_without_a_layout_says_why():
-    found = scaled(LayoutSearch(GPT3, TRAINING, A100, 1), (1,))
-    assert found[0].plan is None
-    assert found[0].why.startswith("no layout of gpt3-175b fits 1 devices")
-    assert scaled_rows(found, 1e9)[0][2] == "none fits"
+    plans = scaled(LayoutSearch(GPT3, TRAINING, A100, 1), (1,))
+    assert plans[0].plan is None
+    assert plans[0].why.startswith("no layout of gpt3-175b fits 1 devices")
+    assert scaled_rows(plans, 1e9)[0][2] == "none fits"

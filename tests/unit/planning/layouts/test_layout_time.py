@@ -71,9 +71,9 @@ def test_tokens_go_to_their_experts_and_back():
 
 def test_which_network_carries_a_group():
     layout = ParallelLayout(data=4, fsdp=2, tensor=4, pipeline=2)
-    found = routes(IDEAL, layout)
-    assert (found.tensor.inside, found.fsdp.inside, found.data.inside) == (True, True, False)
-    assert (found.tensor.bandwidth, found.data.bandwidth) == (300e9, 25e9)
+    networks = routes(IDEAL, layout)
+    assert (networks.tensor.inside, networks.fsdp.inside, networks.data.inside) == (True, True, False)
+    assert (networks.tensor.bandwidth, networks.data.bandwidth) == (300e9, 25e9)
     # Eight devices of a node send through eight cards; never faster than inside the node.
     assert route(IDEAL, 64, 1).bandwidth == 8 * 25e9
     assert route(replace(IDEAL, network_bandwidth=100e9), 64, 1).bandwidth == 300e9
@@ -83,18 +83,18 @@ def test_which_network_carries_a_group():
 def test_a_stage_sends_to_the_next_one_alone():
     slow = replace(IDEAL, latency=1.0)
     for stages, ranks in ((1, 1), (2, 2), (16, 2)):
-        found = routes(slow, ParallelLayout(tensor=8, pipeline=stages)).pipeline
-        assert (found.ranks, found.latency) == (ranks, ranks - 1)
+        network = routes(slow, ParallelLayout(tensor=8, pipeline=stages)).pipeline
+        assert (network.ranks, network.latency) == (ranks, ranks - 1)
 
 
 def test_the_table_of_traffic_adds_up():
     layout = ParallelLayout(data=8, tensor=8, pipeline=16, recompute=FULL)
-    found = {one.kind: one for one in traffic(GPT3, TRAINING, layout, A100)}
-    assert set(found) == {"tensor", "data", "pipeline"}
-    assert found["tensor"].bytes == 3 * 192 * 6 * 2 * 2 * 7 / 8 * STREAM
-    assert found["pipeline"].bytes == 2 * 192 * STREAM / 8
-    assert found["data"].bytes == 2 * 7 / 8 * 2 * (6 * LAYER + TABLE) / 8
-    assert (found["tensor"].inside, found["data"].inside) == (True, False)
+    by_kind = {one.kind: one for one in traffic(GPT3, TRAINING, layout, A100)}
+    assert set(by_kind) == {"tensor", "data", "pipeline"}
+    assert by_kind["tensor"].bytes == 3 * 192 * 6 * 2 * 2 * 7 / 8 * STREAM
+    assert by_kind["pipeline"].bytes == 2 * 192 * STREAM / 8
+    assert by_kind["data"].bytes == 2 * 7 / 8 * 2 * (6 * LAYER + TABLE) / 8
+    assert (by_kind["tensor"].inside, by_kind["data"].inside) == (True, False)
 
 
 @pytest.mark.parametrize(("stages", "micro_batches", "chunks"), [(4, 8, 1), (16, 32, 8), (1, 5, 1)])
@@ -155,22 +155,22 @@ def test_a_product_is_never_faster_than_its_weights_are_read():
 
 
 def test_throughput_utilisation_days_and_cost_follow_from_the_step():
-    found = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
-    assert found.tokens_per_second == 1_536 * 2_048 / found.time.total
+    plan = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
+    assert plan.tokens_per_second == 1_536 * 2_048 / plan.time.total
     operations = 6 * 174_604_259_328 + 12 * 96 * 12_288 * 2_048
-    assert found.mfu() == pytest.approx(operations * found.tokens_per_second / (1_024 * 312e12))
+    assert plan.mfu() == pytest.approx(operations * plan.tokens_per_second / (1_024 * 312e12))
     again = 2 * 96 * LAYER + 4 * 96 * 12_288 * 2_048
-    assert found.hfu() == pytest.approx(found.mfu() * (operations + again) / operations)
-    assert found.days(300e9) == pytest.approx(300e9 / found.tokens_per_second / 86_400)
-    assert found.cost(300e9) == pytest.approx(found.days(300e9) * 24 * 1_024 * 5.12)
-    assert plan_layout(GPT3, TRAINING, found.layout, load_machine("h200")).cost(1) is None
+    assert plan.hfu() == pytest.approx(plan.mfu() * (operations + again) / operations)
+    assert plan.days(300e9) == pytest.approx(300e9 / plan.tokens_per_second / 86_400)
+    assert plan.cost(300e9) == pytest.approx(plan.days(300e9) * 24 * 1_024 * 5.12)
+    assert plan_layout(GPT3, TRAINING, plan.layout, load_machine("h200")).cost(1) is None
 
 
 def test_narayanans_estimate_of_the_days():
     """``8 T P / (n X)``: 34 days for 300 billion tokens on 1,024 devices at 140 teraflop/s (section 5.1)."""
-    found = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
-    rate = found.hfu() * 312e12
-    assert found.days(300e9) == pytest.approx(8 * 300e9 * 174.6e9 / (1_024 * rate) / 86_400, rel=0.03)
+    plan = plan_layout(GPT3, TRAINING, ParallelLayout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
+    rate = plan.hfu() * 312e12
+    assert plan.days(300e9) == pytest.approx(8 * 300e9 * 174.6e9 / (1_024 * rate) / 86_400, rel=0.03)
 
 
 def test_the_batch_is_in_whole_sequences():

@@ -12,8 +12,8 @@ from orrery.planning.machines import MACHINES, load_machine
 
 @pytest.mark.parametrize("run", benchmarks(), ids=lambda run: run.machine)
 def test_the_efficiency_of_a_machine_is_that_of_its_benchmark(run):
-    found = PredictedRun(run, plan_layout(run.work, run.training, run.layout, load_machine(run.machine)))
-    assert found.predicted == pytest.approx(run.published, abs=1.5e-3)
+    predicted = PredictedRun(run, plan_layout(run.work, run.training, run.layout, load_machine(run.machine)))
+    assert predicted.predicted == pytest.approx(run.published, abs=1.5e-3)
 
 
 def test_a_benchmark_is_no_run_that_is_predicted():
@@ -21,13 +21,13 @@ def test_a_benchmark_is_no_run_that_is_predicted():
 
 
 def test_every_run_is_within_15_percent_or_says_why():
-    found = comparisons()
-    assert len(found) == 17
-    outside = [one for one in found if not one.within]
+    compared = comparisons()
+    assert len(compared) == 17
+    outside = [one for one in compared if not one.within]
     assert [one.run.name for one in outside] == ["Llama 3 405B, 131k tokens"]
     assert all(one.run.reason for one in outside)
     assert all(abs(one.ratio - 1) < 0.17 for one in outside)
-    assert not any(one.run.reason for one in found if one.within)
+    assert not any(one.run.reason for one in compared if one.within)
 
 
 def test_the_reason_is_true():

@@ -17,10 +17,11 @@ from orrery.families import load_family
 from orrery.planning.parameters import parameters
 from orrery.studies.bench import report
 from orrery.studies.bench.generating import CHECKED, GenerationSpeed, bench_generate, check_cases, closing, step_bytes
-from orrery.studies.bench.machine import BandwidthProbe, MachineLimits, measure_machine, product_rate, rows_of
+from orrery.studies.bench.machine import MachineLimits, measure_machine, rows_of
 from orrery.studies.bench.rounds import Case, Series, agreement, measure
 from orrery.studies.bench.shapes import SHAPES, check_model, make_model, placeholder_tokenizer
 from orrery.studies.bench.subjects import PEERS, PeerProgram, check_peers
+from orrery.training.machine_rates import BandwidthProbe, product_rate
 from page_tables import tables
 from stand_ins import stand_in
 from tiny_models import tiny
@@ -52,7 +53,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += steps.pop(0)
         return now[0]
 
-    monkeypatch.setattr("orrery.studies.bench.machine.perf_counter", read)
+    monkeypatch.setattr("orrery.training.machine_rates.perf_counter", read)
     return steps
 
 
@@ -86,9 +87,9 @@ def test_a_case_of_one_token_measures_reading_alone() -> None:
 def test_everybody_writes_the_same_in_every_round_and_turns_alternate() -> None:
     turns: list[str] = []
     first, second = Writer("a"), Writer("b")
-    found = measure([first, second], Case(2, 4, 3), 100, rounds=2, say=turns.append)
+    measured = measure([first, second], Case(2, 4, 3), 100, rounds=2, say=turns.append)
     assert first.asked == second.asked == [(2, 3), (2, 1), (2, 3), (2, 1), (2, 3)]
-    assert [len(series.first) for series in found] == [2, 2]
+    assert [len(series.first) for series in measured] == [2, 2]
     assert [line[-1] for line in turns[2:]] == ["a", "b", "b", "a"]
 
 
@@ -157,7 +158,7 @@ def test_the_limits_are_numbers_with_notes() -> None:
 
 
 def test_memory_is_read_at_its_bytes_over_the_seconds(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 2000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 2000)
     clock[:] = [5.0, 2.0, 5.0, 4.0]
     assert BandwidthProbe()() == 2000 * 4 / 2.0 / 1e9
     assert BandwidthProbe(500)() == 500 * 4 / 4.0 / 1e9
@@ -184,7 +185,7 @@ def test_the_limits_of_a_machine_are_noted_where_they_are_to_be_doubted(monkeypa
 
 
 def test_the_machine_is_measured_and_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 1000)
     monkeypatch.setattr("orrery.studies.bench.machine.SHAPES", ((4, 8, 16),))
     flags = frozenset({"fpu", "amx_tile", "avx2", "sse"})
     monkeypatch.setattr(
@@ -225,22 +226,22 @@ def test_everybody_is_asked_for_the_same_on_the_same_vocabulary_and_closed(monke
             said.append(f"{self.name} is closed")
 
     monkeypatch.setenv("ORRERY_KERNEL", "eager")
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 1000)
     for name, instead in (("open_peer", opened), ("measure", measured)):
         monkeypatch.setattr(f"orrery.studies.bench.generating.{name}", instead)
     monkeypatch.setattr("orrery.studies.bench.generating.equal_tokens", lambda *words: {})
     cases = [Case(2, 6, 4), Case(5, 20, 1)]
     words = ("gpt2-tiny", "bfloat16", cases, ("transformers", "llama.cpp"), ("bf16", "q8_0"), 3)
-    found = bench_generate(*words, lambda say: MACHINE, said.append)
+    speed = bench_generate(*words, lambda say: MACHINE, said.append)
     assert peers == [("transformers", "", 5), ("llama.cpp", "bf16", 5), ("llama.cpp", "q8_0", 5)]
     names = ["orrery", "transformers", "llama.cpp bf16", "llama.cpp q8_0"]
     assert asked == [(names, case, 300, 3) for case in cases]
     assert said[-3:] == [f"{name} is closed" for name in reversed(names[1:])]
     assert "6 + 4 tokens, 2 rows: orrery 8.0 tokens/s, transformers 8.0 tokens/s" in said[-5]
     assert "reading 20, 5 rows: orrery 200.0 tokens/s" in said[-4]
-    assert (found.model, found.machine, len(found.series)) == ("gpt2-tiny bfloat16", MACHINE, 2)
-    assert found.bytes_per_step[0] < found.bytes_per_step[1]
-    assert 0 < found.read[0] <= found.read[1]
+    assert (speed.model, speed.machine, len(speed.series)) == ("gpt2-tiny bfloat16", MACHINE, 2)
+    assert speed.bytes_per_step[0] < speed.bytes_per_step[1]
+    assert 0 < speed.read[0] <= speed.read[1]
 
 
 def test_a_subject_is_closed_whatever_happens() -> None:
@@ -254,17 +255,17 @@ def test_a_subject_is_closed_whatever_happens() -> None:
 
 
 def test_peers_write_our_tokens_and_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 1000)
     cases = [Case(2, 6, 4), Case(1, 20, 1)]
-    found = bench_generate("gpt2-tiny", "float32", cases, tuple(PEERS), (), 2, lambda say: MACHINE, lambda line: None)
-    assert found.equal == {"transformers": (CHECKED, CHECKED), "llama.cpp": (CHECKED, CHECKED)}
-    assert [series.subject for series in found.series[0]] == ["orrery", "transformers", "llama.cpp f32"]
-    rows = report.rows(found)
+    speed = bench_generate("gpt2-tiny", "float32", cases, tuple(PEERS), (), 2, lambda say: MACHINE, lambda line: None)
+    assert speed.equal == {"transformers": (CHECKED, CHECKED), "llama.cpp": (CHECKED, CHECKED)}
+    assert [series.subject for series in speed.series[0]] == ["orrery", "transformers", "llama.cpp f32"]
+    rows = report.rows(speed)
     assert len(rows) == 6
     assert all(len(row) == len(report.COLUMNS) for row in rows)
-    assert "16 of 16" in report.notes(found)[-1]
-    assert json.loads(json.dumps(found.state()))["cases"][0]["subjects"][1]["ours_faster"]["whole"]
-    page = report.page(found)
+    assert "16 of 16" in report.notes(speed)[-1]
+    assert json.loads(json.dumps(speed.state()))["cases"][0]["subjects"][1]["ours_faster"]["whole"]
+    page = report.page(speed)
     assert page.count("<svg") == 2
     assert "transformers" in page
 
@@ -329,16 +330,16 @@ def test_a_file_that_exists_is_refused_before_anything_is_measured(
 
 def test_a_gguf_file_is_measured_as_it_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In its blocks here and in llama.cpp, unpacked for a peer that reads no such file."""
-    monkeypatch.setattr("orrery.studies.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.training.machine_rates.PROBE", 1000)
     monkeypatch.setenv("ORRERY_KERNEL", "eager")
     whole, file = tmp_path / "f32.gguf", tmp_path / "q8.gguf"
     folder = make_model("gpt2-tiny", tmp_path / "model", torch.float32, lambda line: None)
     export_gguf(read(folder), whole, "f32")
     rewritten(whole, file, "Q8_0")
     check_model(str(file))
-    found = bench_generate(
+    speed = bench_generate(
         str(file), "float32", [Case(1, 6, 4)], tuple(PEERS), (), 1, lambda say: MACHINE, lambda line: None
     )
-    assert [one.subject for one in found.series[0]] == ["orrery", "transformers", "llama.cpp of the file"]
-    assert found.equal["transformers"] == (CHECKED, CHECKED)
-    assert found.bytes_per_step[0] < step_bytes(read(folder).model, Case(1, 6, 4)) / 2
+    assert [one.subject for one in speed.series[0]] == ["orrery", "transformers", "llama.cpp of the file"]
+    assert speed.equal["transformers"] == (CHECKED, CHECKED)
+    assert speed.bytes_per_step[0] < step_bytes(read(folder).model, Case(1, 6, 4)) / 2

@@ -42,10 +42,10 @@ def comparison(text="<b>&\x1b"):
 
 def whole():
     """A comparison that has found all there is: two budgets, a sweep, hand-set rates, and every probe."""
-    found = comparison("text")
-    found.settings = {**found.settings, "budgets": [4, 8], "seeds": [7, 8]}
+    filled = comparison("text")
+    filled.settings = {**filled.settings, "budgets": [4, 8], "seeds": [7, 8]}
     for name, base in (("lstm", 3.0), ("gru", 3.2)):
-        found.entries += [
+        filled.entries += [
             ComparisonEntry(
                 name, "text", 1000, 4000, 400, 7.0, base - budget / 10 + seed / 100, 8.0, 4, points(RECORDS),
                 budget, seed, recipe, 0.1, 0,
@@ -58,10 +58,10 @@ def whole():
             Trial(0.03, 0.05, 1, 2, 0.5, None),
             Trial(0.1, 0.0, 1, 2, 0.5, 1.0),
         ]
-        found.sweeps[name] = SweepResult(trials)
-    found.speeds["lstm"] = 5.0
-    found.probes = {name: {"lstm": {"1": 0.5, "2": 1.0}, "gru": {"1": 0.25}} for name in PROBES}
-    return found
+        filled.sweeps[name] = SweepResult(trials)
+    filled.speeds["lstm"] = 5.0
+    filled.probes = {name: {"lstm": {"1": 0.5, "2": 1.0}, "gru": {"1": 0.25}} for name in PROBES}
+    return filled
 
 
 def test_seconds_are_those_of_training():
@@ -81,14 +81,14 @@ def test_the_table_ranks_and_says_what_was_counted():
     assert {len(row) for row in rows} == {len(COLUMNS)}
 
 
-@pytest.mark.parametrize("found", [comparison(), whole()], ids=["one budget", "everything"])
-def test_json_gives_everything_back(found):
-    assert comparison_from(json.loads(json.dumps(found.as_json()))) == found
+@pytest.mark.parametrize("filled", [comparison(), whole()], ids=["one budget", "everything"])
+def test_json_gives_everything_back(filled):
+    assert comparison_from(json.loads(json.dumps(filled.as_json()))) == filled
 
 
 def test_the_report_has_every_figure_and_says_how_all_was_found():
-    found = whole()
-    drawn, made = figures(found), page(found)
+    filled = whole()
+    drawn, made = figures(filled), page(filled)
     assert {BY_BUDGET, "sweep", "loss-by-seconds", "loss-by-tokens", *PROBES} == set(drawn)
     assert all(svg in made for svg in drawn.values())
     assert made.count("<svg") == len(drawn) + 1
@@ -106,10 +106,10 @@ def test_the_report_has_every_figure_and_says_how_all_was_found():
     ],
 )
 def test_every_trial_of_a_sweep_has_a_row_and_the_chosen_one_says_so(rates, losses, chosen):
-    found = comparison("text")
+    compared = comparison("text")
     trials = [Trial(rate, 0.05, 1200, 2, 0.5, loss) for rate, loss in zip(rates, losses, strict=True)]
-    found.sweeps["lstm"] = SweepResult(trials)
-    (rows,) = [rows for heads, rows in tables(page(found)) if heads[:2] == ["model", "trial"]]
+    compared.sweeps["lstm"] = SweepResult(trials)
+    (rows,) = [rows for heads, rows in tables(page(compared)) if heads[:2] == ["model", "trial"]]
     assert rows == [
         ["lstm", str(n), f"{rate:g}", "5%", "1,200", "came apart" if loss is None else f"{loss:.3f}", said]
         for n, (rate, loss, said) in enumerate(zip(rates, losses, chosen, strict=True), start=1)
@@ -117,11 +117,11 @@ def test_every_trial_of_a_sweep_has_a_row_and_the_chosen_one_says_so(rates, loss
 
 
 def test_models_of_one_hue_differ_in_their_dashes():
-    found = comparison("text")
-    found.entries = [
+    compared = comparison("text")
+    compared.entries = [
         ComparisonEntry(f"m{i}", "", 1, 1, 1, 1.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0) for i in range(14)
     ]
-    lines = [line for line in ET.fromstring(by_tokens(found)).iter() if line.tag.endswith("polyline")]
+    lines = [line for line in ET.fromstring(by_tokens(compared)).iter() if line.tag.endswith("polyline")]
     assert len({(line.get("class"), line.get("stroke-dasharray")) for line in lines}) == 14
 
 
@@ -142,6 +142,6 @@ def test_what_was_counted_is_a_level_line(figure):
 
 
 def test_a_comparison_of_counts_alone_has_no_curves():
-    found = comparison("text")
-    found.entries = found.entries[1:]
-    assert "None of them learned step by step" in page(found)
+    compared = comparison("text")
+    compared.entries = compared.entries[1:]
+    assert "None of them learned step by step" in page(compared)

@@ -43,22 +43,22 @@ def texts(memory):
 def test_the_order_is_the_one_that_predicts_the_end_of_the_training_text_best(memory):
     said = []
     given = texts(memory)
-    found = count(given, said.append)
+    entry = count(given, said.append)
     head, tail = (joined(ids()) for ids in (given.head_ids, given.choosing_ids))
     nats = {order: TokenNgram(order, SIZE).fit(head).nats(tail) for order in ORDERS}
     assert min(nats, key=nats.get) == memory + 1
-    assert f"counts of 1 to {memory + 1} tokens" in found.description
+    assert f"counts of 1 to {memory + 1} tokens" in entry.description
     assert said == ["ngram: counting"]
 
 
 def test_the_chosen_counts_are_made_of_all_the_training_text_and_measured_on_what_is_held_back():
     given = texts(2)
-    found, model = count(given, lambda line: None), TokenNgram(3, SIZE).fit(joined(given.train_ids))
+    entry, model = count(given, lambda line: None), TokenNgram(3, SIZE).fit(joined(given.train_ids))
     # The first token is the end of the text before, which nothing predicts.
     nats = -np.log(model.probabilities(joined(given.held_back_ids))[1:]).sum()
-    assert found.bits_per_byte == pytest.approx(nats / math.log(2) / given.size)
-    assert found.perplexity == 2.0**found.bits_per_byte
-    assert (found.parameters, found.bytes) == (model.grams, model.bytes)
-    assert found.tokens == 3500
-    assert found.seconds > 0
-    assert (found.steps, found.budget, found.seed, found.rate) == (None, None, None, None)
+    assert entry.bits_per_byte == pytest.approx(nats / math.log(2) / given.size)
+    assert entry.perplexity == 2.0**entry.bits_per_byte
+    assert (entry.parameters, entry.bytes) == (model.grams, model.bytes)
+    assert entry.tokens == 3500
+    assert entry.seconds > 0
+    assert (entry.steps, entry.budget, entry.seed, entry.rate) == (None, None, None, None)

@@ -90,9 +90,9 @@ def cheap(monkeypatch):
 
 @pytest.mark.parametrize("name", [name for name in PROBES if name != "extrapolation"])
 def test_every_probe_gives_a_curve_that_can_be_drawn(name, cheap):
-    found = {model: PROBES[name].run(subject(model)) for model in ("gru", "transformer")}
-    assert all(len(curve) >= 2 and all(np.isfinite(list(curve.values()))) for curve in found.values())
-    assert "<svg" in PROBES[name].figure(found)
+    by_model = {model: PROBES[name].run(subject(model)) for model in ("gru", "transformer")}
+    assert all(len(curve) >= 2 and all(np.isfinite(list(curve.values()))) for curve in by_model.values())
+    assert "<svg" in PROBES[name].figure(by_model)
 
 
 def test_keys_and_values_grow_and_a_state_stays(cheap):
@@ -105,9 +105,9 @@ def test_keys_and_values_grow_and_a_state_stays(cheap):
 def test_memory_is_that_of_one_row_in_kilobytes(name, cheap):
     asked = subject(name)
     model = asked.whole(16).eval()
-    for length, found in costs.memory(asked).items():
+    for length, kilobytes in costs.memory(asked).items():
         _, session = model.start(torch.zeros(1, int(length), dtype=torch.long), int(length))
-        assert found == session.bytes() / 1000
+        assert kilobytes == session.bytes() / 1000
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_loss_beyond_the_training_length_is_that_of_each_place(monkeypatch):
     )
     ids = np.random.default_rng(0).integers(0, 17, 200).astype(np.uint32)
     asked = subject("transformer", held_back=[ids])
-    found = extrapolation(asked)
-    assert list(found) == [str(4 * part) for part in range(1, 9)]
+    losses = extrapolation(asked)
+    assert list(losses) == [str(4 * part) for part in range(1, 9)]
     whole = longer(asked, 32)
     read = np.concatenate([ids[-1:], ids])
     starts = [round(row * (len(read) - 33) / 5) for row in range(6)]
@@ -142,5 +142,5 @@ def test_loss_beyond_the_training_length_is_that_of_each_place(monkeypatch):
         logp = whole.logits(row[None, :-1])[0].detach().double().log_softmax(-1)
         by_place.append([-float(logp[place, row[place + 1]]) / np.log(2) for place in range(32)])
     expected = np.array(by_place).mean(0).reshape(8, 4).mean(1)
-    assert list(found.values()) == pytest.approx(expected.tolist(), abs=1e-5)
+    assert list(losses.values()) == pytest.approx(expected.tolist(), abs=1e-5)
     assert extrapolation(replace(asked, held_back=[ids[:20]])) == {}

@@ -109,9 +109,9 @@ def test_a_text_of_which_nothing_is_held_back_is_refused(tmp_path, monkeypatch):
 
 def noted(folder, kept, **corpus):
     """Leave what an earlier call of a plan would, on some text."""
-    found = Comparison(kept.settings(), {"fingerprint": "a", **corpus})
-    lab.kept(folder).result.write_text(json.dumps(found.as_json()))
-    return found
+    compared = Comparison(kept.settings(), {"fingerprint": "a", **corpus})
+    lab.kept(folder).result.write_text(json.dumps(compared.as_json()))
+    return compared
 
 
 def earlier(folder, asked):
@@ -139,12 +139,12 @@ def test_another_text_is_not_gone_on_with(tmp_path):
 
 
 def test_a_sweep_of_which_every_trial_came_apart_is_an_error(tmp_path):
-    found = SweepResult([Trial(0.1, 0.05, 1, 1, 0.1, None)])
+    swept = SweepResult([Trial(0.1, 0.05, 1, 1, 0.1, None)])
     trials = Trials(
         toy_recipe(), Sweep(rates=1, warmups=(0.05,)), Budget(1, "steps"), 1.0, stand_in(texts.Texts), tmp_path
     )
     with pytest.raises(RunError, match="toy: no trial of its sweep has a loss") as refused:
-        trials.run(found, print, lambda label, steps: Silent(), print)
+        trials.run(swept, print, lambda label, steps: Silent(), print)
     assert refused.value.hint == "give a lower rate to begin with, or --sweep 0"
 
 

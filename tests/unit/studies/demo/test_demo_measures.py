@@ -38,8 +38,8 @@ def test_a_short_document_costs_what_its_tokens_cost_one_by_one(lm) -> None:
     for document in documents:
         ids = torch.tensor([[END, *document.tolist()]])
         bits -= float(log_probabilities(lm.logits(ids), ids).sum()) / math.log(2)
-    found = model_bits_per_byte(lm.model, documents, length=32, size=18)
-    assert found == pytest.approx(bits / 18, rel=1e-5)
+    bits_per_byte = model_bits_per_byte(lm.model, documents, length=32, size=18)
+    assert bits_per_byte == pytest.approx(bits / 18, rel=1e-5)
 
 
 class Uniform(torch.nn.Module):

@@ -32,18 +32,18 @@ class Balanced(HTMLParser):
 
 def test_the_page_is_whole_and_the_same_for_the_same_findings() -> None:
     text = page(findings())
-    found = Balanced(text)
-    assert found.open == []
-    assert found.seen.count("svg") == 4
-    assert found.seen.count("blockquote") == 2
+    parsed = Balanced(text)
+    assert parsed.open == []
+    assert parsed.seen.count("svg") == 4
+    assert parsed.seen.count("blockquote") == 2
     assert text == page(findings())
     assert "Every check below passed." in text
 
 
 def test_nothing_from_outside_becomes_markup_or_a_request() -> None:
     text = page(findings(NASTY))
-    found = Balanced(text)
-    assert not {"script", "img", "iframe", "object"} & set(found.seen)
+    parsed = Balanced(text)
+    assert not {"script", "img", "iframe", "object"} & set(parsed.seen)
     assert "\x1b" not in text
     assert "\x00" not in text
     assert re.findall(r'(?:src|href)="(?!data:,"|inside\.html")', text) == []

@@ -91,14 +91,14 @@ def test_every_prompt_is_continued_greedily_and_by_sampling_as_it_is_called(cont
         asked.append((prompts, settings))
         return [SimpleNamespace(text="text", ids=[1, 2], tokens_per_second=7.0)]
 
-    found = tour.write(stand_in(LanguageModel, context=context, generations=generations), ("a", "b"), 5)
+    samples = tour.write(stand_in(LanguageModel, context=context, generations=generations), ("a", "b"), 5)
     same = {"max_new_tokens": tokens, "seed": 5, "truncate": "left"}
     (temperature, top_p) = map(float, re.findall(r"[\d.]+", tour.SAMPLED))
     assert asked == [
         *(([prompt], {**same, "temperature": 0.0}) for prompt in "ab"),
         *(([prompt], {**same, "temperature": temperature, "top_p": top_p}) for prompt in "ab"),
     ]
-    assert [(one.prompt, one.text, one.method, one.tokens, one.tokens_per_second) for one in found] == [
+    assert [(one.prompt, one.text, one.method, one.tokens, one.tokens_per_second) for one in samples] == [
         (prompt, "text", method, 2, 7.0) for method in (tour.GREEDY, tour.SAMPLED) for prompt in "ab"
     ]
 
@@ -108,19 +108,23 @@ def test_a_run_is_described_by_its_recipe_its_records_and_its_model(recipe):
     model = SimpleNamespace(parameters=lambda: [SimpleNamespace(numel=lambda n=n: n) for n in (3, 4)])
     assembly = stand_in(Assembled, required_tokenizer=SimpleNamespace(size=300), parts=SimpleNamespace(model=model))
     folder = stand_in(RunFolder, path=Path("runs/demo"), records=lambda: records)
-    found = tour.describe_run(recipe, folder, assembly, "float32", {"text": 1.0})
-    assert (found.folder, found.family, found.config) == ("runs/demo", recipe.model.family, recipe.model.config)
-    assert (found.parameters, found.vocabulary, found.tokens) == (7, 300, 20)
-    assert (found.steps, found.seed) == (recipe.training.steps, recipe.seed)
-    assert (found.precision, found.seconds, found.records) == ("float32", {"text": 1.0}, records)
+    described = tour.describe_run(recipe, folder, assembly, "float32", {"text": 1.0})
+    assert (described.folder, described.family, described.config) == (
+        "runs/demo",
+        recipe.model.family,
+        recipe.model.config,
+    )
+    assert (described.parameters, described.vocabulary, described.tokens) == (7, 300, 20)
+    assert (described.steps, described.seed) == (recipe.training.steps, recipe.seed)
+    assert (described.precision, described.seconds, described.records) == ("float32", {"text": 1.0}, records)
 
 
 def test_a_corpus_is_described_by_its_documents_and_their_bytes(recipe):
     train, held_back = [Document("a", "ä"), Document("b", "bc")], [Document("c", "d")]
-    found = tour.describe_corpus(recipe, "0" * 64, train, held_back, 9)
-    assert (found.source, found.fingerprint, found.train_tokens) == (recipe.data.described, "0" * 64, 9)
-    assert (found.train_documents, found.train_bytes) == (2, 4)
-    assert (found.held_back_documents, found.held_back_bytes) == (1, 1)
+    described = tour.describe_corpus(recipe, "0" * 64, train, held_back, 9)
+    assert (described.source, described.fingerprint, described.train_tokens) == (recipe.data.described, "0" * 64, 9)
+    assert (described.train_documents, described.train_bytes) == (2, 4)
+    assert (described.held_back_documents, described.held_back_bytes) == (1, 1)
     assert tour.content(train) == "äbc".encode()
 
 

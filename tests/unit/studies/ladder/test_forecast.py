@@ -16,13 +16,13 @@ def law(x):
 
 
 def test_losses_of_a_law_are_told_before_and_compared_after():
-    found = followed(law)
-    told = forecasts(found)
+    ladder = followed(law)
+    told = forecasts(ladder)
     assert told["parameters"].told == pytest.approx(law(640_000), rel=2e-3)
     assert told["parameters"].miss is None
     before = told["parameters"].as_json()
-    found.runs.append(LadderRun(640_000, 1, 1.02 * told["parameters"].told, 2.0, 60.0))
-    after = forecasts(found)["parameters"].as_json()
+    ladder.runs.append(LadderRun(640_000, 1, 1.02 * told["parameters"].told, 2.0, 60.0))
+    after = forecasts(ladder)["parameters"].as_json()
     assert after["predicted"] == before["predicted"]  # the largest size is no part of the fit
     assert after["miss"] == pytest.approx(1 / 1.02 - 1)
 
@@ -35,9 +35,9 @@ def test_the_law_of_operations_is_that_of_parameters_when_they_grow_together():
 
 
 def test_nothing_is_told_before_every_smaller_size_is_done():
-    found = followed(law)
-    found.runs.pop()
-    assert forecasts(found) == {}
+    ladder = followed(law)
+    ladder.runs.pop()
+    assert forecasts(ladder) == {}
 
 
 def test_the_interval_holds_the_share_of_trainings_that_it_says():
@@ -52,10 +52,10 @@ def test_the_interval_holds_the_share_of_trainings_that_it_says():
 
 
 def test_the_file_gives_back_what_was_found():
-    found = followed(law)
-    again = findings_from(found.as_json())
-    assert again == found
+    ladder = followed(law)
+    again = findings_from(ladder.as_json())
+    assert again == ladder
     assert again.signal is None, "nothing stopped it"
     assert {axis: one.as_json() for axis, one in forecasts(again).items()} == {
-        axis: one.as_json() for axis, one in forecasts(found).items()
+        axis: one.as_json() for axis, one in forecasts(ladder).items()
     }

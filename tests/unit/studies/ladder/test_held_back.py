@@ -41,9 +41,9 @@ def texts(*lengths: int) -> Texts:
     ],
 )
 def test_documents_at_even_distances_have_about_as_many_tokens_as_asked(lengths, asked, chosen):
-    found = held_back(texts(*lengths), asked)
-    assert [len(ids) for ids in found.ids] == chosen
-    assert found.bytes == sum(length - 1 for length in chosen)
+    text_held_back = held_back(texts(*lengths), asked)
+    assert [len(ids) for ids in text_held_back.ids] == chosen
+    assert text_held_back.bytes == sum(length - 1 for length in chosen)
 
 
 def test_the_speed_is_measured_with_a_document_that_has_text():
@@ -66,10 +66,10 @@ def measured():
 
 
 def test_bits_a_byte_are_those_of_the_tokens_over_the_bytes_of_the_same_documents(measured):
-    found = measured(2.5)
-    assert found.loss == pytest.approx(2.5 * math.log(2))
-    assert found.bits_per_byte == pytest.approx(2.5 * 20 / 18)  # twenty tokens, of which two end documents
-    assert (found.parameters, found.seed, found.seconds) == (640, 3, 1.235)
+    ladder_run = measured(2.5)
+    assert ladder_run.loss == pytest.approx(2.5 * math.log(2))
+    assert ladder_run.bits_per_byte == pytest.approx(2.5 * 20 / 18)  # twenty tokens, of which two end documents
+    assert (ladder_run.parameters, ladder_run.seed, ladder_run.seconds) == (640, 3, 1.235)
 
 
 @pytest.mark.parametrize("bits", [math.inf, math.nan, 0.0])

@@ -29,10 +29,10 @@ def law(x):
 
 @pytest.mark.parametrize("measured", [False, True])
 def test_every_training_is_a_dot_and_the_law_has_a_band(measured):
-    found = followed(law)
+    ladder = followed(law)
     if measured:
-        found.runs.append(LadderRun(640_000, 1, 1.5, 2.0, 60.0))
-    for svg in figures(found, forecasts(found)).values():
+        ladder.runs.append(LadderRun(640_000, 1, 1.5, 2.0, 60.0))
+    for svg in figures(ladder, forecasts(ladder)).values():
         names = [node.tag.rpartition("}")[2] for node in ElementTree.fromstring(svg).iter()]
         legend = 2 + measured  # one circle each for what is fitted, predicted, measured
         assert names.count("circle") == 15 + 1 + measured + legend
@@ -42,27 +42,27 @@ def test_every_training_is_a_dot_and_the_law_has_a_band(measured):
 
 
 def test_the_page_says_the_miss_and_escapes_the_text():
-    found = followed(law)
-    found.runs.append(LadderRun(640_000, 1, forecasts(found)["parameters"].told / 1.01, 2.0, 60.0))
-    told = forecasts(found)
-    said = page(found, told)
-    assert "a miss of +1.00%" in outcome(found, told)
+    ladder = followed(law)
+    ladder.runs.append(LadderRun(640_000, 1, forecasts(ladder)["parameters"].told / 1.01, 2.0, 60.0))
+    told = forecasts(ladder)
+    said = page(ladder, told)
+    assert "a miss of +1.00%" in outcome(ladder, told)
     assert "a miss of +1.00%" in said
     assert "<text>" not in said.partition("<h2>Facts")[2]
     assert "hidden_size 6" in said
-    assert said == page(found, told)
+    assert said == page(ladder, told)
 
 
 def test_each_part_of_the_page_has_its_table_under_its_name():
-    found = followed(law)
-    told = forecasts(found)
-    parts = dict(part.split("</h2>", 1) for part in page(found, told).split("<h2>")[1:])
+    ladder = followed(law)
+    told = forecasts(ladder)
+    parts = dict(part.split("</h2>", 1) for part in page(ladder, told).split("<h2>")[1:])
     assert list(parts) == ["The law", "What it tells", "The sizes", "Facts"]
-    assert parts["The law"].count("<svg") == parts["The law"].count("<figcaption>") == len(figures(found, told))
+    assert parts["The law"].count("<svg") == parts["The law"].count("<figcaption>") == len(figures(ladder, told))
     tables = {
         "What it tells": (LAWS, law_rows(told)),
-        "The sizes": (SIZES, size_rows(found)),
-        "Facts": (None, facts(found)),
+        "The sizes": (SIZES, size_rows(ladder)),
+        "Facts": (None, facts(ladder)),
     }
     for name, (heads, rows) in tables.items():
         assert "".join(f'<th scope="col">{visible(head)}</th>' for head in heads or ()) in parts[name]
@@ -73,17 +73,17 @@ def test_each_part_of_the_page_has_its_table_under_its_name():
 
 
 def test_a_text_that_repeats_is_told():
-    found = followed(law)
-    found.corpus = {**found.corpus, "train_tokens": 20 * 640_000}
-    assert repeats(found) == ""
-    assert "1.00 times those of the text" in page(found, forecasts(found))
-    found.corpus = {**found.corpus, "train_tokens": 5 * 640_000}
-    assert "reads 12,800,000 tokens of a text that has 3,200,000" in planned(found)
-    assert "4.00 times those of the text" in page(found, forecasts(found))
+    ladder = followed(law)
+    ladder.corpus = {**ladder.corpus, "train_tokens": 20 * 640_000}
+    assert repeats(ladder) == ""
+    assert "1.00 times those of the text" in page(ladder, forecasts(ladder))
+    ladder.corpus = {**ladder.corpus, "train_tokens": 5 * 640_000}
+    assert "reads 12,800,000 tokens of a text that has 3,200,000" in planned(ladder)
+    assert "4.00 times those of the text" in page(ladder, forecasts(ladder))
 
 
 def test_the_plan_counts_every_training():
-    found = followed(law)
-    assert planned_minutes(found) == pytest.approx((3 * (20 + 40 + 80 + 160 + 320) + 640) / 60)
-    assert [row[-2] for row in planned_rows(found)] == ["3"] * 5 + ["1"]
-    assert size_rows(found)[0][-1].endswith(" \u00b1 0.0021")
+    ladder = followed(law)
+    assert planned_minutes(ladder) == pytest.approx((3 * (20 + 40 + 80 + 160 + 320) + 640) / 60)
+    assert [row[-2] for row in planned_rows(ladder)] == ["3"] * 5 + ["1"]
+    assert size_rows(ladder)[0][-1].endswith(" \u00b1 0.0021")

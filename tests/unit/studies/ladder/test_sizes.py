@@ -18,15 +18,15 @@ def sizes(folder: Path, **changes: object) -> tuple[LadderSize, ...]:
 
 
 def test_each_size_has_its_share_of_tokens_and_its_rate(tmp_path):
-    found = sizes(tmp_path, tokens_per_parameter=20, rate_exponent=0.3, warmup=0.2)
-    assert len(found) == 4
-    for size in found:
+    planned_sizes = sizes(tmp_path, tokens_per_parameter=20, rate_exponent=0.3, warmup=0.2)
+    assert len(planned_sizes) == 4
+    for size in planned_sizes:
         config = {**LADDER["model"]["config"], "vocab_size": VOCABULARY}
         width = size.recipe.model.config["hidden_size"]
         model = load_family("llama").spec({**config, "hidden_size": width}).build()
         assert size.parameters == sum(parameter.numel() for parameter in model.stack.blocks.parameters())
         assert abs(size.tokens - 20 * size.parameters) <= 16 * 4 / 2
-        assert size.rate == pytest.approx(0.01 * (found[0].parameters / size.parameters) ** 0.3)
+        assert size.rate == pytest.approx(0.01 * (planned_sizes[0].parameters / size.parameters) ** 0.3)
         assert size.recipe.training.schedule.warmup == round(0.2 * size.steps)
         assert size.recipe.model.config["num_hidden_layers"] == 1
 
@@ -98,5 +98,5 @@ def test_a_vocabulary_with_room_costs_more_operations(tmp_path):
 
 def test_a_word_and_the_environment_change_the_section(tmp_path):
     path = write_ladder(tmp_path / "toy.yaml")
-    found = load_ladder(path, ["--ladder.tokens_per_parameter", "7"], {"ORRERY_LADDER__WARMUP": "0.5"})
-    assert (found.settings.tokens_per_parameter, found.settings.warmup) == (7, 0.5)
+    ladder = load_ladder(path, ["--ladder.tokens_per_parameter", "7"], {"ORRERY_LADDER__WARMUP": "0.5"})
+    assert (ladder.settings.tokens_per_parameter, ladder.settings.warmup) == (7, 0.5)

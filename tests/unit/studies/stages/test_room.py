@@ -21,8 +21,8 @@ def test_a_prompt_loses_its_beginning_and_never_all_of_it(answer: int, kept: int
     monkeypatch.setattr(measure, "template_of", lambda lm: None)
     monkeypatch.setattr(measure, "render_prompt", lambda template, prompt: rows[prompt])
     material = stand_in(measure.Material, settings=SimpleNamespace(max_new_tokens=answer), prompts=[1, 2])
-    found = measure.prompt_rows(stand_in(LanguageModel, context=10), material)
-    assert found == [list(range(20))[-kept:], [7]]
+    prompts = measure.prompt_rows(stand_in(LanguageModel, context=10), material)
+    assert prompts == [list(range(20))[-kept:], [7]]
 
 
 @pytest.mark.parametrize("room", [0, 4, 9, 10, 30])

@@ -80,14 +80,14 @@ def answered(lm, asked):
 
 
 def test_an_answer_is_finished_where_an_end_token_ends_it():
-    found = answered(Scripted("7.", "17", "", "."), prompts())
-    assert [(each.text, each.tokens, each.finished) for each in found] == [
+    answers = answered(Scripted("7.", "17", "", "."), prompts())
+    assert [(each.text, each.tokens, each.finished) for each in answers] == [
         ("7", 2, True),
         ("17", 2, False),
         ("", 0, False),
         ("", 1, True),
     ]
-    assert [each.prompt for each in found] == prompts()
+    assert [each.prompt for each in answers] == prompts()
 
 
 @pytest.mark.parametrize(("context", "most", "limit"), [(20, 30, 13), (20, 12, 12), (20, 13, 13), (7, 30, 1)])
@@ -103,10 +103,10 @@ def test_the_sentences_with_most_wrong_labels_come_first():
     rows = [Tagged(f"file:{n}", ("a",) * n, ("X",) * n) for n in range(1, 13)]
     wrong = [0, 3, 0, 4, 1, 0, 0, 2, 0, 10, 0, 11]
     said = [["Y"] * count + ["X"] * (len(row.words) - count) for row, count in zip(rows, wrong, strict=True)]
-    found = mistakes(rows[3:], said[3:])
-    assert [each.text.count("a") for each in found] == [12, 10, 4, 8, 5]
-    assert [each.said.count("Y") for each in found] == [8, 8, 4, 2, 1]  # as many as a line of the page can show
-    assert found[-1].right == "a: X"
+    worst = mistakes(rows[3:], said[3:])
+    assert [each.text.count("a") for each in worst] == [12, 10, 4, 8, 5]
+    assert [each.said.count("Y") for each in worst] == [8, 8, 4, 2, 1]  # as many as a line of the page can show
+    assert worst[-1].right == "a: X"
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def log_probabilities(lm, ids):
 def test_the_perplexity_of_replies_is_that_of_their_tokens_alone(models):
     lm = models[0]
     talks = [talk("the cat", "on the log"), talk("the dog sat", "on the mat, the mat")]
-    found = SupervisedFineTuning.findings(
+    findings = SupervisedFineTuning.findings(
         lm, SimpleNamespace(held_back=talks, settings=SimpleNamespace(replies="all")), 64
     )
     nats, right = [], []
@@ -144,7 +144,7 @@ def test_the_perplexity_of_replies_is_that_of_their_tokens_alone(models):
         nats += (-log_probabilities(lm, rendered.ids)[own]).tolist()
         best = lm.logits([rendered.ids])[0, :-1].argmax(-1)
         right += (best == torch.tensor(rendered.ids[1:]))[own].tolist()
-    perplexity, accuracy, *_ = found.scores
+    perplexity, accuracy, *_ = findings.scores
     assert perplexity.score == pytest.approx(math.exp(np.mean(nats)), rel=1e-4)
     assert accuracy.score == pytest.approx(np.mean(right))
     assert not perplexity.higher_is_better
@@ -154,7 +154,7 @@ def test_a_model_is_compared_with_the_one_it_began_from(models):
     lm, base = models
     rows = [Preference(talk(word, "the " + word), talk(word, "no")) for word in ("cat", "dog", "mat", "log")]
     source = SimpleNamespace(train=rows, held_back=rows, long="cut")
-    found = dict(DirectPreferences.beside(lm, lambda: base, source, 64)[2:])
+    scores = dict(DirectPreferences.beside(lm, lambda: base, source, 64)[2:])
     gained = [
         [
             sum(log_probabilities(each, ids)[start - 1 :].sum() * sign for each, sign in ((lm, 1), (base, -1)))
@@ -162,8 +162,8 @@ def test_a_model_is_compared_with_the_one_it_began_from(models):
         ]
         for _, sides in _pairs.pairs_of(lm, source, 64)
     ]
-    assert found["the model against the model it began from"].score == np.mean([a > b for a, b in gained])
-    assert found["the model and the model it began from"].score > 0.01
+    assert scores["the model against the model it began from"].score == np.mean([a > b for a, b in gained])
+    assert scores["the model and the model it began from"].score > 0.01
     same = dict(DirectPreferences.beside(lm, lambda: lm, source, 64)[2:])
     assert {name: score.score for name, score in same.items()} == dict.fromkeys(same, 0.0)
 

@@ -47,10 +47,10 @@ def test_the_most_similar_text_is_that_with_the_highest_cosine():
     rng = random.Random(2)
     draw = lambda: " ".join(rng.choices("return the name of a file or open path to list".split(), k=rng.randint(3, 9)))  # noqa: E731, SIM905
     texts = list(dict.fromkeys(draw() for _ in range(40)))
-    found = [words(text) for text in texts]
-    vocabulary = sorted(set().union(*found))
-    weights = {word: math.log(len(texts) / sum(word in each for each in found)) for word in vocabulary}
-    vectors = [[weights[word] * (word in each) for word in vocabulary] for each in found]
+    bags = [words(text) for text in texts]
+    vocabulary = sorted(set().union(*bags))
+    weights = {word: math.log(len(texts) / sum(word in each for each in bags)) for word in vocabulary}
+    vectors = [[weights[word] * (word in each) for word in vocabulary] for each in bags]
     similar = MostSimilar(texts)
     for text in [draw() for _ in range(40)]:
         asked = [weights[word] * (word in words(text)) for word in vocabulary]

@@ -42,18 +42,20 @@ def test_one_example_has_no_interval():
 
 
 def test_several_seeds_have_a_mean_and_a_spread():
-    found = Several("accuracy", [0.7, 0.8, 0.9], [1, 2, 3])
-    assert found.mean == pytest.approx(0.8)
-    assert found.spread == pytest.approx(0.1)
-    assert str(found).startswith("accuracy of 3 seeds: mean 0.8000, spread 0.1000: 0.7000 (1)")
+    several = Several("accuracy", [0.7, 0.8, 0.9], [1, 2, 3])
+    assert several.mean == pytest.approx(0.8)
+    assert several.spread == pytest.approx(0.1)
+    assert str(several).startswith("accuracy of 3 seeds: mean 0.8000, spread 0.1000: 0.7000 (1)")
     assert Several("accuracy", [0.7], [1]).spread == 0
 
 
 def test_the_page_shows_all_and_runs_nothing():
     wrong = [Mistake("<script>alert(1)</script>", "a<b", "b", 0.9)]
-    found = findings(confusion=(["a", "b"], [[1, 1], [0, 2]]), mistakes=wrong, by_label=[("a", 1.0, 0.5, 2 / 3, 2)])
+    shown_findings = findings(
+        confusion=(["a", "b"], [[1, 1], [0, 2]]), mistakes=wrong, by_label=[("a", 1.0, 0.5, 2 / 3, 2)]
+    )
     records = [{"step": 1, "train/loss": 1.0}, {"step": 2, "train/loss": 0.5, "val/loss": 0.7}]
-    text = page("a & b", found, records, [("seed", "1337")])
+    text = page("a & b", shown_findings, records, [("seed", "1337")])
     assert "<script>" not in text
     for part in (
         "a &amp; b",
@@ -64,7 +66,7 @@ def test_the_page_shows_all_and_runs_nothing():
         "1337",
     ):
         assert part in text
-    assert page("a & b", found, records, [("seed", "1337")]) == text
+    assert page("a & b", shown_findings, records, [("seed", "1337")]) == text
 
 
 def test_the_page_shows_the_worst_mistakes_and_the_beginning_of_long_texts():

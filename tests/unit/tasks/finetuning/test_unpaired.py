@@ -73,9 +73,9 @@ def source(rows: list[dict[str, Any]], folder: Path, long: str = "cut") -> Prefe
 def test_whatever_is_held_back_is_scored(case: str, lm: LanguageModel, tmp_path: Path) -> None:
     rows, first = CASES[case]
     held_back = source(rows, tmp_path)
-    found = DirectPreferences.findings(lm, held_back, 40)
-    assert found.main.name == first
-    assert all(0 <= score.score <= 1 for score in found.scores[:-1])
+    findings = DirectPreferences.findings(lm, held_back, 40)
+    assert findings.main.name == first
+    assert all(0 <= score.score <= 1 for score in findings.scores[:-1])
     told: list[tuple[int, int]] = []
     others = DirectPreferences.beside(lm, lambda: lm, held_back, 40, lambda *count: told.append(count))
     assert len(told) >= 4
@@ -86,12 +86,12 @@ def test_whatever_is_held_back_is_scored(case: str, lm: LanguageModel, tmp_path:
     assert "KL" in beside
     told = f"{sum('label' not in row for row in rows)} pairs"
     count = sum("label" in row for row in rows)
-    assert ("pairs" in found.examples) == (not told.startswith("0"))
-    assert (f"{count} replies that stand alone" in found.examples) == bool(count)
-    assert all(floor.name == first for _, floor in found.floors)
-    assert isinstance(found, Findings)
-    assert found.lines()
-    assert found.as_json()
+    assert ("pairs" in findings.examples) == (not told.startswith("0"))
+    assert (f"{count} replies that stand alone" in findings.examples) == bool(count)
+    assert all(floor.name == first for _, floor in findings.floors)
+    assert isinstance(findings, Findings)
+    assert findings.lines()
+    assert findings.as_json()
 
 
 def test_nothing_that_fits_is_refused(lm: LanguageModel, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_rewards_are_compared_in_pairs_alone(lm: LanguageModel, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("judged", "found"),
+    ("judged", "share"),
     [
         ([(1.0, True), (0.0, False)], 1.0),
         ([(0.0, True), (1.0, False)], 0.0),
@@ -118,9 +118,9 @@ def test_rewards_are_compared_in_pairs_alone(lm: LanguageModel, tmp_path: Path) 
     ],
 )
 def test_separation_counts_all_pairs_of_a_desirable_and_an_undesirable_reply(
-    judged: list[tuple[float, bool]], found: float
+    judged: list[tuple[float, bool]], share: float
 ) -> None:
-    assert separation(judged) == pytest.approx(found)
+    assert separation(judged) == pytest.approx(share)
 
 
 def test_separation_is_a_loop_over_pairs() -> None:

@@ -45,8 +45,8 @@ def test_a_word_without_a_token_is_outside_of_entities(lm: LanguageModel, lost: 
     assert lm.tokenizer.encode(lost) == []
     sentences = [["rome", lost, "paris"], [lost, "rome"], [lost], ["rome", lost, lost]]
     labels = {"B-X": 50, "O": 3, "I-X": 1}
-    found = predicted(lm, sentences, 16, usual(labels))
-    assert found == [["B-X", "O", "B-X"], ["O", "B-X"], ["O"], ["B-X", "O", "O"]]
+    labels_found = predicted(lm, sentences, 16, usual(labels))
+    assert labels_found == [["B-X", "O", "B-X"], ["O", "B-X"], ["O"], ["B-X", "O", "O"]]
 
 
 def test_without_entities_it_has_the_most_frequent_label() -> None:

@@ -40,9 +40,11 @@ TOKENS = [
     ],
 )
 def test_strategies(strategy, expected):
-    found = Grouping(NAMES, "".join, strategy).of(TOKENS)
-    assert [(one["entity_group"], one["start"], one["end"]) for one in found] == [(a, c, d) for a, _, c, d in expected]
-    assert [one["score"] for one in found] == pytest.approx([score for _, score, _, _ in expected])
+    entities = Grouping(NAMES, "".join, strategy).of(TOKENS)
+    assert [(one["entity_group"], one["start"], one["end"]) for one in entities] == [
+        (a, c, d) for a, _, c, d in expected
+    ]
+    assert [one["score"] for one in entities] == pytest.approx([score for _, score, _, _ in expected])
     assert [len(word) for word in words_of(TOKENS)] == [2, 1]
 
 

@@ -32,8 +32,8 @@ def made(family, tokenizer, **config):
 def models():
     """Encoders with one head each, and a model of images."""
     bert = framed_tokenizer(TOKENIZER, "bert")
-    found = {name: made("bert", bert, architectures=[architecture]) for name, architecture in HEADS.items()}
-    return SimpleNamespace(**found, vit=made("vit", TOKENIZER), t5=made("t5", framed_tokenizer(TOKENIZER, "t5")))
+    by_name = {name: made("bert", bert, architectures=[architecture]) for name, architecture in HEADS.items()}
+    return SimpleNamespace(**by_name, vit=made("vit", TOKENIZER), t5=made("t5", framed_tokenizer(TOKENIZER, "t5")))
 
 
 WITHOUT_LABELS = SimpleNamespace(problem="", labels=0)

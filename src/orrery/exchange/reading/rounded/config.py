@@ -22,22 +22,22 @@ def method_of(config: Mapping[str, Any], path: Path) -> Method | None:
     said = config.get(KEY)
     if said is None:
         return None
-    found = _known(said) if isinstance(said, Mapping) else None
-    if found is None:
+    method = _known(said) if isinstance(said, Mapping) else None
+    if method is None:
         raise ModelFileError(
             f"{path}: the weights were quantised by {named(said)} ({KEY}), and Orrery reads no such file",
             "take the folder that they were made from, or a GGUF of the same model; orrery export quantises afterwards",
         )
-    return found
+    return method
 
 
 def _known(said: Mapping[str, Any]) -> Method | None:
     method, bits, group = said.get("quant_method"), said.get("bits"), said.get("group_size", 128)
-    whole = isinstance(bits, int) and isinstance(group, int)
+    are_numbers = isinstance(bits, int) and isinstance(group, int)
     form = said.get("checkpoint_format", "gptq")
-    if method == "gptq" and whole and bits in (2, 3, 4, 8) and form in ("gptq", "gptq_v2"):
+    if method == "gptq" and are_numbers and bits in (2, 3, 4, 8) and form in ("gptq", "gptq_v2"):
         return None if said.get("is_marlin_format") else Gptq(bits, group, 1 if form == "gptq" else 0)
-    if method == "awq" and whole and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
+    if method == "awq" and are_numbers and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
         return Awq(group)
     if method == "bitsandbytes":
         return Bits4() if said.get("load_in_4bit") else Bits8()

@@ -43,8 +43,10 @@ class Fp8(Method):
         if weight.dtype not in (torch.float8_e4m3fn, torch.float8_e5m2):
             raise ValueError(f"numbers of {weight.dtype} are not of eight bits with an exponent")
         blocks = scale.dim() >= 2 and self.block is not None
-        whole = spread(scale.float(), tuple(weight.shape), self.block) if blocks and self.block else scale.float()
-        return _broadcast(weight.float(), whole).to(scale.dtype)
+        scale_of_each = (
+            spread(scale.float(), tuple(weight.shape), self.block) if blocks and self.block else scale.float()
+        )
+        return _broadcast(weight.float(), scale_of_each).to(scale.dtype)
 
 
 class Bits8(Method):

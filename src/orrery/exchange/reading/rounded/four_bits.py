@@ -46,13 +46,13 @@ class Mxfp4(Method):
         same("scales", blocks.shape[:-1], scales.shape)
         if blocks.dtype != torch.uint8 or scales.dtype != torch.uint8:
             raise ValueError(f"numbers of {blocks.dtype} and {scales.dtype} are no bytes")
-        found = torch.empty(self.shape(parts), dtype=torch.bfloat16)
-        matrices = (blocks.flatten(0, -4), scales.flatten(0, -3), found.flatten(0, -3))
+        matrices_read = torch.empty(self.shape(parts), dtype=torch.bfloat16)
+        matrices = (blocks.flatten(0, -4), scales.flatten(0, -3), matrices_read.flatten(0, -3))
         for block_EGN, scale_EG, out_DE in zip(
             *matrices, strict=True
         ):  # one expert at once: its floats take eight times
             out_DE.copy_(self._matrix(block_EGN, scale_EG).mT)
-        return found
+        return matrices_read
 
     def _matrix(self, block_EGN: UInt8[Tensor, "E G N"], scale_EG: UInt8[Tensor, "E G"]) -> Float[Tensor, "E D"]:
         table = torch.cat([VALUES, -VALUES])
@@ -96,11 +96,11 @@ class Bits4(Method):
         shape, state, packed = self.shape(parts), self._state(parts), parts[".weight"].flatten()
         table = parts[".weight.quant_map"].float()
         same("table", table.shape, (16,))
-        found = table[torch.stack([packed >> 4, packed & 15], -1).flatten().long()][: math.prod(shape)]
+        numbers = table[torch.stack([packed >> 4, packed & 15], -1).flatten().long()][: math.prod(shape)]
         size = _positive(state, "blocksize")
         most = self._sizes(parts, state)
-        same("sizes of blocks", most.shape, (-(-len(found) // size),))
-        return (found * most.repeat_interleave(size)[: len(found)]).to(self.dtype(parts)).view(shape)
+        same("sizes of blocks", most.shape, (-(-len(numbers) // size),))
+        return (numbers * most.repeat_interleave(size)[: len(numbers)]).to(self.dtype(parts)).view(shape)
 
     def _sizes(self, parts: RoundedParts, state: Mapping[str, Any]) -> Float[Tensor, "blocks"]:
         most = parts[".weight.absmax"].flatten()
@@ -117,10 +117,10 @@ class Bits4(Method):
         mark = next(mark for mark in self.marks if mark in parts)
         if math.prod(parts.shape(mark)) > MOST or parts.dtype(mark) != torch.uint8:
             raise ValueError("its state is no short text")
-        found = json.loads(bytes(parts[mark].flatten().tolist()))
-        if not isinstance(found, dict):
+        state = json.loads(bytes(parts[mark].flatten().tolist()))
+        if not isinstance(state, dict):
             raise ValueError("its state is no JSON object")
-        return found
+        return state
 
 
 def _positive(state: Mapping[str, Any], key: str) -> int:

@@ -147,18 +147,18 @@ def spread(scale: Float[Tensor, "*stack r c"], shape: tuple[int, ...], block: tu
     Raises:
         ValueError: another number of blocks has scales.
     """
-    found = scale
+    spread_scale = scale
     for axis, size in zip((-2, -1), block, strict=True):
-        count = found.shape[axis]
+        count = spread_scale.shape[axis]
         if -(-shape[axis] // size) != count:
             raise ValueError(f"{shape[axis]} numbers in blocks of {size}, and {count} blocks have scales")
-        found = found.repeat_interleave(size, axis).narrow(axis, 0, shape[axis])
-    return found
+        spread_scale = spread_scale.repeat_interleave(size, axis).narrow(axis, 0, shape[axis])
+    return spread_scale
 
 
-def scaled(whole: Tensor, zero: Tensor, scale: Tensor) -> Tensor:
+def scaled(steps: Tensor, zero: Tensor, scale: Tensor) -> Tensor:
     """Return ``(whole - zero) scale`` in the dtype of the scale, rounded once."""
-    return ((whole.float() - zero.float()) * scale.float()).to(scale.dtype)
+    return ((steps.float() - zero.float()) * scale.float()).to(scale.dtype)
 
 
 def two(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -172,11 +172,11 @@ def two(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def same(what: str, found: Any, wanted: Any) -> None:
+def same(what: str, shape: Any, wanted: Any) -> None:
     """Refuse a shape that is not the one that is needed.
 
     Raises:
         ValueError: it is another.
     """
-    if tuple(found) != tuple(wanted):
-        raise ValueError(f"{what} have the shape {list(found)}, and {list(wanted)} is needed")
+    if tuple(shape) != tuple(wanted):
+        raise ValueError(f"{what} have the shape {list(shape)}, and {list(wanted)} is needed")

@@ -43,10 +43,10 @@ class RoundedWeights(Mapping[str, Any]):  # not Tensor: a check of types at run 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._matrices:
             return self._weights[name]
-        found, shape = self._asked(self._method.unpack, name), self._asked(self._method.shape, name)
-        if tuple(found.shape) != shape:
-            raise self._refused(name, f"has {list(found.shape)} numbers and says {list(shape)}")
-        return found if self._dtype is None else found.to(self._dtype)
+        tensor, shape = self._asked(self._method.unpack, name), self._asked(self._method.shape, name)
+        if tuple(tensor.shape) != shape:
+            raise self._refused(name, f"has {list(tensor.shape)} numbers and says {list(shape)}")
+        return tensor if self._dtype is None else tensor.to(self._dtype)
 
     def __iter__(self) -> Iterator[str]:
         yield from self._plain
@@ -65,11 +65,11 @@ class RoundedWeights(Mapping[str, Any]):  # not Tensor: a check of types at run 
     def empty(self) -> dict[str, Tensor]:
         """Return all tensors on the meta device: shapes and dtypes, without a matrix read."""
         plain = self._weights.empty()
-        found = {name: plain[name] for name in self._plain}
+        tensors = {name: plain[name] for name in self._plain}
         for name in self._matrices:
             shape, own = self._asked(self._method.shape, name), self._asked(self._method.dtype, name)
-            found[name] = torch.empty(shape, dtype=self._dtype or own, device="meta")
-        return found
+            tensors[name] = torch.empty(shape, dtype=self._dtype or own, device="meta")
+        return tensors
 
     def _asked(self, ask: Callable[[RoundedParts], Answer], name: str) -> Answer:
         """Return what a method says of a matrix; what does not fit is an error that names it."""

@@ -145,10 +145,10 @@ class CompressedTensors(Method):
 
     def _numbers(self, parts: RoundedParts, inputs: int) -> Tensor:
         if ".weight_packed" not in parts:
-            found = parts[".weight"]
-            if found.dtype not in (torch.int8, torch.float8_e4m3fn):
-                raise ValueError(f"numbers of {found.dtype} are not of eight bits")
-            return found
+            numbers = parts[".weight"]
+            if numbers.dtype not in (torch.int8, torch.float8_e4m3fn):
+                raise ValueError(f"numbers of {numbers.dtype} are not of eight bits")
+            return numbers
         bits = self._bits(parts, inputs)
         return fields(parts[".weight_packed"], bits)[:, :inputs].short() - 2 ** (bits - 1)
 

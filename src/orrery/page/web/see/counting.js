@@ -29,7 +29,7 @@ export function pieces(one, convention) {
 }
 
 /** @returns {{numbers: number, matrices: number}} */
-export function total(found, convention) {
-  const kept = found.filter((one) => counts(one, convention));
+export function total(rows, convention) {
+  const kept = rows.filter((one) => counts(one, convention));
   return { numbers: kept.reduce((sum, one) => sum + one.numel * one.copies, 0), matrices: kept.reduce((sum, one) => sum + pieces(one, convention), 0) };
 }

@@ -37,9 +37,9 @@ export function paint(canvas, data) {
 }
 
 function greatest(values) {
-  let found = 0;
-  for (let i = 0; i < values.length; i++) if (Math.abs(values[i]) > found && Number.isFinite(values[i])) found = Math.abs(values[i]);
-  return found || 1;
+  let most = 0;
+  for (let i = 0; i < values.length; i++) if (Math.abs(values[i]) > most && Number.isFinite(values[i])) most = Math.abs(values[i]);
+  return most || 1;
 }
 
 /**

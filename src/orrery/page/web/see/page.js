@@ -62,9 +62,9 @@ export class Page {
 
   async open(given, edits) {
     if (!this.live) {
-      const found = this.held.runs.find((run) => called(run.edits) === called(edits));
-      if (!found) throw new Error(t("offline"));
-      return { pass: found.pass, source: (found.source ??= new FileSource(found.payloads)) };
+      const saved = this.held.runs.find((run) => called(run.edits) === called(edits));
+      if (!saved) throw new Error(t("offline"));
+      return { pass: saved.pass, source: (saved.source ??= new FileSource(saved.payloads)) };
     }
     const { id } = await (await this.call("/inspect/traces", edits.length ? { ...given, edits } : given)).json();
     const source = new ServerSource(this.call, id);

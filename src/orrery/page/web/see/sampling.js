@@ -7,11 +7,11 @@ export function descending(values) {
 
 /** `softmax(values)` of those that are kept, in the order of `order`; the others get 0. */
 function softmax(values, order, kept) {
-  const found = new Float64Array(values.length);
+  const shares = new Float64Array(values.length);
   let sum = 0;
-  for (let i = 0; i < kept; i++) sum += found[order[i]] = Math.exp(values[order[i]] - values[order[0]]);
-  for (let i = 0; i < kept; i++) found[order[i]] /= sum;
-  return found;
+  for (let i = 0; i < kept; i++) sum += shares[order[i]] = Math.exp(values[order[i]] - values[order[0]]);
+  for (let i = 0; i < kept; i++) shares[order[i]] /= sum;
+  return shares;
 }
 
 /**

@@ -20,10 +20,10 @@ export function strip(element, page) {
     const keys = page.focus.get("keys", "tokens");
     const now = [["looks", "tokens", "query"], ["seen", keys, "key"], ["over", "tokens", "overQuery"], ["over-key", keys, "overKey"]].map(([name, stream, place]) => [name, stream, page.focus.get(place)]);
     for (const { op, key, at } of page.pass?.edits ?? []) if (op === "mask" && at.includes("*")) now.push(["hidden", keys, key]);
-    const found = now.map(([name, stream, place]) => [name, buttons[stream]?.[place]]).filter(([, button]) => button);
+    const next = now.map(([name, stream, place]) => [name, buttons[stream]?.[place]]).filter(([, button]) => button);
     for (const [name, button] of marked) button.classList.remove(name);
-    for (const [name, button] of found) button.classList.add(name);
-    marked = found;
+    for (const [name, button] of next) button.classList.add(name);
+    marked = next;
   };
   const ends = [page.listen(draw), page.focus.listen(mark)];
   draw();

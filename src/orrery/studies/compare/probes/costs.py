@@ -38,7 +38,7 @@ def training_speed(subject: ProbeSubject) -> Curve:
 def decoding_speed(subject: ProbeSubject) -> Curve:
     """Return the tokens a second that one row is written at, by the number of tokens before."""
     model = subject.whole(max(LENGTHS) + WRITTEN * (ROUNDS + 1)).eval()
-    found = {}
+    rates = {}
     for length in LENGTHS:
         ids_BL = torch.randint(subject.vocabulary, (1, length))
         _, session = model.start(ids_BL, length + WRITTEN * (ROUNDS + 1))
@@ -47,18 +47,18 @@ def decoding_speed(subject: ProbeSubject) -> Curve:
             for _ in range(WRITTEN):
                 model.step(torch.zeros(1, 1, dtype=torch.long), session)
 
-        found[str(length)] = WRITTEN / timed(once)
-    return found
+        rates[str(length)] = WRITTEN / timed(once)
+    return rates
 
 
 @torch.no_grad()
 def memory(subject: ProbeSubject) -> Curve:
     """Return the kilobytes that a decoding session of one row holds, by the number of tokens that it has taken."""
-    model, found = subject.whole(max(LONG)).eval(), {}
+    model, kilobytes = subject.whole(max(LONG)).eval(), {}
     for length in LONG:
         _, session = model.start(torch.randint(subject.vocabulary, (1, length)), length)
-        found[str(length)] = session.bytes() / 1e3
-    return found
+        kilobytes[str(length)] = session.bytes() / 1e3
+    return kilobytes
 
 
 def timed(once: Callable[[], None]) -> float:

@@ -21,9 +21,9 @@ class Probe:
     log_x: bool = True
     log_y: bool = False
 
-    def figure(self, found: Mapping[str, Curve]) -> str | None:
+    def figure(self, by_model: Mapping[str, Curve]) -> str | None:
         """Return the curves as SVG; nothing where there is no point."""
-        series = {name: [(float(x), y) for x, y in curve.items()] for name, curve in found.items() if curve}
+        series = {name: [(float(x), y) for x, y in curve.items()] for name, curve in by_model.items() if curve}
         if not series:
             return None
         return line_chart(

@@ -98,10 +98,10 @@ class Paths:
 
         Every place must keep an edge that ends there.
         """
-        found = numbers[self.pieces]
-        kept = found >= 0
+        renumbered = numbers[self.pieces]
+        kept = renumbered >= 0
         before = np.concatenate([[0], np.cumsum(kept)])
-        return Paths(self.bounds, self.lasts, before[self.firsts], self.starts[kept], found[kept])
+        return Paths(self.bounds, self.lasts, before[self.firsts], self.starts[kept], renumbered[kept])
 
     def _levels(self) -> Iterator[tuple[slice, slice, Ints, Ints]]:
         """Yield the places of each level, its edges, the first edge of each place, and how many each has."""

@@ -23,7 +23,7 @@ class Seeds:
     places: NDArray[np.int64]
     lengths: NDArray[np.int64]
     weights: Floats
-    found: Sequence[Edges]
+    edges: Sequence[Edges]
     """Every place where a piece stands, by length."""
 
 
@@ -34,18 +34,18 @@ def propose(words: Words, most: int = MOST) -> Seeds:
     symbols = words.symbols[text] - 1
     _, first = np.unique(symbols, return_index=True)
     counts = np.bincount(symbols, words.counts[words.owners[text]])
-    found = [_edges(words, text, 1, symbols)]
+    candidates = [_edges(words, text, 1, symbols)]
     known = len(first)
     for group in groups:
         numbers = np.arange(known, known + len(group.ends), dtype=np.int32)
         sizes = np.diff(group.ends, prepend=0)
-        found.append(_edges(words, group.places, group.length, np.repeat(numbers, sizes)))
+        candidates.append(_edges(words, group.places, group.length, np.repeat(numbers, sizes)))
         known += len(numbers)
     return Seeds(
         np.concatenate([text[first], *(group.places[group.ends - 1] for group in groups)]).astype(np.int64),
         np.repeat([1, *(group.length for group in groups)], [len(first), *(len(group.ends) for group in groups)]),
         np.concatenate([counts, *(group.counts * float(group.length) for group in groups)]),
-        found,
+        candidates,
     )
 
 
@@ -58,7 +58,7 @@ def cuts(words: Words, seeds: Seeds) -> tuple[Paths, NDArray[np.int64]]:
     offsets = np.arange(len(owners)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     places = seeds.places[order][owners] + offsets
     groups = []
-    for edges in seeds.found:
+    for edges in seeds.edges:
         standing = np.full(len(words.owners), -1, np.int32)
         standing[words.firsts[edges.words] + edges.offsets] = edges.pieces
         able = (offsets + edges.length <= lengths[owners]) & (edges.length < lengths[owners])

@@ -60,7 +60,7 @@ class State:
         """Return the state with all seeds."""
         seeds = propose(words)
         others, cut = cuts(words, seeds)
-        paths = Paths.of(words.lengths, seeds.found)
+        paths = Paths.of(words.lengths, seeds.edges)
         return cls(seeds.places, seeds.lengths, seeds.weights, paths, words.counts.astype(float), others, cut)
 
     @property
@@ -165,8 +165,8 @@ def logarithms(weights: Floats) -> Floats:
 
 def sparse(weights: Floats) -> Floats:
     """Return the logarithms of exp(digamma) of weights over that of their sum."""
-    found = digamma(np.append(weights, weights.sum()))
-    return found[:-1] - found[-1]
+    digammas = digamma(np.append(weights, weights.sum()))
+    return digammas[:-1] - digammas[-1]
 
 
 def digamma(values: Floats) -> Floats:

@@ -28,13 +28,13 @@ function mean(parts) {
 
 /** Each row over its sum from a column on; what stands before it is no number. */
 function normalised(values, columns, from) {
-  const found = new Float32Array(values.length).fill(NaN);
+  const shares = new Float32Array(values.length).fill(NaN);
   for (let start = 0; start < values.length; start += columns) {
     let sum = 0;
     for (let j = from; j < columns; j++) sum += values[start + j];
-    if (sum > 0) for (let j = from; j < columns; j++) found[start + j] = values[start + j] / sum;
+    if (sum > 0) for (let j = from; j < columns; j++) shares[start + j] = values[start + j] / sum;
   }
-  return found;
+  return shares;
 }
 
 /**
@@ -45,16 +45,16 @@ function normalised(values, columns, from) {
  * @returns {Array<[number, number, number]>} row, column, share
  */
 export function edges({ values, rows, columns }, mass, most) {
-  const found = [];
+  const best = [];
   for (let row = 0; row < rows; row++) {
     const cells = Array.from({ length: columns }, (_, column) => [row, column, values[row * columns + column]]).filter(([, , value]) => value > 0);
     cells.sort((a, b) => b[2] - a[2]);
     let sum = 0;
     for (const cell of cells) {
       if (sum >= mass - 1e-6) break;
-      found.push(cell);
+      best.push(cell);
       sum += cell[2];
     }
   }
-  return found.sort((a, b) => b[2] - a[2]).slice(0, most);
+  return best.sort((a, b) => b[2] - a[2]).slice(0, most);
 }

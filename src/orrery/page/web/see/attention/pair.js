@@ -4,8 +4,8 @@ import { t } from "#see/words.js";
 
 /** The head that stands beside the chosen one, `{layer, head}`, or null; the address holds it as "5.3". */
 export function second(page, { layers, heads }) {
-  const found = /^(\d+)\.(\d+)$/.exec(page.focus.get("beside") ?? "");
-  const [layer, head] = found ? [Number(found[1]), Number(found[2])] : [];
+  const match = /^(\d+)\.(\d+)$/.exec(page.focus.get("beside") ?? "");
+  const [layer, head] = match ? [Number(match[1]), Number(match[2])] : [];
   return layers.includes(layer) && head < heads ? { layer, head } : null;
 }
 

@@ -102,7 +102,7 @@ export async function module(kind) {
 function ask(page) {
   const given = page.focus.get("given") ?? {};
   const two = page.session.reads_source;
-  const image = page.session.reads_image && h("input", { type: "file", name: "image", accept: "image/png" });
+  const image = page.session.reads_image && h("input", { type: "file", name: "image", accept: "image/png,image/jpeg,image/webp,image/gif,image/bmp" });
   const text = !image && h("textarea", { name: "text", rows: 2, required: true, value: given.text ?? given.source ?? page.session.example ?? "" });
   const target = h("textarea", { name: "target", rows: 2, value: given.target ?? "" });
   const button = h("button.go", { type: "submit" }, t("look"));

@@ -10,23 +10,23 @@ const words = {
 
 async function draw(element, { page, check }) {
   const { facts } = await page.model.get("compare");
-  const found = h("div");
+  const panel = h("div");
   const has = (other) => page.model.has("compare", { other });
   const show = async () => {
     const other = page.focus.get("other");
-    if (!other || !has(other)) return fill(found);
+    if (!other || !has(other)) return fill(panel);
     try {
       const { facts: told, checks } = await page.model.get("compare", { other });
       check(checks);
-      fill(found, table(told));
+      fill(panel, table(told));
     } catch (error) {
-      fill(found, h("p.failure", { role: "alert" }, error.message));
+      fill(panel, h("p.failure", { role: "alert" }, error.message));
     }
   };
   const option = (name) => h("option", { value: name, selected: name === page.focus.get("other"), disabled: !has(name) }, name);
   const group = (label, names) => names.length > 0 && h("optgroup", { label }, names.map(option));
   const select = h("select", { name: "other", onchange: () => page.focus.set({ other: select.value || null }) }, h("option", { value: "" }, t("compare.choose")), group(t("compare.runs"), facts.runs), group(t("compare.families"), facts.families));
-  fill(element, h("div.controls", {}, h("label", {}, t("compare.with"), select)), found);
+  fill(element, h("div.controls", {}, h("label", {}, t("compare.with"), select)), panel);
   await show();
   return { focus: (changed) => changed.has("other") && show() };
 }

@@ -143,9 +143,9 @@ class Decoding {
       };
       return h("label", {}, t(`decode.${name}`), h("input", { type: "range", name, min, max, step, value: this.draws[name] ?? max, oninput: input }), said[name]);
     };
-    const found = h("div.controls", {}, Object.entries(ways).map(slider));
+    const bar = h("div.controls", {}, Object.entries(ways).map(slider));
     tell();
-    return found;
+    return bar;
   }
 
   bars(served = null) {

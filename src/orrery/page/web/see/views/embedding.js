@@ -92,18 +92,18 @@ class Embedding {
   analogy() {
     if (!this.page.live) return;
     const input = h("input", { name: "analogy", placeholder: t("embedding.example"), autocomplete: "off" });
-    const found = h("div", { "aria-live": "polite" });
+    const panel = h("div", { "aria-live": "polite" });
     const ask = async (event) => {
       event.preventDefault();
       try {
         const { facts } = await this.page.source.get("embedding", { analogy: input.value });
         const [a, b, c] = facts.given.map(({ text }) => visible(text));
-        fill(found, h("p", {}, `${a} − ${b} + ${c} ≈`), this.list(facts.near, facts.near[0]?.cosine ?? 1));
+        fill(panel, h("p", {}, `${a} − ${b} + ${c} ≈`), this.list(facts.near, facts.near[0]?.cosine ?? 1));
       } catch (error) {
-        fill(found, h("p.failure", { role: "alert" }, error.message));
+        fill(panel, h("p.failure", { role: "alert" }, error.message));
       }
     };
-    fill(this.parts.analogy, h("h3", {}, t("embedding.analogy")), h("p.soft", {}, t("embedding.analogy.about")), h("form.controls", { onsubmit: ask }, h("label", {}, "a, b, c", input), h("button.go", { type: "submit" }, t("embedding.go"))), found);
+    fill(this.parts.analogy, h("h3", {}, t("embedding.analogy")), h("p.soft", {}, t("embedding.analogy.about")), h("form.controls", { onsubmit: ask }, h("label", {}, "a, b, c", input), h("button.go", { type: "submit" }, t("embedding.go"))), panel);
   }
 
   focus(changed) {

@@ -38,7 +38,7 @@ class Counting {
     Object.assign(this, { page, facts, checks, check, parts, turn: 0, convention: { ...FILE }, example: false });
   }
 
-  get found() {
+  get matrices() {
     const { matrices, example } = this.facts;
     if (!this.example) return matrices;
     // Its blocks are equal: they are told apart here, so that the server sends one.
@@ -69,7 +69,7 @@ class Counting {
   /** What stands at the level that is looked at, the greatest first. */
   items() {
     const { kind, layer, path } = this.part;
-    const kept = this.found.filter((one) => counts(one, this.convention) && (!kind || one.kind === kind) && (layer === undefined || one.layer === layer) && (!path || one.path === path));
+    const kept = this.matrices.filter((one) => counts(one, this.convention) && (!kind || one.kind === kind) && (layer === undefined || one.layer === layer) && (!path || one.path === path));
     const group = (list, key, name, next) => {
       const groups = new Map();
       for (const one of list) groups.set(key(one), [...(groups.get(key(one)) ?? []), one]);
@@ -84,7 +84,7 @@ class Counting {
   }
 
   async show() {
-    const { numbers, matrices } = total(this.found, this.convention);
+    const { numbers, matrices } = total(this.matrices, this.convention);
     this.parts.total.textContent = t("parameters.total", { numbers: whole(numbers), matrices: whole(matrices) });
     const items = this.items().sort((a, b) => b.size - a.size);
     const share = (size) => `${((100 * size) / numbers).toFixed(size / numbers < 0.1 ? 2 : 1)} %`;
@@ -98,7 +98,7 @@ class Counting {
     const row = (item) => h("tr", {}, h("td", {}, h("button.quiet", { "data-part": item.name, "aria-pressed": this.part.head !== undefined && this.part.head === item.part.head, onclick: () => this.go(item.part) }, item.name)), h("td", {}, alike(item)), h("td.right", {}, whole(many(item))), h("td.right", {}, whole(item.size)), h("td.right", {}, share(item.size)));
     const columns = ["name", "shape", "copies", "numbers", "share"].map((name, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, t(`parameters.${name}`)));
     fill(this.parts.table, items.length > 0 && h("table", {}, h("thead", {}, h("tr", {}, columns)), h("tbody", {}, items.map(row))));
-    const rows = this.found.map((one) => [one.path, one.kind, one.sort, one.layer ?? "", one.shape.join("x"), one.heads, one.copies, one.tied, one.numel * one.copies, pieces(one, this.convention), counts(one, this.convention)]);
+    const rows = this.matrices.map((one) => [one.path, one.kind, one.sort, one.layer ?? "", one.shape.join("x"), one.heads, one.copies, one.tied, one.numel * one.copies, pieces(one, this.convention), counts(one, this.convention)]);
     fill(this.parts.save, exports({ csv: () => download("parameters.csv", csv([["path", "kind", "sort", "block", "shape", "heads", "copies", "tied", "numbers", "matrices", "counted"], ...rows]), "text/csv") }));
     await this.matrix();
   }
@@ -113,7 +113,7 @@ class Counting {
   async matrix() {
     const { path, head = null, row = null, column = null, of = 0 } = this.part;
     const turn = ++this.turn;
-    const about = path && !this.example && this.found.find((one) => one.path === path);
+    const about = path && !this.example && this.matrices.find((one) => one.path === path);
     if (!about) return fill(this.parts.matrix);
     if (!this.page.live) return fill(this.parts.matrix, h("p.soft", {}, t("parameters.offline")));
     const payload = await this.page.model.get("parameters", { matrix: path.replace("*", of), head, row, column });

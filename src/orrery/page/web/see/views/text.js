@@ -56,8 +56,8 @@ class Stream {
   follow() {
     const query = this.page.focus.get("query");
     if (query === null || this.stream !== "tokens") return;
-    const found = this.facts.words.findIndex(({ ids }, i) => query >= this.starts[i] && query < this.starts[i] + ids.length);
-    if (found >= 0 && found !== this.word) this.choose(found);
+    const word = this.facts.words.findIndex(({ ids }, i) => query >= this.starts[i] && query < this.starts[i] + ids.length);
+    if (word >= 0 && word !== this.word) this.choose(word);
   }
 
   choose(word) {

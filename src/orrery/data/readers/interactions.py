@@ -1,0 +1,157 @@
+"""Who took what when: MovieLens' and RecBole's files, and tables of any kind, as users, items and times."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from orrery.data.corpora import read_placed_rows
+from orrery.data.files import Invalid, bad_record, kept, read_lines
+from orrery.data.formats import COMPRESSED
+from orrery.data.readers.columns import check_columns
+from orrery.errors import DataError
+
+USERS = ("user", "user_id", "userId", "UserID", "uid", "session", "session_id", "reviewerID", "customer_id")
+ITEMS = ("item", "item_id", "itemId", "ItemID", "movieId", "movie_id", "MovieID", "asin", "product_id", "iid")
+TIMES = ("time", "timestamp", "Timestamp", "unixReviewTime", "date", "created_at")
+PUBLISHED = ("user", "item", "rating", "time")
+"""The fields of MovieLens' files without a line of names, in their order."""
+SEPARATORS = {".dat": "::", ".data": "\t", ".base": "\t", ".test": "\t"}
+"""What separates them, by the suffix: ratings.dat of the sets 1M and 10M, u.data and its parts of the set 100K."""
+TYPED = ".inter"
+"""RecBole's atomic file: tabs, and a line of names each followed by its type, as in ``user_id:token``."""
+
+
+class Interaction(NamedTuple):
+    """One action: who, what, and when (``None`` where the file has no times)."""
+
+    user: str
+    item: str
+    time: float | None
+
+
+def read_interactions(
+    source: str | Path, asked: Mapping[str, str | None], *, invalid: Invalid = "error", skip_bad: int = 0
+) -> Iterator[Interaction]:
+    """Yield the actions of a file or a named set, in its order.
+
+    ``ratings.dat`` and ``u.data`` have no line of names and are known by their suffix, as is RecBole's ``.inter``; of
+    any table (CSV, tab-separated, JSON lines, Parquet, a generated set) the columns are found by their names.
+
+    Args:
+        source: the file or set.
+        asked: the columns ``user``, ``item`` and ``time``; what is not named is found.
+        invalid: what is done with bytes that are no UTF-8.
+        skip_bad: so many bad lines are left out.
+
+    Raises:
+        DataError: a column is not there, or a line has no user, no item, or a time that is none.
+    """
+    rows = published_rows(Path(source), PUBLISHED, SEPARATORS, invalid)
+    rows = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad) if rows is None else rows
+    columns: dict[str, str | None] = {}
+
+    def make(where: str, row: Mapping[str, Any]) -> Interaction:
+        if not columns:
+            columns.update(find_interaction_columns(str(source), list(row), asked))
+        time = columns["time"]
+        user, item = (name_of(row, str(columns[part]), where) for part in ("user", "item"))
+        return Interaction(user, item, None if time is None else time_of(row[time], time, where))
+
+    yield from kept(rows, make, skip_bad)
+
+
+def published_rows(
+    file: Path, names: Sequence[str], separators: Mapping[str, str], invalid: Invalid, typed: str = TYPED
+) -> Iterator[tuple[str, dict[str, Any]]] | None:
+    """Return the placed rows of a file whose suffix says its format, or nothing where it is a table like others.
+
+    Args:
+        file: the file.
+        names: of its fields, where it has no line of names; further fields are passed over.
+        separators: of the fields, by the suffix of such files.
+        invalid: what is done with bytes that are no UTF-8.
+        typed: the suffix of RecBole's files of this content.
+    """
+    suffix = Path(file.stem).suffix if file.suffix.lower() in COMPRESSED else file.suffix
+    if suffix.lower() == typed:
+        return _typed(file, invalid)
+    if suffix.lower() in separators and file.is_file():
+        return _unnamed(file, names, separators[suffix.lower()], invalid)
+    return None
+
+
+def _unnamed(file: Path, names: Sequence[str], separator: str, invalid: Invalid) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a file without a line of names."""
+    for line in read_lines(file):
+        text = line.text(invalid)
+        if not text.strip():
+            continue
+        fields = text.split(separator)
+        missing = dict.fromkeys(names[len(fields) :])
+        yield line.where, {**dict(zip(names, fields, strict=False)), **missing}
+
+
+def _typed(file: Path, invalid: Invalid) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of RecBole's atomic file."""
+    names: list[str] = []
+    for line in read_lines(file):
+        fields = line.text(invalid).split("\t")
+        if not names:
+            names = [field.partition(":")[0] for field in fields]
+        elif any(fields):
+            missing = dict.fromkeys(names[len(fields) :])
+            yield line.where, {**dict(zip(names, fields, strict=False)), **missing}
+
+
+def find_interaction_columns(
+    source: str, names: Sequence[str], asked: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """Return the columns of users, items and times: those asked for, else by their names; there may be no times.
+
+    Raises:
+        DataError: a column is not there, or those of users or items cannot be told.
+    """
+    check_columns(source, names, tuple(name for name in asked.values() if name))
+    known = {"user": USERS, "item": ITEMS, "time": TIMES}
+    found = {part: asked.get(part) or next((n for n in usual if n in names), None) for part, usual in known.items()}
+    if lacking := [part for part in ("user", "item") if found[part] is None]:
+        hint = "name it: --data.user COLUMN" if lacking[0] == "user" else "name it: --data.item COLUMN"
+        listed = ", ".join(names)[:200]
+        raise DataError(f"{source}: no column is known to hold the {lacking[0]} among {listed}", hint)
+    return found
+
+
+def name_of(row: Mapping[str, Any], column: str, where: str) -> str:
+    """Return the name of a user or an item; whatever whitespace is in it is one blank.
+
+    Raises:
+        DataError: there is none.
+    """
+    value = row.get(column)
+    # A column with a gap comes as floats out of many programs.
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
+    name = "" if value is None else " ".join(str(value).split())
+    if not name:
+        raise bad_record(where, f"{column} is empty")
+    return name
+
+
+def time_of(value: Any, column: str, where: str) -> float:
+    """Return a time as a number: seconds, or any other count, or a date in ISO's form.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        time = float(value)
+    except (TypeError, ValueError):
+        try:
+            date = datetime.fromisoformat(str(value))
+        except ValueError:
+            raise bad_record(where, f"{column} is {str(value)[:40]!r}, no time") from None
+        time = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    if not math.isfinite(time):
+        raise bad_record(where, f"{column} is {str(value)[:40]!r}, no time")
+    return time

@@ -1,0 +1,171 @@
+"""Pictures with things and the boxes around them: COCO's layout, or a table with a column of boxes."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from orrery.data import generated
+from orrery.data.corpora import read_placed_rows
+from orrery.data.files import bad_record, kept
+from orrery.data.rows.pictures import FILES, LabelledPicture, bytes_of, found_at, of_cell, of_file
+from orrery.data.rows.ranges import in_range
+from orrery.errors import DataError
+
+BOXES = ("boxes", "objects", "annotations")
+"""Names of the column of a table that holds the things, the likeliest first."""
+SLACK = 1.0
+"""Pixels by which a box may lie outside: annotators' tools round."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What a picture shows somewhere: its label, and left, top, width and height of its box in pixels.
+
+    ``crowd`` says that the box holds many of them, which nobody is asked to find one by one.
+    """
+
+    label: str
+    box: tuple[float, float, float, float]
+    crowd: bool = False
+
+
+def read_boxed(source: str, pictures: str | None = None, skip_bad: int = 0) -> Iterator[LabelledPicture]:
+    """Yield pictures whose target is a tuple of things.
+
+    Args:
+        source: a file of annotations as COCO's (``instances_val2017.json``), a table whose columns name a file and
+            hold a list of ``{"label": ..., "box": [left, top, width, height]}`` in JSON, or a set that is made here.
+        pictures: the folder of the pictures of a COCO file; by default that of the file, or of the file's name beside.
+        skip_bad: pictures with a box that is none, or without a file, that may be left out.
+
+    Raises:
+        DataError: it is none of these, or a box is none.
+    """
+    name, start, stop = in_range(source)
+    if generated.find(name) is None and found_at(name).suffix == ".json":
+        return islice(_of_coco(Path(name), pictures, skip_bad), start, stop)
+    return islice(_of_table(Path(name), skip_bad), start, stop)
+
+
+def coco(file: Path) -> dict[str, Any]:
+    """Return the annotations of a file of COCO's.
+
+    Raises:
+        DataError: it has no pictures or no annotations.
+    """
+    try:
+        content = json.loads(bytes_of(file))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file} is no JSON: {error}", "get the file again from its source") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{file} holds no annotations", "a file of COCO's has the lists images and annotations")
+    for key in ("images", "annotations"):
+        if not isinstance(content.get(key), list) or not content[key]:
+            raise DataError(f"{file} has no {key}", "a file of COCO's has the lists images and annotations")
+    return content
+
+
+def folder_of(file: Path, pictures: str | None, first: str) -> Path:
+    """Return the folder of the pictures of a file of COCO's, in which the first of them lies.
+
+    Raises:
+        DataError: it lies nowhere near.
+    """
+    part = file.stem.partition("_")[2]
+    near = (file.parent, file.parent / "images", file.parent / part, file.parent.parent / part, file.parent.parent)
+    places = (Path(pictures),) if pictures is not None else near
+    for place in places:
+        if (place / first).is_file():
+            return place
+    raise DataError(f"{file}: its picture {first} is not in {places[0]}", "name the folder: data.pictures")
+
+
+def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[LabelledPicture]:
+    content = coco(file)
+    names = {each.get("id"): str(each.get("name")) for each in content.get("categories") or ()}
+    own: dict[Any, list[Any]] = {each.get("id"): [] for each in content["images"]}
+    for annotation in content["annotations"]:
+        if annotation.get("image_id") not in own:
+            raise DataError(f"{file}: an annotation of the picture {annotation.get('image_id')!r}, which is not there",
+                            "images lists every picture")  # fmt: skip
+        own[annotation["image_id"]].append(annotation)
+    folder = folder_of(file, pictures, str(content["images"][0].get("file_name")))
+    rows = ((f"{file}: {each.get('file_name')}", each) for each in content["images"])
+
+    def picture(where: str, image: Mapping[str, Any]) -> LabelledPicture:
+        things = tuple(_thing(where, each, names) for each in own[image.get("id")])
+        return of_file(folder / str(image.get("file_name")), where, things)
+
+    yield from kept(rows, picture, skip_bad)
+
+
+def _thing(where: str, annotation: Mapping[str, Any], names: Mapping[Any, str]) -> Thing:
+    number = annotation.get("category_id")
+    if number not in names:
+        raise bad_record(where, f"a box has the category {number!r}, and categories has {len(names)} others")
+    return Thing(names[number], box_of(where, annotation.get("bbox")), bool(annotation.get("iscrowd")))
+
+
+def box_of(where: str, value: Any) -> tuple[float, float, float, float]:
+    """Return a box that a file gives.
+
+    Raises:
+        DataError: it is no four finite numbers, or has no width or no height.
+    """
+    numbers = isinstance(value, Sequence) and len(value) == 4 and all(type(each) in (int, float) for each in value)
+    if not numbers or not all(abs(each) < float("inf") for each in value):
+        raise bad_record(where, f"the box {str(value)[:60]} is no left, top, width and height")
+    if value[2] <= 0 or value[3] <= 0:
+        raise bad_record(where, f"the box {str(list(value))[:60]} has no width or no height")
+    left, top, width, height = map(float, value)
+    return left, top, width, height
+
+
+def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
+    first = next((row for _, row in read_placed_rows(table)), {})
+    named, boxes = (next((name for name in known if name in first), None) for known in (FILES, BOXES))
+    if named is None or boxes is None:
+        lacks, there = "the picture" if named is None else "the boxes", ", ".join(first)[:200] or "none"
+        raise DataError(f"{table}: no column is known to hold {lacks} among {there}", f"call one {FILES[0]}, one boxes")
+    columns = (named, boxes)
+
+    def picture(where: str, row: object) -> LabelledPicture:
+        file, held = (row.get(name) for name in columns)  # type: ignore[attr-defined]
+        if not isinstance(file, str) or not file:
+            raise bad_record(where, f"it needs a file in {named}")
+        return of_cell(file, table.parent, where, tuple(_listed(where, held)))
+
+    yield from kept(read_placed_rows(table, columns), picture, skip_bad)
+
+
+def _listed(where: str, held: Any) -> Iterator[Thing]:
+    """Yield the things of a cell: a list, or one in JSON."""
+    try:
+        found = json.loads(held) if isinstance(held, str) else held
+    except ValueError as error:
+        raise bad_record(where, f"its boxes are no JSON: {error}") from None
+    if not isinstance(found, list) or not all(isinstance(each, Mapping) and "label" in each for each in found):
+        raise bad_record(where, 'its boxes are no list of {"label": ..., "box": [left, top, width, height]}')
+    for each in found:
+        yield Thing(str(each["label"]), box_of(where, each.get("box")), bool(each.get("crowd")))
+
+
+def inside(where: str, thing: Thing, rows: int, columns: int) -> tuple[float, float, float, float]:
+    """Return a box cut to its picture: the middle, the width and the height as shares of the sides.
+
+    Raises:
+        DataError: it lies outside by more than ``SLACK`` pixels.
+    """
+    left, top, width, height = thing.box
+    right, bottom = left + width, top + height
+    if min(left, top) < -SLACK or right > columns + SLACK or bottom > rows + SLACK or left >= columns or top >= rows:
+        box, size = ", ".join(f"{each:g}" for each in thing.box), f"{rows} rows and {columns} columns"
+        raise DataError(
+            f"{where}: the box [{box}] of a {thing.label} lies outside of its picture of {size}",
+            "a box is left, top, width and height in pixels; mend it, or leave the picture out",
+        )
+    left, top, right, bottom = max(0.0, left), max(0.0, top), min(float(columns), right), min(float(rows), bottom)
+    return (left + right) / 2 / columns, (top + bottom) / 2 / rows, (right - left) / columns, (bottom - top) / rows

@@ -1,0 +1,88 @@
+"""The final hidden states of a picture: nested lists of shape ``[1, L, D]``, the class token and the patches."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orrery.errors import UsageError
+from orrery.language_model.model import LanguageModel
+from orrery.language_model.pictures import reads_pictures
+from orrery.models.model import HIDDEN
+from orrery.nn.heads import Pooler
+from orrery.tasks._task import register
+from orrery.tasks.pipelines._picture_rows import PictureRow, ask_pictures, picture_row, sent_picture
+from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
+
+
+class ImageFeatureExtractionSettings(PipelineSettings):
+    """``pool`` gives the pooled vector in place of all; ``return_tensors`` gives tensors in place of lists."""
+
+    pool: bool = False
+    return_tensors: bool = False
+
+
+@register
+class ImageFeatureExtraction(Pipeline):
+    """The final stream after the last norm, a vector for the class token and for each patch.
+
+    ``pool`` gives ``[1, D]``: what the model's pooler makes of the class token. A picture is a path, a ``data:``
+    address in base64, an array or a picture of Pillow's.
+
+    Differs from transformers: of a captioner it is the stream of the side that sees; and a model without a pooler is
+    refused one, where theirs makes a random one.
+    """
+
+    kind = "image_feature_extraction"
+    route = "/v1/tasks/image-feature-extraction"
+    said = "features"
+    fields = ("picture",)
+    Settings = ImageFeatureExtractionSettings
+
+    @classmethod
+    def fits(cls, lm: LanguageModel) -> bool:
+        """Say whether the model reads pictures."""
+        return reads_pictures(lm.stored) is not None
+
+    def is_many(self, inputs: Any) -> bool:
+        """Say whether what is given is a list of pictures, and no single one."""
+        return isinstance(inputs, list | tuple)
+
+    @classmethod
+    def from_client(cls, item: Any) -> Any:
+        """Return a picture that a client has sent."""
+        return sent_picture(item)
+
+    def rows(self, item: Any, settings: ImageFeatureExtractionSettings) -> Sequence[Any]:
+        """Return the one row of a picture."""
+        return [picture_row(self.lm, item)]
+
+    def ask(self, rows: Sequence[PictureRow], settings: ImageFeatureExtractionSettings) -> Sequence[Tensor]:  # type: ignore[override]
+        """Return the stream ``[L, D]`` of each picture, or its pooled vector ``[D]``."""
+        head = _head(self.lm, settings)
+        if self.lm.model.spec.reads_source:
+            model: Any = self.lm.model
+            return list(model.reader.read(torch.cat([row.images for row in rows]))[0].cpu())
+        return list(ask_pictures(self.lm, rows, head))
+
+    def answer(
+        self, item: Any, rows: Sequence[Any], found: Sequence[Tensor], settings: ImageFeatureExtractionSettings
+    ) -> Any:
+        """Return the vectors with an axis for the one picture."""
+        return found[0][None] if settings.return_tensors else found[0][None].tolist()
+
+
+def _head(lm: LanguageModel, settings: ImageFeatureExtractionSettings) -> str:
+    """Return what gives the vectors: the stream itself, or the pooler.
+
+    Raises:
+        UsageError: the model has no pooler.
+    """
+    if not settings.pool:
+        return HIDDEN
+    heads = {} if lm.model.spec.reads_source else lm.model.spec.heads
+    poolers = [name for name, head in heads.items() if isinstance(head, Pooler.Spec)]
+    if not poolers:
+        raise UsageError("this model has no pooler", "leave pool away: the first vector is the class token's")
+    return poolers[0]

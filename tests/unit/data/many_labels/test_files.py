@@ -1,0 +1,82 @@
+"""Folders of PECOS and files of the XMLRepository, as scipy and their descriptions have them; what is refused."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from orrery.data.many_labels.files import is_pecos, is_repository, read_npz, read_pecos, read_repository
+from orrery.errors import DataError
+
+
+@pytest.fixture
+def pecos(tmp_path):
+    right = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0]])
+    for part, table in (("trn", right), ("tst", right[::-1])):
+        sparse.save_npz(tmp_path / f"Y.{part}.npz", sparse.csr_matrix(table.astype(np.float32)))
+        (tmp_path / f"X.{part}.txt").write_text(f"{part} one\n{part} two\n{part} three\n")
+    return tmp_path
+
+
+def test_a_folder_of_pecos_is_read(pecos):
+    assert is_pecos(str(pecos))
+    assert [(row.text, row.classes) for row in read_pecos(str(pecos))] == [
+        ("trn one", ("1", "2")), ("trn two", ("0",)), ("trn three", ()),
+    ]  # fmt: skip
+    (pecos / "output-items.txt").write_text("red\ngreen\nblue\n")
+    assert [row.classes for row in read_pecos(str(pecos / "tst"))] == [(), ("red",), ("green", "blue")]
+
+
+def test_a_matrix_is_read_as_scipy_wrote_it(tmp_path):
+    table = sparse.random(20, 30, 0.1, format="csr", random_state=0)
+    sparse.save_npz(tmp_path / "y.npz", table, compressed=False)
+    starts, columns, shape = read_npz(tmp_path / "y.npz")
+    assert shape == (20, 30)
+    assert starts.tolist() == table.indptr.tolist()
+    assert columns.tolist() == table.indices.tolist()
+
+
+def test_what_is_damaged_or_does_not_fit_is_refused(pecos):
+    file = pecos / "Y.trn.npz"
+    whole = file.read_bytes()
+    (pecos / "output-items.txt").write_text("red\n")
+    with pytest.raises(DataError, match=r"1 lines, Y.trn.npz has 3 labels"):
+        list(read_pecos(str(pecos)))
+    (pecos / "output-items.txt").unlink()
+    (pecos / "X.trn.txt").write_text("one\n")
+    with pytest.raises(DataError, match=r"1 texts, Y.trn.npz has 3 rows"):
+        list(read_pecos(str(pecos)))
+    for content in (whole[:60], b"", b"no zip at all"):
+        file.write_bytes(content)
+        with pytest.raises(DataError, match="no sparse matrix of scipy"):
+            read_npz(file)
+    sparse.save_npz(file, sparse.csc_matrix(np.eye(3)))
+    with pytest.raises(DataError, match="in the format"):
+        read_npz(file)
+    arrays = {"indptr": [0, 1, 2], "indices": [0, 7], "shape": [2, 3], "data": [1, 1], "format": np.array(b"csr")}
+    for change in ({}, {"indices": [0, -1]}, {"indptr": [0, 2, 1]}, {"indptr": [0, 2]}):
+        np.savez(file, **{**arrays, **change})
+        with pytest.raises(DataError, match="do not fit 2 x 3"):
+            read_npz(file)
+    np.savez(file, **{**arrays, "indices": np.array([object()])})
+    with pytest.raises(DataError, match="allow_pickle"):
+        read_npz(file)
+
+
+def test_a_file_of_the_xmlrepository_is_read_with_the_texts_beside_it(tmp_path):
+    file, texts = tmp_path / "train.txt", tmp_path / "train_raw_texts.txt"
+    file.write_text("3 5 4\n0,3 1:0.5 4:1.0\n2 0:1\n 3:0.25\n")
+    assert is_repository(str(file))
+    with pytest.raises(DataError, match="an encoder reads texts"):
+        list(read_repository(str(file)))
+    texts.write_text("one\ntwo\nthree\n")
+    assert [(row.text, row.classes) for row in read_repository(str(file))] == [
+        ("one", ("0", "3")), ("two", ("2",)), ("three", ()),
+    ]  # fmt: skip
+    assert not is_repository(str(texts))
+    for label in ("4", "-1", "x"):
+        file.write_text(f"3 5 4\n0,{label} 1:0.5\n2 0:1\n 3:0.25\n")
+        with pytest.raises(DataError, match="is none of 0 to 3"):
+            list(read_repository(str(file)))
+    file.write_text("4 5 4\n0 1:0.5\n2 0:1\n 3:0.25\n")
+    with pytest.raises(DataError, match="4 texts are said, 3 lines follow"):
+        list(read_repository(str(file)))

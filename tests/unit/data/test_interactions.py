@@ -1,0 +1,188 @@
+"""Interactions: the formats of MovieLens and RecBole, tables, order in time, what is held back, what is said."""
+
+import gzip
+
+import pytest
+
+from orrery.data.batches.histories import asked_at_mask, asked_behind, numbers_of
+from orrery.data.readers.interactions import Interaction, read_interactions
+from orrery.data.readers.item_texts import read_item_texts
+from orrery.data.rows.histories import histories, shown, spelt
+from orrery.data.sources import BatchRequest
+from orrery.data.sources.interactions import InteractionSettings, InteractionSource
+from orrery.errors import DataError
+from orrery.text.special import train_framed
+
+ROWS = [("1", "10", 978300760.0), ("1", "11", 978300761.0), ("2", "10", 978300762.0)]
+FILES = {
+    "ratings.dat": "1::10::5::978300760\n1::11::3::978300761\n2::10::4::978300762\n",
+    "u.data": "1\t10\t5\t978300760\n1\t11\t3\t978300761\n2\t10\t4\t978300762\n",
+    "ratings.csv": "userId,movieId,rating,timestamp\n1,10,5.0,978300760\n1,11,3.0,978300761\n2,10,4.0,978300762\n",
+    "ml.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
+    "1\t10\t5\t978300760\n1\t11\t3\t978300761\n2\t10\t4\t978300762\n",
+    "acts.jsonl": '{"user": 1, "item": 10.0, "time": "2000-12-31T22:12:40Z"}\n'
+    '{"user": 1, "item": 11, "time": 978300761}\n{"user": 2, "item": "10", "time": "978300762"}\n',
+    "acts.tsv": "user\titem\ttime\n1\t10\t978300760\n1\t11\t978300761\n2\t10\t978300762\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same_actions(tmp_path, name):
+    (tmp_path / name).write_text(FILES[name])
+    assert list(read_interactions(tmp_path / name, {})) == ROWS
+
+
+def test_compressed_files_are_known_by_the_name_below(tmp_path):
+    (tmp_path / "ratings.dat.gz").write_bytes(gzip.compress(FILES["ratings.dat"].encode()))
+    assert list(read_interactions(tmp_path / "ratings.dat.gz", {})) == ROWS
+
+
+def test_columns_are_found_asked_for_or_told_of(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("who,what,when\nada,a  book,3\n")
+    asked = {"user": "who", "item": "what", "time": "when"}
+    assert list(read_interactions(file, asked)) == [("ada", "a book", 3.0)]
+    assert list(read_interactions(file, {**asked, "time": None})) == [("ada", "a book", None)]
+    with pytest.raises(DataError, match="no column is known to hold the user among who, what, when") as error:
+        list(read_interactions(file, {}))
+    assert "--data.user" in error.value.hint
+    with pytest.raises(DataError, match="no column 'whom'"):
+        list(read_interactions(file, {**asked, "user": "whom"}))
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("1::", "item is empty"), ("::2::3::4", "user is empty"), ("1::2::3::soon", "'soon', no time"),
+     ("1::2::3", "no time"), ("1::2::3::nan", "no time")],
+)  # fmt: skip
+def test_a_bad_line_is_named_or_left_out(tmp_path, line, told):
+    file = tmp_path / "ratings.dat"
+    file.write_text(f"1::10::5::1\n{line}\n")
+    with pytest.raises(DataError, match=f"ratings.dat:2.*{told}"):
+        list(read_interactions(file, {}))
+    assert len(list(read_interactions(file, {}, skip_bad=1))) == 1
+
+
+def test_texts_of_items_come_from_movielens_recbole_and_tables(tmp_path):
+    files = {
+        "movies.dat": "1::Toy Story (1995)::Animation|Comedy\n2::Misérables, Les (1995)::Drama\n".encode("latin-1"),
+        "u.item": b"1|Toy Story (1995)|01-Jan-1995||http://|0|0|0|1|0|1|0|0|0|0|0|0|0|0|0|0|0|0|0\n",
+        "ml.item": b"item_id:token\tmovie_title:token_seq\tgenre:token_seq\n1\tToy Story (1995)\tAnimation Comedy\n",
+        "movies.csv": b"movieId,title,genres\n1,Toy Story (1995),Animation|Comedy\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        assert read_item_texts(tmp_path / name)["1"] == "Toy Story (1995) Animation Comedy", name
+    assert read_item_texts(tmp_path / "movies.dat")["2"] == "Misérables, Les (1995) Drama"
+
+
+def test_texts_of_items_without_a_text_or_an_item_are_refused(tmp_path):
+    file = tmp_path / "items.csv"
+    file.write_text("item,price\n1,2\n")
+    with pytest.raises(DataError, match="no column is known to hold a text"):
+        read_item_texts(file)
+    file.write_text("thing,title\n1,2\n")
+    with pytest.raises(DataError, match="no column holds the item"):
+        read_item_texts(file)
+
+
+def test_histories_follow_time_and_equal_times_the_file():
+    acts = [("a", "x", 2.0), ("b", "y", 1.0), ("a", "z", 1.0), ("a", "w", 2.0)]
+    first, second = histories(Interaction(*one) for one in acts)
+    assert first.items == ("z", "x", "w")
+    assert first.equal_times == 1
+    assert first.learned == ("z",)
+    assert second.learned == ("y",)
+
+
+def test_the_core_is_what_is_left_when_nothing_more_falls_out():
+    # i3 has two actions until u3 falls out for having one.
+    acts = [("u1", "i1"), ("u1", "i2"), ("u2", "i1"), ("u2", "i2"), ("u2", "i3"), ("u3", "i3")]
+    found = histories([Interaction(*one, None) for one in acts], core=2)
+    assert {each.user: each.items for each in found} == {"u1": ("i1", "i2"), "u2": ("i1", "i2")}
+
+
+def written(tmp_path, histories_of, **settings):
+    """A source of histories that are given as words."""
+    lines = [f"u{n},{item},{t}" for n, text in enumerate(histories_of) for t, item in enumerate(text.split())]
+    (tmp_path / "acts.csv").write_text("user,item,time\n" + "\n".join(lines) + "\n")
+    return InteractionSource.read(InteractionSettings(train=str(tmp_path / "acts.csv"), **settings))
+
+
+def test_what_is_odd_about_the_data_is_said(tmp_path):
+    said = "\n".join(written(tmp_path, ["a b c a", "a b", "b c new"]).remarks())
+    assert "3 users, 4 items, 9 actions" in said
+    assert "1 users have fewer than 3 actions" in said
+    assert "1 of 2 items that are scored on are in no history" in said
+    assert "1 of 2 items that are scored on had been taken by the user before" in said
+    (tmp_path / "equal.csv").write_text("user,item,time\nu,a,1\nu,b,1\nu,c,1\n")
+    equal = InteractionSource.read(InteractionSettings(train=str(tmp_path / "equal.csv")))
+    assert any("2 of 3 actions have the time of the one before, 1 of 1" in one for one in equal.remarks())
+    (tmp_path / "none.csv").write_text("user,item\nu,a\nu,b\nu,c\n")
+    none = InteractionSource.read(InteractionSettings(train=str(tmp_path / "none.csv")))
+    assert any("there are no times" in one for one in none.remarks())
+
+
+def test_one_user_one_item_and_too_short_histories(tmp_path):
+    one = written(tmp_path, ["a a a a"])
+    assert len(one.held_back) == 1
+    assert one.items == ["a"]
+    with pytest.raises(DataError, match="no user has 3 actions or more, so nothing can be held back"):
+        written(tmp_path, ["a b", "c"])
+    with pytest.raises(DataError, match="of users and items with 9 each"):
+        written(tmp_path, ["a b c d"], core=9)
+
+
+def asked(source, kind, frame=None, length=4):
+    tokenizer = train_framed("word", source.texts(), None, frame)
+    request = BatchRequest(kind, length, 2, 1, tokenizer)
+    return tokenizer, source.examples(request)
+
+
+def test_shifted_batches_hold_the_newest_items_and_hide_the_last_two(tmp_path):
+    source = written(tmp_path, ["a b c d e f g h", "b c d e"])
+    tokenizer, found = asked(source, "shifted")
+    rows = set()
+    for batch in map(found.train.batch, range(4)):
+        rows |= {tuple(ids[real].tolist()) for ids, real in zip(batch["ids"], batch["real"], strict=True)}
+    assert {"".join(map(tokenizer.token, ids)) for ids in rows} == {"bcde", "bc"}
+    held = found.held_back.source.batch(0)
+    assert [tokenizer.token(int(id)) for id in held["next"]] == ["d", "g"]
+    assert [held["asked"][n, : int(end)].tolist() for n, end in enumerate(held["ends"])] == [
+        [tokenizer.id("b"), tokenizer.id("c")],
+        [tokenizer.id(item) for item in "cdef"],
+    ]
+    assert held["place"].tolist() == [1, 3]
+    assert [row[row != -100].tolist() for row in held["targets"]] == [[tokenizer.id("d")], [tokenizer.id("g")]]
+    assert any("1 of 2 histories lose their oldest items" in note for note in found.notes)
+
+
+def test_whole_batches_are_framed_and_asked_at_a_mask_that_the_answer_is_not_in(tmp_path):
+    tokenizer, found = asked(written(tmp_path, ["a b c d e f g h", "b c d e"]), "whole", "bert", 5)
+    held = found.held_back.source.batch(0)
+    for row, end, place, answer in zip(held["asked"], held["ends"], held["place"], held["next"], strict=True):
+        ids = row[: int(end)].tolist()
+        assert (ids[0], ids[-1]) == (tokenizer.special("class"), tokenizer.special("separator"))
+        assert ids[int(place)] == tokenizer.special("mask")
+        assert int(answer) not in ids
+    assert {len(row) for row in found.train.batch(0)["ids"]} <= {4, 5}
+
+
+def test_no_pair_to_learn_from_is_said(tmp_path):
+    with pytest.raises(DataError, match="no history has two items to learn from"):
+        asked(written(tmp_path, ["a b c", "b c d"]), "shifted")
+
+
+def test_names_with_blanks_are_one_token_each():
+    tokenizer = train_framed("word", map(spelt, ["Toy Story (1995)", "Heat"]), None, None)
+    ids = numbers_of(tokenizer, ["Heat", "Toy Story (1995)", "Alien"])
+    assert [shown(tokenizer.token(id)) for id in ids[:2]] == ["Heat", "Toy Story (1995)"]
+    assert ids[2] == tokenizer.unknown_id
+
+
+def test_a_question_has_the_newest_items():
+    assert asked_behind([1, 2, 3], 2) == {"asked": [2, 3], "ends": 2, "place": 1}
+    tokenizer = train_framed("word", ["a", "b"], None, "bert")
+    found = asked_at_mask(tokenizer, [tokenizer.id("a"), tokenizer.id("b")], 4)
+    assert [tokenizer.token(id) for id in found["asked"]] == ["[CLS]", "b", "[MASK]", "[SEP]"]
+    assert (found["ends"], found["place"]) == (4, 2)
