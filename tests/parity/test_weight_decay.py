@@ -17,7 +17,7 @@ RECURRENT = {
 """Rates, steps and filters of each channel, which we never decay."""
 TABLES = {"mpnet", "mt5", "t5", "umt5"}
 """A table of positions that the reference calls a bias, which we decay."""
-VECTORS = {"apertus", "diffllama", "gpt_oss", "vision_encoder_decoder", "vit"}
+VECTORS = {"apertus", "clip", "clip_vision_model", "diffllama", "gpt_oss", "vision_encoder_decoder", "vit"}
 """Vectors that are neither a bias nor a norm, such as the row of a picture's class, which we do not decay."""
 
 

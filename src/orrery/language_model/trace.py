@@ -50,7 +50,7 @@ def call_of(stored: Stored, given: Given, target: Row | None = None) -> ModelRun
     row = _read(stored, read)
     spelled = patch_names(stored) if row.is_floating_point() else _spelled(stored, row)
     known = partial(spell, stored) if stored.tokenizer is not None else None
-    if reads_apart(stored):
+    if stored.model.spec.reads_pair:
         written_BL = targets(stored, [_written(stored, target)])
         tokens = _spelled(stored, written_BL, written=True)
         return ModelRun(trace_model, stored.model, (row, written_BL), tokens=tokens, source_tokens=spelled, spell=known)

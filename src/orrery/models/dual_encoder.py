@@ -104,11 +104,6 @@ class DualEncoder(Model):
             """The stack of the texts."""
             return self.reads.stack
 
-        @property
-        def vocabulary(self) -> int | None:
-            """How many tokens the texts are of."""
-            return self.reads.vocabulary
-
         def build(self, width: int = 0) -> "DualEncoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
             return DualEncoder(self)
