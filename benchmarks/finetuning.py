@@ -101,7 +101,9 @@ class Ends(transformers.TrainerCallback):
         self.ends[state.global_step] = time.perf_counter()
 
 
-def theirs(make: Callable[[], Any], rows: list[dict[str, Any]], collate: Any, order: str, folder: Path) -> Timed:
+def theirs(
+    make: Callable[[], Any], rows: list[dict[str, Any]], collate: Any, order: str, folder: Path, size: int = BATCH
+) -> Timed:
     """Trainer on the same rows."""
 
     def timed(steps: int, seed: int) -> tuple[float, float]:
@@ -110,12 +112,14 @@ def theirs(make: Callable[[], Any], rows: list[dict[str, Any]], collate: Any, or
         def counted(some: list[dict[str, Any]]) -> Any:
             batch = collate(some)
             for name in ("attention_mask", "labels") if batch["labels"].dim() > 1 else ("attention_mask",):
+                if name not in batch:  # pictures are never padded
+                    continue
                 real = batch[name].bool() if name == "attention_mask" else batch[name] != -100
                 seen[0], seen[1] = seen[0] + int(real.sum()), seen[1] + real.numel()
             return batch
 
         settings = transformers.TrainingArguments(
-            output_dir=str(folder), max_steps=steps, per_device_train_batch_size=BATCH, learning_rate=RATE, seed=seed,
+            output_dir=str(folder), max_steps=steps, per_device_train_batch_size=size, learning_rate=RATE, seed=seed,
             train_sampling_strategy=order, save_strategy="no", report_to="none", logging_strategy="no",
             disable_tqdm=True, use_cpu=True,
         )  # fmt: skip
@@ -125,7 +129,7 @@ def theirs(make: Callable[[], Any], rows: list[dict[str, Any]], collate: Any, or
             model=make(), args=settings, train_dataset=rows, data_collator=counted, callbacks=[ends]
         )
         trainer.train()
-        return rate(ends.ends, steps), 1 - seen[0] / seen[1]
+        return rate(ends.ends, steps), 1 - seen[0] / max(1, seen[1])
 
     return timed
 

@@ -522,6 +522,23 @@ def next_item_step(found: dict[str, Any]) -> str:
     return said + table(("", "ms a step", "times as fast as RecBole", "lowest", "highest"), rows)
 
 
+def picture_speed(found: dict[str, Any]) -> str:
+    """Return steps and pictures a second of both programs, and how many times as fast ours is."""
+    rows = []
+    for part, unit, ratio in (
+        ("step", "steps per second", found["step"]["ratios"]["orrery / Trainer"]),
+        ("classified", "pictures per second", found["classified"]["ratio"]),
+    ):
+        rates = found[part][unit]
+        rows += [
+            (part, name, f"{rate:,.1f} {unit}", f"{ratio:.2f}" if name != "orrery" else "")
+            for name, rate in rates.items()
+        ]
+    return f"Batches of {found['batch']}, {found['rounds']} rounds.\n\n" + table(
+        ("", "program", "", "orrery / it"), rows
+    )
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -547,6 +564,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         preferences,
         next_item,
         next_item_step,
+        picture_speed,
         overload,
         decoding,
         plan_measured,

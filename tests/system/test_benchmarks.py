@@ -15,6 +15,8 @@ BENCHMARKS = ROOT / "benchmarks"
 NEEDS = {
     "finetuning": ("sst2", "multi30k-en-de"),
     "lora": ("instructions-small",),
+    "picture_speed": ("mnist-10k",),
+    "pictures": ("mnist-10k",),
     "prepare_scale": ("eltec-novels",),
     "preferences": ("instructions-small",),
     "pretraining_gain": ("sst2",),

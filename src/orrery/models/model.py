@@ -33,17 +33,20 @@ Answer: TypeAlias = Callable[[nn.Module, Float[Tensor, "B L D"], Bool[Tensor, "B
 Heads: TypeAlias = Sequence[str] | Mapping[str, Answer]
 
 
-def apply(head: nn.Module, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"] | None) -> Any:
+def apply(head: nn.Module, x_BLD: Float[Tensor, "B ... D"], real_BL: Bool[Tensor, "B L"] | None) -> Any:
     """Return what a head makes of the final stream: what is asked where only its name is given."""
     return head(x_BLD, real_BL)
 
 
 class FinalStream(nn.Module):
-    """The head that changes nothing. Shapes: ``[B, L, D]`` to ``[B, L, D]``."""
+    """The head that changes nothing.
+
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the stream of a picture may have rows and columns instead of L.
+    """
 
     def forward(
-        self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"] | None = None
-    ) -> Float[Tensor, "B L D"]:
+        self, x_BLD: Float[Tensor, "B ... D"], real_BL: Bool[Tensor, "B L"] | None = None
+    ) -> Float[Tensor, "B ... D"]:
         """Return the stream as it is."""
         return x_BLD
 
@@ -249,7 +252,7 @@ class Model(nn.Module, ABC):
         heads = None if head is None else (head,)
         return next(iter(self._called(inputs, heads, call).values()))
 
-    def hidden(self, *inputs: Tensor, **call: Any) -> Float[Tensor, "B L D"]:
+    def hidden(self, *inputs: Tensor, **call: Any) -> Float[Tensor, "B ... D"]:
         """Return the final stream; arguments as in ``logits``."""
         return self._called(inputs, (HIDDEN,), call)[HIDDEN]
 

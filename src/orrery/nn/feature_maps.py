@@ -13,7 +13,7 @@ from orrery.nn.batch_norm import BatchNorm
 from orrery.nn.residual import Dropout
 from orrery.nn.spec import ModuleSpec, spec
 
-Maps = Sequence[Float[Tensor, "B E rows columns"]]
+Maps = Sequence[Float[Tensor, "B _ _ _"]]
 """One picture a stage, the finest first."""
 
 
@@ -91,9 +91,9 @@ class FusedMaps(JoinedMaps):
     def forward(self, maps: Maps) -> Float[Tensor, "B rows columns E"]:
         """Bring the maps to one size and join them, place by place."""
         size = maps[0].shape[2:]
-        found = []
+        maps_of_one_size = []
         for one, project in zip(maps, self.projections, strict=True):
             projected = project(one.movedim(1, -1)).movedim(-1, 1)
-            found.append(interpolate(projected, size=size, mode="bilinear", align_corners=False))
-        joined = self.join(torch.cat(found[::-1], dim=1).movedim(1, -1))
+            maps_of_one_size.append(interpolate(projected, size=size, mode="bilinear", align_corners=False))
+        joined = self.join(torch.cat(maps_of_one_size[::-1], dim=1).movedim(1, -1))
         return self.dropout(self.activation(self.norm(joined)))

@@ -93,7 +93,7 @@ class ImageClassification(Learned, Pipeline):
         """Return the one row of a picture."""
         return [picture_row(self.lm, item)]
 
-    def ask(self, rows: Sequence[PictureRow], settings: ImageClassificationSettings) -> Sequence[Scores]:  # type: ignore[override]
+    def ask(self, rows: Sequence[PictureRow], settings: ImageClassificationSettings) -> Sequence[Scores]:
         """Return the logits of each picture."""
         name, _ = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
         return list(wide(ask_pictures(self.lm, rows, name)))

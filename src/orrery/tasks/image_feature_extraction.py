@@ -59,7 +59,7 @@ class ImageFeatureExtraction(Pipeline):
         """Return the one row of a picture."""
         return [picture_row(self.lm, item)]
 
-    def ask(self, rows: Sequence[PictureRow], settings: ImageFeatureExtractionSettings) -> Sequence[Tensor]:  # type: ignore[override]
+    def ask(self, rows: Sequence[PictureRow], settings: ImageFeatureExtractionSettings) -> Sequence[Tensor]:
         """Return the stream ``[L, D]`` of each picture, or its pooled vector ``[D]``."""
         head = _head(self.lm, settings)
         images = torch.cat([row.images for row in rows])

@@ -88,7 +88,7 @@ class ImageSegmentation(Learned, Pipeline):
         """Return the one row of a picture."""
         return [picture_row(self.lm, item)]
 
-    def ask(self, rows: Sequence[PictureRow], settings: ImageSegmentationSettings) -> Sequence[Any]:  # type: ignore[override]
+    def ask(self, rows: Sequence[PictureRow], settings: ImageSegmentationSettings) -> Sequence[Any]:
         """Return the scores of the labels of each pixel."""
         name, _ = scored(self.lm, settings.head, self.task)
         return list(labels_second(ask_pictures(self.lm, rows, name), name))

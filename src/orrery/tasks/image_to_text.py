@@ -56,7 +56,7 @@ class ImageToText(Pipeline):
         """Return the one row of a picture."""
         return [picture_row(self.lm, item)]
 
-    def ask(self, rows: Sequence[PictureRow], settings: ImageToTextSettings) -> Sequence[list[list[int]]]:  # type: ignore[override]
+    def ask(self, rows: Sequence[PictureRow], settings: ImageToTextSettings) -> Sequence[list[list[int]]]:
         """Return the ids of the captions of each picture."""
         return written(self.lm, rows, settings, captions.USUAL, self.lm.files_say(self.task))
 

@@ -90,7 +90,7 @@ class ObjectDetection(Learned, Pipeline):
         """Return the one row of a picture."""
         return [picture_row(self.lm, item)]
 
-    def ask(self, rows: Sequence[PictureRow], settings: ObjectDetectionSettings) -> Sequence[Any]:  # type: ignore[override]
+    def ask(self, rows: Sequence[PictureRow], settings: ObjectDetectionSettings) -> Sequence[Any]:
         """Return the scores of the labels and the box of each query."""
         return list(ask_boxes(self.lm, rows, settings.head, self.task))
 

@@ -34,10 +34,7 @@ def _failed(family: str = "llama") -> set[str]:
 
 
 BROKEN = {
-    "language_model.generate:prompts": {"generate", "speculate", "contrastive_search"},
-    "language_model.model:prompts": {"generations"},
-    "language_model.search:prompts": {"search"},
-    "language_model.tree:prompts": {"tree"},
+    "language_model.sources:prompts": {"generate", "speculate", "contrastive_search", "generations", "search", "tree"},
     "language_model.trace:prompt": {"trace"},
     "language_model.outputs:read": {"score"},
     "language_model.outputs:before_text": {"score"},

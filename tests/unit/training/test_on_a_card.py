@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 from one_verb import run
 from orrery.cli.train.app import train
-from orrery.training import operations as flops
+from orrery.training import machine_rates
 from simulated_card import simulated_card
 
 RECIPE = """
@@ -34,7 +34,7 @@ checkpoints: {every: 2}
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_run_on_a_card_is_the_run_on_the_cpu_and_goes_on_as_it(tmp_path, monkeypatch, optimizer, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(flops, "SIDES", {"cpu": 64})
+    monkeypatch.setattr(machine_rates, "SIDES", {"cpu": 64})
     (tmp_path / "text.txt").write_text("".join(f"{n} and {n * n} are said.\n" for n in range(300)))
     (tmp_path / "card.yaml").write_text(RECIPE.replace("adamw", optimizer))
     run(train, "card.yaml", "--output", "cpu", "--training.device", "cpu")

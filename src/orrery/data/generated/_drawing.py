@@ -11,7 +11,9 @@ Points = NDArray[np.float64]
 Draws = np.random.Generator
 
 
-def _arc(x: float, y: float, across: float, down: float, start: int, stop: int) -> list[tuple[float, float]]:
+def _arc(
+    x: float | int, y: float | int, across: float, down: float, start: int, stop: int
+) -> list[tuple[float, float]]:
     """Return points on an ellipse about a place, from one angle to another in degrees, 0 to the right, 90 below."""
     angles = [(start + (stop - start) * step / 12) * pi / 180 for step in range(13)]
     return [(x + across * cos(angle), y + down * sin(angle)) for angle in angles]

@@ -21,7 +21,6 @@ from orrery.schema.section import Section
 from orrery.tasks._no_text import NO_TEXT
 from orrery.tasks._task import Done, Task
 from orrery.tasks._task import register as register
-from orrery.tasks.pipelines._rows import InputRow
 
 
 class PipelineSettings(Section, ABC):
@@ -57,8 +56,8 @@ class Pipeline(Task, ABC):
         self.chosen({})
 
     @abstractmethod
-    def rows(self, item: Any, settings: Any) -> Sequence[InputRow]:
-        """Return the rows that the model reads for one text.
+    def rows(self, item: Any, settings: Any) -> Sequence[Any]:
+        """Return the rows that the model reads for one text: ``InputRow``, or a dataclass with ``ids`` and ``number``.
 
         Raises:
             UsageError: what is given is no input of this task, or longer than the context.
@@ -66,11 +65,11 @@ class Pipeline(Task, ABC):
         """
 
     @abstractmethod
-    def ask(self, rows: Sequence[InputRow], settings: Any) -> Sequence[Any]:
+    def ask(self, rows: Sequence[Any], settings: Any) -> Sequence[Any]:
         """Return what the model says of each row of a batch; gradients are off."""
 
     @abstractmethod
-    def answer(self, item: Any, rows: Sequence[InputRow], outputs: Sequence[Any], settings: Any) -> Any:
+    def answer(self, item: Any, rows: Sequence[Any], outputs: Sequence[Any], settings: Any) -> Any:
         """Return the answer for one text, given what the model says of its rows."""
 
     @classmethod
@@ -175,7 +174,7 @@ class Pipeline(Task, ABC):
         parts = [list(islice(outputs, len(some))) for some in rows]
         return [self.answer(*one, settings) for one in zip(items, rows, parts, strict=True)]
 
-    def _rows(self, item: Any, settings: Any, name: str) -> Sequence[InputRow]:
+    def _rows(self, item: Any, settings: Any, name: str) -> Sequence[Any]:
         """Return the rows of one text; an error says which of several it is."""
         try:
             return self.rows(item, settings)
