@@ -45,7 +45,7 @@ def given_to(lm: LanguageModel, text: str = "the cat sat on", image: object = PI
     """Return what a model reads: a text or an image, and what was written beside it."""
     spec = lm.model.spec
     name = "image" if spec.vocabulary is None else "source" if spec.reads_source else "text"
-    return {name: image if name == "image" else text, **({"target": "the dog"} if spec.reads_source else {})}
+    return {name: image if name == "image" else text, **({"target": "the dog"} if spec.reads_pair else {})}
 
 
 def _with_vocabulary(config: Mapping[str, Any], size: int) -> dict[str, Any]:

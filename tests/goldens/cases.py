@@ -94,7 +94,7 @@ CLIP = {
     },
     "projection_dim": 10,
 }  # fmt: skip
-IMAGES = ("vit", "deit", "yolos", "segformer", "vit_mae")
+IMAGES = ("vit", "deit", "yolos", "segformer", "vit_mae", "clip_vision_model")
 """Families that read images and write nothing: of the usual settings none is theirs."""
 
 Cases = dict[str, list[tuple[str, dict[str, Any]]]]
@@ -627,6 +627,15 @@ HEADS: Cases = {
     "vit": [
         ("ViTForImageClassification", {**VIT, **LABELS}),
         ("ViTModel", {**VIT, "qkv_bias": False, "hidden_act": "relu", "layer_norm_eps": 0.1, "num_channels": 1}),
+    ],
+    "clip": [("CLIPModel", CLIP), ("CLIPForImageClassification", {**CLIP, **LABELS})],
+    "clip_text_model": [
+        ("CLIPTextModelWithProjection", CLIP["text_config"]),
+        ("CLIPTextModel", {**CLIP["text_config"], "eos_token_id": 2}),
+    ],
+    "clip_vision_model": [
+        ("CLIPVisionModelWithProjection", CLIP["vision_config"]),
+        ("CLIPVisionModel", {**CLIP["vision_config"], "hidden_act": "gelu", "num_channels": 1}),
     ],
     "vit_mae": [
         ("ViTMAEForPreTraining", MAE),

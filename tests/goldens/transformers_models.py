@@ -136,7 +136,10 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
         given = inputs(eyes)
         noise = {"noise": given["noise"][:1]} if "noise" in given else {}
         seen = model(questions.images(size)[b][None], **noise)
-        return [answer_of(seen)[0], *(seen[name][0] for name in ("pred_boxes",) if name in seen)]
+        beside = (
+            [model.vision_model(questions.images(size)[b][None]).pooler_output[0]] if "vision_config" in config else []
+        )
+        return [answer_of(seen)[0], *(seen[name][0] for name in ("pred_boxes",) if name in seen), *beside]
     call = {"token_type_ids": questions.token_types()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
     output = model(questions.texts(61)[b][None], **call)
     others = [output[name][0] for name in ("seq_relationship_logits", "sop_logits") if name in output]

@@ -113,6 +113,8 @@ def inputs(settings: Any) -> dict[str, Tensor]:
     """Return what a reference model is called with."""
     # No id of a token that pads in any configuration: RoBERTa's reference takes it for padding without a mask.
     ids, targets = (random_ids(2, length, vocabulary=30, seed=length) + 17 for length in (11, 7))
+    if settings.model_type in ("clip", "clip_text_model"):
+        ids = ended(ids, getattr(settings, "text_config", settings))
     eyes = getattr(settings, "encoder", settings)
     eyes = getattr(eyes, "vision_config", eyes)
     if hasattr(eyes, "num_channels"):
@@ -124,6 +126,14 @@ def inputs(settings: Any) -> dict[str, Tensor]:
         return {"pixel_values": pixels, **more}
     pairs = type(settings)().is_encoder_decoder
     return {"input_ids": ids, **({"decoder_input_ids": targets} if pairs else {})}
+
+
+def ended(ids: Tensor, settings: Any) -> Tensor:
+    """Return ids with the end token, where the vector of a text stands, at another place of each row."""
+    end = getattr(settings, "eos_token_id", None)
+    if type(end) is int and 0 <= end < settings.vocab_size:
+        ids[0, -2] = ids[1, -4] = end
+    return ids
 
 
 def sides(eyes: Any) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
 import transformers
 from PIL import Image
 
@@ -60,3 +61,27 @@ def captioner(place: Path, seed: int = 0, **decoder: Any) -> tuple[Any, Any, Any
     oracle.randomise(model, seed)
     model.save_pretrained(place)
     return model, tokenizer, processor(place)
+
+
+def contrasted(place: Path, seed: int = 0, **processing: Any) -> tuple[Any, Any, Any]:
+    """Write a random CLIP, and return it with its tokenizer and its processor."""
+    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    merges = [("c", "a"), ("ca", "t</w>"), ("d", "o"), ("do", "g</w>"), ("o", "f</w>")]
+    words = [*letters, *(f"{letter}</w>" for letter in letters), *("".join(pair) for pair in merges)]
+    ends = ("<|startoftext|>", "<|endoftext|>")
+    tokenizer = transformers.CLIPTokenizer(vocab={w: n for n, w in enumerate([*words, *ends])}, merges=merges)
+    tokenizer.save_pretrained(place)
+    start, end = (tokenizer.convert_tokens_to_ids(token) for token in ends)
+    body = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+    texts = {**body, "vocab_size": len(tokenizer), "bos_token_id": start, "eos_token_id": end, "pad_token_id": end}
+    config = transformers.CLIPConfig(
+        text_config={**texts, "max_position_embeddings": 40}, projection_dim=24,
+        vision_config={**body, "image_size": SIDE, "patch_size": 4},
+    )  # fmt: skip
+    model = transformers.CLIPModel(config).eval()
+    oracle.randomise(model, seed)
+    model.save_pretrained(place)
+    sizes = {"size": {"shortest_edge": SIDE}, "crop_size": {"height": SIDE, "width": SIDE}, **processing}
+    made = transformers.CLIPImageProcessorPil(**sizes)
+    made.save_pretrained(place)
+    return model, tokenizer, made

@@ -15,6 +15,7 @@ from orrery.inspection.attribution.frozen import NotLinearError
 from orrery.inspection.attribution.sublayers import ATTENTIONS
 from orrery.inspection.pruning import without_heads
 from orrery.inspection.trace import trace
+from orrery.models.dual_encoder import DualEncoder
 from orrery.nn.attention.alignment_score import Additive, General
 from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.kernels import eager
@@ -26,7 +27,7 @@ from tiny_models import inputs_for, smallest
 FLOAT64, KERNEL, COMPONENTS = 1e-12, 1e-5, 1e-4
 SINKS = {"gpt_oss"}
 """Families whose rows leave some weight to a sink, which is no key."""
-NO_VOCABULARY = set(IMAGES)
+NO_VOCABULARY = {*IMAGES, "clip", "clip_text_model"}
 NOT_LINEAR = {
     "albert",
     "bert",
@@ -41,6 +42,8 @@ NOT_LINEAR = {
     "xlm_roberta",
     "xlm_roberta_xl",
     *IMAGES,
+    "clip",
+    "clip_text_model",
 }
 """Families without logits that are a sum of parts: an activation stands before their vocabulary, or they have none."""
 IN_THE_WEIGHTS = set(names()) - {
@@ -208,12 +211,19 @@ def test_nothing_added_is_nothing_changed(family):
     assert torch.equal(steered.run([key]).logits, traced.logits)
 
 
+def answered_from(model):
+    """Return the stacks whose final streams the heads read: both sides of a dual encoder, every stage of a pyramid."""
+    if isinstance(model, DualEncoder):
+        return [model.sees.stack, model.reads.stack]
+    return [stage.stack for stage in model.stages] if hasattr(model, "stages") else [model.stack]
+
+
 @every_family
 def test_the_stream_of_another_run_gives_its_logits(family):
     traced = inside(family)
     other = trace(traced.model, *inputs_for(traced.model, seed=9))
-    edits, stages = traced.edit(sources={"other": other}), getattr(traced.model, "stages", None)
-    for stack in [traced.model.stack] if stages is None else [stage.stack for stage in stages]:
+    edits = traced.edit(sources={"other": other})
+    for stack in answered_from(traced.model):
         key = f"{stack.path}blocks.{len(stack.order) - 1}.resid_post"
         edits = edits.patch(key, "other")
     patched = edits.run([key])

@@ -165,6 +165,7 @@ IDLE = defaultdict(
         "num_hidden_layers": "layer_types names every layer; another number alone is illegal",
         "_sliding_window_pattern": "layer_types, which is written beside it, says which layers have a window",
     },
+    clip={"logit_scale_init_value": "how the scale begins; a file has it"},
     segformer={
         "layer_norm_eps": "the reference reads past it: its norms have torch's own",
         "semantic_loss_ignore_index": "which points a loss leaves out",

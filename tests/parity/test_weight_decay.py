@@ -17,7 +17,10 @@ RECURRENT = {
 """Rates, steps and filters of each channel, which we never decay."""
 TABLES = {"mpnet", "mt5", "t5", "umt5"}
 """A table of positions that the reference calls a bias, which we decay."""
-VECTORS = {"apertus", "deit", "diffllama", "gpt_oss", "vision_encoder_decoder", "vit", "vit_mae", "yolos"}
+VECTORS = {
+    "apertus", "clip", "clip_vision_model", "deit", "diffllama", "gpt_oss", "vision_encoder_decoder", "vit", "vit_mae",
+    "yolos",
+}  # fmt: skip
 """Vectors that are neither a bias nor a norm, such as the row of a picture's class, which we do not decay."""
 
 

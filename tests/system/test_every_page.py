@@ -17,7 +17,7 @@ from views_toy import PIXELS, language_model_of, subject_of
 pytestmark = pytest.mark.slow
 FAMILIES = [
     *("gpt2", "llama", "gpt_oss", "deepseek_v3", "t5", "bart", "bert", "rnnsearch", "lstm", "nplm", "vit"),
-    *("mamba", "based", "jamba", "bimamba"),
+    *("mamba", "based", "jamba", "bimamba", "clip"),
 ]
 SCREENS = ("inside", "decode", "model")
 WRONG = re.compile(r"\bundefined\b|\bNaN\b|\[object |\bnull\b")
@@ -56,6 +56,8 @@ def test_every_view_opens(browser, tmp_path, family):
         visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22", "inside")
         if lm.model.spec.vocabulary is None:
             visit.page.set_input_files("input[name=image]", file)
+            if lm.model.spec.reads_pair:
+                visit.page.fill("textarea[name=target]", "the dog")
             visit.page.click("form.ask button.go")
             visit.page.wait_for_selector(".strip")
             visit.ready()

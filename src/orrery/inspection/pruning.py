@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.models.hierarchical_encoder import HierarchicalEncoder
 from orrery.models.model import Model, ModelSpec
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.norms import HeadNorm
@@ -161,12 +160,10 @@ def _cut(
         weights[f"{path}.sinks.weight"] = sinks_H[torch.tensor(list(kept), device=sinks_H.device)]
 
 
-def _with_stack(spec: ModelSpec, stack: Stack.Spec) -> ModelSpec:
-    if isinstance(spec, HierarchicalEncoder.Spec):
-        return replace(spec, stages=(*spec.stages[:-1], replace(spec.stages[-1], stack=stack)))
-    name = next(field.name for field in fields(spec) if getattr(spec, field.name) is spec.answering)
-    changed: dict[str, Any] = {name: stack}
-    return replace(spec, **changed)
+def _with_stack(spec: ModelSpec, stack: Stack.Spec) -> Any:
+    """Return the spec of a model with another stack in the place of the one that answers."""
+    place = next(where for where, part in traverse(spec) if part is spec.answering)
+    return _with(spec, place.split("."), stack)
 
 
 def _with(value: Any, path: Sequence[str], new: Any) -> Any:

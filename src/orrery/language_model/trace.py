@@ -17,7 +17,7 @@ from orrery.inspection.trace import trace as trace_model
 from orrery.language_model.chat import chat_template
 from orrery.language_model.outputs import inputs, targets
 from orrery.language_model.pictures import Picture, images_of, patch_names
-from orrery.language_model.texts import encode, prompt, spell
+from orrery.language_model.texts import encode, framed, prompt, spell
 from orrery.nn.inputs import Images
 from orrery.text.chat.messages import Message
 
@@ -50,8 +50,9 @@ def call_of(stored: Stored, given: Given, target: Row | None = None) -> ModelRun
     row = _read(stored, read)
     spelled = patch_names(stored) if row.is_floating_point() else _spelled(stored, row)
     known = partial(spell, stored) if stored.tokenizer is not None else None
-    if reads_apart(stored):
-        written_BL = targets(stored, [_written(stored, target)])
+    if stored.model.spec.reads_pair:
+        beside = _written(stored, target) if reads_apart(stored) else _text(stored, target)
+        written_BL = targets(stored, [beside])
         tokens = _spelled(stored, written_BL, written=True)
         return ModelRun(trace_model, stored.model, (row, written_BL), tokens=tokens, source_tokens=spelled, spell=known)
     if target is not None:
@@ -131,6 +132,21 @@ def _written(stored: Stored, target: Row | None) -> list[int]:
         return _ids(stored, target)
     check_one_vocabulary(stored)
     return [*begins, *encode(stored, target or "", None, context - 1, target_vocabulary(stored))]
+
+
+def _text(stored: Stored, text: Row | None) -> list[int]:
+    """Return the ids of the text beside a picture, with the special tokens around it; ids as they are.
+
+    Raises:
+        UsageError: there is not one token.
+    """
+    if text is not None and not isinstance(text, str):
+        return _ids(stored, text)
+    context = stored.model.spec.context
+    ids = framed(stored, encode(stored, text or "", None, context, target_vocabulary(stored)), None)
+    if not ids:
+        raise UsageError("the text beside the picture is empty", "give (picture, text), or target=")
+    return ids
 
 
 def _spelled(stored: Stored, ids_BL: Tensor, *, written: bool = False) -> list[str]:

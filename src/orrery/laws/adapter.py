@@ -9,7 +9,7 @@ from torch import nn
 
 from orrery import tuning
 from orrery.laws.evidence import FLOAT32, Evidence, deviation, within
-from orrery.laws.models import Subject, TargetModel, random_ids, require, tiny
+from orrery.laws.models import Subject, inner, random_ids, require, tiny
 from orrery.models.model import Model
 from orrery.nn.residual import Residual
 from orrery.nn.spec import Value
@@ -51,7 +51,7 @@ def begun(family: str, transform: tuning.Transform) -> float:
     """Compare logits of whole rows before and after an adapter is put on."""
     model, ids = copied(tiny(family, torch.float32)), random_ids(3, 11)
     before = model.logits(ids)
-    transform.apply(model.model if isinstance(model, TargetModel) else model)
+    transform.apply(inner(model))
     return deviation(model.logits(ids), before)
 
 
@@ -65,13 +65,13 @@ def copied(model: Subject) -> Subject:
 def merged(family: str, transforms: tuple[tuning.Transform, ...]) -> float:
     """Compare logits of whole rows; every adapter has random numbers."""
     model, ids = copied(tiny(family, torch.float32)), random_ids(3, 11)
-    inner: Model = model.model if isinstance(model, TargetModel) else model
+    adapted: Model = inner(model)
     rng = torch.Generator().manual_seed(11)
     for transform in transforms:
-        transform.apply(inner)
-    for name, parameter in inner.named_parameters():
+        transform.apply(adapted)
+    for name, parameter in adapted.named_parameters():
         if name.endswith(".lora_b"):
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=rng, dtype=torch.float64))
     applied = model.logits(ids)
-    tuning.merge(inner)
+    tuning.merge(adapted)
     return deviation(applied, model.logits(ids))

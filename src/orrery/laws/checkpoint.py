@@ -11,7 +11,7 @@ from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.exchange.reading.weights import weights_of
 from orrery.families import load_family, rules_of
 from orrery.laws.evidence import FLOAT64, Evidence, deviation, within
-from orrery.laws.models import Subject, TargetModel, random_ids, subject, tiny
+from orrery.laws.models import Subject, inner, random_ids, subject, tiny
 from orrery.laws.place import device
 from orrery.nn.spec import from_json, to_json
 
@@ -31,7 +31,7 @@ def check(family: str) -> Iterator[Evidence]:
 
 def stored(model: Subject) -> dict[str, Tensor]:
     """Return what a file of the model holds; a writer's is that of the encoder-decoder inside."""
-    named = weights_of(model.model if isinstance(model, TargetModel) else model)
+    named = weights_of(inner(model))
     return {name: tensor.cpu() for name, tensor in named.items()}
 
 

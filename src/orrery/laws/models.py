@@ -15,7 +15,7 @@ from orrery.models.calls import Numbers, on_host
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.models.inputs import Batch
 from orrery.models.kernel_choice import caps_scores, keeps_pattern
-from orrery.models.model import Heads, ModelSpec
+from orrery.models.model import HIDDEN, LANGUAGE_MODEL, Heads, ModelSpec, apply
 from orrery.models.session import DecodingSession, Read
 from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.disentangled import DisentangledAttention
@@ -26,6 +26,7 @@ from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.cache.kinds import cache_for
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
+from orrery.nn.heads import LanguageModelHead, Pooler
 from orrery.nn.inputs import Images
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.spec import Value, traverse
@@ -109,6 +110,38 @@ class TargetModel(nn.Module):
         return self.source.expand(rows, *self.source.shape[1:])
 
 
+class TokenModel(nn.Module):
+    """An encoder that answers for whole rows alone: here its stream scores every token by its own table.
+
+    ``E x`` with the embeddings ``E``, as of a tied head: the laws of its stack are stated on what it says of each
+    token. What its own heads answer is compared with golden outputs. Shapes: ids ``[B, L]`` to logits ``[B, L, V]``.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model, self.spec, self.stack = model, model.spec, model.stack
+        self.head = LanguageModelHead.Spec(vocabulary=model.spec.vocabulary).build(model.spec.width)
+        self.head.vocabulary.weight = model.embed.token.weight
+
+    def hidden(self, ids: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L D"]:
+        """Return the final stream."""
+        stream: Tensor = self.model.hidden(ids, **call)
+        return stream
+
+    def logits(self, ids: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L V"]:
+        """Return the scores of every token."""
+        scores: Tensor = self.head(self.hidden(ids, **call))
+        return scores
+
+    def forward(
+        self, batch: Batch, heads: Heads | None = None, execution: Execution = DEFAULT_EXECUTION
+    ) -> dict[str, Any]:
+        """Return what the one asked head makes of the stream."""
+        ((name, answer),) = heads.items() if isinstance(heads, Mapping) else ((LANGUAGE_MODEL, apply),)
+        said = self.model(batch, {HIDDEN: lambda _, x_BLD, real_BL: answer(self.head, x_BLD, real_BL)}, execution)
+        return {name: said[HIDDEN]}
+
+
 def _image(read: Images, dtype: torch.dtype) -> Tensor:
     """Return a random image of the size and the numbers that a model reads."""
     noise = torch.randn(1, *read.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
@@ -131,8 +164,17 @@ def _tiny(family: str, dtype: torch.dtype, where: torch.device) -> Subject:
 
 
 def subject(model: Any) -> Any:
-    """Return what the laws are tried on: a model, or where it writes beside a source, one that has read it."""
-    return TargetModel(model) if model.spec.reads_source else model
+    """Return what the laws are tried on: a model, or a wrapper of it that answers for every token that it is given."""
+    if model.spec.reads_source:
+        return TargetModel(model)
+    heads = model.spec.heads.values()
+    of_rows = model.spec.vocabulary is not None and any(isinstance(head, Pooler.Spec) for head in list(heads)[:1])
+    return TokenModel(model) if of_rows else model
+
+
+def inner(model: Subject) -> Any:
+    """Return the model inside of what the laws are tried on."""
+    return model.model if isinstance(model, TargetModel | TokenModel) else model
 
 
 def require_tokens(family: str) -> None:

@@ -144,7 +144,7 @@ def read(model: Any, side: str) -> Answers:
 
 def paired(model: DualEncoder, side: str) -> Answers:
     """Return what a dual encoder says of the first picture with the first text, of the second with the second, ..."""
-    ids, real = padded(questions.texts(model.spec.vocabulary or 0), side)
+    ids, real = padded(questions.texts(model.spec.target_vocabulary or 0), side)
     reads: Any = model.spec.sees.embed.input
     seen = placed(torch.stack(questions.images(reads.shape)))
     said = model({"images": seen, "ids": ids, "real": real}, model.spec.head_names)

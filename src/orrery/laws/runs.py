@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from orrery.errors import RunError
 from orrery.laws.evidence import CannotRunError
-from orrery.laws.models import TargetModel, image_size, of_images, random_ids, spec_of, translates
+from orrery.laws.models import image_size, of_images, random_ids, spec_of, subject, translates
 from orrery.laws.place import device, placed
 from orrery.models.dropout import with_dropout
 from orrery.models.inputs import Batch
@@ -119,7 +119,7 @@ def learner(family: str, dropout: float) -> nn.Module:
         torch.manual_seed(0)
         built: Any = with_dropout(spec_of(family), dropout).build(0)
     built.kernel = training_kernel(built.spec, device().type)
-    return TargetModel(built) if built.spec.reads_source and not translates(family) else built
+    return built if translates(family) else subject(built)
 
 
 def train(family: str, folder: Path, *, fail_at: int | None = None, dropout: float = 0.0, **training: Any) -> None:

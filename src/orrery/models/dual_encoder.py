@@ -11,7 +11,7 @@ from orrery.models.inputs import Batch, Inputs
 from orrery.models.kernel_choice import default_kernel
 from orrery.models.model import Model, ModelSpec
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.context import Execution
+from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
@@ -104,11 +104,6 @@ class DualEncoder(Model):
             """The stack of the texts."""
             return self.reads.stack
 
-        @property
-        def vocabulary(self) -> int | None:
-            """How many tokens the texts are of."""
-            return self.reads.vocabulary
-
         def build(self, width: int = 0) -> "DualEncoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
             return DualEncoder(self)
@@ -130,14 +125,14 @@ class DualEncoder(Model):
 
     def stream(self, batch: Batch, execution: Execution) -> Pair:  # type: ignore[override]
         """Return the vectors of both sides, each of length one."""
-        execution = execution.by_default(self.kernel, self.scan)
         words = {name: value for name, value in batch.items() if name in ("ids", *self.how)}
-        sides = ((self.sees, {"images": batch["images"]}), (self.reads, words))
-        return Pair(*(_vectors(side, given, execution) for side, given in sides))
+        return Pair(
+            self.vectors(self.sees, {"images": batch["images"]}, execution), self.vectors(self.reads, words, execution)
+        )
 
-
-def _vectors(side: Encoder, given: Batch, execution: Execution) -> Float[Tensor, "B E"]:
-    """Return the vectors of one side, of length one."""
-    head: Any = side.heads[EMBEDDING]
-    vector_BE: Tensor = head(side.stream(given, execution), side.spec.counted(given))
-    return vector_BE / vector_BE.norm(dim=-1, keepdim=True)
+    def vectors(self, side: Encoder, given: Batch, execution: Execution = DEFAULT_EXECUTION) -> Float[Tensor, "B E"]:
+        """Return the vectors of one side, ``sees`` or ``reads``, of length one."""
+        head: Any = side.heads[EMBEDDING]
+        stream_BLD = side.stream(given, execution.by_default(self.kernel, self.scan))
+        vector_BE: Tensor = head(stream_BLD, side.spec.counted(given))
+        return vector_BE / vector_BE.norm(dim=-1, keepdim=True)

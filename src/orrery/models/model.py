@@ -91,9 +91,14 @@ class ModelSpec(ModuleSpec):
         return (LANGUAGE_MODEL, *self.heads) if self.writes else tuple(self.heads)
 
     @property
+    def reads_pair(self) -> bool:
+        """Whether the model reads two things in a call: a source and a target, or a picture and a text."""
+        return len(self.inputs) > 1
+
+    @property
     def reads_source(self) -> bool:
         """Whether the model writes beside a source that it has read, rather than behind it."""
-        return self.writes and len(self.inputs) > 1
+        return self.writes and self.reads_pair
 
     @property
     def first_token(self) -> int | None:
@@ -121,8 +126,8 @@ class ModelSpec(ModuleSpec):
 
     @property
     def target_vocabulary(self) -> int | None:
-        """How many tokens the model tells apart in targets beside its source, where it writes such."""
-        ids_input = self.inputs.get("ids") if self.reads_source else None
+        """How many tokens the model tells apart in the second of two things: the target, or the text of a picture."""
+        ids_input = self.inputs.get("ids") if self.reads_pair else None
         return ids_input.vocabulary if isinstance(ids_input, Tokens) else None
 
 

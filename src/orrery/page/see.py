@@ -46,7 +46,7 @@ def given_of(lm: LanguageModel, text: Given, target: Row | None = None) -> dict[
     """Return a text as ``Inside`` takes it; arguments and errors as in ``see``."""
     read, target = source_and_target(text, target)
     if lm.model.spec.vocabulary is None:
-        target_given = {"target": target or ""} if lm.model.spec.reads_source else {}
+        target_given = {"target": target or ""} if lm.model.spec.reads_pair else {}
         if target is None or target_given:
             return {"image": read, **target_given}
     elif lm.model.spec.reads_source:

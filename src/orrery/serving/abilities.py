@@ -17,6 +17,7 @@ from orrery.tasks.next_item import NextItem
 from orrery.tasks.object_detection import ObjectDetection
 from orrery.tasks.tagging import Tagging
 from orrery.tasks.translation import Translation
+from orrery.tasks.zero_shot_image_classification import ZeroShotImageClassification
 
 COMPLETIONS, CHAT, RESPONSES = "/v1/completions", "/v1/chat/completions", "/v1/responses"
 WRITING = (COMPLETIONS, CHAT, RESPONSES)
@@ -29,6 +30,7 @@ SEEING: tuple[type[Pipeline], ...] = (
     ObjectDetection,
     ImageToText,
     ImageFeatureExtraction,
+    ZeroShotImageClassification,
 )
 """What a model that reads pictures can be asked, where it has the head or writes."""
 

@@ -9,10 +9,11 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.pictures import reads_pictures
+from orrery.models.dual_encoder import DualEncoder
 from orrery.models.model import HIDDEN
 from orrery.nn.heads import Pooler
 from orrery.tasks._task import register
-from orrery.tasks.pipelines._picture_rows import PictureRow, ask_pictures, picture_row, sent_picture
+from orrery.tasks.pipelines._picture_rows import PictureRow, picture_row, sent_picture
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
 
 
@@ -30,8 +31,8 @@ class ImageFeatureExtraction(Pipeline):
     ``pool`` gives ``[1, D]``: what the model's pooler makes of the class token. A picture is a path, a ``data:``
     address in base64, an array or a picture of Pillow's.
 
-    Differs from transformers: of a captioner it is the stream of the side that sees; and a model without a pooler is
-    refused one, where theirs makes a random one.
+    Differs from transformers: of a captioner and of CLIP it is the stream of the side that sees; and a model without a
+    pooler is refused one, where theirs makes a random one.
     """
 
     kind = "image_feature_extraction"
@@ -61,16 +62,21 @@ class ImageFeatureExtraction(Pipeline):
     def ask(self, rows: Sequence[PictureRow], settings: ImageFeatureExtractionSettings) -> Sequence[Tensor]:
         """Return the stream ``[L, D]`` of each picture, or its pooled vector ``[D]``."""
         head = _head(self.lm, settings)
-        if self.lm.model.spec.reads_source:
-            model: Any = self.lm.model
-            return list(model.reader.read(torch.cat([row.images for row in rows]))[0].cpu())
-        return list(ask_pictures(self.lm, rows, head))
+        images = torch.cat([row.images for row in rows])
+        return list(_side(self.lm.model)({"images": images}, (head,))[head].cpu())
 
     def answer(
         self, item: Any, rows: Sequence[Any], found: Sequence[Tensor], settings: ImageFeatureExtractionSettings
     ) -> Any:
         """Return the vectors with an axis for the one picture."""
         return found[0][None] if settings.return_tensors else found[0][None].tolist()
+
+
+def _side(model: Any) -> Any:
+    """Return what sees: the model, or the side of it that reads pictures before or beside a text."""
+    if isinstance(model, DualEncoder):
+        return model.sees
+    return model.reader if model.spec.reads_source else model
 
 
 def _head(lm: LanguageModel, settings: ImageFeatureExtractionSettings) -> str:
@@ -81,7 +87,7 @@ def _head(lm: LanguageModel, settings: ImageFeatureExtractionSettings) -> str:
     """
     if not settings.pool:
         return HIDDEN
-    heads = {} if lm.model.spec.reads_source else lm.model.spec.heads
+    heads = _side(lm.model).spec.heads
     poolers = [name for name, head in heads.items() if isinstance(head, Pooler.Spec)]
     if not poolers:
         raise UsageError("this model has no pooler", "leave pool away: the first vector is the class token's")

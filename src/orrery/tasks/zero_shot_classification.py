@@ -50,8 +50,8 @@ class ZeroShotClassification(Pipeline):
         """Return a row for each label."""
         text, tokenizer = text_of(item, self.task), self.lm.tokenizer
         premise, room, rows = tokenizer.encode(text), room_of(self.lm, paired=True), []
-        for label in labels_of(settings):
-            hypothesis = tokenizer.encode(_hypothesis(settings.hypothesis_template, label))
+        for label in labels_of(settings, self.task):
+            hypothesis = tokenizer.encode(filled(settings.hypothesis_template, label))
             total = len(premise) + len(hypothesis)
             if len(hypothesis) >= room or (total > room and not settings.truncation):
                 raise too_long(total + self.lm.context - room, self.lm.context)
@@ -68,7 +68,7 @@ class ZeroShotClassification(Pipeline):
     ) -> dict[str, Any]:
         """Return the labels in the order of their scores."""
         _, spec = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
-        entails, labels, logits = _entailment(names_of(spec)), labels_of(settings), np.stack(outputs)
+        entails, labels, logits = _entailment(names_of(spec)), labels_of(settings, self.task), np.stack(outputs)
         if settings.multi_label or len(labels) == 1:
             contradicts = spec.labels - 1 if entails == 0 else 0
             scores = softmax(logits[:, [contradicts, entails]])[:, 1]
@@ -91,7 +91,7 @@ class ZeroShotClassification(Pipeline):
         yield labelled(item, self.told(answer))
 
 
-def labels_of(settings: ZeroShotClassificationSettings) -> list[str]:
+def labels_of(settings: Any, task: str) -> list[str]:
     """Return the labels that a caller names.
 
     Raises:
@@ -101,23 +101,23 @@ def labels_of(settings: ZeroShotClassificationSettings) -> list[str]:
     labels = [label.strip() for label in given.split(",")] if isinstance(given, str) else given or []
     labels = [label for label in labels if label]
     if not labels:
-        raise UsageError("zero-shot-classification has no candidate_labels", 'give candidate_labels=["sport", "art"]')
+        raise UsageError(f"{task} has no candidate_labels", 'give candidate_labels=["sport", "art"]')
     return labels
 
 
-def _hypothesis(template: str, label: str) -> str:
-    """Return the template with a label in it.
+def filled(template: str, label: str) -> str:
+    """Return the template of a hypothesis with a label in it.
 
     Raises:
         UsageError: it has no place for one.
     """
     try:
-        filled = template.format(label)
+        hypothesis = template.format(label)
     except (IndexError, KeyError, ValueError):
-        filled = template
-    if filled == template:
+        hypothesis = template
+    if hypothesis == template:
         raise UsageError(f"hypothesis_template {template!r} has no place for a label", "write {} where it stands")
-    return filled
+    return hypothesis
 
 
 def _entailment(names: Sequence[str]) -> int:

@@ -104,7 +104,7 @@ def compare(
 
 
 def inputs(specs: Sequence[ModelSpec], seed: int) -> list[Tensor]:
-    """Return random tokens or images that both models know, and targets where a decoder stands beside the reader.
+    """Return random tokens or images that both models know, and the texts that stand beside them.
 
     Raises:
         UsageError: they take different things.
@@ -112,7 +112,7 @@ def inputs(specs: Sequence[ModelSpec], seed: int) -> list[Tensor]:
     kinds = [(spec.target_vocabulary is not None, _images(spec)) for spec in specs]
     if kinds[0] != kinds[1]:
         raise UsageError("these two models do not take the same input", "compare models of one kind")
-    writes, image = kinds[0]
+    pair, image = kinds[0]
     length = min(LONGEST, *(spec.context for spec in specs))
     rng = torch.Generator().manual_seed(seed)
     if image is None:
@@ -120,9 +120,7 @@ def inputs(specs: Sequence[ModelSpec], seed: int) -> list[Tensor]:
         given = [torch.randint(known, (ROWS, length), generator=rng)]
     else:
         given = [torch.randn(ROWS, *image, generator=rng)]
-        if not writes and (known := min(spec.vocabulary or 0 for spec in specs)):
-            given.append(torch.randint(known, (ROWS, length), generator=rng))
-    if writes:
+    if pair:
         known = min(spec.target_vocabulary for spec in specs if spec.target_vocabulary)
         given.append(torch.randint(known, (ROWS, length), generator=rng))
     return given

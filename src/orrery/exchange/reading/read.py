@@ -103,7 +103,8 @@ def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:
     Added tokens beyond the table are told of only: published models have them, for padding, and a text that holds
     one is refused when it comes.
     """
-    size, tokenizer = stored.model.spec.vocabulary, stored.tokenizer
+    spec, tokenizer = stored.model.spec, stored.tokenizer
+    size = spec.target_vocabulary if spec.vocabulary is None else spec.vocabulary
     if size is None or tokenizer is None or tokenizer.size <= size:
         return
     added = {token["id"] for token in tokenizer.definition.get("added_tokens") or ()}

@@ -22,6 +22,7 @@ _SEEING: Mapping[str, str] = {
     "sequence": "image-classification",
     "classes": "object-detection",
     "points": "image-segmentation",
+    "similarity": "zero-shot-image-classification",
 }
 """The same of an encoder that reads images."""
 

@@ -20,6 +20,7 @@ from orrery.inspection.explain.recurrent import Affine, Before, engine_parts, gr
 from orrery.inspection.explain.shortened import Shortened
 from orrery.inspection.explain.slots import Nodes, Pointwise, chain
 from orrery.inspection.explain.sums import Added, JoinedHeads, Linear, Product, Switched
+from orrery.models.dual_encoder import DualEncoder
 from orrery.models.hierarchical_encoder import HierarchicalEncoder
 from orrery.models.masked_autoencoder import MaskedAutoencoder
 from orrery.models.model import Model
@@ -101,7 +102,7 @@ def graph_of(model: Model, ids_L: Shaped[Tensor, "..."], source_ids_S: Shaped[Te
     Args:
         model: in eval mode.
         ids_L: what the answering stack read: tokens, or an image.
-        source_ids_S: what the reader of an encoder-decoder read, likewise.
+        source_ids_S: what the reader of an encoder-decoder read, likewise; of a dual encoder the picture.
     """
     nodes: Nodes = {}
     parts: dict[str, Any] = dict(model.named_children())
@@ -112,6 +113,11 @@ def graph_of(model: Model, ids_L: Shaped[Tensor, "..."], source_ids_S: Shaped[Te
         reader = _bound("encoder.", model.reader.stack, model.reader.embed, ids_L, None)
         _stack(nodes, reader, model.reader.embed, ids_L)
         _stack(nodes, StackSide("", model.stack, {"none": NO_POSITION}), model.reader.embed, ids_L)
+        return nodes
+    if isinstance(model, DualEncoder):
+        for part, read in ((model.sees, source_ids_S), (model.reads, ids_L)):
+            assert read is not None
+            _stack(nodes, _bound(part.stack.path, part.stack, part.embed, read, None), part.embed, read)
         return nodes
     encoder_states = _reader(nodes, parts, source_ids_S) if "reader" in parts else None
     embed = parts.get("target", parts.get("embed", parts["reader"].embed if "reader" in parts else None))

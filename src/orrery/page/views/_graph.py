@@ -101,6 +101,9 @@ def graph_of(root: SpecNode) -> Graph:
     if any(child.name.startswith("stages.") for child in root.children):
         _stages(graph, root)
         return graph
+    if (sees := _child(root, "sees")) is not None and (reads := _child(root, "reads")) is not None:
+        _two_sides(graph, root, sees, reads)
+        return graph
     reader = _child(root, "reader")
     end = None if reader is None else _column(graph, reader, READER, "encoder.")
     projection = _child(root, "projection")
@@ -113,6 +116,19 @@ def graph_of(root: SpecNode) -> Graph:
         if node.name.startswith("transform "):
             graph.add(node, MAIN, "other", role=node.name)
     return graph
+
+
+def _two_sides(graph: Graph, root: SpecNode, sees: SpecNode, reads: SpecNode) -> None:
+    """Add both sides of a dual encoder, each up to the head of its vector, and the heads that read both vectors."""
+    vectors: list[GraphNode] = []
+    for side, column, prefix in ((sees, READER, "encoder."), (reads, MAIN, "")):
+        _column(graph, side, column, prefix)
+        vectors.append(graph.parts[-1])
+    for child in root.children:
+        if child.name.startswith("heads."):
+            head = graph.add(child, MAIN, "head", role=child.name.partition(".")[2])
+            for vector in vectors:
+                graph.link(vector, head)
 
 
 def _stages(graph: Graph, root: SpecNode) -> None:

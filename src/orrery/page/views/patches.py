@@ -1,7 +1,7 @@
 """The picture as the model reads it, cut into its patches."""
 
 import base64
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, UInt8
@@ -34,14 +34,14 @@ class PatchesView(View):
         embed = _embedding(subject)
         if subject.inside is None or embed is None:
             return False
-        rows, columns = _grid(embed)
+        rows, columns = _grid(subject.inside, embed)
         return _vectors(subject.inside).shape[0] == 1 + rows * columns
 
     def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return the picture as a PNG file, and the rows and columns of patches."""
         inside, embed = subject.seen, _embedding(subject)
         assert embed is not None
-        rows, columns = _grid(embed)
+        rows, columns = _grid(inside, embed)
         levels = _shown(subject, _read(inside))
         facts = {
             "stream": "source" if inside.first.source_ids is not None else "tokens",
@@ -54,20 +54,18 @@ class PatchesView(View):
 
 
 def _embedding(subject: ViewSubject) -> PatchEmbedding | None:
-    model: Any = subject.lm.model
-    embed = getattr(getattr(model, "reader", model), "embed", None)
-    return embed if isinstance(embed, PatchEmbedding) else None
+    """Return what cuts the patches, on whichever side of the model it stands."""
+    return next((part for part in subject.lm.model.modules() if isinstance(part, PatchEmbedding)), None)
 
 
-def _grid(embed: PatchEmbedding) -> tuple[int, int]:
-    kernel: Any = embed.project.kernel_size
-    rows, columns = (whole // side for whole, side in zip(cast(Any, embed.size)[1:], kernel, strict=True))
-    return rows, columns
+def _grid(inside: Inside, embed: PatchEmbedding) -> tuple[int, int]:
+    """Return the rows and columns of patches of the picture that was read, which may have a size of its own."""
+    return embed.input.grid_of(_read(inside)[None])
 
 
 def _vectors(inside: Inside) -> Float[Tensor, "L D"]:
     """Return the vectors that the side that sees begins with, the class token's first."""
-    return inside["looked_up" if inside.first.source_ids is None else "encoder.looked_up"][0]
+    return inside["encoder.looked_up" if "encoder.looked_up" in inside else "looked_up"][0]
 
 
 def _read(inside: Inside) -> Float[Tensor, "channels rows columns"]:
@@ -90,12 +88,16 @@ def _shown(subject: ViewSubject, image: Float[Tensor, "channels rows columns"]) 
 
 def _projected(inside: Inside, embed: PatchEmbedding) -> Check:
     """Say how far each patch times the projection is from the vector that the model begins with."""
-    (down, across), (rows, columns), image = embed.project.kernel_size, _grid(embed), _read(inside).double().cpu()
+    (down, across), (rows, columns), image = (
+        embed.project.kernel_size,
+        _grid(inside, embed),
+        _read(inside).double().cpu(),
+    )
     whole = image[:, : rows * down, : columns * across].reshape(-1, rows, down, columns, across)
     patches = whole.permute(1, 3, 0, 2, 4).reshape(rows * columns, -1)
-    assert embed.project.bias is not None
-    weight, bias = (one.detach().double().cpu() for one in (embed.project.weight, embed.project.bias))
-    found, expected = _vectors(inside), patches @ weight.flatten(1).T + bias
+    weight, bias = embed.project.weight.detach().double().cpu(), embed.project.bias
+    found, expected = _vectors(inside), patches @ weight.flatten(1).T
+    expected = expected if bias is None else expected + bias.detach().double().cpu()
     off = (found[1:].double().cpu() - expected).abs().max() / expected.abs().max().clamp(min=1e-9)
     bound = 100 * torch.finfo(found.dtype).eps
     return Check("each patch times the projection is the vector that the model begins with", float(off), bound)

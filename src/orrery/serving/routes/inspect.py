@@ -86,8 +86,8 @@ async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
     facts = session_of(ViewSubject(served.lm, laws=served.settings.laws))
     spec = served.lm.model.spec
-    more = {"reads_source": spec.reads_source, "reads_image": spec.vocabulary is None, "routes": served.routes}
-    return AsciiJson({**facts, **more, "screens": _screens(facts, served.routes)})
+    reads = {"reads_source": spec.reads_source, "reads_pair": spec.reads_pair, "reads_image": spec.vocabulary is None}
+    return AsciiJson({**facts, **reads, "routes": served.routes, "screens": _screens(facts, served.routes)})
 
 
 @router.post("/traces")

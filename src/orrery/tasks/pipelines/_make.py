@@ -31,8 +31,8 @@ def pipeline(
             ``question-answering``, ``fill-mask``, ``feature-extraction`` (a vector for each token), ``embedding`` (one
             for a text), ``zero-shot-classification``, ``text-generation``, ``text2text-generation``,
             ``summarization``, ``translation`` (``translation_en_to_de``), ``image-classification``, ``image-to-text``,
-            ``image-feature-extraction``, what ``orrery.finetune`` calls one of these (``classification``,
-            ``tagging``), or the name of one that a program has registered.
+            ``image-feature-extraction``, ``zero-shot-image-classification``, what ``orrery.finetune`` calls one of
+            these (``classification``, ``tagging``), or the name of one that a program has registered.
         model: a model that is loaded, or what ``orrery.load`` takes.
         device: where a folder is loaded to: ``auto``, ``cpu``, ``cuda``, ``cuda:1``; a number is a GPU, -1 the CPU.
         dtype: what its weights become, as in ``orrery.load``.

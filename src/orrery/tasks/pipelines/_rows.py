@@ -95,7 +95,8 @@ def vocabulary(lm: LanguageModel) -> int:
     Raises:
         UsageError: it reads images.
     """
-    size = lm.model.spec.vocabulary
+    spec = lm.model.spec
+    size = spec.target_vocabulary if spec.reads_pair and not spec.writes else spec.vocabulary
     if size is None:
         raise UsageError("this model reads images, not texts", "load a model of texts")
     return size

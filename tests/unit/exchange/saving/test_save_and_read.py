@@ -252,6 +252,9 @@ OTHERS = {
     "yolos": "object-detection",
     "segformer": "image-segmentation",
     "vit_mae": "image-feature-extraction",
+    "clip": "zero-shot-image-classification",
+    "clip_text_model": "feature-extraction",
+    "clip_vision_model": "image-feature-extraction",
 }
 
 

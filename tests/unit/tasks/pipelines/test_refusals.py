@@ -14,7 +14,7 @@ from orrery.families import load_family, spec_of
 from orrery.language_model.model import LanguageModel
 from orrery.tasks.pipelines._heads import labels_of
 from orrery.tasks.pipelines._rows import ask, room_of, vocabulary
-from orrery.tasks.zero_shot_classification import _entailment, _hypothesis
+from orrery.tasks.zero_shot_classification import _entailment, filled
 from orrery.text.special import framed_tokenizer
 from tiny_models import TOKENIZER, randomised
 
@@ -70,10 +70,10 @@ REFUSED = {
         UsageError, "question and context are given twice", "by name, or as a mapping",
     ),
     "a place for no label": (
-        lambda m: _hypothesis("it is so.", "art"), UsageError, "'it is so.' has no place for a label", "write {}",
+        lambda m: filled("it is so.", "art"), UsageError, "'it is so.' has no place for a label", "write {}",
     ),
     "a place that is none": (
-        lambda m: _hypothesis("{label} it is", "art"), UsageError, "has no place for a label", "write {} where",
+        lambda m: filled("{label} it is", "art"), UsageError, "has no place for a label", "write {} where",
     ),
     "no entailment": (
         lambda m: _entailment(["yes", "no"]), UsageError, "none of the labels yes, no begins with 'entail'",
@@ -99,4 +99,4 @@ def test_it_is_refused_by_name_with_what_to_do(models, case):
 
 def test_entailment_is_found_by_the_beginning_of_its_name():
     assert _entailment(["contradiction", "neutral", "ENTAILMENT"]) == 2
-    assert _hypothesis("about {}.", "art") == "about art."
+    assert filled("about {}.", "art") == "about art."

@@ -101,7 +101,7 @@ export async function module(kind) {
 /** What is looked into: a text or an image, or a source with what was written. */
 function ask(page) {
   const given = page.focus.get("given") ?? {};
-  const two = page.session.reads_source;
+  const two = page.session.reads_pair;
   const image = page.session.reads_image && h("input", { type: "file", name: "image", accept: "image/png,image/jpeg,image/webp,image/gif,image/bmp" });
   const text = !image && h("textarea", { name: "text", rows: 2, required: true, value: given.text ?? given.source ?? page.session.example ?? "" });
   const target = h("textarea", { name: "target", rows: 2, value: given.target ?? "" });
@@ -125,7 +125,7 @@ function ask(page) {
     }
     button.disabled = false;
   };
-  return h("form.ask", { onsubmit: look }, h("label", {}, t(image ? "image" : two ? "source" : "text"), image || text), two && h("label", {}, t("target"), target), button, memory, told);
+  return h("form.ask", { onsubmit: look }, h("label", {}, t(image ? "image" : two ? "source" : "text"), image || text), two && h("label", {}, t(page.session.reads_source ? "target" : "text"), target), button, memory, told);
 }
 
 /** A file as text that JSON can hold; null where none was chosen. */

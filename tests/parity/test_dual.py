@@ -1,0 +1,68 @@
+"""CLIP, whole and its sides alone, against transformers."""
+
+import pytest
+import torch
+
+from orrery.families import load_family
+from tests.parity.helper import check_round_trip, error, random_ids
+from tests.parity.test_pictures import assert_gradients, pair, pictures
+
+CLIP = dict(load_family("clip").TINY)
+TEXT, VISION = CLIP["text_config"], CLIP["vision_config"]
+CORNERS = [
+    {},
+    {"text_config": {**TEXT, "eos_token_id": 2}, "logit_scale_init_value": 1.0},
+    {"vision_config": {**VISION, "hidden_act": "gelu", "num_channels": 1, "layer_norm_eps": 0.1}, "projection_dim": 6},
+]
+
+
+def texts(rows=4, length=7):
+    """Return texts that end at different places, with anything behind."""
+    ids = random_ids(rows, length, vocabulary=59, seed=5)
+    for row in range(rows):
+        ids[row, 2 + row] = 60
+    return ids
+
+
+@pytest.mark.parametrize("corner", CORNERS, ids=str)
+def test_every_picture_is_scored_with_every_text(corner):
+    both = pair("clip", "CLIPModel", {**CLIP, **corner})
+    channels = corner.get("vision_config", VISION).get("num_channels", 3)
+    for size in ((12, 12), (8, 20)):
+        seen, ids = pictures(*size, channels), texts()
+        theirs = both.reference(pixel_values=seen, input_ids=ids, interpolate_pos_encoding=True)
+        found = both.ours({"images": seen, "ids": ids}, ("similarity", "images", "texts"))
+        for name, key in (("similarity", "logits_per_image"), ("images", "image_embeds"), ("texts", "text_embeds")):
+            assert error(found[name].detach(), theirs[key].detach()) < 1e-9, name
+    assert_gradients(both, found["similarity"], theirs.logits_per_image)
+    check_round_trip(both)
+
+
+@torch.no_grad()
+def test_padding_behind_a_text_changes_nothing():
+    both = pair("clip", "CLIPModel", CLIP)
+    ids, real = texts(), torch.arange(7) < torch.tensor([[3], [4], [5], [6]])
+    expected = both.reference(pixel_values=pictures(), input_ids=ids, attention_mask=real.long()).logits_per_image
+    assert error(both.ours.logits(pictures(), ids, real=real), expected) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("family", "architecture", "key"),
+    [
+        ("clip_text_model", "CLIPTextModelWithProjection", "text_embeds"),
+        ("clip_text_model", "CLIPTextModel", "pooler_output"),
+        ("clip_vision_model", "CLIPVisionModelWithProjection", "image_embeds"),
+        ("clip_vision_model", "CLIPVisionModel", "pooler_output"),
+        ("clip", "CLIPForImageClassification", "logits"),
+    ],
+)
+def test_a_side_alone(family, architecture, key):
+    both = pair(family, architecture, {**load_family(family).TINY})
+    given = texts() if "text" in family else pictures()
+    theirs = both.reference(given)
+    found = both.ours.logits(given)
+    assert error(found.detach(), theirs[key].detach()) < 1e-9
+    if "last_hidden_state" in theirs:
+        assert error(both.ours.hidden(given).detach(), theirs.last_hidden_state.detach()) < 1e-9
+    assert_gradients(both, found, theirs[key])
+    check_round_trip(both)

@@ -1,0 +1,87 @@
+"""What models of pictures and texts say of labels that a caller names, beside transformers over the same folder."""
+
+import pytest
+import torch
+
+import orrery
+from orrery.errors import UsageError
+from tests.parity.picture_folders import MODES, contrasted, picture, seeing
+from tests.parity.pipelines import same
+
+PICTURES = [picture(mode, (20 + 3 * n, 30 - 2 * n), n) for n, mode in enumerate(MODES)]
+LABELS = ["cat", "dog", "a Dog  of it's 20 cats", "été"]
+TASK = "zero-shot-image-classification"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("clip")
+    theirs, tokenizer, processor = contrasted(place)
+
+    @torch.no_grad()
+    def answers(pictures, labels, template="This is a photo of {}."):
+        """Return what transformers' pipeline returns: every label of each picture, the likeliest first."""
+        rows = tokenizer([template.format(label) for label in labels], padding=True, return_tensors="pt")
+        colours = [one.convert("RGBA").convert("RGB") if one.mode in ("LA", "RGBA") else one for one in pictures]
+        seen = processor([one.convert("RGB") for one in colours], return_tensors="pt")
+        scores = theirs.double()(**rows, pixel_values=seen["pixel_values"].double()).logits_per_image.softmax(-1)
+        return [
+            sorted(
+                ({"score": float(score), "label": label} for score, label in zip(row, labels, strict=True)),
+                key=lambda one: -one["score"],
+            )
+            for row in scores
+        ]
+
+    return place, answers
+
+
+def test_labels_and_scores_are_those_of_transformers(folder):
+    place, answers = folder
+    opaque = [one for one in PICTURES if one.mode not in ("RGBA", "LA")]
+    ours = orrery.pipeline(TASK, place, device="cpu", dtype="float64")
+    for size in (1, 4):
+        same(ours(opaque, candidate_labels=LABELS, batch_size=size), answers(opaque, LABELS), bound=1e-9)
+    same(ours(opaque[0], LABELS[:2], hypothesis_template="{}"), answers(opaque[:1], LABELS[:2], "{}")[0], bound=1e-9)
+    same(ours(opaque[0], "cat, dog", top_k=1), answers(opaque[:1], LABELS[:2])[0][:1], bound=1e-9)
+
+
+def test_another_picture_has_another_answer(folder):
+    place, answers = folder
+    ours = orrery.pipeline(TASK, place, device="cpu", dtype="float64")
+    with pytest.raises(AssertionError):
+        same(ours(PICTURES[1], LABELS), answers(PICTURES[:1], LABELS)[0], bound=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "has no candidate_labels"),
+        ({"candidate_labels": [""]}, "has no candidate_labels"),
+        ({"candidate_labels": ["cat"], "hypothesis_template": "a photo"}, "has no place for a label"),
+        ({"candidate_labels": ["cat " * 50]}, "longer than this model's context of 40"),
+        ({"candidate_labels": ["cat"], "top_k": 0}, "top_k"),
+    ],
+)
+def test_what_cannot_be_answered_says_why(folder, settings, message):
+    with pytest.raises(UsageError, match=message) as refused:
+        orrery.pipeline(TASK, folder[0], device="cpu")(PICTURES[0], **settings)
+    assert refused.value.hint
+
+
+def test_a_model_without_texts_is_refused(tmp_path):
+    seeing(tmp_path, "ViTForImageClassification")
+    with pytest.raises(UsageError, match="needs a model of pictures and texts"):
+        orrery.pipeline(TASK, tmp_path, device="cpu")
+
+
+def test_the_stream_of_the_pictures_is_that_of_transformers(folder):
+    place, _ = folder
+    ours = orrery.pipeline("image-feature-extraction", place, device="cpu", dtype="float64")
+    lm = orrery.load(place, device="cpu", dtype="float64")
+    stream = torch.tensor(ours(PICTURES[0]), dtype=torch.float64)
+    assert stream.shape == (1, 17, 32)
+    assert torch.tensor(ours(PICTURES[0], pool=True)).shape == (1, 24)
+    trace = lm.trace((PICTURES[0], "a cat"))
+    assert (trace.tokens[0], trace.tokens[-1]) == ("<|startoftext|>", "<|endoftext|>")
+    assert torch.equal(trace["encoder.blocks.1.resid_post"], stream)
