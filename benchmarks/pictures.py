@@ -183,8 +183,8 @@ def captions(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
     """The captions of scenes, and which share of its attention a thing's name has inside of the thing's box."""
     found = []
     for seed in seeds:
-        for name, encoder in (("captions", things(runs, seed)), ("captions-fresh", None)):
-            made = runs.made(name, "scenes-captions.yaml", seed, **{"model.encoder": encoder})
+        for name, encoder in (("captions", {"encoder": things(runs, seed)}), ("captions-fresh", None)):
+            made = runs.made(name, "scenes-captions.yaml", seed, **{"model.from": encoder})
             found.append({**made, "attention": attention(runs.folder / f"{name}-{seed}", 10 if runs.small else 100)})
     return {"runs": found}
 
