@@ -60,9 +60,7 @@ def _embedding(subject: ViewSubject) -> PatchEmbedding | None:
 
 
 def _grid(embed: PatchEmbedding) -> tuple[int, int]:
-    kernel: Any = embed.project.kernel_size
-    rows, columns = (whole // side for whole, side in zip(embed.size[1:], kernel, strict=True))
-    return rows, columns
+    return embed.input.grid(embed.input.rows, embed.input.columns)
 
 
 def _vectors(inside: Inside) -> Float[Tensor, "L D"]:
