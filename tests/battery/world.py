@@ -113,7 +113,7 @@ def build(folder: Path) -> Path:
 def save_labels(folder: Path) -> None:
     """Save a classifier of two clusters with a ranker of the four labels in them beside it."""
     tiny_models.saved(folder, "bert", architectures=["BertForSequenceClassification"])
-    width = tiny_models.CONFIGS["bert"]["hidden_size"]
+    width = tiny_models.ALL["bert"]["hidden_size"]
     features = TfIdf.learned(["the cat sat", "a dog"])
     columns = np.arange(len(features.numbers) + width + 1)
     blocks = [Block(columns, np.ones((len(columns), 2), np.float32))] * 2
