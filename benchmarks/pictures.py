@@ -5,12 +5,13 @@
 Each training is a run of its own below ``--keep``, with its seconds, and one that is there is not made again: the
 program may be stopped and started. ``--only`` names some of the parts:
 
-- ``mnist``: recipes/mnist.yaml, and beside it logistic regression, the three nearest pictures, and a network of two
-  layers with the recipe's own augmentation;
+- ``mnist``: recipes/mnist.yaml, and beside it logistic regression, the three nearest pictures, least squares over a
+  Gaussian kernel, and a network of two layers with the recipe's own augmentation;
 - ``few``: recipes/pretrain-patches.yaml without labels, then recipes/mnist-few.yaml on ten labels a digit, another
   choice of them for each seed; from fresh weights for as long, probes of both encoders, logistic regression;
 - ``transfer``: recipes/things.yaml with labels, then the masks of a few scenes from its encoder and from fresh weights;
-- ``masks``, ``boxes``: the recipes of scenes from fresh weights and from the encoder of ``things``; YOLOS beside boxes;
+- ``masks``, ``boxes``: the recipes of scenes from fresh weights and from the encoder of ``things``; a SegFormer and a
+  YOLOS as large beside them;
 - ``captions``: the recipe from the encoder of ``things`` and from fresh weights, and where words looked.
 
 Scores are of examples held back; on MNIST the last 1,000 of the 8,000. The logistic regressions are fitted by L-BFGS
@@ -44,10 +45,16 @@ ROOT = Path(__file__).parents[1]
 RECIPES = ROOT / "recipes"
 PARTS = ("mnist", "few", "transfer", "masks", "boxes", "captions")
 YOLOS = {
-    "hidden_size": 96, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 192,
+    "hidden_size": 96, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 192,
     "image_size": [48, 48], "patch_size": 6, "num_channels": 3, "num_detection_tokens": 12,
     "initializer_range": 0.05,
 }  # fmt: skip
+SEGFORMER = {
+    "num_encoder_blocks": 3, "depths": [2, 2, 2], "sr_ratios": [4, 2, 1], "hidden_sizes": [24, 48, 96],
+    "patch_sizes": [7, 3, 3], "strides": [2, 2, 2], "num_attention_heads": [1, 2, 3], "mlp_ratios": [2, 2, 2],
+    "decoder_hidden_size": 64, "image_size": 48, "drop_path_rate": 0.0, "classifier_dropout_prob": 0.0,
+}  # fmt: skip
+"""321,075 parameters without its head; the ViT of the recipe has 325,440."""
 FRESH = {"family": "vit", "config": yaml.safe_load((RECIPES / "mnist.yaml").read_text())["model"]["config"]}
 
 
@@ -109,6 +116,7 @@ def mnist(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
     beside = {
         "logistic regression": logistic(train, val),
         "three nearest pictures": nearest(train, val),
+        "least squares over a Gaussian kernel": kernel_squares(train, val),
         "two layers of 256, the same augmentation": perceptron(train, val, 2 if runs.small else 2000),
     }
     return {"runs": found, "beside": beside}
@@ -140,18 +148,24 @@ def few(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
 
 
 def things(runs: Runs, seed: int) -> str:
-    """Return the run of single things, whose encoder others begin with."""
-    runs.made("things", "things.yaml", seed)
-    return str(runs.folder / f"things-{seed}")
+    """Return the folder of the run of single things, whose encoder others begin with."""
+    found = runs.made("things", "things.yaml", seed)
+    return str(runs.folder / f"{found['run']}-{seed}")
 
 
 def transfer(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
     """The masks of a few scenes, with the encoder of single things and without."""
-    few_scenes = {"data.train": "scenes[:200]"}
+    few_scenes = {
+        "data.train": "scenes[:200]",
+        "training.steps": 600,
+        "evaluation.every": 300,
+        "checkpoints.every": 600,
+    }
     found = []
     for seed in seeds:
         base = {"model": {"from": things(runs, seed)}}
         found += [
+            runs.made("things", "things.yaml", seed),
             runs.made("transfer", "scenes-masks.yaml", seed, **base, **few_scenes),
             runs.made("transfer-fresh", "scenes-masks.yaml", seed, **few_scenes),
         ]
@@ -160,11 +174,14 @@ def transfer(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
 
 def masks(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
     """The masks of scenes."""
-    found = [runs.made("masks-fresh", "scenes-masks.yaml", seed) for seed in seeds]
-    return {
-        "runs": found
-        + [runs.made("masks", "scenes-masks.yaml", seed, model={"from": things(runs, seed)}) for seed in seeds]
-    }
+    found = []
+    for seed in seeds:
+        found += [
+            runs.made("masks-fresh", "scenes-masks.yaml", seed),
+            runs.made("masks", "scenes-masks.yaml", seed, model={"from": things(runs, seed)}),
+            runs.made("masks-segformer", "scenes-masks.yaml", seed, model={"family": "segformer", "config": SEGFORMER}),
+        ]
+    return {"runs": found}
 
 
 def boxes(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
@@ -183,28 +200,35 @@ def captions(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
     """The captions of scenes, and which share of its attention a thing's name has inside of the thing's box."""
     found = []
     for seed in seeds:
-        for name, encoder in (("captions", things(runs, seed)), ("captions-fresh", None)):
-            made = runs.made(name, "scenes-captions.yaml", seed, **{"model.encoder": encoder})
-            found.append({**made, "attention": attention(runs.folder / f"{name}-{seed}", 10 if runs.small else 100)})
+        for name, encoder in (("captions", {"encoder": things(runs, seed)}), ("captions-fresh", None)):
+            made = runs.made(name, "scenes-captions.yaml", seed, **{"model.from": encoder})
+            found.append({**made, **attention(runs.folder / f"{name}-{seed}", 10 if runs.small else 100)})
     return {"runs": found}
 
 
-def attention(folder: Path, scenes: int) -> list[float]:
-    """Return, block by block, the share of its attention that the name of a thing has on patches of its box."""
+def attention(folder: Path, scenes: int) -> dict[str, list[float]]:
+    """Return, block by block, how the names of things look at their boxes.
+
+    ``attention`` is the share of its attention that a name has on patches of its thing's box, the mean over names;
+    ``inside`` is the share of the names that look most at such a patch.
+    """
     from orrery.tasks.finetuning._words_on_pictures import inside_share, word_patterns
 
     lm, source = orrery.load(folder, say=lambda line: None), SOURCES.find("boxes")
     there = source.read(source.Settings.model_validate({"kind": "boxes", "train": f"scenes/val[:{scenes}]"}))
     said = SOURCES.find("captions")
     told = said.read(said.Settings.model_validate({"kind": "captions", "train": f"scenes/val[:{scenes}]"}))
-    grid, shares = lm.model.spec.reader.embed.grid, []  # type: ignore[attr-defined]
+    grid = lm.model.spec.reader.embed.grid  # type: ignore[attr-defined]
+    found: dict[str, list[list[float]]] = {"attention": [], "inside": []}
     for one, other in zip(there.train, told.train, strict=True):  # type: ignore[attr-defined]
         words, patterns = word_patterns(lm, one.pixels().permute(1, 2, 0), other.target[0])
-        names = [n for n, word in enumerate(words) if n > 1 and words[n - 2] == "a" and words[n - 1] != "a"]
-        for place, thing in zip(names, one.target, strict=True):
+        places = [n for n, word in enumerate(words) if n > 1 and words[n - 2] == "a" and words[n - 1] != "a"]
+        for place, thing in zip(places, one.target, strict=True):
             weights = patterns[:, place].unflatten(1, (grid.rows, grid.columns))
-            shares.append([inside_share(own, thing.box, (48, 48)) for own in weights])
-    return [mean(own) for own in zip(*shares, strict=True)]
+            most = (weights == weights.amax((1, 2), keepdim=True)).double()
+            for name, each in (("attention", weights), ("inside", most)):
+                found[name].append([inside_share(own, thing.box, (48, 48)) for own in each])
+    return {name: [mean(own) for own in zip(*rows, strict=True)] for name, rows in found.items()}
 
 
 Digits = tuple[torch.Tensor, torch.Tensor]
@@ -249,6 +273,15 @@ def nearest(train: Digits, val: Digits) -> float:
     """Return the accuracy of the most frequent label among the three nearest pictures."""
     near = torch.cdist(val[0], train[0]).topk(3, largest=False).indices
     return accuracy(train[1][near].mode(1).values, val[1])
+
+
+def kernel_squares(train: Digits, val: Digits) -> float:
+    """Return the accuracy of regularised least squares over ``exp(-|x - y|^2 / (784 var))`` (Suykens et al. 1999)."""
+    width = float(train[0].var() * train[0].shape[1])
+    learned, asked = (torch.exp(-(torch.cdist(side[0], train[0]) ** 2) / width).double() for side in (train, val))
+    goals = F.one_hot(train[1], 10).double() * 2 - 1
+    weights = torch.linalg.solve(learned + 0.05 * torch.eye(len(learned), dtype=torch.float64), goals)
+    return accuracy((asked @ weights).argmax(1), val[1])
 
 
 def perceptron(train: Digits, val: Digits, steps: int) -> float:

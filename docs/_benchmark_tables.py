@@ -233,6 +233,8 @@ def pictures(content: dict[str, Any]) -> str:
     """Return the scores of every way to learn from pictures, means over the seeds, and what stands beside them."""
     rows = []
     for part, one in content.items():
+        if "before" in one:
+            rows.append((part, one["before"]["run"], "1", "", "", "", f"{one['before']['processor_seconds']:.0f}"))
         ways = dict.fromkeys(run["run"] for run in one["runs"])
         for way in ways:
             runs = [run for run in one["runs"] if run["run"] == way]
@@ -241,8 +243,9 @@ def pictures(content: dict[str, Any]) -> str:
             spread = f"{stdev(scores):.4f}" if len(scores) > 1 else ""
             more = ", ".join(f"{name} {mean(run['scores'][name]['score'] for run in runs):.4f}" for name in others[:2])
             if "attention" in runs[0]:
-                looked = [mean(blocks) for blocks in zip(*(run["attention"] for run in runs), strict=True)]
-                more += ", attention in the box " + ", ".join(f"{share:.2f}" for share in looked)
+                for name, said in (("attention", "attention in the box"), ("inside", "names that look there most")):
+                    looked = [mean(blocks) for blocks in zip(*(run[name] for run in runs), strict=True)]
+                    more += f", {said} by block " + " and ".join(f"{share:.2f}" for share in looked)
             seconds = f"{mean(run['processor_seconds'] for run in runs):.0f}"
             rows.append((part, way, str(len(runs)), f"{main} {mean(scores):.4f}", spread, more, seconds))
         rows += [(part, name, "", f"accuracy {score:.4f}", "", "", "") for name, score in one.get("beside", {}).items()]

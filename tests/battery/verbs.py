@@ -39,6 +39,8 @@ BASES: dict[str, list[str]] = {
     "translate": ["rnnsearch", "the cat", "--max-new-tokens=2"],
     "classify": ["classes", "the cat"],
     "caption": ["captions", "picture.png", "--max-new-tokens=2"],
+    "detect": ["boxes", "picture.png", "--threshold=0.1"],
+    "segment": ["pixels", "picture.png"],
     "tag": ["tags", "the cat"],
     "answer": ["spans", "the cat", "--context=the cat sat on the mat"],
     "summarise": ["rnnsearch", "the cat", "--max-new-tokens=2"],

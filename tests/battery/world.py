@@ -16,6 +16,7 @@ from orrery.cli import program
 from orrery.data.many_labels.features import TfIdf
 from orrery.data.pictures.png import write_png
 from orrery.exchange.saving.save import save_model
+from orrery.families import load_family
 from orrery.tasks.xbert.linear import Block
 from orrery.tasks.xbert.ranker import Ranker
 from orrery.tasks.xbert.saved import SavedRanker, save
@@ -93,6 +94,8 @@ def build(folder: Path) -> Path:
     save_items(folder / "items")
     save_labels(folder / "labels")
     tiny_models.saved(folder / "captions", "vision-encoder-decoder")
+    for name, family in (("boxes", "yolos"), ("pixels", "segformer")):
+        save_model(folder / name, tiny_models.smallest(family, torch.float32), family, load_family(family).TINY)
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))

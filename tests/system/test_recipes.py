@@ -115,9 +115,8 @@ def five_steps(recipe: Path, folder: Path, runs: Runs) -> None:
     values = yaml.safe_load(recipe.read_text())
     few = ["--training.steps", "5", "--training.schedule.warmup", "2", "--evaluation.batches", "1"]
     if begin := values["model"].get("from"):
-        few += ["--model.from", str(runs.of(recipe.with_name(f"{Path(begin).name}.yaml")))]
-    if encoder := values["model"].get("encoder"):
-        few += ["--model.encoder", str(runs.of(recipe.with_name(f"{Path(encoder).name}.yaml")))]
+        key, name = ("from.encoder", begin["encoder"]) if isinstance(begin, dict) else ("from", begin)
+        few += [f"--model.{key}", str(runs.of(recipe.with_name(f"{Path(name).name}.yaml")))]
     judges = [reward for reward in values.get("rewards", []) if "model" in reward]
     for reward in judges:
         judge = recipe.with_name(f"{Path(reward['model']).name}.yaml")

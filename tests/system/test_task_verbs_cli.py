@@ -6,13 +6,17 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from tests.parity.picture_folders import captioner, picture
 from tests.parity.pipelines import LABELS, folder, named
 
 import orrery
 from orrery.cli.program import run
 from orrery.errors import DataError
+from orrery.exchange.saving.save import save_model
+from orrery.families import load_family
 from orrery.tasks import NO_TEXT
+from tiny_models import smallest
 
 TEXTS = ["The cat sat near London.", "Ada wrote", "Öl in 日本 🙂"]
 
@@ -135,6 +139,27 @@ def test_caption(tmp_path, capsys):
     assert "there is no picture" in refused(capsys, 2, "caption", model)
     assert "no such file" in refused(capsys, 3, "caption", model, str(tmp_path / "c.png"))
     assert lines(capsys, "generate", model, files[0], "--temperature", "0", "--max-new-tokens", "3")
+
+
+@pytest.mark.parametrize(("verb", "family"), [("detect", "yolos"), ("segment", "segformer")])
+def test_things_and_parts_of_pictures_are_told(verb, family, tmp_path, capsys):
+    task, flags, how = {
+        "detect": ("object-detection", ["--threshold", "0.2"], {"threshold": 0.2}),
+        "segment": ("image-segmentation", [], {}),
+    }[verb]
+    model, files = str(tmp_path / "model"), [str(tmp_path / name) for name in ("a.png", "b.png")]
+    save_model(model, smallest(family, torch.float32), family, load_family(family).TINY)
+    for number, file in enumerate(files):
+        picture("RGB", (20, 30), number).save(file)
+    pipe = orrery.pipeline(task, model, device="cpu")
+    expected = pipe(files, **how)
+    found = objects(capsys, verb, model, *files, *flags, "--batch-size", "1")
+    assert [each["picture"] for each in found] == files
+    assert [each[pipe.said] for each in found] == [pipe.told(answer) for answer in expected]
+    assert any(each[pipe.said] for each in found)
+    told = [line for file, answer in zip(files, expected, strict=True) for line in pipe.lines(file, answer)]
+    assert lines(capsys, verb, model, *files, *flags) == told
+    assert "there is no picture" in refused(capsys, 2, verb, model)
 
 
 VERBS = {

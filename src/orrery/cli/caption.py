@@ -4,13 +4,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.asking import ask
 from orrery.cli.beam_options import CAPTIONS, Captions, given
 from orrery.cli.numbers import COUNT
+from orrery.cli.pictures import ask_of_pictures
 from orrery.cli.places import MODEL, PICTURE
-from orrery.cli.texts import InputText, TextReading
-
-COLUMN = "picture"
 
 
 def caption(
@@ -34,10 +31,4 @@ def caption(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    from orrery.errors import UsageError
-
-    if not pictures:
-        raise UsageError("there is no picture", "give the path of a picture file, or several")
-    read = [InputText(f"picture {n}", {COLUMN: path}) for n, path in enumerate(pictures, start=1)]
-    reading = TextReading(column=COLUMN, batch_size=batch_size, json=json)
-    ask("image-to-text", model, device, dtype, read, None, reading, **given(search))
+    ask_of_pictures("image-to-text", model, device, dtype, pictures, batch_size, json, **given(search))

@@ -49,6 +49,8 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "score": ("score:score", "generating"),
         "classify": ("classify:classify", "pipelines"),
         "caption": ("caption:caption", "pictures"),
+        "detect": ("detect:detect", "pictures"),
+        "segment": ("segment:segment", "pictures"),
         "tag": ("tag:tag", "pipelines"),
         "answer": ("answer:answer", "pipelines"),
         "summarise": ("summarise:summarise", "pipelines"),

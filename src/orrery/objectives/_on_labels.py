@@ -52,7 +52,10 @@ class OnLabels(OnHead, ABC):
             self.weights = class_weights(self.class_weights, counts)
 
     def summed(self, logits_NC: "Tensor", targets_N: "Tensor") -> "Tensor":
-        """Return the summed loss of rows of logits; a target of -100 is not counted."""
+        """Return the summed loss of rows of logits; a target of -100 is not counted.
+
+        Behind the labels may follow other axes, which the targets have too: ``[N, C, rows, columns]``.
+        """
         import torch
 
         from orrery.nn.cross_entropy import summed_cross_entropy

@@ -125,15 +125,15 @@ class Detection(Objective):
         from orrery.nn.cross_entropy import IGNORED
         from orrery.scores.assignment import cheapest
 
-        shares, found = logits.softmax(-1), []
-        for row in range(len(classes)):
-            real = (classes[row] != IGNORED).nonzero()[:, 0]
-            own, there = boxes[row], wanted[row][real]
-            overlap = giou(corners(own)[:, None], corners(there)[None])
-            cost = -shares[row][:, classes[row][real]] - self.weights[1] * overlap
-            cost = cost + self.weights[0] * (own[:, None] - there[None]).abs().sum(-1)
-            finite = cost.double().nan_to_num(nan=1e30, posinf=1e30, neginf=-1e30)  # the loss itself tells of these
-            queries, things = (torch.from_numpy(each) for each in cheapest(finite.cpu().numpy()))
-            found.append(torch.stack([torch.full_like(queries, row), queries, real.cpu()[things]]))
+        numbers = classes.clamp(min=0)[:, None].expand(-1, logits.shape[1], -1)
+        overlap = giou(corners(boxes)[:, :, None], corners(wanted)[:, None])
+        cost = -logits.softmax(-1).gather(2, numbers) - self.weights[1] * overlap
+        cost = cost + self.weights[0] * (boxes[:, :, None] - wanted[:, None]).abs().sum(-1)
+        finite = cost.double().nan_to_num(nan=1e30, posinf=1e30, neginf=-1e30)  # the loss itself tells of these
+        costs, real, found = finite.cpu().numpy(), (classes != IGNORED).cpu().numpy(), []
+        for row, own in enumerate(real):
+            queries, things = (torch.from_numpy(each) for each in cheapest(costs[row][:, own]))
+            there = torch.from_numpy(own.nonzero()[0])
+            found.append(torch.stack([torch.full_like(queries, row), queries, there[things]]))
         rows, queries, things = torch.cat(found, 1).to(classes.device)
         return rows, queries, things

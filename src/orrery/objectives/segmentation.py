@@ -88,7 +88,7 @@ class Segmentation(OnLabels):
 
         def summed(head: "nn.Module", x_BLD: "Tensor", real: "Tensor | None") -> "Tensor":
             logits = enlarged(labels_second(head(x_BLD, real), self.head), targets.shape[1:])
-            return self.summed(logits.permute(0, 2, 3, 1).flatten(0, 2), targets.flatten())
+            return self.summed(logits, targets)
 
         found: Tensor = model(batch, {self.head: summed})[self.head]
         return {TERM: Term(found, (targets != IGNORED).sum())}

@@ -61,6 +61,12 @@ TokenizerName = Annotated[str, TOKENIZERS.known()]
 HeadSection = Annotated[SerializeAsAny[HeadSettings], HEADS, HEADS.section()]
 
 
+class PartOrigins(Section):
+    """What parts of a new model begin with: ``encoder`` is a model that has one of the same shape."""
+
+    encoder: str
+
+
 class ModelSettings(Section):
     """Which model: a family with its configuration in Hugging Face's names, a spec file, or one that exists.
 
@@ -70,28 +76,50 @@ class ModelSettings(Section):
     one rate on what the residuals add. ``mask: prefix`` lets a decoder read the beginning of a row in both directions;
     the model is then saved with its own spec, as no published layout says so. ``embeddings`` is a word2vec file or a
     run of word vectors, whose rows the tokens that are words begin with. ``adapter`` is a transform with its settings
-    (``kind: lora``), applied to a model that exists: it and the new heads learn alone. ``encoder`` is a model whose
-    weights the encoder of a new one begins with, whatever writes or finds things behind it.
+    (``kind: lora``), applied to a model that exists: it and the new heads learn alone. ``from`` may also say what
+    parts of a new model begin with: ``from: {encoder: MODEL}`` beside ``family``.
     """
 
     family: str | None = None
     config: dict[str, Any] = Field(default_factory=dict)
     spec: Path | None = None
-    begin: str | None = Field(default=None, alias="from")
+    origin: str | PartOrigins | None = Field(default=None, alias="from")
     heads: dict[str, HeadSection] = Field(default_factory=dict)
     freeze: tuple[str, ...] = ()
     dropout: Fraction | None = None
     mask: Literal["prefix"] | None = None
     embeddings: Path | None = None
     adapter: dict[str, Any] | None = None
-    encoder: str | None = None
+
+    @property
+    def begin(self) -> str | None:
+        """The model that exists and is gone on with, or nothing where this one is new."""
+        return self.origin if isinstance(self.origin, str) else None
+
+    @property
+    def encoder(self) -> str | None:
+        """The model whose encoder a new one begins with."""
+        return self.origin.encoder if isinstance(self.origin, PartOrigins) else None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled_before(cls, values: Any) -> Any:
+        """Take ``encoder`` beside ``family``, as the first recipes of captions had it, for ``from: {encoder: ...}``."""
+        if not isinstance(values, Mapping) or "encoder" not in values:
+            return values
+        others = {key: value for key, value in values.items() if key != "encoder"}
+        if values["encoder"] is None:
+            return others
+        if others.get("from") is not None:
+            raise PydanticCustomError("from", "encoder belongs to a new model; this one begins from another")
+        return {**others, "from": {"encoder": values["encoder"]}}
 
     @model_validator(mode="after")
     def _one_of_three(self) -> "ModelSettings":
         if [self.family, self.spec, self.begin].count(None) != 2:
             raise PydanticCustomError("one_of", "exactly one of family, spec and from is needed")
-        if self.begin is not None and (self.config or self.embeddings or self.encoder):
-            what = {"what": "config" if self.config else "embeddings" if self.embeddings else "encoder"}
+        if self.begin is not None and (self.config or self.embeddings):
+            what = {"what": "config" if self.config else "embeddings"}
             raise PydanticCustomError("from", "{what} belongs to a new model; this one begins from another", what)
         if self.adapter is not None and (self.begin is None or self.freeze):
             reason = (

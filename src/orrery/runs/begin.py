@@ -119,11 +119,13 @@ def take_encoder(model: nn.Module, path: str) -> list[str]:
     }
     if not found or not set(found.values()) <= own.keys():
         lacks = next((name for name in found.values() if name not in own), "no encoder")
-        raise UsageError(f"model.encoder: {path} does not fit: {lacks}", "begin from an encoder of the same family")
+        raise UsageError(
+            f"model.from.encoder: {path} does not fit: {lacks}", "begin from an encoder of the same family"
+        )
     for name, ours in found.items():
         if own[ours].shape != there[name].shape:
             shapes = f"{list(there[name].shape)}, here {list(own[ours].shape)}"
-            raise UsageError(f"model.encoder: {path}: {name} has the shape {shapes}", "give both the same sizes")
+            raise UsageError(f"model.from.encoder: {path}: {name} has the shape {shapes}", "give both the same sizes")
         own[ours].copy_(there[name])
     return [*notes, f"the encoder is that of {path}: {len(found):,} tensors"]
 

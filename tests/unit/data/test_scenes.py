@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from orrery.data.corpora import read_placed_rows
 from orrery.data.generated import _drawing, find
@@ -166,7 +167,7 @@ def test_boxes_and_labels_of_pixels_move_with_their_picture(settings, share):
     pixels, labels, boxes = drawn_square(40, 40) if "rotate" in settings else drawn_square()
     maps = Augmentation(**settings).maps(1, *pixels.shape[2:], Fixed(share))
     shown = moved(pixels, maps)[0, 0] > 105
-    assert (shown == (moved_labels(labels, maps)[0] == 7)).float().mean() > 0.99
+    assert (shown == (moved_labels(labels, maps)[0] == 7)).float().mean() > 0.999
     rows, columns = shown.any(1).nonzero()[:, 0], shown.any(0).nonzero()[:, 0]
     (found,), seen = moved_boxes(boxes, maps)
     x, y, width, height = (found[0] * torch.tensor([shown.shape[1], shown.shape[0]] * 2)).tolist()
@@ -178,6 +179,24 @@ def test_boxes_and_labels_of_pixels_move_with_their_picture(settings, share):
     ):
         assert abs(told - float(pixel)) <= 1
     assert 0.3 < float(seen) <= 1.0001
+
+
+def test_the_label_of_a_place_between_pixels_is_the_one_with_the_largest_share():
+    draws = np.random.default_rng(5)
+    labels = torch.from_numpy(draws.integers(-1, 4, (3, 9, 11))).to(torch.int16)
+    maps = Augmentation(rotate=40, scale=0.3, shear=20, shift=0.2, flip=True).maps(3, 9, 11, draws).double()
+    places = F.affine_grid(maps, [3, 1, 9, 11], align_corners=False)
+    shares = torch.cat(
+        [
+            F.grid_sample((labels == n)[:, None].double(), places, padding_mode="border", align_corners=False)
+            for n in range(-1, 4)
+        ],
+        dim=1,
+    )
+    found = moved_labels(labels, maps)
+    assert found.dtype == labels.dtype
+    assert (found.long() + 1 == shares.argmax(1)).all()
+    assert (moved_labels(labels, torch.eye(2, 3).expand(3, 2, 3)) == labels).all()
 
 
 def test_a_turned_box_holds_its_corners_and_what_is_cut_off_is_told():

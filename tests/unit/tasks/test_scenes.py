@@ -84,7 +84,12 @@ def captions(runs, things):
         task="captioning",
         data={"kind": "captions", "train": "scenes", "val": "scenes/val"},
         objective="captioning",
-        model={"family": "vision_encoder_decoder", "config": config, "encoder": str(things), "freeze": ["reader.*"]},
+        model={
+            "family": "vision_encoder_decoder",
+            "config": config,
+            "from": {"encoder": str(things)},
+            "freeze": ["reader.*"],
+        },
         tokenizer={"kind": "word"},
         batches={"size": 8, "length": 24},
     )

@@ -76,11 +76,29 @@ def moved(
 
 
 def moved_labels(labels: Int[Tensor, "B rows columns"], maps: Float[Tensor, "B 2 3"]) -> Int[Tensor, "B rows columns"]:
-    """Return the labels of pixels read through maps: that of the nearest pixel."""
-    values = labels[:, None].double()  # whole numbers up to 2^53
-    places = F.affine_grid(maps.double(), list(values.shape), align_corners=False)
-    found = F.grid_sample(values, places, mode="nearest", padding_mode="border", align_corners=False)
-    return found[:, 0].round().to(labels.dtype)
+    """Return the labels of pixels read through maps: of the four pixels around a place the label that weighs most.
+
+    The weights are those by which ``moved`` mixes colours, so that a border lies where the picture shows it.
+    """
+    rows, columns = labels.shape[1:]
+    places = F.affine_grid(maps, [len(labels), 1, rows, columns], align_corners=False)
+    x = ((places[..., 0] + 1) * columns / 2 - 0.5).clamp(0, columns - 1)
+    y = ((places[..., 1] + 1) * rows / 2 - 0.5).clamp(0, rows - 1)
+    left, top = (each.floor().long() for each in (x, y))
+    across, down = x - left, y - top
+    near = [
+        ((top + below).clamp(max=rows - 1) * columns + (left + right).clamp(max=columns - 1), high * wide)
+        for below, high in ((0, 1 - down), (1, down))
+        for right, wide in ((0, 1 - across), (1, across))
+    ]
+    flat = labels.flatten(1)
+    found = torch.stack([flat.gather(1, index.flatten(1)) for index, _ in near])
+    between = (found != found[0]).any(0)  # elsewhere all four agree
+    some, weights = found[:, between], torch.stack([weight.flatten(1)[between] for _, weight in near])
+    votes = torch.stack([(weights * (some == own)).sum(0) for own in some])
+    chosen = found[0].clone()
+    chosen[between] = some.gather(0, votes.argmax(0, keepdim=True))[0]
+    return chosen.reshape(labels.shape)
 
 
 def moved_boxes(
