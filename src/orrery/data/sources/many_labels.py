@@ -74,7 +74,7 @@ class ManyLabelsSource(Source):
         """Read the texts. Labels that are held back and never trained on are kept: they are scored as not found.
 
         Raises:
-            DataError: a text has no label, or all have the same.
+            DataError: a text has no label, all have the same, or there is one text to learn from.
         """
 
         def read(source: str) -> Sequence[Labelled]:
@@ -85,6 +85,8 @@ class ManyLabelsSource(Source):
             return [row for row in rows if row.classes]
 
         found = cls(*divided(settings, read, lambda rows, every: [row.classes for row in rows]), settings)
+        if len(found.train) < 2:
+            raise DataError(f"{settings.train}: one text to learn from", "add others: labels are told apart by them")
         if len(found.counts) < 2:
             only = next(iter(found.counts), "")
             raise DataError(

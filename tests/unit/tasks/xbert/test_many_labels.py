@@ -153,10 +153,24 @@ def test_bad_data_are_refused_and_rare_and_unseen_labels_are_not(folder, tmp_pat
     assert len(read(("a", ["x"]), ("b", []), ("c", ["y"]), skip_bad=1).train) == 2
     with pytest.raises(DataError, match="every text is labelled 'x'"):
         read(("a", ["x"]), ("b", ["x"]))
+    with pytest.raises(DataError, match="one text to learn from"):
+        read(("a", ["x", "y"]))
     with pytest.raises(DataError, match="holds no list of labels"):
         read(("a", ["x"]), ("b", {"y": 1}))
     two = read(("a", ["x"]), ("b", ["y"]))
     assert dict(two.labels) == {"0": 1, "1": 1}
+
+
+def test_two_texts_that_share_no_word_are_learned_and_answered(tmp_path):
+    """No word is counted then, so that the ranker has the encoder's vector alone."""
+    rows = [{"text": "elk ox", "labels": ["x", "y"]}, {"text": "hen cod", "labels": ["x"]}]
+    (tmp_path / "two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = str(tmp_path / "two.jsonl")
+    done = orrery.finetune("many-labels", train=file, val=file, recipe={"training": {"steps": 2}},
+                           output=tmp_path / "run", quiet=True)  # fmt: skip
+    assert load(done.folder / "final").features.numbers == {}
+    answer = orrery.pipeline("many-labels", done.folder, device="cpu")("elk ox")
+    assert {each["label"] for each in answer} == {"x", "y"}
 
 
 def test_a_cluster_of_each_text_is_drawn_evenly_and_again_the_same(folder):
