@@ -542,6 +542,33 @@ def picture_speed(found: dict[str, Any]) -> str:
     )
 
 
+def many_labels(found: dict[str, Any]) -> str:
+    """Return the mean scores of each recipe over its seeds, of its parts, and of the simple methods beside it."""
+    parts = []
+    names = ("precision@1", "precision@3", "precision@5", "PSP@1", "PSP@3", "PSP@5", "nDCG@5")
+    for recipe, simple in found["simple"].items():
+        own = [run for run in found["runs"] if run["recipe"] == recipe]
+        rows = [
+            (method, *(f"{one['scores'][name]:.4f}" for name in names), f"{one['processor_seconds']:,.0f}")
+            for method, one in simple.items()
+        ]
+        for method in own[0]["scores"]:
+            scores = [[run["scores"][method][name] for run in own] for name in names]
+            told = [f"{mean(each):.4f}" for each in scores]
+            told[0] += f" ({min(scores[0]):.4f} to {max(scores[0]):.4f})"
+            rows.append((method, *told, ""))
+        joined = rows.pop()  # of the last seed it has every seed, of the others fewer
+        every = own[-1]["scores"][joined[0]]
+        rows.append((joined[0], *(f"{every[name]:.4f}" for name in names), ""))
+        seconds = f"{min(run['seconds'] for run in own):,.0f} to {max(run['seconds'] for run in own):,.0f} s"
+        parts.append(
+            f"{recipe}, {own[0]['texts']:,} texts held back, {own[0]['labels']:,} labels, {len(own)} seeds of {seconds}"
+            f"; {own[0]['read']:.1%} of the labels are read, {own[-1]['read_together']:.1%} by all seeds together.\n\n"
+            + table(("method", *names, "seconds of the processor"), rows)
+        )
+    return "\n".join(parts)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -580,6 +607,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         text,
         perplexity,
         lora,
+        many_labels,
     )
 }
 """What shows each program's record."""

@@ -20,6 +20,7 @@ from orrery.families import load_family
 from orrery.tasks.xbert.linear import Block
 from orrery.tasks.xbert.ranker import Ranker
 from orrery.tasks.xbert.saved import SavedRanker, save
+from orrery.tasks.xbert.words import encoder_alone
 from orrery.text.train import train_tokenizer
 
 RECIPE: dict[str, Any] = {
@@ -118,7 +119,7 @@ def save_labels(folder: Path) -> None:
     columns = np.arange(len(features.numbers) + width + 1)
     blocks = [Block(columns, np.ones((len(columns), 2), np.float32))] * 2
     ranker = Ranker([np.array([0, 1]), np.array([2, 3])], blocks)
-    save(folder, SavedRanker(["cat", "dog", "mat", "log"], features, ranker, 16))
+    save(folder, SavedRanker(["cat", "dog", "mat", "log"], features, ranker, 16, encoder_alone(2)))
 
 
 def save_items(folder: Path) -> None:

@@ -114,6 +114,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
 def raw_bytes(tensor: Tensor) -> memoryview:
     """View the bytes of a tensor in row-major order, copied to the CPU where it lies elsewhere."""
+    if not tensor.numel():  # one that numpy made has a stride of 0, and then no bytes to view
+        return memoryview(b"")
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().data
 

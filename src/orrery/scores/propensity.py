@@ -24,14 +24,19 @@ class Propensities:
         b: B.
 
     Raises:
-        DataError: there is no text.
+        DataError: N is 1 or less: C is then so far below 0 that some label has no propensity. Or B is not above 0, or
+            the three numbers give a label without a text no propensity.
     """
 
     def __init__(self, counts: Mapping[Hashable, int], texts: int, a: float = A, b: float = B) -> None:
-        if texts < 1:
-            raise DataError(f"propensities from {texts} texts", "count the labels of at least one training text")
+        if texts < 2:
+            raise DataError(f"propensities from {texts} texts", "count the labels of two training texts or more")
         self.counts, self.a, self.b = counts, a, b
         self.c = (math.log(texts) - 1) * (b + 1) ** a
+        if b <= 0 or 1 + self.c * b**-a <= 0:
+            raise DataError(
+                f"propensities with A {a} and B {b} from {texts} texts", f"A is {A} and B {B} for most data"
+            )
 
     def of(self, label: Hashable) -> float:
         """Return ``p``."""

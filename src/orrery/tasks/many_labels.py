@@ -43,7 +43,8 @@ class ManyLabels(Learned, Pipeline):
     of labels with scores, the best first; a score is no probability.
 
     Differs from the paper: clusters are learned by cross entropy with one of the text's drawn each time, the paper has
-    a squared hinge; equal scores stand in the order of the labels.
+    a squared hinge; linear classifiers over the words have a share in how likely a cluster is (``data.encoder``; 1 is
+    the paper's); equal scores stand in the order of the labels.
     """
 
     kind = "many_labels"
@@ -99,8 +100,10 @@ class ManyLabels(Learned, Pipeline):
     ) -> list[dict[str, Any]]:
         """Return the best labels."""
         saved = self.beside_model()
-        features = saved.features.rows([item]).beside(found[0].vector_E[None])
-        best = saved.ranker.within(features, 0, found[0].best(settings.clusters), settings.top_k)
+        words = saved.features.rows([item])
+        (likely,) = saved.words.beside(words, found[:1])
+        features = words.beside(likely.vector_E[None])
+        best = saved.ranker.within(features, 0, likely.best(settings.clusters), settings.top_k)
         return [{"label": saved.labels[label], "score": float(np.exp(score))} for label, score in best]
 
     def beside_model(self) -> "SavedRanker":

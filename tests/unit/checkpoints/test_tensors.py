@@ -3,6 +3,7 @@ import resource
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -91,3 +92,12 @@ def test_refuses_a_hostile_file_quickly_and_in_little_memory(name: str, tmp_path
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="missing"):
         read_tensors(tmp_path / "no.safetensors")
+
+
+def test_writes_an_empty_tensor_that_numpy_made(tmp_path: Path) -> None:
+    path, written = (
+        tmp_path / "a.safetensors",
+        {"none": torch.from_numpy(np.array([], np.float64)), "one": torch.ones(1)},
+    )
+    write_tensors(path, written)
+    assert safetensors.torch.load_file(path)["none"].shape == read_tensors(path)["none"].shape == (0,)

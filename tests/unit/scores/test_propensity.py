@@ -38,5 +38,20 @@ def test_what_has_no_score_is_refused():
         propensity_precision_at(1, [["a"], ["a"]], [["a"]], p)
     with pytest.raises(DataError, match="1 rankings for 1 texts"):
         propensity_precision_at(1, [["a"]], [[]], p)
-    with pytest.raises(DataError, match="from 0 texts"):
-        Propensities({}, 0)
+
+
+@pytest.mark.parametrize("texts", [0, 1])
+def test_fewer_than_two_texts_have_no_propensities(texts):
+    """With one text C is -(B + 1)^A, and a label of one text would have 1 / 0."""
+    with pytest.raises(DataError, match=f"propensities from {texts} texts"):
+        Propensities({"a": 1}, texts)
+
+
+def test_two_texts_have_propensities_and_constants_without_any_are_refused():
+    p = Propensities({"a": 1, "b": 2}, 2)
+    found = propensity_precision_at(1, [["a"], ["b"]], [["a"], ["a", "b"]], p)
+    worth = {name: 1 + (math.log(2) - 1) * 2.5**0.55 * (count + 1.5) ** -0.55 for name, count in (("a", 1), ("b", 2))}
+    assert found.score == pytest.approx((worth["a"] + worth["b"]) / (worth["a"] + max(worth.values())), abs=1e-12)
+    for a, b in ((0.55, 0.0), (1.0, 0.01), (0.55, -1.0)):
+        with pytest.raises(DataError, match=f"A {a} and B {b} from 2 texts"):
+            Propensities({"a": 1}, 2, a, b)

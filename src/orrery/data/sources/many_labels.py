@@ -14,7 +14,7 @@ from orrery.data.rows.many_labels import read_many_labels
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import NAME, RowsSettings, divided, examples_in, fingerprint_of
 from orrery.errors import DataError
-from orrery.schema.numbers import Count, Positive
+from orrery.schema.numbers import Count, Positive, Share
 
 if TYPE_CHECKING:
     from orrery.data.batches.padded_rows import Row
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SEED = 0
 """Of the tree, where a recipe names none."""
+ENCODER = 0.7
+"""The encoder's share, where a recipe names none."""
 
 
 class ManyLabelsSettings(RowsSettings):
@@ -31,7 +33,9 @@ class ManyLabelsSettings(RowsSettings):
     XMLRepository. ``label`` is a column with one label a text, ``labels`` one with several: a list, or a text cut at
     ``separator``. Labels are alike where their ``texts`` are, or their own ``names``; at most ``cluster`` stand
     together, in a tree drawn with ``tree``. The ``features`` most frequent sequences of up to ``words`` words that
-    ``least`` texts have are counted, for the tree and for the ranker.
+    ``least`` texts have are counted, for the tree and for the ranker. So many times as ``names`` says each label's own
+    name is learned from as a text. ``encoder`` is the encoder's share in how likely a cluster is; linear classifiers
+    over the words have the rest.
     """
 
     kind: Literal["many_labels"] = "many_labels"
@@ -45,6 +49,8 @@ class ManyLabelsSettings(RowsSettings):
     features: Positive = 20_000
     least: Positive = 2
     words: Positive = 1
+    names: Count = 0
+    encoder: Share = ENCODER
 
     @model_validator(mode="after")
     def _one_target(self) -> "ManyLabelsSettings":
@@ -74,7 +80,7 @@ class ManyLabelsSource(Source):
         """Read the texts. Labels that are held back and never trained on are kept: they are scored as not found.
 
         Raises:
-            DataError: a text has no label, or all have the same.
+            DataError: a text has no label, all have the same, or there is one text to learn from.
         """
 
         def read(source: str) -> Sequence[Labelled]:
@@ -85,6 +91,8 @@ class ManyLabelsSource(Source):
             return [row for row in rows if row.classes]
 
         found = cls(*divided(settings, read, lambda rows, every: [row.classes for row in rows]), settings)
+        if len(found.train) < 2:
+            raise DataError(f"{settings.train}: one text to learn from", "add others: labels are told apart by them")
         if len(found.counts) < 2:
             only = next(iter(found.counts), "")
             raise DataError(
@@ -103,9 +111,15 @@ class ManyLabelsSource(Source):
         return {name: number for number, name in enumerate(self.counts)}
 
     @cached_property
+    def learned(self) -> Sequence[Labelled]:
+        """What is learned from: the training texts, and behind them the names of labels, as often as is asked for."""
+        names = [Labelled(f"the label {name!r:.40}", name, None, (name,)) for name in self.counts]
+        return [*self.train, *names * self.settings.names]
+
+    @cached_property
     def own(self) -> Sequence[Sequence[int]]:
-        """The numbers of the labels of each training text."""
-        return [[self.numbers[name] for name in row.classes] for row in self.train]
+        """The numbers of the labels of each text that is learned from."""
+        return [[self.numbers[name] for name in row.classes] for row in self.learned]
 
     @cached_property
     def features(self) -> "TfIdf":
@@ -117,7 +131,7 @@ class ManyLabelsSource(Source):
 
     @cached_property
     def rows(self) -> "SparseRows":
-        """The features of the training texts."""
+        """The features of the texts that are learned from."""
         return self.features.rows(self.texts())
 
     @cached_property
@@ -137,10 +151,10 @@ class ManyLabelsSource(Source):
 
     @property
     def labels(self) -> Mapping[str, int]:
-        """How many labels of training texts each cluster holds."""
+        """How many labels of texts that are learned from each cluster holds."""
         sizes = dict.fromkeys(map(str, range(max(self.cluster_of) + 1)), 0)
         for count, cluster in zip(self.counts.values(), self.cluster_of, strict=True):
-            sizes[str(cluster)] += count
+            sizes[str(cluster)] += count + self.settings.names
         return sizes
 
     def remarks(self) -> Sequence[str]:
@@ -161,19 +175,19 @@ class ManyLabelsSource(Source):
         return fingerprint_of((row.text, row.target) for row in (*self.train, *self.held_back))
 
     def texts(self) -> Sequence[str]:
-        """Return the training texts."""
-        return [row.text for row in self.train]
+        """Return the texts that are learned from."""
+        return [row.text for row in self.learned]
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the texts, cut what is too long and say so, and make batches."""
         from orrery.data.batches.drawn_labels import DrawnInTurn, DrawnLabels
         from orrery.data.batches.padded_rows import PaddedRows, SequentialRows
 
-        train, notes = _encoded(request, self.train, "training texts")
+        train, notes = _encoded(request, self.learned, "training texts")
         known = [row for row in self.held_back if any(name in self.numbers for name in row.classes)]
         others, more = _encoded(request, known, "texts held back")
         rows = PaddedRows(train, request.size, request.seed, request.tokens)
-        drawn = DrawnLabels(rows, [self._clusters(row) for row in self.train], request.seed)
+        drawn = DrawnLabels(rows, [self._clusters(row) for row in self.learned], request.seed)
         windows = None
         if others:
             in_turn = SequentialRows(others, request.size, request.tokens)

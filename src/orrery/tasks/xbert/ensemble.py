@@ -1,28 +1,33 @@
-"""Several rankers together: other encoders, trees or seeds, and a tree of linear models among them."""
+"""Answers of several models together: other seeds, trees, encoders or label vectors."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
-import numpy as np
+from orrery.errors import DataError
 
-from orrery.tasks.xbert.ranker import Ranking
+Answer = Sequence[Mapping[str, Any]]
+"""Labels with their scores, the best first, as ``orrery.pipeline("many-labels", MODEL)`` returns them."""
 
 
-def together(rankings: Sequence[Sequence[Ranking]], most: int) -> list[Ranking]:
-    """Return for each text the labels of the largest mean score, that of a ranker which does not name one being 0.
+def together(answers: Sequence[Answer], top_k: int = 5) -> list[dict[str, Any]]:
+    """Return the labels of the largest mean score over models, as one answer to the same text.
 
-    The mean is that of the scores, not of their logarithms; equal ones stand in the order of their numbers.
+    A label that a model does not name has the score 0 there: ask each for more labels than are wanted. Equal ones stand
+    in the order in which they are first named. Chang et al. (KDD 2020) rank with nine models together.
 
     Args:
-        rankings: of each ranker, one for each text.
-        most: labels that are kept.
+        answers: of each model, to one text.
+        top_k: how many labels are returned.
+
+    Raises:
+        DataError: there is no answer, or ``top_k`` is below 1.
     """
-    found: list[Ranking] = []
-    for own in zip(*rankings, strict=True):
-        sums: defaultdict[int, float] = defaultdict(float)
-        for ranking in own:
-            for label, score in ranking:
-                sums[label] += float(np.exp(score)) / len(rankings)
-        best = sorted(sums, key=lambda label: (-sums[label], label))[:most]
-        found.append([(label, float(np.log(max(sums[label], 1e-30)))) for label in best])
-    return found
+    if not answers or top_k < 1:
+        raise DataError(f"{len(answers)} answers, the first {top_k}", "give one answer or more, and 1 label or more")
+    sums: defaultdict[Hashable, float] = defaultdict(float)
+    for answer in answers:
+        for each in answer:
+            sums[each["label"]] += each["score"] / len(answers)
+    best = sorted(sums, key=lambda label: -sums[label])[:top_k]
+    return [{"label": label, "score": sums[label]} for label in best]

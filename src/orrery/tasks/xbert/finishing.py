@@ -9,6 +9,7 @@ from orrery.tasks._task import Done
 from orrery.tasks.xbert.ranker import fitted, grouped
 from orrery.tasks.xbert.reading import Matched, matched
 from orrery.tasks.xbert.saved import SavedRanker
+from orrery.tasks.xbert.words import clusters_by_words
 
 if TYPE_CHECKING:
     from orrery.data.many_labels.features import SparseRows
@@ -33,7 +34,8 @@ def learned_ranker(lm: "LanguageModel", source: Any, length: int, done: Done | N
     rows = beside(source.rows, found)
     told = done or (lambda count, total: None)
     ranker = fitted(rows, source.own, grouped(source.cluster_of), taken, done=told)
-    return SavedRanker(list(source.counts), source.features, ranker, length)
+    words = clusters_by_words(source.rows, source.own, source.cluster_of, source.settings.encoder)
+    return SavedRanker(list(source.counts), source.features, ranker, length, words)
 
 
 def beside(rows: "SparseRows", found: Sequence[Matched]) -> "SparseRows":

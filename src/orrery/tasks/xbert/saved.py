@@ -15,9 +15,11 @@ from orrery.data.many_labels.features import TfIdf
 from orrery.errors import ModelFileError
 from orrery.tasks.xbert.linear import Block
 from orrery.tasks.xbert.ranker import Ranker
+from orrery.tasks.xbert.words import ClustersByWords, encoder_alone
 
 NUMBERS, NAMES = "ranker.safetensors", "ranker.json"
-VERSION = 1
+VERSION = 2
+"""The first had nothing of clusters by words."""
 LIMIT = 1_000_000_000
 """Bytes of the names: a million labels and words take less."""
 
@@ -31,12 +33,14 @@ class SavedRanker:
         features: the words that are counted.
         ranker: the classifiers of each cluster.
         length: tokens of a row in training.
+        words: how likely each cluster is by the words.
     """
 
     labels: list[str]
     features: TfIdf
     ranker: Ranker
     length: int
+    words: ClustersByWords
 
 
 def save(folder: Path, saved: SavedRanker) -> None:
@@ -53,11 +57,14 @@ def save(folder: Path, saved: SavedRanker) -> None:
         "column_counts": np.array([len(each.columns) for each in blocks]),
         "weights": np.concatenate([each.weights.ravel() for each in blocks]).astype(np.float32),
         "feature_weights": np.array(saved.features.weights, np.float64),
+        "cluster_columns": saved.words.block.columns,
+        "cluster_weights": saved.words.block.weights,
     }
     words = list(saved.features.numbers)
     names = {
         "version": VERSION,
         "length": saved.length,
+        "encoder_share": saved.words.share,
         "words_in_a_row": saved.features.words,
         "labels": saved.labels,
         "words": words,
@@ -79,7 +86,7 @@ def load(folder: Path) -> SavedRanker:
         raise ModelFileError(f"{folder} has no ranker of labels ({NAMES}, {NUMBERS})", hint)
     names, numbers = read_json(folder / NAMES, LIMIT), read_tensors(folder / NUMBERS)
     try:
-        if names["version"] != VERSION:
+        if names["version"] not in (1, VERSION):
             raise ModelFileError(f"{folder / NAMES} is of version {names['version']}", "install a newer Orrery")
         _check(names, numbers)
         features = TfIdf(
@@ -87,9 +94,8 @@ def load(folder: Path) -> SavedRanker:
             numbers["feature_weights"].tolist(),
             names["words_in_a_row"],
         )
-        return SavedRanker(
-            names["labels"], features, _ranker({n: t.numpy() for n, t in numbers.items()}), names["length"]
-        )
+        arrays = {name: tensor.numpy() for name, tensor in numbers.items()}
+        return SavedRanker(names["labels"], features, _ranker(arrays), names["length"], _words(names, arrays))
     except (KeyError, ValueError, TypeError, RuntimeError, IndexError) as error:
         message = f"{folder / NAMES} and {NUMBERS} are no sound ranker: {type(error).__name__} {error}"
         raise ModelFileError(message, "train it again: orrery finetune") from None
@@ -119,3 +125,15 @@ def _ranker(numbers: dict[str, Any]) -> Ranker:
     weights = np.split(numbers["weights"], sizes.cumsum()[:-1])
     shaped = (w.reshape(len(c), len(m)) for w, c, m in zip(weights, columns, members, strict=True))
     return Ranker(members, [Block(c, w) for c, w in zip(columns, shaped, strict=True)])
+
+
+def _words(names: dict[str, Any], numbers: dict[str, Any]) -> ClustersByWords:
+    clusters = len(numbers["member_counts"])
+    if names["version"] == 1:
+        return encoder_alone(clusters)
+    columns, weights, share = numbers["cluster_columns"], numbers["cluster_weights"], names["encoder_share"]
+    if not isinstance(share, float | int) or not 0 <= share <= 1:
+        raise ValueError("encoder_share is a number from 0 to 1")
+    if weights.shape != (len(columns), clusters):
+        raise ValueError(f"weights of {weights.shape} for {len(columns)} columns and {clusters} clusters")
+    return ClustersByWords(Block(columns, weights), share)

@@ -50,8 +50,9 @@ def ranked_by_model(
 ) -> tuple[list[Ranking], list[float]]:
     """Return the best labels of texts, and the share of all labels that was read for each."""
     saved = load(lm.stored.folder)
-    found = matched(lm, texts, saved.length, done)
-    rows = beside(saved.features.rows(texts), found)
+    words = saved.features.rows(texts)
+    found = saved.words.beside(words, matched(lm, texts, saved.length, done))
+    rows = beside(words, found)
     best = [each.best(clusters) for each in found]
     rankings = [saved.ranker.within(rows, number, groups, FIRST) for number, groups in enumerate(best)]
     read = [saved.ranker.read([group for group, _ in groups]) / len(saved.labels) for groups in best]
@@ -59,12 +60,12 @@ def ranked_by_model(
 
 
 def simple(source: Any, texts: Sequence[str]) -> dict[str, list[Ranking]]:
-    """Return the rankings of methods without an encoder, by their names."""
+    """Return the rankings of methods without an encoder, by their names; names of labels are texts for them too."""
     train, asked = source.rows, source.features.rows(texts)
     empty, nothing = torch.zeros(len(train), 0), torch.zeros(len(asked), 0)
     tree = tree_of_linear(train.beside(empty), source.own, grouped(source.cluster_of))
     return {
-        "popularity": popular(source.own, len(texts), FIRST),
+        "popularity": popular(source.own[: len(source.train)], len(texts), FIRST),
         "TF-IDF kNN": neighbours(train, source.own, asked, FIRST),
         "XR-Linear": tree.rank(asked.beside(nothing), FIRST),
     }

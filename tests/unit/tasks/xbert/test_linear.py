@@ -7,7 +7,6 @@ from scipy.optimize import minimize
 
 from orrery.data.many_labels.features import sparse_rows
 from orrery.tasks.xbert.baselines import neighbours, one_versus_rest, popular
-from orrery.tasks.xbert.ensemble import together
 from orrery.tasks.xbert.linear import Block, hinged, squared_hinge
 from orrery.tasks.xbert.ranker import Ranker, fitted, grouped, levels
 from orrery.tasks.xbert.xr_linear import tree_of_linear
@@ -149,13 +148,3 @@ def test_simple_methods_are_as_defined(problem):
     found = one_versus_rest(rows, labels, 8, rows, 1)
     agree = [each[0][0] == int(own.argmax()) for each, own in zip(found, scores, strict=True)]
     assert sum(agree) >= 39  # two solvers of one problem stop at slightly different places
-
-
-def test_an_ensemble_has_the_mean_of_the_scores():
-    log = np.log
-    one = [[(0, log(0.6)), (1, log(0.5))], [(2, log(0.4))]]
-    other = [[(1, log(0.3)), (2, log(0.1))], [(1, log(0.4))]]
-    first, second = together([one, other], 2)
-    assert [label for label, _ in first] == [1, 0]
-    assert np.exp([score for _, score in first]) == pytest.approx([0.4, 0.3])
-    assert [label for label, _ in second] == [1, 2]
