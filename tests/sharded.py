@@ -19,6 +19,7 @@ import own_parts
 from objectives_toy import generator, text_rows, tokenizer_of
 from orrery.errors import UsageError
 from orrery.families import answering, load_family, spec_of
+from orrery.models.heads import HEADS
 from orrery.models.prefix_mask import with_prefix
 from orrery.nn.block import Block
 from orrery.objectives import OBJECTIVES, Objective
@@ -132,9 +133,10 @@ def looking(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor
     kind = OBJECTIVES.find(name)
     family = "vision_encoder_decoder" if "ids" in kind.needs else "vit"
     objective, rules = kind(**(DRAWN if kind.needs == ("images",) else {})), load_family(family)
-    needed = needed_head(objective, LABELS)
-    config = rules.TINY if needed is None else answering(family, rules.TINY, needed.kind, needed.labels)
-    spec = spec_of(rules, config)
+    needed, spec = needed_head(objective, LABELS), spec_of(rules, rules.TINY)
+    if needed is not None:
+        settings = HEADS.find(needed.kind).Settings(labels=needed.labels)
+        spec = with_heads(spec, {needed.name: settings})
     objective.bind(spec, None)
     torch.manual_seed(0)
     model = spec.build()

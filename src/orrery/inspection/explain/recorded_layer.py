@@ -262,10 +262,10 @@ class RecordedLayer(TensorNode):
             return given(f"what {self.name} makes of its input", numbers.at(self.key, index))
         node, place = numbers.nodes[last], (0, *index)
         while isinstance(node, RecordedOperation) and (origin := node.origin(place)) is not None:
-            read, place = origin
+            read, before = origin
             if read.key not in numbers.nodes or read.key == self.source:
                 break
-            node = numbers.nodes[read.key]
+            node, place = numbers.nodes[read.key], before
         return node.explain(numbers, place, most)
 
     def record(self, numbers: Numbers) -> str | None:
