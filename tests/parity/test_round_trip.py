@@ -52,7 +52,7 @@ def answer(model):
         rows, columns = size.image_size if isinstance(size.image_size, list) else [size.image_size] * 2
         image = torch.randn(1, 3, rows, columns, generator=torch.Generator().manual_seed(1))
         extra = {"decoder_input_ids": torch.tensor([[3, 4]])} if hasattr(model.config, "encoder") else {}
-        if hasattr(model.config, "mask_ratio"):  # what is hidden is drawn anew at each call, unless it is given
+        if hasattr(model.config, "mask_ratio"):  # what is hidden is drawn at each call, unless it is given
             patches = (rows // size.patch_size) * (columns // size.patch_size)
             extra = {"noise": torch.rand(1, patches, generator=torch.Generator().manual_seed(2))}
         return model(pixel_values=image, **extra).logits

@@ -349,15 +349,17 @@ READERS = {
     "python-tokens": "tagged",
     "unicode-characters": "pairs",
     "unicode-names": "pairs",
-    "scenes": "boxes",
-    "things": "pictures",
 }
 """The kind of data that each set is read as to train on it."""
 
 
 HISTORIES = ["library-calls", "shop-visits"]
-PICTURES, LABELS = ["scenes", "things"], ["concept-orders", "docstring-names"]
 """Read as interactions, of which the last of each user is held back: there is no part to validate on."""
+PICTURES, LABELS = (
+    {"scenes": ("masks", "boxes", "captions"), "things": ("pictures",)},
+    ["concept-orders", "docstring-names"],
+)
+"""Read as what pictures are asked for; and as texts with many labels."""
 TEXTS = ["python-functions", "python-sources"]
 """Read as text; subject-questions is there to measure on alone."""
 
@@ -375,9 +377,9 @@ def test_every_text_is_read_to_train_on(name):
     assert len(portion.documents) > len(source.held_back) > 15
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_every_set_of_pictures_is_read_to_train_on(name):
-    kind = SOURCES.find({"things": "pictures", "scenes": "masks"}[name])
+@pytest.mark.parametrize(("name", "asked"), [(name, asked) for name, all in PICTURES.items() for asked in all])
+def test_every_set_of_pictures_is_read_to_train_on(name, asked):
+    kind = SOURCES.find(asked)
     values = {"kind": kind.Settings.model_fields["kind"].default, "train": name, "val": f"{name}/val"}
     source = kind.read(settings_of(kind).model_validate(values))
     assert len(source.train) == 4000

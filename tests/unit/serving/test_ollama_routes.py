@@ -221,7 +221,7 @@ def test_calls_have_objects_for_arguments_and_their_results_are_taken(toy, monke
     assert list(seen[-2].prompt) == list(seen[-1].prompt)
 
 
-def test_results_without_ids_answer_the_calls_in_their_order():
+def test_results_without_ids_answer_the_calls_in_their_order(toy):
     def call(name, id=None):
         return {"id": id, "function": {"name": name, "arguments": {}}}
 
@@ -232,7 +232,7 @@ def test_results_without_ids_answer_the_calls_in_their_order():
         {"role": "tool", "tool_name": "a", "content": "3"},
         {"role": "tool", "tool_name": "a", "content": "4"},
     ]
-    converted = messages_of([ollama.OllamaMessage.model_validate(message) for message in messages])
+    converted = messages_of(toy.served, [ollama.OllamaMessage.model_validate(message) for message in messages])
     ids = [one["id"] for one in converted[0]["tool_calls"]]
     assert [one["tool_call_id"] for one in converted[1:4]] == [ids[1], ids[0], ids[2]]
     assert [one["name"] for one in converted[1:]] == ["b", "a", "a", "a"]
