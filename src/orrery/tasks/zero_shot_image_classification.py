@@ -74,7 +74,7 @@ class ZeroShotImageClassification(Pipeline):
         labels_of(settings, self.task)
         return [picture_row(self.lm, item)]
 
-    def ask(self, rows: Sequence[PictureRow], settings: ZeroShotImageClassificationSettings) -> Sequence[Tensor]:  # type: ignore[override]
+    def ask(self, rows: Sequence[PictureRow], settings: ZeroShotImageClassificationSettings) -> Sequence[Tensor]:
         """Return the score of each label for each picture."""
         model: Any = self.lm.model
         images = model.vectors(model.sees, {"images": torch.cat([row.images for row in rows])})
