@@ -3,7 +3,11 @@
 import pytest
 import torch
 
+from orrery.errors import UsageError
 from orrery.families import load_family
+from orrery.nn.cross_entropy import IGNORED
+from orrery.objectives.contrast import Contrast
+from orrery.text.train import train_tokenizer
 from tests.parity.helper import check_round_trip, error, random_ids
 from tests.parity.test_pictures import assert_gradients, pair, pictures
 
@@ -36,6 +40,36 @@ def test_every_picture_is_scored_with_every_text(corner):
             assert error(found[name].detach(), theirs[key].detach()) < 1e-9, name
     assert_gradients(both, found["similarity"], theirs.logits_per_image)
     check_round_trip(both)
+
+
+def contrast(both, seen, ids, real):
+    """Return the mean cost of a batch by our objective, from what its data source gives."""
+    objective = Contrast()
+    batch = objective.prepare({"images": seen, "targets": ids.masked_fill(~real, IGNORED)}, torch.Generator())
+    (term,) = objective.loss(both.ours, batch).values()
+    assert term.coupled
+    assert objective.counts(batch) == {"pair": term.count}
+    return term.sum / term.count
+
+
+def test_the_contrast_of_a_batch_is_the_loss_of_the_reference():
+    both = pair("clip", "CLIPModel", CLIP)
+    seen, ids, real = pictures(), texts(3), torch.arange(7) < torch.tensor([[3], [5], [7]])
+    given = {"pixel_values": seen, "input_ids": ids, "attention_mask": real.long()}
+    expected, found = both.reference(**given, return_loss=True).loss, contrast(both, seen, ids, real)
+    assert error(found.detach(), expected.detach()) < 1e-9
+    assert error(contrast(both, seen.roll(1, 0), ids, real).detach(), expected.detach()) > 1e-3
+    both.ours.zero_grad()
+    assert_gradients(both, found, expected)
+
+
+def test_what_cannot_learn_the_contrast_is_refused():
+    tokenizer = train_tokenizer("word", ["a cat"], 64)
+    with pytest.raises(UsageError, match="needs a model of pictures and texts"):
+        Contrast().bind(load_family("vit").spec(load_family("vit").TINY), tokenizer)
+    with pytest.raises(UsageError, match="stands at token 60"):
+        Contrast().bind(load_family("clip").spec(CLIP), tokenizer)
+    Contrast().bind(load_family("clip").spec({**CLIP, "text_config": {**TEXT, "eos_token_id": 2}}), tokenizer)
 
 
 @torch.no_grad()

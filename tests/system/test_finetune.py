@@ -151,13 +151,14 @@ def test_the_tasks_are_all_that_can_be_named(base, tmp_path, capsys):
         "image_segmentation",
         "object_detection",
         "captioning",
+        "contrast",
         "next_item",
         "many_labels",
     )
     assert learned() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN, *own_verbs, *no_texts))
     assert run(["finetune", "recipe", "--from", base, "--train", rows(tmp_path, "classification")]) == 2
     assert (
-        "there is no task called 'recipe'; known: captioning, classification, dpo, embedding" in capsys.readouterr().err
+        "there is no task called 'recipe'; known: captioning, classification, contrast, dpo" in capsys.readouterr().err
     )
 
 

@@ -47,9 +47,9 @@ def finetune(
 
     The tasks are classification (of a text or a pair), multi-label, many-labels (thousands of them), regression,
     tagging, question-answering, summarisation, translation, embedding, image-classification, image-segmentation,
-    object-detection, captioning, next-item (which makes its own model where none is named) and sft (orrery sft). What
-    is not said is found from the data: columns by their names, labels, length, steps and rate; --print-config shows the
-    recipe.
+    object-detection, captioning, contrast (of pictures and texts), next-item (which makes its own model where none is
+    named) and sft (orrery sft). What is not said is found from the data: columns by their names, labels, length, steps
+    and rate; --print-config shows the recipe.
 
     Args:
         task: The name of the task, or a recipe with the key task, which says all the rest.

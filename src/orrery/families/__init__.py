@@ -17,10 +17,10 @@ if TYPE_CHECKING:
         model_type,
         names,
         other_heads,
+        part_of_texts,
         register,
         rules_of,
         spec_of,
-        writes_apart,
     )
 
 __all__ = [
@@ -35,10 +35,10 @@ __all__ = [
     "model_type",
     "names",
     "other_heads",
+    "part_of_texts",
     "register",
     "rules_of",
     "spec_of",
-    "writes_apart",
 ]
 
 

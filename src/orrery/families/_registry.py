@@ -68,9 +68,11 @@ def is_row_decoder(family: Family, config: Mapping[str, Any]) -> bool:
     return _classifier.is_classifier(family.ARCHITECTURE, config)
 
 
-def writes_apart(family: Family) -> bool:
-    """Say whether a family's configuration holds that of its writer, under ``decoder``: its vocabulary stands there."""
-    return isinstance(defaults_of(family).get("decoder"), Mapping)
+def part_of_texts(family: Family) -> str | None:
+    """Return the key of a configuration under which that of the side with the vocabulary stands, if it is a part."""
+    return next(
+        (part for part in ("decoder", "text_config") if isinstance(defaults_of(family).get(part), Mapping)), None
+    )
 
 
 def spec_of(family: Family, config: Mapping[str, Any]) -> ModelSpec:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,13 +13,14 @@ from torch import Tensor
 
 from orrery.data.pictures.files import pixels_of, read_file, read_pixels
 from orrery.data.pictures.pillow import pillow
-from orrery.data.pictures.preparing import Preparation, fitted, for_size, preparation
+from orrery.data.pictures.preparing import Preparation, fitted, for_size, in_channels, preparation
 from orrery.errors import DataError, UsageError
 from orrery.exchange.reading.files import PICTURES
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import device_of
 from orrery.nn.inputs import Images
 from orrery.nn.patches import OverlappingPatches, PatchEmbedding
+from orrery.nn.positions.scheme import Grid
 from orrery.nn.spec import traverse
 
 Picture: TypeAlias = Tensor | np.ndarray | Path | str
@@ -34,6 +36,9 @@ _LONGEST_HEAD = 100
 def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows columns"]:
     """Return images as the model reads them, on its device and in its dtype.
 
+    What writes beside a picture reads those of its own size alone, because many are read as one batch; another model
+    reads every size that its positions can be interpolated to.
+
     Raises:
         UsageError: the model reads no images, or what is given is none: see ``Picture``.
         DataError: the file cannot be read.
@@ -47,13 +52,23 @@ def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows c
         images = value if value.dim() == 4 else value[None]
     else:
         pixels = _decoded(value) if isinstance(value, str | Path) else _pixels(value)
-        images = preparation_of(stored, read).scaled(fitted(pixels, preparation_of(stored, read), read.shape))[None]
-    if tuple(images.shape[1:]) != read.shape:
+        images = _prepared(stored, read, pixels)
+    if not stored.model.spec.writes and images.dim() == 4:
+        read.grid_of(images)
+    elif tuple(images.shape[1:]) != read.shape:
         raise UsageError(
             f"an array of {list(images.shape)}, and this model reads {list(read.shape)} (channels, rows, columns)",
             "resize it first, or give pixels: bytes [rows, columns, channels], or a file",
         )
     return images.to(device_of(stored), stored.model.dtype)
+
+
+def _prepared(stored: Stored, read: Images, pixels: Tensor) -> Float[Tensor, "1 channels rows columns"]:
+    """Return pixels as the model's settings for images say, of whatever size they give where any can be read."""
+    prepare = preparation_of(stored, read)
+    if stored.model.spec.writes:
+        return prepare.scaled(fitted(pixels, prepare, read.shape))[None]
+    return prepare(in_channels(pixels, read.channels))[None]
 
 
 def pixels_given(given: object) -> UInt8[Tensor, "channels rows columns"]:
@@ -82,10 +97,20 @@ def preparation_of(stored: Stored, read: Images) -> Preparation:
     return preparation({**size, **stored.pictures}, str(stored.folder / PICTURES))
 
 
-def patch_names(stored: Stored) -> list[str]:
-    """Return what the places of an image's row are called, in the last of the stages that read it."""
+def patch_names(stored: Stored, size: Grid | None = None) -> list[str]:
+    """Return what the places of an image's row are called, in the last of the stages that read it.
+
+    Args:
+        stored: the model.
+        size: rows and columns of the image; by default those that the model is made for.
+    """
     kinds = (PatchEmbedding.Spec, OverlappingPatches.Spec)
-    return [part for _, part in traverse(stored.model.spec) if isinstance(part, kinds)][-1].names
+    *before, last = [part for _, part in traverse(stored.model.spec) if isinstance(part, kinds)]
+    if size is None:
+        return last.names
+    for part in before:
+        size = part.input.grid(*size)
+    return replace(last, image=size).names
 
 
 def _value(given: object) -> Any:

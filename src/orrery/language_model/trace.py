@@ -48,7 +48,8 @@ def call_of(stored: Stored, given: Given, target: Row | None = None) -> ModelRun
     """
     read, target = source_and_target(given, target)
     row = _read(stored, read)
-    spelled = patch_names(stored) if row.is_floating_point() else _spelled(stored, row)
+    is_image = row.is_floating_point()
+    spelled = patch_names(stored, (row.shape[-2], row.shape[-1])) if is_image else _spelled(stored, row)
     known = partial(spell, stored) if stored.tokenizer is not None else None
     if stored.model.spec.reads_pair:
         beside = _written(stored, target) if reads_apart(stored) else _text(stored, target)

@@ -9,7 +9,7 @@ from orrery.data.batches.seeds import derive_seed
 from orrery.data.corpora import read_corpus
 from orrery.data.pictures.preparing import Preparation, for_size, preparation
 from orrery.errors import DataError, UsageError
-from orrery.families import initial_stds, load_family, spec_of, writes_apart
+from orrery.families import initial_stds, load_family, part_of_texts, spec_of
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.heads import HeadSettings
 from orrery.models.initialise import STD, initialise
@@ -147,11 +147,12 @@ def family_config(settings: ModelSettings, base: Base | None = None, **known: An
     """Return the family's configuration: the base's, or what the tokenizer decides unless the recipe says otherwise."""
     if base is not None:
         return dict(base.stored.config or {})
-    if settings.family is None or not writes_apart(load_family(settings.family)):
+    part = None if settings.family is None else part_of_texts(load_family(settings.family))
+    if part is None:
         return {**known, **settings.config}
-    # What the tokenizer decides of a writer's vocabulary stands on the writer's side.
-    writer = {"vocab_size": known.pop("vocab_size")} if "vocab_size" in known else {}
-    return {**known, **settings.config, "decoder": {**writer, **settings.config.get("decoder", {})}}
+    # What the tokenizer decides of the vocabulary stands on the side that has one.
+    side = {key: known.pop(key) for key in ("vocab_size", "eos_token_id") if key in known}
+    return {**known, **settings.config, part: {**side, **settings.config.get(part, {})}}
 
 
 def read_spec(

@@ -113,7 +113,7 @@ class Classification(Learned, Pipeline):
         """Return the logits of each row."""
         name, _ = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
         if isinstance(rows[0], PictureRow):
-            return list(wide(ask_pictures(self.lm, rows, name)))
+            return [wide(said) for said in ask_pictures(self.lm, rows, name)]
         return list(wide(ask(self.lm, rows, name)[0]))
 
     def answer(

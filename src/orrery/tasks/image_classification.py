@@ -96,7 +96,7 @@ class ImageClassification(Learned, Pipeline):
     def ask(self, rows: Sequence[PictureRow], settings: ImageClassificationSettings) -> Sequence[Scores]:
         """Return the logits of each picture."""
         name, _ = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
-        return list(wide(ask_pictures(self.lm, rows, name)))
+        return [wide(said) for said in ask_pictures(self.lm, rows, name)]
 
     def answer(
         self, item: Any, rows: Sequence[Any], found: Sequence[Scores], settings: ImageClassificationSettings

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from orrery.errors import UsageError
@@ -13,7 +12,7 @@ from orrery.models.dual_encoder import DualEncoder
 from orrery.models.model import HIDDEN
 from orrery.nn.heads import Pooler
 from orrery.tasks._task import register
-from orrery.tasks.pipelines._picture_rows import PictureRow, picture_row, sent_picture
+from orrery.tasks.pipelines._picture_rows import PictureRow, by_size, picture_row, sent_picture
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
 
 
@@ -62,8 +61,8 @@ class ImageFeatureExtraction(Pipeline):
     def ask(self, rows: Sequence[PictureRow], settings: ImageFeatureExtractionSettings) -> Sequence[Tensor]:
         """Return the stream ``[L, D]`` of each picture, or its pooled vector ``[D]``."""
         head = _head(self.lm, settings)
-        images = torch.cat([row.images for row in rows])
-        return list(_side(self.lm.model)({"images": images}, (head,))[head].cpu())
+        side = _side(self.lm.model)
+        return by_size(rows, lambda images: side({"images": images}, (head,))[head].cpu())
 
     def answer(
         self, item: Any, rows: Sequence[Any], found: Sequence[Tensor], settings: ImageFeatureExtractionSettings

@@ -91,7 +91,7 @@ class ImageSegmentation(Learned, Pipeline):
     def ask(self, rows: Sequence[PictureRow], settings: ImageSegmentationSettings) -> Sequence[Any]:
         """Return the scores of the labels of each pixel."""
         name, _ = scored(self.lm, settings.head, self.task)
-        return list(labels_second(ask_pictures(self.lm, rows, name), name))
+        return [labels_second(said[None], name)[0] for said in ask_pictures(self.lm, rows, name)]
 
     def answer(
         self, item: Any, rows: Sequence[Any], found: Sequence[Any], settings: ImageSegmentationSettings

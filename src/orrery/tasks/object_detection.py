@@ -92,7 +92,7 @@ class ObjectDetection(Learned, Pipeline):
 
     def ask(self, rows: Sequence[PictureRow], settings: ObjectDetectionSettings) -> Sequence[Any]:
         """Return the scores of the labels and the box of each query."""
-        return list(ask_boxes(self.lm, rows, settings.head, self.task))
+        return ask_boxes(self.lm, rows, settings.head, self.task)
 
     def answer(
         self, item: Any, rows: Sequence[Any], found: Sequence[Any], settings: ObjectDetectionSettings

@@ -12,7 +12,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.models.dual_encoder import DualEncoder, Pair
 from orrery.schema.numbers import Positive
 from orrery.tasks._task import register
-from orrery.tasks.pipelines._picture_rows import PictureRow, picture_row, sent_picture
+from orrery.tasks.pipelines._picture_rows import PictureRow, by_size, picture_row, sent_picture
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
 from orrery.tasks.pipelines._rows import batch_of, whole
 from orrery.tasks.zero_shot_classification import filled, labels_of
@@ -77,7 +77,7 @@ class ZeroShotImageClassification(Pipeline):
     def ask(self, rows: Sequence[PictureRow], settings: ZeroShotImageClassificationSettings) -> Sequence[Tensor]:
         """Return the score of each label for each picture."""
         model: Any = self.lm.model
-        images = model.vectors(model.sees, {"images": torch.cat([row.images for row in rows])})
+        images = torch.stack(by_size(rows, lambda images: model.vectors(model.sees, {"images": images})))
         head = model.heads["similarity"]
         scored_BN = head(Pair(images, self._texts(settings))).cpu()
         return list(scored_BN.softmax(-1) if head.bias is None else scored_BN.sigmoid())

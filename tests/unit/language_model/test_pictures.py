@@ -74,7 +74,7 @@ def test_the_models_own_settings_are_kept(lm):
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        (torch.zeros(3, 5, 5), UsageError, r"an array of \[1, 3, 5, 5\]"),
+        (torch.zeros(3, 3, 5), UsageError, r"images of \[3, 3, 5\]"),
         (torch.zeros(4, 4, dtype=torch.int64), UsageError, "torch.int64"),
         (np.zeros((9, 9, 2), dtype=np.uint8), UsageError, "2 channels"),
         ([1, 2], UsageError, "an image of list"),

@@ -95,6 +95,33 @@ def captions(runs, things):
     )
 
 
+@pytest.fixture(scope="module")
+def contrast(runs):
+    text = {**SIDE, "max_position_embeddings": 40}
+    return runs(
+        "contrast",
+        task="contrast",
+        data={"kind": "captions", "train": "scenes", "val": "scenes/val"},
+        objective="contrast",
+        model={"family": "clip", "config": {"projection_dim": 16, "text_config": text, "vision_config": KIND}},
+        tokenizer={"kind": "word", "frame": "roberta"},
+        batches={"size": 8, "length": 24},
+    )
+
+
+def test_pictures_and_captions_find_each_other_and_labels_are_told(contrast):
+    scores = json.loads((contrast / "scores.json").read_text())
+    names = ["caption hit@1", "caption hit@10", "picture hit@1", "picture hit@10"]
+    assert [each["name"] for each in scores["scores"]] == names
+    assert scores["floors"][0]["method"] == "a guess"
+    assert scores["floors"][0]["score"] == 0.25
+    lm = orrery.load(contrast)
+    assert lm.tokenizer.around(lm.tokenizer.encode("a red seven")).ids[-1] == lm.model.spec.reads.end.token
+    found = orrery.pipeline("zero-shot-image-classification", contrast)(scene(), ["a red seven", "a blue circle"])
+    assert sum(one["score"] for one in found) == pytest.approx(1)
+    assert {one["label"] for one in found} == {"a red seven", "a blue circle"}
+
+
 def scene():
     return np.random.default_rng(0).integers(0, 256, (48, 40, 3), dtype=np.uint8)
 

@@ -10,20 +10,24 @@ from orrery.language_model.model import LanguageModel
 from orrery.nn.heads import LastTokensHead
 from orrery.nn.picture_heads import BoxHead
 from orrery.tasks.pipelines._heads import head_of, names_of
-from orrery.tasks.pipelines._picture_rows import PictureRow
+from orrery.tasks.pipelines._picture_rows import PictureRow, by_size
 
 CLASSES, BOXES = "classes", "boxes"
 
 
-def ask_boxes(lm: LanguageModel, rows: Sequence[PictureRow], named: str | None, task: str) -> Tensor:
-    """Return what the queries of pictures say, ``[B, queries, labels + 1 + 4]``: scores, nothing the last, and boxes.
+def ask_boxes(lm: LanguageModel, rows: Sequence[PictureRow], named: str | None, task: str) -> list[Tensor]:
+    """Return what the queries of each picture say, ``[queries, labels + 1 + 4]``: scores, nothing the last, and boxes.
 
     Raises:
         UsageError: the model has no head for boxes.
     """
     names = (CLASSES, BOXES) if _in_two(lm) else (head_of(lm, BoxHead.Spec, BOXES, named, task)[0],)
-    found = lm.model({"images": torch.cat([row.images for row in rows])}, names)
-    return torch.cat([found[name] for name in names], -1).cpu()
+
+    def ask(images: Tensor) -> Tensor:
+        found = lm.model({"images": images}, names)
+        return torch.cat([found[name] for name in names], -1).cpu()
+
+    return by_size(rows, ask)
 
 
 def names_of_things(lm: LanguageModel, named: str | None, task: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Pictures as rows of a pipeline: prepared as the model's files say, and asked as one batch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.pictures import content_of, images_of, pixels_given
 
+Said = TypeVar("Said")
+"""What is said of a picture."""
 MOST_SENT = 1 << 24
 """Pixels of a picture that a client sends: several are read at once, and a few bytes may say that there are many."""
 
@@ -51,10 +53,18 @@ def picture_row(lm: LanguageModel, item: Any) -> PictureRow:
     return PictureRow(images, range(lm.context))
 
 
-def ask_pictures(lm: LanguageModel, rows: Sequence[PictureRow], head: str) -> Tensor:
-    """Return what a head says of pictures as one batch."""
-    found: Tensor = lm.model({"images": torch.cat([row.images for row in rows])}, (head,))[head].cpu()
-    return found
+def ask_pictures(lm: LanguageModel, rows: Sequence[PictureRow], head: str) -> list[Tensor]:
+    """Return what a head says of each picture."""
+    return by_size(rows, lambda images: lm.model({"images": images}, (head,))[head].cpu())
+
+
+def by_size(rows: Sequence[PictureRow], ask: Callable[[Tensor], Iterable[Said]]) -> list[Said]:
+    """Return what is said of each picture; those of one size are asked as one batch."""
+    answers: dict[int, Said] = {}
+    for shape in dict.fromkeys(row.images.shape for row in rows):
+        places = [place for place, row in enumerate(rows) if row.images.shape == shape]
+        answers.update(zip(places, ask(torch.cat([rows[place].images for place in places])), strict=True))
+    return [answers[place] for place in range(len(rows))]
 
 
 def sent_picture(item: Any) -> str:

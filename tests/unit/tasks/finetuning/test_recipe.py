@@ -136,7 +136,7 @@ def test_a_decoder_can_be_fine_tuned_too(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "error", "told"),
     [
-        ({"task": "guessing"}, UsageError, "no task called 'guessing'; known: captioning, classification"),
+        ({"task": "guessing"}, UsageError, "no task called 'guessing'; known: captioning, classification, contrast"),
         ({"columns": {"label": "wrong"}}, DataError, "no column 'wrong'"),
         ({"train": "nowhere.csv"}, DataError, "nowhere.csv"),
     ],
