@@ -27,13 +27,16 @@ LANGUAGE_MODEL = "language_model"
 HIDDEN = "hidden"
 """The final stream itself, which may be asked for like a head."""
 
-Answer: TypeAlias = Callable[[nn.Module, Float[Tensor, "B L D"], Bool[Tensor, "B L"] | None], Any]
+Stream: TypeAlias = Float[Tensor, "B ... D"] | tuple[Tensor, Tensor]
+"""What heads read: the final stream, that of a picture with rows and columns for L; of a dual encoder both vectors."""
+
+Answer: TypeAlias = Callable[[nn.Module, Any, Bool[Tensor, "B L"] | None], Any]
 """What is done with a head inside the call: it gets the head, the final stream and which tokens are real."""
 
 Heads: TypeAlias = Sequence[str] | Mapping[str, Answer]
 
 
-def apply(head: nn.Module, x_BLD: Float[Tensor, "B ... D"], real_BL: Bool[Tensor, "B L"] | None) -> Any:
+def apply(head: nn.Module, x_BLD: Stream, real_BL: Bool[Tensor, "B L"] | None) -> Any:
     """Return what a head makes of the final stream: what is asked where only its name is given."""
     return head(x_BLD, real_BL)
 
@@ -44,9 +47,7 @@ class FinalStream(nn.Module):
     Shapes: ``[B, L, D]`` to ``[B, L, D]``; the stream of a picture may have rows and columns instead of L.
     """
 
-    def forward(
-        self, x_BLD: Float[Tensor, "B ... D"], real_BL: Bool[Tensor, "B L"] | None = None
-    ) -> Float[Tensor, "B ... D"]:
+    def forward(self, x_BLD: Stream, real_BL: Bool[Tensor, "B L"] | None = None) -> Stream:
         """Return the stream as it is."""
         return x_BLD
 

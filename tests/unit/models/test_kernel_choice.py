@@ -8,7 +8,7 @@ from tests.goldens.cases import IMAGES
 
 from orrery.errors import UsageError
 from orrery.families import load_family, names
-from orrery.laws.models import random_ids, tiny
+from orrery.laws.models import tiny
 from orrery.models.kernel_choice import keeps_pattern
 from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.stored_pattern import stored_pattern
@@ -40,7 +40,8 @@ def test_the_kernel_that_keeps_the_pattern_refuses_exactly_the_families_it_is_ke
     module = load_family(family)
     able = keeps_pattern(module.spec(module.TINY))
     try:
-        tiny(family, torch.float32).logits(random_ids(2, 5), kernel=stored_pattern)
+        model = tiny(family, torch.float32)
+        model.logits(*inputs_for(model, length=5), kernel=stored_pattern)
     except UsageError as error:
         assert not able, error  # noqa: PT017 - most families raise nothing
     else:
