@@ -8,7 +8,8 @@ program may be stopped and started. ``--only`` names some of the parts:
 - ``mnist``: recipes/mnist.yaml, and beside it logistic regression, the three nearest pictures, least squares over a
   Gaussian kernel, and a network of two layers with the recipe's own augmentation;
 - ``few``: recipes/pretrain-patches.yaml without labels, then recipes/mnist-few.yaml on ten labels a digit, another
-  choice of them for each seed; from fresh weights for as long, probes of both encoders, logistic regression;
+  choice of them for each seed; from fresh weights for as long as both together and as the latter alone, probes of both
+  encoders, logistic regression;
 - ``transfer``: recipes/things.yaml with labels, then the masks of a few scenes from its encoder and from fresh weights;
 - ``masks``, ``boxes``: the recipes of scenes from fresh weights and from the encoder of ``things``; a SegFormer and a
   YOLOS as large beside them;
@@ -128,17 +129,20 @@ def few(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
     before = runs.made("pretrain-patches", "pretrain-patches.yaml", seeds[0], verb="train")
     encoder = {"from": str(runs.folder / f"pretrain-patches-{seeds[0]}"), "dropout": 0.1}
     probe = {"freeze": ["embed.*", "stack.*"]}
-    still = {"training.optimizer.rate": 1e-2, "training.optimizer.layer_decay": 1.0}
-    # As long as pre-training and fine-tuning together, with the rate and the decay of recipes/mnist.yaml.
+    # A head alone has no matrix of a block, which Muon wants.
+    still = {"training.optimizer": {"kind": "adamw", "rate": 1e-2, "weight_decay": 0.05}}
+    # As long as pre-training and fine-tuning together, with the rate of recipes/mnist.yaml.
     longer = {
-        **{"training.steps": 4000, "checkpoints.every": 4000, "evaluation.every": 500, "training.final": "best"},
-        **{"training.optimizer.rate": 2e-3, "training.optimizer.layer_decay": 1.0},
+        **{"training.steps": 4300, "checkpoints.every": 4300, "evaluation.every": 500, "training.final": "best"},
+        **{"training.optimizer.rate": 3e-3, "training.optimizer.layer_decay": 1.0},
     }
+    shorter = {"training.optimizer.rate": 3e-3, "training.optimizer.layer_decay": 1.0}
     for seed in seeds:
         chosen = {"data.few": {"each": 10, "choice": seed}}
         ways: dict[str, dict[str, Any]] = {
             "few": {"model": encoder},
             "few-fresh": {"model": FRESH, **longer},
+            "few-fresh-short": {"model": FRESH, **shorter},
             "few-probe": {"model": encoder | probe, **still},
             "few-random-probe": {"model": FRESH | probe, **still},
         }
