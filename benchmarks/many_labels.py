@@ -7,7 +7,8 @@ there over both trees, of the sums of texts (PIFA) and of the names of labels, l
 and, where the recipe learns from the names of labels too, also from these. "words alone" is X-BERT without the encoder:
 the ranker and the clusters by words; "encoder alone" has the encoder's clusters, and its vector for the ranker. "seeds
 together" is the mean score of the seeds so far, each of which reads its clusters. The simple methods have no seed. The
-record is written after every training; ``--beside`` keeps the runs of an earlier one.
+record is written after every training; ``--beside`` keeps the runs of an earlier one, and ``--seeds`` without a number
+adds one-versus-rest to them.
 """
 
 import json
@@ -188,7 +189,7 @@ def main() -> None:
     made = parser(__doc__)
     made.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
     made.add_argument("--beside", type=Path, help="a record whose runs are kept")
-    made.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    made.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     options = parsed(made, {"seeds": [1], "recipes": ["many-labels-docstrings"]})
     record, found, runs = Record(options), dict[str, Any](), list[dict[str, Any]]()
     if options.beside is not None:
