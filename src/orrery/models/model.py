@@ -253,8 +253,8 @@ class Model(nn.Module, ABC):
         heads = None if head is None else (head,)
         return next(iter(self._called(inputs, heads, call).values()))
 
-    def hidden(self, *inputs: Tensor, **call: Any) -> Float[Tensor, "B ... D"]:
-        """Return the final stream; arguments as in ``logits``."""
+    def hidden(self, *inputs: Tensor, **call: Any) -> Any:
+        """Return the final stream, of a dual encoder both vectors; arguments as in ``logits``."""
         return self._called(inputs, (HIDDEN,), call)[HIDDEN]
 
     def _called(self, inputs: Sequence[Tensor], heads: Heads | None, call: Mapping[str, Any]) -> dict[str, Any]:

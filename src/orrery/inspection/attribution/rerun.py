@@ -59,10 +59,21 @@ class Rerun:
 
     Attributes:
         vectors: what was looked up: of the source first, where there is one.
+        compares: whether the model compares the rows of two sides, as a dual encoder does.
+
+    Raises:
+        UsageError: such a model was given several rows.
     """
 
     def __init__(self, trace: RecordedPass, wanted: ExplainedScore) -> None:
         self.trace, self.wanted = trace, wanted
+        spec = trace.model.spec
+        self.compares = spec.reads_pair and not spec.writes
+        if self.compares and len(trace.ids) > 1:
+            message = (
+                f"a score of {len(trace.ids)} rows at once: each is compared with all, so none has slopes of its own"
+            )
+            raise UsageError(message, "trace one picture and one text")
         path = trace.model.stack.path
         self.keys = [f"{path}looked_up"]
         if len(trace.inputs) > 1:
@@ -73,8 +84,11 @@ class Rerun:
         self.vectors = [recorder.values[key].detach() for key in self.keys]
 
     def at_once(self, most: int) -> int:
-        """Return how many copies of the rows may run at once: one where an edit may know the number of rows."""
-        return 1 if self.trace.call.edit else most
+        """Return how many copies of the rows may run at once: one where an edit may know the number of rows.
+
+        So of a model that compares rows, whose copies would meet in the scores.
+        """
+        return 1 if self.trace.call.edit or self.compares else most
 
     def score(self, vectors: Sequence[Tensor]) -> Float[Tensor, "B"]:
         """Return the score of each row for other vectors."""
@@ -125,9 +139,11 @@ def _repeated(value: Any, rows: int, times: int) -> Any:
 def _start(model: Any, key: str, x_BLD: Tensor, token: int | None) -> Tensor:
     """Return the vector from which all tokens of one side come; of patches, which have no table, zero."""
     if key.startswith("encoder."):
-        embed, enter = model.reader.embed, getattr(model.reader, "stack", model.reader).enter
+        reader = getattr(model, "sees", None) or model.reader
+        embed, enter = reader.embed, getattr(reader, "stack", reader).enter
     else:
-        embed, enter = getattr(model, "target", None) or getattr(model, "embed", None), model.stack.enter
+        answering = getattr(model, "reads", model)
+        embed, enter = getattr(answering, "target", None) or getattr(answering, "embed", None), model.stack.enter
     table = getattr(embed, "token", None)
     if not isinstance(table, torch.nn.Embedding | BlockEmbedding):
         return torch.zeros_like(x_BLD)

@@ -29,7 +29,8 @@ FAMILIES = [
 
 def looked(family, dtype=torch.float64, **call):
     model = smallest(family, dtype)
-    return trace(model, *inputs_for(model), **call)
+    compares = model.spec.reads_pair and not model.spec.writes
+    return trace(model, *inputs_for(model, rows=1 if compares else 2), **call)
 
 
 def score(traced, vectors, token, position=-1):
@@ -161,6 +162,13 @@ def test_the_edits_of_the_run_are_made_again():
     assert attribution.check.value < 1e-6
     torch.testing.assert_close(attribution.score_B, traced.logits[:, -1, 3])
     assert attribution.value_BL[:, :-1].abs().max() == 0  # without attention only the last token counts
+
+
+def test_rows_that_are_compared_have_no_slopes_of_their_own():
+    model = smallest("clip")
+    for way in ("saliency", "gradient_times_input", "integrated_gradients"):
+        with pytest.raises(UsageError, match=r"2 rows at once.*trace one picture and one text"):
+            getattr(trace(model, *inputs_for(model)), way)()
 
 
 def test_a_broken_integral_is_seen(monkeypatch):
