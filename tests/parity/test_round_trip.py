@@ -47,6 +47,10 @@ def test_there_and_back(tmp_path, family):
 
 def answer(model):
     """Return the reference's main answer to a fixed input."""
+    if hasattr(model.config, "text_config"):
+        side = model.config.vision_config.image_size
+        image = torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(1))
+        return model(pixel_values=image, input_ids=torch.tensor([[5, 6, 7, 8, 60]])).logits_per_image
     if "pixel_values" in model.main_input_name:
         size = model.config.encoder if hasattr(model.config, "encoder") else model.config
         rows, columns = size.image_size if isinstance(size.image_size, list) else [size.image_size] * 2
@@ -55,7 +59,9 @@ def answer(model):
         if hasattr(model.config, "mask_ratio"):  # what is hidden is drawn at each call, unless it is given
             patches = (rows // size.patch_size) * (columns // size.patch_size)
             extra = {"noise": torch.rand(1, patches, generator=torch.Generator().manual_seed(2))}
-        return model(pixel_values=image, **extra).logits
+        answer = model(pixel_values=image, **extra)
+        return answer.logits if "logits" in answer else answer.image_embeds
     ids = torch.tensor([[5, 6, 7, 8, 9]])
     extra = {"decoder_input_ids": ids[:, :3]} if model.config.is_encoder_decoder else {}
-    return model(ids, **extra).logits
+    answer = model(ids, **extra)
+    return answer.logits if "logits" in answer else answer.text_embeds

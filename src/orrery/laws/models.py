@@ -195,8 +195,8 @@ def image_size(family: str) -> tuple[int, ...] | None:
 
 
 def of_images(model: Any, images: Tensor) -> Float[Tensor, "B N"]:
-    """Return what a model says to each image: the mean over its places, where it answers for each."""
-    texts = [random_ids(len(images), 7)] if "ids" in model.spec.inputs else []
+    """Return what a model says to each image: the mean over its places, or how well each of two texts fits."""
+    texts = [random_ids(2, 7)] if "ids" in model.spec.inputs else []
     logits: Tensor = model.logits(images, *texts)
     return logits if logits.dim() == 2 else logits.flatten(1, -2).mean(1)
 
