@@ -67,7 +67,7 @@ PRETRAINED = {"next_sentence": "Bert", "sentence_order": "Albert", "replaced_tok
 DRAWN = {"width": 16}
 """Of the decoder of the objectives that draw pictures."""
 LABELS = {"a": 5, "b": 3}
-COUPLED = ("contrastive", "kto")
+COUPLED = ("contrast", "contrastive", "kto")
 """Objectives whose terms couple the rows of a batch: two processes refuse them by name."""
 
 
@@ -82,7 +82,7 @@ def shard(model: nn.Module) -> None:
     """Share the parameters of every block, and those of the rest, among the processes; gradients are sums."""
     for block in [module for module in model.modules() if isinstance(module, Block)]:
         fully_shard(block)
-    fully_shard(model)
+    fully_shard(model, ignored_params={one for one in model.parameters() if one.dim() == 0})  # a number has no parts
     for module in model.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
@@ -131,7 +131,8 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
 def looking(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor]]:
     """Return an objective on pictures with a model that it trains, and a finished batch."""
     kind = OBJECTIVES.find(name)
-    family = "vision_encoder_decoder" if "ids" in kind.needs else "vit"
+    written = {"captioning": "vision_encoder_decoder", "contrast": "clip"}
+    family = written.get(name, "vit")
     objective, rules = kind(**(DRAWN if kind.needs == ("images",) else {})), load_family(family)
     needed, spec = needed_head(objective, LABELS), spec_of(rules, rules.TINY)
     if needed is not None:
@@ -145,7 +146,7 @@ def looking(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor
     fields = {"images": torch.randn(ROWS, *shape), "boxes": torch.rand(ROWS, 2, 4, generator=rng) / 2 + 0.25}
     fields |= {"classes": torch.randint(2, (ROWS, 2), generator=rng)}
     fields |= {"ids": torch.randint(1, 20, (ROWS, LENGTH), generator=rng)}
-    of_texts = (ROWS, LENGTH) if "ids" in kind.needs else (ROWS, *shape[1:])
+    of_texts = (ROWS, LENGTH) if name in written else (ROWS, *shape[1:])
     fields |= {"targets": torch.randint(2, of_texts, generator=rng)}
     batch = {field: fields[field] for field in objective.needs}
     return name, family, objective, model, finished_batch(objective, batch, generator(), spec.inputs)
