@@ -82,9 +82,11 @@ class FormsApart:
         given = written(self._vocabulary)
         ours, theirs = socket.socketpair()
         with theirs:
+            # A group of its own: Ctrl-C is for the program alone. And no session of its own: Linux may share the
+            # processor between sessions first, and niceness then holds inside of one alone.
             self._process = subprocess.Popen(
                 command(str(theirs.fileno())), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()], env=environment(), start_new_session=True,
+                pass_fds=[theirs.fileno()], env=environment(), process_group=0,
             )  # fmt: skip
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError), self._process.stdin as pipe:
