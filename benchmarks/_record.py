@@ -15,7 +15,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,21 @@ def parsed(made: argparse.ArgumentParser, small: Mapping[str, Any], needs: Itera
     if missing:
         made.error(f"what is needed is not given: {', '.join(missing)}; --small does without")
     return given
+
+
+def add_recipes(made: argparse.ArgumentParser, recipes: Sequence[str]) -> None:
+    """Add what a program takes that trains recipes with several seeds, beside the runs of an earlier record."""
+    made.add_argument("--recipes", nargs="+", choices=recipes, default=list(recipes))
+    made.add_argument("--beside", type=Path, help="a record whose runs are kept")
+    made.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+
+
+def runs_beside(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the runs that ``--beside`` keeps."""
+    if options.beside is None:
+        return []
+    kept: list[dict[str, Any]] = json.loads(options.beside.read_text(encoding="utf-8"))["found"]["runs"]
+    return kept
 
 
 class Record:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _record import ROOT, Record, parsed, parser
+from _record import ROOT, Record, add_recipes, parsed, parser, runs_beside
 
 import orrery
 from orrery.data.many_labels.features import SparseRows, sparse_rows
@@ -187,13 +187,9 @@ def told(found: dict[str, Any]) -> Iterator[str]:
 def main() -> None:
     """Measure, print, and keep."""
     made = parser(__doc__)
-    made.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
-    made.add_argument("--beside", type=Path, help="a record whose runs are kept")
-    made.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    add_recipes(made, RECIPES)
     options = parsed(made, {"seeds": [1], "recipes": ["many-labels-docstrings"]})
-    record, found, runs = Record(options), dict[str, Any](), list[dict[str, Any]]()
-    if options.beside is not None:
-        runs += json.loads(options.beside.read_text(encoding="utf-8"))["found"]["runs"]
+    record, found, runs = Record(options), dict[str, Any](), runs_beside(options)
     for found in measured(options, runs):
         record.write(found)
     print("\n".join(told(found)))

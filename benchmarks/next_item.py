@@ -9,7 +9,6 @@ that the share of ten among all items is what drawing by lot would reach. The re
 ``--beside`` keeps the runs of an earlier one.
 """
 
-import json
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from _record import ROOT, Record, parsed, parser
+from _record import ROOT, Record, add_recipes, parsed, parser, runs_beside
 
 import orrery
 
@@ -75,13 +74,9 @@ def told(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
 def main() -> None:
     """Measure, print, and keep."""
     made = parser(__doc__)
-    made.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
-    made.add_argument("--beside", type=Path, help="a record whose runs are kept")
-    made.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    add_recipes(made, RECIPES)
     options = parsed(made, {"seeds": [1], "recipes": ["next-item-calls"]})
-    record, runs = Record(options), list[dict[str, Any]]()
-    if options.beside is not None:
-        runs += json.loads(options.beside.read_text(encoding="utf-8"))["found"]["runs"]
+    record, runs = Record(options), runs_beside(options)
     for run in measured(options.recipes, options.seeds, small=options.small):
         runs.append(run)
         record.write({"runs": runs})

@@ -178,24 +178,22 @@ def transfer(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
 
 def masks(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
     """The masks of scenes."""
-    found = []
-    for seed in seeds:
-        found += [
-            runs.made("masks-fresh", "scenes-masks.yaml", seed),
-            runs.made("masks", "scenes-masks.yaml", seed, model={"from": things(runs, seed)}),
-            runs.made("masks-segformer", "scenes-masks.yaml", seed, model={"family": "segformer", "config": SEGFORMER}),
-        ]
-    return {"runs": found}
+    return from_each(runs, seeds, "masks", "segformer", SEGFORMER)
 
 
 def boxes(runs: Runs, seeds: Sequence[int]) -> dict[str, Any]:
     """The boxes of scenes."""
-    found = []
+    return from_each(runs, seeds, "boxes", "yolos", YOLOS)
+
+
+def from_each(runs: Runs, seeds: Sequence[int], what: str, family: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Return runs from fresh weights, from the encoder of ``things``, and of another family of equal size."""
+    found, recipe = [], f"scenes-{what}.yaml"
     for seed in seeds:
         found += [
-            runs.made("boxes-fresh", "scenes-boxes.yaml", seed),
-            runs.made("boxes", "scenes-boxes.yaml", seed, model={"from": things(runs, seed)}),
-            runs.made("boxes-yolos", "scenes-boxes.yaml", seed, model={"family": "yolos", "config": YOLOS}),
+            runs.made(f"{what}-fresh", recipe, seed),
+            runs.made(what, recipe, seed, model={"from": things(runs, seed)}),
+            runs.made(f"{what}-{family}", recipe, seed, model={"family": family, "config": config}),
         ]
     return {"runs": found}
 

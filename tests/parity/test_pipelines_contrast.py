@@ -46,6 +46,18 @@ def test_labels_and_scores_are_those_of_transformers(folder):
     same(ours(opaque[0], "cat, dog", top_k=1), answers(opaque[:1], LABELS[:2])[0][:1], bound=1e-9)
 
 
+def test_labels_are_read_once_a_call(folder, monkeypatch):
+    place, answers = folder
+    ours = orrery.pipeline(TASK, place, device="cpu", dtype="float64")
+    read, vectors = [], ours.lm.model.vectors
+    monkeypatch.setattr(ours.lm.model, "vectors", lambda side, *how: (read.append(side), vectors(side, *how))[1])
+    opaque = [one for one in PICTURES if one.mode not in ("RGBA", "LA")]
+    for labels in (LABELS, LABELS[:2]):
+        same(ours(opaque, candidate_labels=labels, batch_size=1), answers(opaque, labels), bound=1e-9)
+    assert sum(side is ours.lm.model.reads for side in read) == 2
+    assert sum(side is ours.lm.model.sees for side in read) == 2 * len(opaque)
+
+
 def test_another_picture_has_another_answer(folder):
     place, answers = folder
     ours = orrery.pipeline(TASK, place, device="cpu", dtype="float64")

@@ -2,11 +2,8 @@
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from orrery.cli.beam_options import CAPTIONS, Captions, given
-from orrery.cli.numbers import COUNT
-from orrery.cli.pictures import ask_of_pictures
+from orrery.cli.pictures import READING, PictureReading, ask_of_pictures
 from orrery.cli.places import MODEL, PICTURE
 
 
@@ -15,8 +12,7 @@ def caption(
     /,
     *pictures: Annotated[str, PICTURE],
     search: Captions = CAPTIONS,
-    batch_size: Annotated[int, COUNT] = 8,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    reading: PictureReading = READING,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -26,9 +22,8 @@ def caption(
         model: A run, a checkpoint or a folder of a model that reads pictures and writes.
         pictures: Files of pictures: PNG, and with the extra vision also JPEG, WebP, GIF and BMP.
         search: How captions are searched for.
-        batch_size: Pictures read at once.
-        json: Print a JSON object a line.
+        reading: How pictures are read, and how answers are printed.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    ask_of_pictures("image-to-text", model, device, dtype, pictures, batch_size, json, **given(search))
+    ask_of_pictures("image-to-text", model, device, dtype, pictures, reading, **given(search))

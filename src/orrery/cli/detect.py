@@ -2,10 +2,8 @@
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from orrery.cli.numbers import COUNT, SHARE
-from orrery.cli.pictures import ask_of_pictures
+from orrery.cli.numbers import SHARE
+from orrery.cli.pictures import READING, PictureReading, ask_of_pictures
 from orrery.cli.places import MODEL, PICTURE
 
 
@@ -14,8 +12,7 @@ def detect(
     /,
     *pictures: Annotated[str, PICTURE],
     threshold: Annotated[float, SHARE] = 0.5,
-    batch_size: Annotated[int, COUNT] = 8,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    reading: PictureReading = READING,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -25,9 +22,8 @@ def detect(
         model: A run, a checkpoint or a folder of a model that finds things.
         pictures: Files of pictures: PNG, and with the extra vision also JPEG, WebP, GIF and BMP.
         threshold: How sure the model must be of a thing to name it.
-        batch_size: Pictures read at once.
-        json: Print a JSON object a line.
+        reading: How pictures are read, and how answers are printed.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    ask_of_pictures("object-detection", model, device, dtype, pictures, batch_size, json, threshold=threshold)
+    ask_of_pictures("object-detection", model, device, dtype, pictures, reading, threshold=threshold)

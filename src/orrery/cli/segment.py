@@ -2,10 +2,7 @@
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from orrery.cli.numbers import COUNT
-from orrery.cli.pictures import ask_of_pictures
+from orrery.cli.pictures import READING, PictureReading, ask_of_pictures
 from orrery.cli.places import MODEL, PICTURE
 
 
@@ -13,8 +10,7 @@ def segment(
     model: Annotated[str, MODEL],
     /,
     *pictures: Annotated[str, PICTURE],
-    batch_size: Annotated[int, COUNT] = 8,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    reading: PictureReading = READING,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -23,9 +19,8 @@ def segment(
     Args:
         model: A run, a checkpoint or a folder of a model with a head for pixels.
         pictures: Files of pictures: PNG, and with the extra vision also JPEG, WebP, GIF and BMP.
-        batch_size: Pictures read at once.
-        json: Print a JSON object a line, with the masks as PNG files in base64.
+        reading: How pictures are read, and how answers are printed, masks as PNG files in base64 in JSON.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    ask_of_pictures("image-segmentation", model, device, dtype, pictures, batch_size, json)
+    ask_of_pictures("image-segmentation", model, device, dtype, pictures, reading)

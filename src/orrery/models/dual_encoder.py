@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from orrery.models.encoder import Encoder
 from orrery.models.inputs import Batch, Inputs
 from orrery.models.kernel_choice import default_kernel
-from orrery.models.model import Model, ModelSpec
+from orrery.models.model import HIDDEN, Model, ModelSpec
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.nn.spec import ModuleSpec, spec
@@ -129,6 +129,11 @@ class DualEncoder(Model):
         return Pair(
             self.vectors(self.sees, {"images": batch["images"]}, execution), self.vectors(self.reads, words, execution)
         )
+
+    def hidden(self, *inputs: Tensor, **call: Any) -> Pair:  # type: ignore[override]
+        """Return the vectors of both sides; arguments as in ``logits``."""
+        pair: Pair = self._called(inputs, (HIDDEN,), call)[HIDDEN]
+        return pair
 
     def vectors(self, side: Encoder, given: Batch, execution: Execution = DEFAULT_EXECUTION) -> Float[Tensor, "B E"]:
         """Return the vectors of one side, ``sees`` or ``reads``, of length one."""

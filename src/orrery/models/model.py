@@ -102,6 +102,11 @@ class ModelSpec(ModuleSpec):
         return self.writes and self.reads_pair
 
     @property
+    def compares(self) -> bool:
+        """Whether the model compares the rows of two things, so that a score belongs to a pair of rows."""
+        return self.reads_pair and not self.writes
+
+    @property
     def first_token(self) -> int | None:
         """The token that every target begins with, where the model writes beside a source."""
         return None
@@ -253,9 +258,10 @@ class Model(nn.Module, ABC):
         heads = None if head is None else (head,)
         return next(iter(self._called(inputs, heads, call).values()))
 
-    def hidden(self, *inputs: Tensor, **call: Any) -> Any:
-        """Return the final stream, of a dual encoder both vectors; arguments as in ``logits``."""
-        return self._called(inputs, (HIDDEN,), call)[HIDDEN]
+    def hidden(self, *inputs: Tensor, **call: Any) -> Float[Tensor, "B ... D"]:
+        """Return the final stream; arguments as in ``logits``."""
+        stream: Tensor = self._called(inputs, (HIDDEN,), call)[HIDDEN]
+        return stream
 
     def _called(self, inputs: Sequence[Tensor], heads: Heads | None, call: Mapping[str, Any]) -> dict[str, Any]:
         names = tuple(self.spec.inputs)

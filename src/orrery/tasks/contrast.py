@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
 
 BATCH = 64
-"""Pictures, or texts, read at once."""
+"""Pictures read at once."""
 
 
 @register
@@ -46,9 +46,11 @@ class Contrast(Learned):
 
         The floor is a guess: the share of the captions that is right.
         """
+        from orrery.tasks.pipelines._text_vectors import text_vectors
+
         rows: Sequence[LabelledPicture] = source.held_back
         captions = list(dict.fromkeys(caption for row in rows for caption in row.target))
-        near_NM = (picture_vectors(lm, rows, done) @ text_vectors(lm, captions).mT).cpu()
+        near_NM = (picture_vectors(lm, rows, done) @ text_vectors(lm, captions, truncation=True).mT).cpu()
         owns = [{captions.index(caption) for caption in row.target} for row in rows]
         best = near_NM.argmax(1).tolist()
         whose = [{n for n, own in enumerate(owns) if m in own} for m in range(len(captions))]
@@ -91,16 +93,3 @@ def picture_vectors(lm: "LanguageModel", rows: "Sequence[LabelledPicture]", done
         if done is not None:
             done(first + len(some), len(rows))
     return torch.cat(found)
-
-
-def text_vectors(lm: "LanguageModel", texts: Sequence[str]) -> "Tensor":
-    """Return the vector of each text, of length one; what is too long for the model is cut."""
-    import torch
-
-    from orrery.tasks.pipelines._rows import batch_of, whole
-
-    model: Any = lm.model
-    rows = [whole(lm, text, truncation=True) for text in texts]
-    with torch.no_grad():
-        parts = (batch_of(lm, rows[first : first + BATCH])[0] for first in range(0, len(rows), BATCH))
-        return torch.cat([model.vectors(model.reads, part) for part in parts])

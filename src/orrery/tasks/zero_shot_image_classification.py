@@ -14,7 +14,7 @@ from orrery.schema.numbers import Positive
 from orrery.tasks._task import register
 from orrery.tasks.pipelines._picture_rows import PictureRow, by_size, picture_row, sent_picture
 from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
-from orrery.tasks.pipelines._rows import batch_of, whole
+from orrery.tasks.pipelines._text_vectors import text_vectors
 from orrery.tasks.zero_shot_classification import filled, labels_of
 
 
@@ -46,6 +46,7 @@ class ZeroShotImageClassification(Pipeline):
 
     def __init__(self, lm: LanguageModel, task: str, batch_size: int = 1, **settings: Any) -> None:
         super().__init__(lm, task, batch_size, **settings)
+        self._known: tuple[PipelineSettings, Tensor] | None = None
         if not self.fits(lm):
             raise UsageError(f"{task} needs a model of pictures and texts", "load one of the family clip")
 
@@ -79,7 +80,7 @@ class ZeroShotImageClassification(Pipeline):
         model: Any = self.lm.model
         images = torch.stack(by_size(rows, lambda images: model.vectors(model.sees, {"images": images})))
         head = model.heads["similarity"]
-        scored_BN = head(Pair(images, self._texts(settings))).cpu()
+        scored_BN = head(Pair(images, self._labels(settings))).cpu()
         return list(scored_BN.softmax(-1) if head.bias is None else scored_BN.sigmoid())
 
     def answer(
@@ -103,10 +104,10 @@ class ZeroShotImageClassification(Pipeline):
         shown = "  ".join(f"{label['label']} {label['score']:.4f}" for label in self.told(answer))
         yield f"{shown}  {item if isinstance(item, str) else ''}".rstrip()
 
-    def _texts(self, settings: ZeroShotImageClassificationSettings) -> Float[Tensor, "N E"]:
-        """Return the vectors of the sentences of the labels."""
-        model: Any = self.lm.model
-        sentences = [filled(settings.hypothesis_template, label) for label in labels_of(settings, self.task)]
-        rows = [whole(self.lm, sentence, truncation=settings.truncation) for sentence in sentences]
-        vectors: Tensor = model.vectors(model.reads, batch_of(self.lm, rows)[0])
-        return vectors
+    def _labels(self, settings: ZeroShotImageClassificationSettings) -> Float[Tensor, "N E"]:
+        """Return the vectors of the sentences of the labels, which all batches of one call share."""
+        known = self._known  # another call may put its own in the place of these meanwhile
+        if known is None or known[0] is not settings:
+            sentences = [filled(settings.hypothesis_template, label) for label in labels_of(settings, self.task)]
+            known = self._known = settings, text_vectors(self.lm, sentences, truncation=settings.truncation)
+        return known[1]

@@ -76,6 +76,17 @@ def test_a_file_of_this_name_goes_before(tmp_path, monkeypatch):
     assert [document.text for document in read_corpus("unicode-names")] == ["mine"]
 
 
+def test_the_folder_of_a_run_does_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = [document.text for document in read_corpus("unicode-names")]
+    run = tmp_path / "unicode-names"
+    run.mkdir()
+    for name in (None, "lock", "run.json", "metrics.jsonl"):
+        if name is not None:
+            (run / name).write_text("")
+        assert [document.text for document in read_corpus("unicode-names")] == made
+
+
 def test_what_is_not_there_is_refused():
     with pytest.raises(DataError, match="unicode-names/test: no such part"):
         rows("unicode-names/test")

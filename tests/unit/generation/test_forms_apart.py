@@ -157,6 +157,7 @@ def children() -> set[int]:
     return processes
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_processes_end_with_their_answers_and_with_the_server(vocabulary: TokenVocabulary) -> None:
     own = FormsApart(vocabulary)
@@ -180,6 +181,7 @@ def gone(process: int) -> bool:
     return False
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_process_that_is_killed_ends_its_answer_and_no_other(vocabulary: TokenVocabulary) -> None:
     own = FormsOfVocabularies()
@@ -201,6 +203,7 @@ def test_a_process_that_is_killed_ends_its_answer_and_no_other(vocabulary: Token
     own.close()
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_where_nothing_can_be_forked_each_form_has_a_process_of_its_own(
     vocabulary: TokenVocabulary, monkeypatch: pytest.MonkeyPatch
@@ -227,6 +230,7 @@ def test_where_nothing_can_be_forked_each_form_has_a_process_of_its_own(
     assert all(gone(process) for process in children() - before)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_process_that_no_limit_ends_is_ended_by_who_waits(
     vocabulary: TokenVocabulary, monkeypatch: pytest.MonkeyPatch

@@ -42,8 +42,7 @@ def test_the_kernel_that_keeps_the_pattern_refuses_exactly_the_families_it_is_ke
     able = keeps_pattern(module.spec(module.TINY))
     try:
         model = tiny(family, torch.float32)
-        compares = model.spec.reads_pair and not model.spec.writes
-        model.logits(*(inputs_for(model) if compares else [random_ids(2, 5)]), kernel=stored_pattern)
+        model.logits(*(inputs_for(model) if model.spec.compares else [random_ids(2, 5)]), kernel=stored_pattern)
     except UsageError as error:
         assert not able, error  # noqa: PT017 - most families raise nothing
     else:

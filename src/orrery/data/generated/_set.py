@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from orrery.checkpoints.lock import NAME as LOCK
 from orrery.data.readers.columns import check_columns, text_of
 from orrery.data.records import Document, Sentence
 from orrery.errors import DataError
@@ -109,13 +110,13 @@ def names() -> list[str]:
 def find(source: str | Path) -> Made | None:
     """Return the generated set, or the part of one, that a source names; nothing where it names none.
 
-    A file or folder of this name goes before it.
+    A file or folder of this name goes before it; the folder of a run does not, which a training may just have made.
 
     Raises:
         DataError: the set has no such part.
     """
     name, _, part = str(source).partition("/")
-    if name not in names() or Path(source).exists():
+    if name not in names() or _is_data(Path(source)):
         return None
     generated = GENERATED.find(name.replace("-", "_"))()
     if part and part not in generated.parts:
@@ -123,6 +124,17 @@ def find(source: str | Path) -> Made | None:
             f"{source}: no such part", f"it has: {', '.join(f'{name}/{known}' for known in generated.parts)}"
         )
     return Made(generated, part or generated.parts[0])
+
+
+RUN = "run.json"
+"""What makes a folder a run's."""
+
+
+def _is_data(path: Path) -> bool:
+    """Say whether a path holds data: a file, or a folder with something that is no run's."""
+    if not path.is_dir():
+        return path.exists()
+    return not (path / RUN).exists() and any(entry.name != LOCK for entry in path.iterdir())
 
 
 def table() -> str:

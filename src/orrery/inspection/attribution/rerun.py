@@ -59,17 +59,14 @@ class Rerun:
 
     Attributes:
         vectors: what was looked up: of the source first, where there is one.
-        compares: whether the model compares the rows of two sides, as a dual encoder does.
 
     Raises:
-        UsageError: such a model was given several rows.
+        UsageError: a model that compares rows was given several.
     """
 
     def __init__(self, trace: RecordedPass, wanted: ExplainedScore) -> None:
         self.trace, self.wanted = trace, wanted
-        spec = trace.model.spec
-        self.compares = spec.reads_pair and not spec.writes
-        if self.compares and len(trace.ids) > 1:
+        if trace.model.spec.compares and len(trace.ids) > 1:
             message = (
                 f"a score of {len(trace.ids)} rows at once: each is compared with all, so none has slopes of its own"
             )
@@ -88,7 +85,7 @@ class Rerun:
 
         So of a model that compares rows, whose copies would meet in the scores.
         """
-        return 1 if self.trace.call.edit or self.compares else most
+        return 1 if self.trace.call.edit or self.trace.model.spec.compares else most
 
     def score(self, vectors: Sequence[Tensor]) -> Float[Tensor, "B"]:
         """Return the score of each row for other vectors."""

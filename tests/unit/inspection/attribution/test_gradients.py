@@ -29,8 +29,7 @@ FAMILIES = [
 
 def looked(family, dtype=torch.float64, **call):
     model = smallest(family, dtype)
-    compares = model.spec.reads_pair and not model.spec.writes
-    return trace(model, *inputs_for(model, rows=1 if compares else 2), **call)
+    return trace(model, *inputs_for(model, rows=1 if model.spec.compares else 2), **call)
 
 
 def score(traced, vectors, token, position=-1):
