@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from tests.parity.picture_folders import captioner, picture
+from tests.parity.picture_folders import captioner, contrasted, picture
 from tests.parity.pipelines import LABELS, folder, named
 
 import orrery
@@ -139,6 +139,22 @@ def test_caption(tmp_path, capsys):
     assert "there is no picture" in refused(capsys, 2, "caption", model)
     assert "no such file" in refused(capsys, 3, "caption", model, str(tmp_path / "c.png"))
     assert lines(capsys, "generate", model, files[0], "--temperature", "0", "--max-new-tokens", "3")
+
+
+def test_classify_a_picture_by_labels_that_are_named(tmp_path, capsys):
+    contrasted(tmp_path / "clip")
+    model, files, wanted = str(tmp_path / "clip"), [str(tmp_path / f"{n}.png") for n in range(2)], "cat, dog"
+    for number, file in enumerate(files):
+        picture("RGB", (20, 30), number).save(file)
+    ask = orrery.pipeline("zero-shot-image-classification", model, device="cpu")
+    flags = ("--labels", wanted, "--top-k", "2")
+    found = objects(capsys, "classify", model, *files, *flags)
+    assert [each["labels"] for each in found] == ask(files, candidate_labels=wanted, top_k=2, batch_size=8)
+    assert "--multi-label is of texts" in refused(capsys, 2, "classify", model, *files, *flags, "--multi-label")
+    (tmp_path / "1.png").write_bytes(b"none")
+    assert "picture 2: " in refused(capsys, DataError.exit_code, "classify", model, *files, *flags)
+    (tmp_path / "d.png").mkdir()
+    assert "is a folder" in refused(capsys, 3, "segment", model, str(tmp_path / "d.png"))
 
 
 @pytest.mark.parametrize(("verb", "family"), [("detect", "yolos"), ("segment", "segformer")])

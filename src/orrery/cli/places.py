@@ -104,7 +104,8 @@ def _evidence(word: str) -> str:
 
 def _picture(word: str) -> str:
     if not Path(word).is_file():
-        raise DataError(f"{word}: no such file", "give the path of a picture file")
+        what = "is a folder" if Path(word).is_dir() else "no such file"
+        raise DataError(f"{word}: {what}", "give the path of a picture file")
     return word
 
 

@@ -74,7 +74,11 @@ def read(texts: Sequence[str], reading: TextReading, columns: Sequence[str] | No
         if reading.file is not None:
             raise UsageError("give either texts or --file, not both", "leave one of them out")
         _tell_of_files(texts)
-        return [InputText(f"text {number}", {wanted[0]: text}) for number, text in enumerate(texts, start=1)]
+        kinds = ("picture" if is_picture(text) else "text" for text in texts)
+        return [
+            InputText(f"{kind} {n}", {wanted[0]: text})
+            for n, (kind, text) in enumerate(zip(kinds, texts, strict=True), 1)
+        ]
     if reading.file is None and sys.stdin.isatty():
         raise UsageError("there is no text", "give one, or --file FILE, or lines on standard input")
     with _source(reading.file) as file:
@@ -95,11 +99,16 @@ def tell_of_blanks(file: Path | None, passed: Sequence[str], rows: int) -> None:
     print(f"{file or 'standard input'}: {message}", file=sys.stderr)
 
 
+def is_picture(text: str) -> bool:
+    """Say whether a word of the command line names a file of a picture, by its ending."""
+    return Path(text).suffix.lower() in ENDINGS
+
+
 def _tell_of_files(texts: Sequence[str]) -> None:
     """Say of texts that are the names of files that the names themselves are read, and how the files would be."""
     for text in texts:
-        if Path(text).suffix.lower() in ENDINGS:
-            continue  # a picture, for a model that reads them
+        if is_picture(text):
+            continue  # for a model that reads them
         with suppress(OSError, ValueError):  # too long or impossible for a name
             there = Path(text).is_file()
             if there or (Path(text).suffix.lower() in _FILES and len(text.split()) == 1):
