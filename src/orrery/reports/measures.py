@@ -37,14 +37,16 @@ def measures_page(title: str, records: Sequence[dict[str, Any]], steps: int) -> 
 
 def charts(records: Sequence[dict[str, Any]]) -> str:
     """Return a section with a curve for each measure that the objective reports; nothing where it reports none."""
-    figures = []
+    figures, known = [], False
     for name in reported(records):
         title, unit = SAID.get(name, (name, name))
         keys = {"training": f"train/{name}"} | ({"held back": BESIDE[name]} if name in BESIDE else {})
         series = {said: points(records, key) for said, key in keys.items() if points(records, key)}
         if series:
             figures.append(figure(line_chart(series, title=title, x_label="step", y_label=unit)))
-    return section("Reward, divergence, length, entropy", "\n".join(figures)) if figures else ""
+            known = known or name in SAID
+    heading = "Reward, divergence, length, entropy" if known else "Terms of the loss"
+    return section(heading, "\n".join(figures)) if figures else ""
 
 
 def reported(records: Sequence[dict[str, Any]]) -> list[str]:

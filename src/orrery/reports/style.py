@@ -31,6 +31,8 @@ a{color:var(--accent)}
 details{margin:1rem 0;overflow-x:auto}
 summary{color:var(--soft);font-size:.9rem;cursor:pointer}
 .failed{color:var(--wrong);font-weight:600}
-td:first-child{white-space:nowrap;overflow-wrap:normal}
+td:first-child{overflow-wrap:normal}
+@media(min-width:40rem){td:first-child{white-space:nowrap}}
+section{overflow-x:auto}
 """.strip()
 """Plain CSS; the figures bring their own and follow the same scheme."""

@@ -56,7 +56,7 @@ def test_it_is_learned_scored_and_reported(trained):
     scores = json.loads((trained / "scores.json").read_text())
     assert scores["scores"][0]["name"] == "accuracy"
     assert scores["scores"][0]["score"] > 0.9
-    assert scores["apart"].startswith("No text of these examples was trained on")
+    assert scores["apart"].startswith("Nothing of these examples was trained on")
     report = (trained / "report.html").read_text()
     assert "the label whose mean picture is nearest" in report
 

@@ -42,7 +42,7 @@ class SharedRows:
     def sentence(self) -> str:
         """Return what a report says of the rows held back."""
         if not self.whole and not self.part:
-            return "No text of these examples was trained on."
+            return "Nothing of these examples was trained on."
         return (
             f"Of these {self.held_back:,} examples {len(self.whole):,} were trained on word for word, and "
             f"{len(self.part):,} share a text with one that was: the scores say too much."
