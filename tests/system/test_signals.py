@@ -18,6 +18,7 @@ import outputs_toy
 from forking import Ended, catches, ended, is_over
 from orrery.checkpoints.disk import remove
 from orrery.checkpoints.store import CheckpointStore
+from orrery.cli.stopping import PATIENCE
 from outputs_toy import VERBS
 from programs import PIPE, Program
 
@@ -136,11 +137,9 @@ WAYS = {
 }
 
 
-@pytest.mark.alone
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_work_that_does_not_unwind_is_not_waited_for(way: str, number: int, tmp_path: Path) -> None:
-    (tmp_path / "stubborn.py").write_text(STUBBORN.format(WAYS[way]))
+def stopped(work: str, folder: Path, number: int) -> Ended:
+    """Send a signal to a verb of one's own, once it says that it is ready."""
+    (folder / "stubborn.py").write_text(work)
     script = (
         "import sys; sys.path.append('.')\n"
         "sys.argv = ['orrery', 'work']\n"
@@ -148,16 +147,46 @@ def test_work_that_does_not_unwind_is_not_waited_for(way: str, number: int, tmp_
         "start.main()"
     )
     pipes = {"stdout": PIPE, "stderr": PIPE, "text": True}
-    with Program([sys.executable, "-c", script], cwd=tmp_path, **pipes) as process:
+    with Program([sys.executable, "-c", script], cwd=folder, **pipes) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.1)
         asked = time.monotonic()
         process.send_signal(number)
-        _, err = process.communicate(timeout=20)
-    assert process.returncode == 128 + number
-    assert time.monotonic() - asked < 5
-    assert "Traceback" not in err
+        out, err = process.communicate(timeout=20)
+        return Ended(process.returncode, out, err, time.monotonic() - asked)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_work_that_does_not_unwind_is_not_waited_for(way: str, number: int, tmp_path: Path) -> None:
+    end = stopped(STUBBORN.format(WAYS[way]), tmp_path, number)
+    assert end.code == 128 + number
+    assert end.seconds < 5
+    assert "Traceback" not in end.err
+
+
+DROPPED = """
+    class Slow:
+        def __del__(self) -> None:
+            time.sleep(60)
+    Slow()
+    try:
+        time.sleep(60)
+    finally:
+        print("unwound", flush=True)
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_inside_a_destructor_is_raised_after_it(number: int, tmp_path: Path) -> None:
+    """Python drops what is raised there: the work would go on as if nobody had asked."""
+    end = stopped(STUBBORN.format(DROPPED.strip()), tmp_path, number)
+    assert (end.code, end.out) == (128 + number, "unwound\n")
+    assert end.seconds < PATIENCE
+    assert "Traceback" not in end.err
 
 
 def long_run(here: Path) -> list[str]:

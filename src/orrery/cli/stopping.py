@@ -2,7 +2,8 @@
 
 Until a verb runs there is nothing to lose, and a signal ends the process where it stands. From then on the first
 signal unwinds like an exception, so that what lies aside is removed; a second one, or one inside an import, ends the
-process at once. Code that does not come back to Python, or swallows the exception, is waited for a few seconds.
+process at once. One that comes inside a destructor, where Python drops every exception, is raised again after it. Code
+that does not come back to Python, or swallows the exception, is waited for a few seconds.
 
 A verb with a way of its own to stop (a training saves) puts its handlers in the place of these, or, where it goes on
 after a SIGINT, says so with `dealt_with`.
@@ -10,16 +11,21 @@ after a SIGINT, says so with `dealt_with`.
 
 import os
 import signal
+import sys
 import time
 
 TYPE_CHECKING = False  # as type checkers understand it, without typing: what is imported here delays `Stops.before`
 if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
     from types import FrameType
     from typing import NoReturn
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 3.0
 """Seconds between a signal and the end of a process that does not unwind."""
+
+PAUSE = 0.01
+"""Seconds between an exception that a destructor dropped and the next."""
 
 _MESSAGE = b"error: interrupted\n"
 _SHOW_CURSOR = b"\x1b[?25h"
@@ -50,6 +56,7 @@ class Stops:
         for number in NUMBERS:
             if signal.getsignal(number) is leave:
                 signal.signal(number, self.receive)
+        sys.unraisablehook = self.dropped
 
     def after(self, code: int) -> None:
         """Leave with the code that the verb earned."""
@@ -65,6 +72,23 @@ class Stops:
         if number == signal.SIGINT:
             raise KeyboardInterrupt
         raise SystemExit(128 + number)
+
+    def dropped(self, lost: "UnraisableHookArgs") -> None:
+        """Send a signal once more whose exception Python could raise nowhere; show any other exception of that kind."""
+        if self.raised is None or not isinstance(lost.exc_value, KeyboardInterrupt | SystemExit):
+            sys.__unraisablehook__(lost)
+            return
+        import threading
+
+        number, self.raised = self.raised, None
+        again = threading.Timer(PAUSE, self._send, [number])
+        again.daemon = True
+        again.start()
+
+    def _send(self, number: int) -> None:
+        """Send a signal to this process, unless another has come."""
+        if self.raised is None:
+            os.kill(os.getpid(), number)
 
     def dealt_with(self) -> None:
         """Go on as if there had been no signal."""
