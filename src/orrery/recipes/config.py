@@ -12,6 +12,7 @@ from orrery.metrics import METRICS, MetricSettings, possible
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.objectives import OBJECTIVES, Objective
 from orrery.recipes.generation import GenerationSettings
+from orrery.recipes.parallel import ParallelSettings
 from orrery.reports.observers import OBSERVERS
 from orrery.rewards import REWARDS, RewardSettings
 from orrery.schema.numbers import (
@@ -404,6 +405,7 @@ class Recipe(Section):
     objective: ObjectiveSection = Field(default_factory=_causal)
     rewards: tuple[RewardSection, ...] = ()
     training: TrainingSettings
+    parallel: ParallelSettings = ParallelSettings()
     generation: GenerationSettings = GenerationSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
@@ -469,6 +471,17 @@ class Recipe(Section):
             fitting = f"objectives that do: {', '.join(others) or 'none'}"
             raise PydanticCustomError("kinds", message, {**names, "unread": ", ".join(unread), "others": fitting})
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _micro_batch_of_the_plan(cls, values: Any) -> Any:
+        """Take ``parallel.micro``, as a plan prints it, in the place of ``training.micro_batch``."""
+        parallel, training = (
+            values.get(key) if isinstance(values, Mapping) else None for key in ("parallel", "training")
+        )
+        if not isinstance(parallel, Mapping) or not isinstance(training, Mapping) or parallel.get("micro") is None:
+            return values
+        return {**values, "training": {**training, "micro_batch": parallel["micro"]}}
 
     @model_validator(mode="after")
     def _rewards_fit(self) -> "Recipe":

@@ -23,10 +23,12 @@ LADDER = "ladder"
 """The section of a recipe that is trained in several sizes."""
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
 # A base may have moved: every weight comes from the checkpoint. The device that it went on is asked for again there.
+# Any number of processes learns the same.
 FREE_ON_RESUME = (
     "training.steps",
     "training.device",
     "training.final",
+    "parallel.",
     "evaluation.",
     "checkpoints.",
     "logging.",

@@ -13,6 +13,7 @@ from orrery.models.decoding_memory import layers
 from orrery.models.model import ModelSpec
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.recipes.config import Recipe
+from orrery.recipes.parallel import settled
 from orrery.recipes.read import words_of
 from orrery.reports.measures import measures_page
 from orrery.reports.observers import Event, Observer, StepLearned
@@ -28,6 +29,7 @@ from orrery.training.loop import Outcome, Parts, train
 from orrery.training.machine_rates import matmul_rate
 from orrery.training.operations import matmul_parameters, training_operations_per_token
 from orrery.training.precision import Precision
+from orrery.training.processes import processes
 from orrery.training.progress import Reporter
 from orrery.training.speed import Speed
 
@@ -46,7 +48,8 @@ def execute(
         overwrite: replace the run that is there, which stays until the new one has its first checkpoint.
         inputs: files beside those that the recipe names which the run must not replace.
     """
-    ranks = find_ranks(recipe.training.device)
+    settled(recipe.parallel, processes(), recipe.batches.size)
+    ranks = find_ranks(recipe.training.device, recipe.parallel.timeout)
     if ranks.rank:
         ranks.any(False)  # the first rank has opened the folder
         place = folder / NEW if overwrite else folder

@@ -1,13 +1,16 @@
 """The ranks of a run: which rows of the global batch are mine, and sums over all ranks."""
 
+import os
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from datetime import timedelta
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from orrery.errors import MachineError
+from orrery.recipes.parallel import ParallelSettings
 from orrery.training.precision import find_device
 from orrery.training.processes import environment_number, processes
 
@@ -60,10 +63,10 @@ class Alone:
 class Group:
     """One of several processes started by ``torchrun``, joined through gloo or, on GPUs, nccl."""
 
-    def __init__(self, device: str = "auto") -> None:
+    def __init__(self, device: str = "auto", timeout: float = ParallelSettings().timeout) -> None:
         self.device = own_device(device)
         if not dist.is_initialized():  # of several runs in a row the first joins
-            dist.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
+            join(self.device, timedelta(seconds=timeout))
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
 
     def rows(self, count: int) -> range:
@@ -101,10 +104,30 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
-def find_ranks(device: str = "auto") -> Ranks:
-    """Join the group that ``torchrun`` describes in the environment, or be alone; ``device`` is a recipe's.
+def join(device: torch.device, timeout: timedelta) -> None:
+    """Join the processes that ``torchrun`` started, through nccl on GPUs, else gloo.
+
+    Where ``torchrun`` starts them again after one has died, its store still has the addresses of those before: each
+    start has a part of the store of its own.
+    """
+    rendezvous: Any = dist.rendezvous
+    store, rank, world = next(rendezvous("env://", timeout=timeout))
+    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    how = {"store": dist.PrefixStore(f"start-{start}", store), "rank": rank, "world_size": world, "timeout": timeout}
+    if device.type == "cuda":
+        dist.init_process_group("nccl", device_id=device, **how)
+    else:
+        dist.init_process_group("gloo", **how)
+
+
+def find_ranks(device: str = "auto", timeout: float = ParallelSettings().timeout) -> Ranks:
+    """Join the group that ``torchrun`` describes in the environment, or be alone.
 
     From here on ``cuda`` is this process's own GPU.
+
+    Args:
+        device: of a recipe.
+        timeout: seconds after which a process that waits for the others ends with an error.
 
     Raises:
         MachineError: the machine has fewer GPUs than processes.
@@ -114,7 +137,7 @@ def find_ranks(device: str = "auto") -> Ranks:
     own = own_device(device)
     if own.type == "cuda":
         torch.cuda.set_device(own)
-    return Group(device)
+    return Group(device, timeout)
 
 
 def own_device(requested: str) -> torch.device:

@@ -9,6 +9,7 @@ import torch
 
 import programs
 from orrery.recipes.config import Recipe
+from orrery.recipes.parallel import ParallelSettings
 from orrery.runs import execute as executing
 from orrery.training.denormals import are_zero, denormals_as_zero
 from orrery.training.progress import Silent
@@ -17,6 +18,7 @@ from stand_ins import stand_in
 PROGRAM = """
 import torch
 from orrery.recipes.config import Recipe
+from orrery.recipes.parallel import ParallelSettings
 from orrery.training.denormals import denormals_as_zero
 torch.set_num_threads(2)
 with denormals_as_zero():
@@ -57,12 +59,17 @@ def test_threads_that_are_started_inside_have_it_too() -> None:
 def test_a_run_is_executed_with_them_as_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def ranks(device: str) -> None:
+    def ranks(device: str, timeout: float) -> None:
         seen.append(are_zero())
         raise InterruptedError
 
     monkeypatch.setattr(executing, "find_ranks", ranks)
-    recipe = stand_in(Recipe, training=SimpleNamespace(device="cpu"))
+    recipe = stand_in(
+        Recipe,
+        training=SimpleNamespace(device="cpu"),
+        parallel=ParallelSettings(),
+        batches=SimpleNamespace(size=1),
+    )
     reporter = Silent()
     with pytest.raises(InterruptedError):
         executing.execute(recipe, Path("run"), reporter, resume=False, overwrite=False)

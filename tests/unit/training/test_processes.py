@@ -1,6 +1,7 @@
 """Several processes of one run: each has its own GPU, and one of them writes, scores and speaks for all."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -32,13 +33,22 @@ TASK = {
 def begun(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
     """Return what sets a process of a machine with GPUs, and gives what is done with these."""
 
+    asked: dict[str, Any] = {}
+
     def set_up(gpus: int, world: int, rank: int, local: int | None) -> list[Any]:
         did: list[Any] = []
+
+        def joins(backend: str, store: Any, timeout: timedelta, **how: Any) -> None:
+            did.append(("joined", backend))
+            asked.update(how, timeout=timeout)
+
         monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
         monkeypatch.setattr(torch.cuda, "set_device", lambda device: did.append(("set_device", device)))
         monkeypatch.setattr(dist, "is_initialized", lambda: any(what == "joined" for what, _ in did))
-        monkeypatch.setattr(dist, "init_process_group", lambda backend: did.append(("joined", backend)))
+        store = dist.HashStore()
+        monkeypatch.setattr(dist, "rendezvous", lambda url, timeout: iter([(store, rank, world)]))
+        monkeypatch.setattr(dist, "init_process_group", joins)
         monkeypatch.setattr(dist, "get_rank", lambda: rank)
         monkeypatch.setattr(dist, "get_world_size", lambda: world)
         for name, value in (("WORLD_SIZE", world), ("RANK", rank), ("LOCAL_RANK", local)):
@@ -48,6 +58,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
                 monkeypatch.setenv(name, str(value))
         return did
 
+    set_up.asked = asked  # type: ignore[attr-defined]
     return set_up
 
 
@@ -73,6 +84,12 @@ def test_a_process_takes_the_gpu_of_its_number_on_its_machine(
     assert ranks.device == torch.device("cuda", local or 0)
     assert did == [("set_device", ranks.device), ("joined", "nccl")]
     assert (ranks.rank, ranks.world) == (rank, world)
+    assert begun.asked == {
+        "rank": rank,
+        "world_size": world,
+        "device_id": ranks.device,
+        "timeout": timedelta(seconds=1800),
+    }
     find_ranks("cuda")  # of a second run in the same process
     assert [what for what, _ in did].count("joined") == 1
 

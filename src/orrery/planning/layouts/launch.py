@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from orrery.planning.layouts.layout import ParallelLayout, divisors
+from orrery.planning.layouts.layout import ParallelLayout
 from orrery.planning.layouts.training import TrainingStep
 from orrery.planning.machines import Machine
+from orrery.recipes.parallel import divisors
 
 PORT = 29_500
 
@@ -34,11 +35,11 @@ class Launch:
         return " ".join([*group, "-m orrery train", recipe, *keys])
 
     def degrees(self) -> dict[str, int | str]:
-        """Return the settings that are not as usual, by their key."""
+        """Return the settings that are not as usual, by their key, and ``micro``, which is no number as usual there."""
         usual, layout = ParallelLayout(), self.layout
         names = ("data", "fsdp", "tensor", "pipeline", "context", "expert", "micro", "interleave")
         settings: dict[str, int | str] = {name: getattr(layout, name) for name in names}
-        settings = {name: value for name, value in settings.items() if value != getattr(usual, name)}
+        settings = {name: value for name, value in settings.items() if value != getattr(usual, name) or name == "micro"}
         if layout.fsdp > 1:
             settings["zero"] = layout.zero
         if layout.recompute != usual.recompute:

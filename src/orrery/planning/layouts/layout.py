@@ -1,11 +1,12 @@
 """A layout: how many devices share each part of the work, and whether these numbers divide what they share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from orrery.errors import UsageError
 from orrery.planning.layouts.training import TrainingStep
 from orrery.planning.layouts.work import DecoderWork
+from orrery.recipes.parallel import divisors, near, refuse_uneven
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,8 @@ def check_layout(work: DecoderWork, training: TrainingStep, layout: ParallelLayo
     for degree, what, count in _shared(work, training, layout):
         size = getattr(layout, degree)
         if count % size:
-            raise UsageError(f"{degree}={size} does not divide {what}", f"would fit: {_near(divisors(count), size)}")
-    _check_batch(training, layout)
+            raise UsageError(f"{degree}={size} does not divide {what}", f"would fit: {near(divisors(count), size)}")
+    refuse_uneven(training.sequences, layout.data, layout.fsdp, layout.micro)
     _check_stages(work, training, layout)
     _check_experts(layout)
 
@@ -190,14 +191,14 @@ def _pieces(work: DecoderWork) -> list[int]:
 def _check_stages(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> None:
     if layout.pipeline not in stages(work):
         message = f"pipeline={layout.pipeline} does not divide the {work.layers} layers of {work.name}"
-        hint = f"would fit: {_near(stages(work), layout.pipeline)}; the table and the head may be counted as layers"
+        hint = f"would fit: {near(stages(work), layout.pipeline)}; the table and the head may be counted as layers"
         raise UsageError(message, hint)
     if layout.interleave == 1:
         return
     fitting = interleaves(work, layout.pipeline)
     if layout.interleave not in fitting:
         message = f"interleave={layout.interleave} does not cut a stage of {layout.slots(work)} layers into chunks"
-        raise UsageError(message, f"would fit with pipeline={layout.pipeline}: {_near(fitting, layout.interleave)}")
+        raise UsageError(message, f"would fit with pipeline={layout.pipeline}: {near(fitting, layout.interleave)}")
     if layout.micro_batches(training) % layout.pipeline:
         hint = "they are a multiple of the stages there: give a larger batch, or fewer data, fsdp or micro"
         count = layout.micro_batches(training)
@@ -214,30 +215,8 @@ def interleaves(work: DecoderWork, pipeline: int) -> list[int]:
     return [n for n in range(1, most + 1) if pipeline * n in pieces]
 
 
-def _check_batch(training: TrainingStep, layout: ParallelLayout) -> None:
-    each = layout.replicas * layout.micro
-    if training.sequences % each:
-        parts = f"data={layout.data} x fsdp={layout.fsdp} x micro={layout.micro} = {each:,}"
-        near = _near(divisors(training.sequences), each)
-        raise UsageError(
-            f"{parts} does not divide the {training.sequences:,} sequences of a batch", f"would fit: {near}"
-        )
-
-
 def _check_experts(layout: ParallelLayout) -> None:
     inside = layout.fsdp % layout.expert == 0 or layout.expert % layout.fsdp == 0
     if layout.replicas % layout.expert or not inside:
         message = f"expert={layout.expert} does not divide data={layout.data} x fsdp={layout.fsdp}, which share experts"
-        raise UsageError(message, f"would fit: {_near(divisors(layout.fsdp), layout.expert)}")
-
-
-def divisors(number: int) -> list[int]:
-    """Return all divisors, the least first."""
-    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
-    return sorted({*small, *(number // n for n in small)})
-
-
-def _near(fitting: Sequence[int], wanted: int) -> str:
-    """Return up to six of the numbers that fit, those next to what was wanted."""
-    nearest = sorted(fitting, key=lambda n: (abs(n - wanted), n))[:6]
-    return ", ".join(f"{n:,}" for n in sorted(nearest))
+        raise UsageError(message, f"would fit: {near(divisors(layout.fsdp), layout.expert)}")

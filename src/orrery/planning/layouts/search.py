@@ -12,7 +12,6 @@ from orrery.planning.layouts.layout import (
     ParallelLayout,
     Recomputation,
     check_layout,
-    divisors,
     interleaves,
     stages,
 )
@@ -22,6 +21,7 @@ from orrery.planning.layouts.step_time import step_time
 from orrery.planning.layouts.training import TrainingStep
 from orrery.planning.layouts.work import DecoderWork
 from orrery.planning.machines import Machine
+from orrery.recipes.parallel import divisors
 
 MICRO = (1, 2, 4, 8, 16)
 WIDEST = 64

@@ -13,7 +13,6 @@ from orrery.planning.layouts.layout import (
     SELECTIVE,
     ParallelLayout,
     check_layout,
-    divisors,
     interleaves,
     parse_layout,
     stages,
@@ -27,6 +26,7 @@ from orrery.planning.layouts.training import TrainingStep
 from orrery.planning.layouts.work import DecoderWork, work_of
 from orrery.planning.machines import load_machine
 from orrery.planning.presets import preset
+from orrery.recipes.parallel import divisors
 
 GPT3 = work_of(preset("gpt3-175b"), "gpt3-175b")
 A100 = load_machine("a100-80gb")
@@ -217,13 +217,13 @@ def test_the_launch_fills_nodes():
     assert (start.nodes, start.processes, start.micro_batches) == (128, 8, 192)
     assert start.command("gpt3.yaml") == (
         "torchrun --nnodes 128 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 -m orrery train "
-        "gpt3.yaml --parallel.data 8 --parallel.tensor 8 --parallel.pipeline 16 --parallel.interleave 3 "
-        "--parallel.recompute full"
+        "gpt3.yaml --parallel.data 8 --parallel.tensor 8 --parallel.pipeline 16 --parallel.micro 1 "
+        "--parallel.interleave 3 --parallel.recompute full"
     )
     alone = launch(ParallelLayout(fsdp=6, zero=2), TrainingStep(6, 2_048), A100)
     assert (alone.nodes, alone.processes) == (1, 6)
     assert "rdzv" not in alone.command()
-    assert alone.degrees() == {"fsdp": 6, "zero": 2}
+    assert alone.degrees() == {"fsdp": 6, "micro": 1, "zero": 2}
     assert launch(ParallelLayout(data=12), TrainingStep(12, 2_048), A100).processes == 6
 
 

@@ -1,0 +1,114 @@
+"""How many processes share a run: the degrees of the planner, which of them a run has, and what is refused."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from orrery.errors import UsageError
+from orrery.planning.layouts.launch import launch
+from orrery.planning.layouts.layout import ParallelLayout, parse_layout
+from orrery.planning.layouts.training import TrainingStep
+from orrery.planning.machines import load_machine
+from orrery.recipes.config import Recipe
+from orrery.recipes.parallel import NOT_YET, ParallelSettings, settled
+from orrery.recipes.read import check_recipe, plain, refuse_changes
+from orrery.runs.execute import execute
+from orrery.training.progress import Silent
+from training_toy import toy_recipe
+
+HERE = ("data", "micro", "timeout")
+"""What a run takes otherwise than the planner: all processes, all rows of a share at once, and a time."""
+
+
+def recipe(**parallel: object) -> Recipe:
+    return check_recipe({**plain(toy_recipe()), "parallel": parallel}, "a test")
+
+
+def test_the_degrees_are_the_planners() -> None:
+    usual = ParallelLayout()
+    names = {field.name: getattr(usual, field.name) for field in fields(usual)}
+    names["recompute"] = usual.recompute.name
+    own = ParallelSettings().model_dump()
+    assert own.keys() == names.keys() | {"timeout"}
+    assert {name: own[name] for name in own if name not in HERE} == {
+        name: names[name] for name in names if name not in HERE
+    }
+    assert (own["data"], own["micro"]) == (-1, None)
+
+
+@pytest.mark.parametrize("text", ["data=1", "data=4", "data=2,micro=2", "micro=4"])
+def test_what_the_planner_prints_is_accepted_as_printed(text: str) -> None:
+    layout = parse_layout(text)
+    degrees = launch(layout, TrainingStep(16, 8), load_machine("h100")).degrees()
+    read = recipe(**degrees)
+    assert settled(read.parallel, layout.devices, 16).data == layout.data
+    assert read.training.micro_batch == layout.micro
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_a_degree_that_a_run_does_not_have_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"parallel: {name} 2: .*(;|yet)"):
+        recipe(**{name: 2})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"recompute": "full"}, "recompute full: nothing is computed again yet"),
+        ({"data": 0}, "data 0 is no degree"),
+        ({"data": -2}, "parallel.data"),
+        ({"zero": 4}, "parallel.zero"),
+        ({"timeout": 0}, "parallel.timeout"),
+        ({"tensors": 2}, "did you mean 'tensor'"),
+        ({"micro": 2, "data": True}, "true is no number"),
+    ],
+)
+def test_what_is_no_degree_is_refused(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        recipe(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "processes", "rows", "data"),
+    [({}, 1, 3, 1), ({}, 4, 3, 4), ({"data": 4}, 4, 8, 4), ({"data": 4}, 4, None, 4), ({"data": 1}, 1, 1, 1)],
+)
+def test_the_processes_are_shared_out(settings: dict[str, object], processes: int, rows: int | None, data: int) -> None:
+    assert settled(ParallelSettings(**settings), processes, rows).data == data
+
+
+@pytest.mark.parametrize(
+    ("settings", "processes", "rows", "said", "hint"),
+    [
+        ({"data": 2}, 1, 8, "are 2 processes, and there are 1", "torchrun --nproc-per-node 2"),
+        ({"data": 2}, 8, 8, "are 2 processes, and there are 8", "torchrun --nproc-per-node 2"),
+        ({"data": 4}, 4, 6, "data=4 x fsdp=1 x micro=1 = 4 does not divide the 6 sequences", "would fit: 1, 2, 3, 6"),
+        ({"data": 4}, 4, 2, "does not divide the 2 sequences", "would fit: 1, 2"),
+        ({"data": 2, "micro": 3}, 2, 8, "micro=3 = 6 does not divide the 8 sequences", "would fit: 1, 2, 4, 8"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_would(
+    settings: dict[str, object], processes: int, rows: int, said: str, hint: str
+) -> None:
+    with pytest.raises(UsageError, match=said) as fault:
+        settled(ParallelSettings(**settings), processes, rows)
+    assert hint in fault.value.hint
+
+
+def test_the_micro_batch_of_a_plan_takes_the_place_of_the_recipes() -> None:
+    values = plain(toy_recipe(training__micro_batch=2))
+    assert check_recipe({**values, "parallel": {}}, "a test").training.micro_batch == 2
+    assert check_recipe({**values, "parallel": {"micro": 4}}, "a test").training.micro_batch == 4
+
+
+def test_a_run_goes_on_with_other_degrees() -> None:
+    before = plain(recipe())
+    refuse_changes(before, recipe(data=4, timeout=60))
+    del before["parallel"]  # as of a run of before there were any
+    refuse_changes(before, recipe(data=2))
+
+
+def test_degrees_of_other_processes_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="are 2 processes, and there are 1"):
+        execute(recipe(data=2), tmp_path / "run", Silent(), resume=False, overwrite=False)
+    assert not (tmp_path / "run").exists()
