@@ -387,9 +387,9 @@ METHODS = (
     Break("dropout does not scale", "nn/residual.py", "keep.to(x.dtype).div_(1 - self.rate)", "keep.to(x.dtype)"),
     Break(
         "clipping by another norm",
-        "training/loop.py",
-        "clip_grad_norm_(self.learner.parameters(), limit)",
-        'clip_grad_norm_(self.learner.parameters(), limit, float("inf"))',
+        "training/parallel/placement.py",
+        "clip_grad_norm_(parameters, limit)",
+        'clip_grad_norm_(parameters, limit, float("inf"))',
     ),
     Break(
         "weight decay on vectors",

@@ -12,8 +12,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor
 
 import own_parts
 from objectives_toy import generator, text_rows, tokenizer_of
@@ -21,16 +19,20 @@ from orrery.errors import UsageError
 from orrery.families import answering, load_family, spec_of
 from orrery.models.heads import HEADS
 from orrery.models.prefix_mask import with_prefix
-from orrery.nn.block import Block
 from orrery.objectives import OBJECTIVES, Objective
 from orrery.objectives._contracts import needed_head, own_modules
+from orrery.recipes.parallel import ParallelSettings
 from orrery.runs.begin import with_heads
 from orrery.training.contract import finished_batch
-from orrery.training.distributed import Alone, Group
+from orrery.training.distributed import Alone
+from orrery.training.parallel.joining import find_ranks
+from orrery.training.parallel.placement import place
+from orrery.training.parallel.shards import whole as gathered
 from orrery.training.precision import Precision
 from orrery.training.step import accumulate
 from rollout_toy import stale, world
 
+DEGREES = ParallelSettings(fsdp=2)
 ROWS, LENGTH = 4, 7
 MODELS = {
     "causal": ("llama", "gpt2", "lstm"),
@@ -69,24 +71,6 @@ DRAWN = {"width": 16}
 LABELS = {"a": 5, "b": 3}
 COUPLED = ("contrast", "contrastive", "kto")
 """Objectives whose terms couple the rows of a batch: two processes refuse them by name."""
-
-
-class Sharded(Group):
-    """Two processes whose sharded gradients FSDP has summed; those of whole parameters are summed here."""
-
-    def sum_gradients(self, parameters: Any) -> None:
-        super().sum_gradients(p for p in parameters if not isinstance(p, DTensor))
-
-
-def shard(model: nn.Module) -> None:
-    """Share the parameters of every block, and those of the rest, among the processes; gradients are sums."""
-    for block in [module for module in model.modules() if isinstance(module, Block)]:
-        fully_shard(block)
-    fully_shard(model, ignored_params={one for one in model.parameters() if one.dim() == 0})  # a number has no parts
-    for module in model.modules():
-        if isinstance(module, FSDPModule):
-            module.set_gradient_divide_factor(1.0)
-            module.set_force_sum_reduction_for_comms(True)
 
 
 def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]]:
@@ -191,8 +175,7 @@ def learned(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ra
     """Return the loss and the whole gradient of every parameter, those of the objective's own among them."""
     torch.manual_seed(1)
     owned = nn.ModuleDict(own_modules(objective, copy.deepcopy(model)))
-    if ranks.world > 1:
-        shard(model)
+    place(model, ranks, DEGREES if ranks.replicas > 1 else ParallelSettings())
     whole = nn.ModuleDict({"model": model, "objective": owned})
     precision = Precision("float32", "plain", "cpu", 1)
     loss = accumulate(
@@ -202,7 +185,7 @@ def learned(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ra
     for name, parameter in whole.named_parameters():
         gradient = parameter.grad
         if gradient is not None:
-            gradients[name] = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+            gradients[name] = gathered(gradient)
     return gradients
 
 
@@ -218,7 +201,7 @@ def refused(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ra
 def main() -> int:
     """Compare two processes with one."""
     torch.set_num_threads(1)
-    ranks, told = Sharded(), {}
+    ranks, told = find_ranks("cpu", DEGREES), {}
     for name, family, objective, model, batch in cases():
         if name in COUPLED:
             told[f"{name} {family}"] = refused(objective, model.eval(), batch, ranks)

@@ -116,7 +116,7 @@ def toy_run(folder: Path, recipe: Recipe, parts: Parts | None = None, **how: Any
 def main() -> int:
     """Train the toy in this process: ``python training_toy.py FOLDER --steps 12 [--width 16]``."""
     from orrery.errors import OrreryError
-    from orrery.training.distributed import find_ranks
+    from orrery.training.parallel.joining import find_ranks
 
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)

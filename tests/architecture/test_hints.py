@@ -14,6 +14,7 @@ NO_FLAG = {
     "studies/demo/page.py",
     "planning/layouts/launch.py",
     "cli/suggestions.py",
+    "recipes/parallel.py",
     "training/distributed.py",
 }
 """They hold names of CSS, commands that a test of the page runs, flags of ``torchrun``, and beginnings of flags."""

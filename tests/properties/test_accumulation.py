@@ -20,10 +20,13 @@ class OneOf:
     """One rank's share, without the others: their gradients are added by hand."""
 
     def __init__(self, bounds: list[int], rank: int) -> None:
-        self.rank, self.world, self.bounds = rank, len(bounds) - 1, bounds
+        self.rank, self.replicas, self.bounds = rank, len(bounds) - 1, bounds
 
     def rows(self, count: int) -> range:
         return range(self.bounds[self.rank], self.bounds[self.rank + 1])
+
+    def idle(self, count: int, size: int | None) -> tuple[()]:
+        return ()
 
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         return values

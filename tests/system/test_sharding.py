@@ -1,4 +1,4 @@
-"""Every objective on a model whose parameters two processes share (FSDP2) learns what one process learns.
+"""Two processes that share the parameters of a model (FSDP2) learn what one process learns, in a step and in a run.
 
 Objectives call the model, and never one of its parts around it: only then do the hooks run that gather parameters.
 """
@@ -12,10 +12,13 @@ from pathlib import Path
 
 from orrery.objectives import OBJECTIVES
 
-PROGRAM = Path(__file__).parents[1] / "sharded.py"
+HERE = Path(__file__).parents[1]
+FEW = "causal|seq2seq|masked bert|captioning|replaced|ppo|distill|few experts|lstm|optimizer"
+"""Runs that differ most: kinds of models, what is written, an own model beside, optimizers; the program has more."""
 
 
-def test_every_objective_learns_the_same_under_fsdp() -> None:
+def told(*words: str) -> dict[str, float]:
+    """Start a program of two processes, and return what the first one says."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -23,8 +26,8 @@ def test_every_objective_learns_the_same_under_fsdp() -> None:
     # Processes of their own: ranks start threads of torch's, and a fork of a warm process has died of that.
     ranks = [
         subprocess.Popen(
-            [sys.executable, PROGRAM],
-            env={**os.environ, **common, "RANK": str(rank)},
+            [sys.executable, *words],
+            env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -33,7 +36,18 @@ def test_every_objective_learns_the_same_under_fsdp() -> None:
     ]
     (out, err), (_, other) = (process.communicate(timeout=300) for process in ranks)
     assert [process.returncode for process in ranks] == [0, 0], err + other
-    errors = json.loads(out.splitlines()[-1])
+    errors: dict[str, float] = json.loads(out.splitlines()[-1])
+    return errors
+
+
+def test_every_objective_learns_the_same_under_fsdp() -> None:
+    errors = told(str(HERE / "sharded.py"))
     assert {case.partition(" ")[0] for case in errors} >= {"causal", "seq2seq", "verdicts"}
     assert set(OBJECTIVES.names()) <= {case.partition(" ")[0] for case in errors}
     assert max(errors.values()) <= 1e-6, errors
+
+
+def test_runs_that_share_their_weights_leave_what_one_process_leaves(tmp_path: Path) -> None:
+    errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), "fsdp=2", f"only={FEW}")
+    assert len(errors) > 9, errors
+    assert max(errors.values()) <= 1e-9, errors

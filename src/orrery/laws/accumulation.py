@@ -55,12 +55,16 @@ def worst(gradients: list[Tensor], expected: list[Tensor]) -> float:
 class OneOf:
     """One of several ranks, computed alone: its rows are its own, and what would be summed stays its share."""
 
-    def __init__(self, rank: int, world: int) -> None:
-        self.rank, self.world = rank, world
+    def __init__(self, rank: int, ranks: int) -> None:
+        self.rank, self.replica, self.replicas, self.devices = rank, rank, ranks, ranks
 
     def rows(self, count: int) -> range:
         """Return a contiguous share of the rows."""
-        return range(count * self.rank // self.world, count * (self.rank + 1) // self.world)
+        return range(count * self.rank // self.replicas, count * (self.rank + 1) // self.replicas)
+
+    def idle(self, count: int, size: int | None) -> Iterator[range]:
+        """Yield nothing."""
+        return iter(())
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the share."""
@@ -72,6 +76,10 @@ class OneOf:
     def any(self, flag: bool) -> bool:
         """Return the flag."""
         return flag
+
+    def told(self, text: str) -> str:
+        """Return the text."""
+        return text
 
 
 def gradients(

@@ -14,7 +14,6 @@ REST = -1
 """As ``data``: all processes that the other degrees leave."""
 Degree = Annotated[int, Field(ge=REST, le=MOST), NoTruth]
 NOT_YET = {
-    "fsdp": "the weights are not shared yet; data gives each process a copy",
     "tensor": "no layer is cut across processes yet; fsdp shares the weights instead",
     "pipeline": "the layers are not divided into stages yet; fsdp shares the weights instead",
     "context": "no sequence is shared by processes yet; lower batches.length, or training.micro_batch",

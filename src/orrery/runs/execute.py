@@ -23,11 +23,11 @@ from orrery.runs.conclusion import conclusion, epochs
 from orrery.runs.final import sample_writer, writer
 from orrery.text.chat.folder import FILE as TEMPLATE
 from orrery.training.denormals import denormals_as_zero
-from orrery.training.distributed import find_ranks
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, train
 from orrery.training.machine_rates import matmul_rate
 from orrery.training.operations import matmul_parameters, training_operations_per_token
+from orrery.training.parallel.joining import find_ranks
 from orrery.training.precision import Precision
 from orrery.training.processes import processes
 from orrery.training.progress import Reporter
@@ -48,8 +48,8 @@ def execute(
         overwrite: replace the run that is there, which stays until the new one has its first checkpoint.
         inputs: files beside those that the recipe names which the run must not replace.
     """
-    settled(recipe.parallel, processes(), recipe.batches.size)
-    ranks = find_ranks(recipe.training.device, recipe.parallel.timeout)
+    degrees = settled(recipe.parallel, processes(), recipe.batches.size)
+    ranks = find_ranks(recipe.training.device, degrees)
     if ranks.rank:
         ranks.any(False)  # the first rank has opened the folder
         place = folder / NEW if overwrite else folder

@@ -1,7 +1,7 @@
 """The ranks of a run: which rows of the global batch are mine, and sums over all ranks."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,18 +12,27 @@ from torch import Tensor, nn
 from orrery.errors import MachineError
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.precision import find_device
-from orrery.training.processes import environment_number, processes
+from orrery.training.processes import environment_number
 
 
 @runtime_checkable
 class Ranks(Protocol):
-    """One process among ``world``; rank 0 alone writes files and prints."""
+    """One process among ``devices``; rank 0 alone writes files and prints.
+
+    ``replica`` is the number, among ``replicas``, of the share of a batch that this process computes.
+    """
 
     rank: int
-    world: int
+    replica: int
+    replicas: int
+    devices: int
 
     def rows(self, count: int) -> range:
         """Return which of ``count`` rows of the global batch this process computes."""
+        ...
+
+    def idle(self, count: int, size: int | None) -> Iterator[range]:
+        """Yield rows that this process goes through beside its own, in pieces of ``size``, and that add nothing."""
         ...
 
     def sum(self, values: Tensor) -> Tensor:
@@ -38,15 +47,23 @@ class Ranks(Protocol):
         """Say whether any rank raised its flag."""
         ...
 
+    def told(self, text: str) -> str:
+        """Return the text of the first rank."""
+        ...
+
 
 class Alone:
     """The only process: every row is mine and every sum is already complete."""
 
-    rank, world = 0, 1
+    rank, replica, replicas, devices = 0, 0, 1, 1
 
     def rows(self, count: int) -> range:
         """Return all rows."""
         return range(count)
+
+    def idle(self, count: int, size: int | None) -> Iterator[range]:
+        """Yield nothing."""
+        return iter(())
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the values."""
@@ -59,6 +76,10 @@ class Alone:
         """Return the flag."""
         return flag
 
+    def told(self, text: str) -> str:
+        """Return the text."""
+        return text
+
 
 class Group:
     """One of several processes started by ``torchrun``, joined through gloo or, on GPUs, nccl."""
@@ -67,11 +88,16 @@ class Group:
         self.device = own_device(device)
         if not dist.is_initialized():  # of several runs in a row the first joins
             join(self.device, timedelta(seconds=timeout))
-        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.rank, self.devices = dist.get_rank(), dist.get_world_size()
+        self.replica, self.replicas = self.rank, self.devices
 
     def rows(self, count: int) -> range:
         """Return a contiguous share of the rows; the shares differ by one row at most."""
-        return range(count * self.rank // self.world, count * (self.rank + 1) // self.world)
+        return range(count * self.replica // self.replicas, count * (self.replica + 1) // self.replicas)
+
+    def idle(self, count: int, size: int | None) -> Iterator[range]:
+        """Yield nothing: ranks with copies of the model wait for each other at the end of a step alone."""
+        return iter(())
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over the ranks, a new tensor."""
@@ -98,6 +124,12 @@ class Group:
         """Say whether any rank raised its flag."""
         return bool(self.sum(torch.tensor([int(flag)])).item())
 
+    def told(self, text: str) -> str:
+        """Return the text of the first rank."""
+        said = [text]
+        dist.broadcast_object_list(said, src=0, device=self.device)
+        return said[0]
+
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
     assert parameter.grad is not None
@@ -118,26 +150,6 @@ def join(device: torch.device, timeout: timedelta) -> None:
         dist.init_process_group("nccl", device_id=device, **how)
     else:
         dist.init_process_group("gloo", **how)
-
-
-def find_ranks(device: str = "auto", timeout: float = ParallelSettings().timeout) -> Ranks:
-    """Join the group that ``torchrun`` describes in the environment, or be alone.
-
-    From here on ``cuda`` is this process's own GPU.
-
-    Args:
-        device: of a recipe.
-        timeout: seconds after which a process that waits for the others ends with an error.
-
-    Raises:
-        MachineError: the machine has fewer GPUs than processes.
-    """
-    if processes() == 1:
-        return Alone()
-    own = own_device(device)
-    if own.type == "cuda":
-        torch.cuda.set_device(own)
-    return Group(device, timeout)
 
 
 def own_device(requested: str) -> torch.device:

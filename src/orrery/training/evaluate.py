@@ -75,11 +75,11 @@ def evaluate(
     model.eval()
     totals: Totals = {}
     try:
-        for first in range(0, validation.batches, ranks.world):
+        for first in range(0, validation.batches, ranks.replicas):
             if ranks.any(stopped()):
                 return None
-            if first + ranks.rank < validation.batches:
-                add_batch(totals, model, validation, first + ranks.rank, precision)
+            if first + ranks.replica < validation.batches:
+                add_batch(totals, model, validation, first + ranks.replica, precision)
     finally:
         model.train(training)
     return measures(totals, validation, ranks)

@@ -15,7 +15,7 @@ from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
 from orrery.data.batches.rollouts import Writer
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.sources import AnsweredSource, BatchSource
-from orrery.errors import RunError
+from orrery.errors import RunError, UsageError
 from orrery.kernels.processor import this_processor
 from orrery.models.inputs import Inputs
 from orrery.objectives import Objective, _contracts
@@ -31,6 +31,8 @@ from orrery.training.folder import RunFolder
 from orrery.training.memory import STATES, memory_errors, peak_gigabytes, refuse_too_large, weight_bytes
 from orrery.training.observing import Kept, Observers, Shown
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
+from orrery.training.parallel.placement import place
+from orrery.training.parallel.shards import whole
 from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision
 from orrery.training.progress import Reporter, Silent
 from orrery.training.randomness import restore_rng, rng_state
@@ -146,8 +148,9 @@ class Trainer:
         """Restore the newest checkpoint or begin at step 0, and refuse early what would fail late."""
         device = find_device(self.settings.device)
         self.model = self.parts.model.to(device).train()
-        description = self._description()
+        self.described = self._description()  # what shares the weights changes the classes of its parts
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
+        self.placement = place(self.model, self.ranks, self.recipe.parallel)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
         refuse_untrainable(self.learner)
         refuse_too_large(self.learner, self.settings.optimizer.kind, device)
@@ -156,10 +159,11 @@ class Trainer:
         if self.ranks.rank == 0:
             self.store.open()
         saved = self.store.newest(self._say)
+        self._refuse_unlike(saved)
         if saved is not None:
             refuse_changes(saved.state["config"], self.recipe)
             refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
-            refuse_another_model(saved.spec, description)
+            refuse_another_model(saved.spec, self.described)
         self.precision = (
             resumed_precision(saved.state["precision"], device)
             if saved
@@ -177,11 +181,27 @@ class Trainer:
         self._tell(RunBegan(self.folder.path, self.recipe.name, step, first, plain(self.recipe)))
         self.clock = time.perf_counter()
 
+    def _refuse_unlike(self, saved: Checkpoint | None) -> None:
+        """Refuse processes with another version or recipe than the first, and those that see other checkpoints.
+
+        Raises:
+            UsageError: there is one.
+        """
+        step = "no checkpoint" if saved is None else f"step {saved.step:,}"
+        own = f"Orrery {orrery.__version__}, the recipe {config_hash(self.recipe)[:12]}, {step}"
+        first = self.ranks.told(own)
+        if self.ranks.any(own != first):
+            message = f"the processes of the run differ: the first has {first}; process {self.ranks.rank} has {own}"
+            raise UsageError(
+                message, "give all of them one version, one recipe, and a folder on a disk that they share"
+            )
+
     def _begin_sources(self) -> None:
         """Give the sources that have the model write what writes."""
         if self.parts.writer is None:
             return
-        writer = self.parts.writer(self.model, self.precision, self.settings.micro_batch, self.ranks)
+        make, how = self.parts.writer, (self.precision, self.settings.micro_batch, self.ranks)
+        writer = self.placement.writer(lambda model: make(model, *how))
         validation = self.parts.validation
         for source in (self.parts.source, None if validation is None else validation.source):
             if isinstance(source, AnsweredSource):
@@ -253,7 +273,7 @@ class Trainer:
             learner=self.learner,
         )
         limit = float("inf") if settings.clip is None else settings.clip
-        norm = float(torch.nn.utils.clip_grad_norm_(self.learner.parameters(), limit))
+        norm = self.placement.clip(self.learner.parameters(), limit)
         self.progress.step = step + 1
         if abs(loss.loss) < float("inf") and norm < float("inf"):
             set_rate(self.optimizer, settings.optimizer.rate * self.schedule(step + 1))
@@ -270,7 +290,7 @@ class Trainer:
     def _not_finite(self, loss: StepLoss, norm: float, rows: int) -> None:
         """Skip the step or stop the run, naming the step, the batch's rows and the first bad tensor."""
         bad = ", ".join(f"{piece.start}-{piece.stop - 1}" for piece in loss.bad_rows) or f"0-{rows - 1}"
-        tensor = first_bad_tensor(self.learner)
+        tensor = first_bad_tensor(self.learner, self.ranks)
         message = f"step {self.progress.step}: loss {loss.loss:g}, gradient norm {norm:g}; "
         message += f"rows {bad} of batch {self.progress.step - 1}; first tensor not finite: {tensor}"
         self.optimizer.zero_grad(set_to_none=True)
@@ -305,12 +325,13 @@ class Trainer:
         assert self.parts.validation is not None
         stopped = lambda: self.signals.received is not None  # noqa: E731
         started = time.perf_counter()
-        measures = evaluate(self.model, self.parts.validation, self.precision, self.ranks, stopped)
-        if measures is not None and self.ranks.rank == 0:
-            text = None if self.parts.sample is None else self.parts.sample(self.model)
-            if text is not None:
-                self._say(text)
-            self._tell(Evaluated(self.folder.path, self.progress.step, measures, text))
+        with self.placement.whole() as model:
+            measures = evaluate(model, self.parts.validation, self.precision, self.ranks, stopped)
+            if measures is not None and self.ranks.rank == 0:
+                text = None if self.parts.sample is None else self.parts.sample(model)
+                if text is not None:
+                    self._say(text)
+                self._tell(Evaluated(self.folder.path, self.progress.step, measures, text))
         self.clock += time.perf_counter() - started
         return measures
 
@@ -328,18 +349,19 @@ class Trainer:
             "memory": peak_gigabytes(self.precision.device),
         }
         if self.speed is not None:
-            measures["mfu"] = speed / self.ranks.world / self.speed.tokens_per_second
+            measures["mfu"] = speed / self.ranks.devices / self.speed.tokens_per_second
         if self.parts.epochs is not None:
             measures |= {f"epochs/{name}": count for name, count in self.parts.epochs(self.progress.step).items()}
         return measures
 
     def _save(self, best: bool) -> None:
         """Write a checkpoint of this step, unless a weight is not finite or what must stay as it was has changed."""
-        refuse_bad_weights(self.learner, self.progress.step)
+        refuse_bad_weights(self.learner, self.progress.step, self.ranks)
         _contracts.check(self.parts.objective)
+        checkpoint = self._checkpoint()
         if self.ranks.rank == 0:
             self.folder.sync()
-            self.store.save(self._checkpoint(), best)
+            self.store.save(checkpoint, best)
             self.folder.take_over()
             self.store.folder = self.folder.checkpoints
             step = self.progress.step
@@ -358,8 +380,9 @@ class Trainer:
             "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
         }
         optimizer, owned = optimizer_tensors(self.learner, self.optimizer), model_tensors(self.owned)
-        spec = self._description()
-        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, spec, owned)
+        model = {name: whole(tensor) for name, tensor in model_tensors(self.model).items()}
+        optimizer = {name: whole(tensor) for name, tensor in optimizer.items()}
+        return Checkpoint(self.progress.step, model, optimizer, state, self.described, owned)
 
     def _description(self) -> dict[str, Any]:
         """Return what spec.json says; a model with a tensor that it does not describe is refused by name."""
@@ -367,14 +390,14 @@ class Trainer:
 
     def _finish(self) -> None:
         """Say why the run ended, and write the final model where the caller knows how: the last, or the best."""
-        if self.ranks.rank != 0:
-            return
+        self.store.folder = Path(self.ranks.told(str(self.store.folder)))  # the first may have taken a run's place
         for line in told(self.progress, self.recipe, self.store.best()):
             self._say(line)
         if self.settings.final == "best":
             self._say(take_best(self.model, self.owned, self.store))
-        if self.parts.finish is not None:
-            write_final(self.parts.finish, self.model, self.folder.final)
+        with self.placement.whole() as model:
+            if self.parts.finish is not None and self.ranks.rank == 0:
+                write_final(self.parts.finish, model, self.folder.final)
 
     def _due(self, every: int) -> bool:
         """Say whether something done every so many steps, and at the last one, is due now."""

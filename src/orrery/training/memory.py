@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from orrery.errors import RunError
+from orrery.training.parallel.shards import held_bytes
 
 MEMINFO, CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 # Bytes kept per byte of a weight: the weight, its gradient and the optimizer's tensors.
@@ -57,8 +58,8 @@ def _container_bytes() -> int | None:
 
 
 def learnt_bytes(model: nn.Module) -> int:
-    """Return the bytes of the parameters that learn: gradients take as many, and each of the optimizer's tensors."""
-    return sum(one.numel() * one.element_size() for one in model.parameters() if one.requires_grad)
+    """Return the bytes of what learns in this process: gradients take as many, and each of the optimizer's tensors."""
+    return sum(held_bytes(one) for one in model.parameters() if one.requires_grad)
 
 
 def refuse_too_large(model: nn.Module, optimizer_kind: str, device: str) -> None:
@@ -84,7 +85,7 @@ def memory_errors(model: nn.Module, optimizer_kind: str) -> Iterator[None]:
         lacking = "can't allocate memory" in text or "not enough memory" in text
         if not (lacking or isinstance(error, MemoryError | torch.OutOfMemoryError)):
             raise
-        weights, learnt = weight_bytes(model), learnt_bytes(model)
+        weights, learnt = sum(map(held_bytes, model.parameters())), learnt_bytes(model)
         parts = f"weights {weights / 1e9:.2f} GB, gradients {learnt / 1e9:.2f} GB"
         parts += f", optimizer {STATES[optimizer_kind] * learnt / 1e9:.2f} GB, the rest activations"
         hint = "lower training.micro_batch (same result), batches.length or the model's size"

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from orrery.training.parallel.shards import like, own_part, whole
+
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of ``a x + b x^3 + c x^5``, chosen by Jordan so that singular values grow fast and end between 0.7 and 1.2."""
 ITERATIONS = 5
@@ -53,10 +55,11 @@ class Muon(torch.optim.AdamW):
             updates_NRC = orthogonal(torch.stack([self._direction(weight) for weight in weights]))
             size = group["lr"] * 0.2 * max(shape) ** 0.5
             for weight, update_RC in zip(weights, updates_NRC, strict=True):
-                weight.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update_RC, alpha=size)
+                own, update = own_part(weight), own_part(like(update_RC, weight))
+                own.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=size)
 
     def _direction(self, weight: Tensor) -> Tensor:
-        """Return the gradient with the momentum, one step ahead (Nesterov)."""
+        """Return the gradient with the momentum, one step ahead (Nesterov), with the parts of all processes."""
         gradient = weight.grad
         assert gradient is not None
         state = self.state[weight]
@@ -64,7 +67,7 @@ class Muon(torch.optim.AdamW):
             state[MOMENTUM] = torch.zeros_like(weight)
         momentum: Tensor = state[MOMENTUM]
         momentum.mul_(self.momentum).add_(gradient)
-        return gradient + self.momentum * momentum
+        return whole(gradient + self.momentum * momentum)
 
 
 def orthogonal(matrices_NRC: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from orrery.errors import ModelFileError, UsageError
 from orrery.training.layer_rates import inside_blocks, layer_scales
 from orrery.training.muon import MOMENTUM, Muon
+from orrery.training.parallel.shards import like, shared
 
 KINDS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}
 
@@ -18,7 +19,8 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
 
     Norms' scales and biases are vectors: pulling them to zero would change what the layer means, not its size. So would
     pulling what a part lists in ``no_decay``, whatever its shape. Parameters of one ``scale`` of the rate are a group.
-    The fused form is used: one kernel over all tensors, on the CPU as on a GPU.
+    The fused form is used: one kernel over all tensors, on the CPU as on a GPU; it takes tensors that processes share
+    apart from others.
 
     Raises:
         UsageError: Muon has nothing to do.
@@ -28,7 +30,7 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     scales = layer_scales(parameters, getattr(settings, "layer_decay", 1.0))
     kept = undecayed(model)
-    groups: dict[tuple[float, bool, bool], dict[str, Any]] = {}
+    groups: dict[tuple[float, bool, bool, bool], dict[str, Any]] = {}
     # The greatest rate first: the order is that of the optimizer's state in checkpoints.
     for name, parameter in sorted(parameters.items(), key=lambda item: -scales[item[0]]):
         scale, matrix = scales[name], parameter.ndim >= 2 and id(parameter) not in kept
@@ -36,11 +38,13 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
         first = {"params": [], "weight_decay": decay if matrix else 0.0, "lr": settings.rate * scale, "scale": scale}
         if orthogonal:
             first["orthogonal"] = True
-        groups.setdefault((scale, matrix, orthogonal), first)["params"].append(parameter)
-    if settings.kind == "muon" and not any(orthogonal for _, _, orthogonal in groups):
+        groups.setdefault((scale, matrix, orthogonal, shared(parameter)), first)["params"].append(parameter)
+    if settings.kind == "muon" and not any(orthogonal for _, _, orthogonal, _ in groups):
         hint = "choose adamw, which Muon leaves all other parameters to"
         raise UsageError("training.optimizer muon: no block has a matrix to learn", hint)
-    return KINDS[settings.kind](list(groups.values()), lr=settings.rate, fused=True, **numbers)
+    # torch's fused SGD takes no tensors that processes share.
+    fused = settings.kind != "sgd" or not any(map(shared, parameters.values()))
+    return KINDS[settings.kind](list(groups.values()), lr=settings.rate, fused=fused, **numbers)
 
 
 def undecayed(model: nn.Module) -> frozenset[int]:
@@ -89,4 +93,4 @@ def restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensor
             message = f"the checkpoint's optimizer learned {name!r} by another rule: another version began the run"
             raise ModelFileError(message, "finish the run with that version, or start a new one with another --output")
         # Adam counts its steps on the CPU, except in the fused form, where the count lies beside the weight.
-        optimizer.state[parameters[name]][key] = tensor.to(parameters[name].device)
+        optimizer.state[parameters[name]][key] = like(tensor, parameters[name])

@@ -26,8 +26,9 @@ from orrery.rewards import Reward
 from orrery.settings import step_kernel
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.distributed import Ranks
+from orrery.training.pieces import pieces
 from orrery.training.precision import Precision
-from orrery.training.step import pieces, take, to_device
+from orrery.training.step import take, to_device
 
 AT_ONCE = 256
 """Answers that are written together at most."""
@@ -141,7 +142,7 @@ class ModelWriter:
         rows = len(batch["ids"])
         observations: list[Mapping[str, Tensor]] = []
         with self._writing():
-            for piece in step_pieces(rows, size, self.micro_batch, self.ranks.world):
+            for piece in step_pieces(rows, size, self.micro_batch, self.ranks.replicas):
                 with self.precision.context():
                     own = observed(self.objective, self.model, to_device(take(batch, piece), self.precision.device))
                 observations.append({name: tensor.cpu() for name, tensor in own.items()})
@@ -202,11 +203,11 @@ class ModelWriter:
             self.model.train(training)
 
 
-def step_pieces(rows: int, size: int, micro_batch: int | None, world: int) -> Iterator[range]:
+def step_pieces(rows: int, size: int, micro_batch: int | None, replicas: int) -> Iterator[range]:
     """Yield the pieces in which the steps on a rollout are computed, of all ranks: ``size`` rows a step."""
     for start in range(0, rows, size):
-        for rank in range(world):
-            own = range(start + size * rank // world, start + size * (rank + 1) // world)
+        for rank in range(replicas):
+            own = range(start + size * rank // replicas, start + size * (rank + 1) // replicas)
             if own:
                 yield from pieces(own, micro_batch)
 

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from orrery.errors import DataError, ModelFileError, RunError
 from orrery.exchange.reading.architecture import CONFIGURATION, FAMILY
 from orrery.nn.spec import from_json, to_json
+from orrery.training.distributed import Alone, Ranks
+from orrery.training.parallel.shards import like, own_part, shared
 from orrery.tuning import TRANSFORMS
 
 AGAIN = "begin another run, with a lower training.optimizer.rate or a longer training.schedule.warmup; "
@@ -62,10 +64,11 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Return the weights and buffers by name; a tied tensor comes once, under its first name."""
     tensors: dict[str, Tensor] = {}
     seen: set[tuple[int, torch.Size]] = set()
-    for name, tensor in model.state_dict().items():
-        place = (tensor.data_ptr(), tensor.shape)
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        # A part of a shared tensor may be empty, and then lies nowhere; such tensors are parameters.
+        place = (id(tensor) if shared(tensor) else tensor.data_ptr(), tensor.shape)
         if tensor.numel() == 0 or place not in seen:
-            tensors[name] = tensor
+            tensors[name] = tensor.detach()
             seen.add(place)
     return tensors
 
@@ -100,23 +103,30 @@ def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
             f"the weights do not fit the model ({'; '.join(differences)})", "use the recipe that wrote them"
         )
     for name, tensor in own.items():
-        tensor.copy_(tensors[name])
+        own_part(tensor).copy_(own_part(like(tensors[name], tensor)))
 
 
-def first_bad_tensor(model: nn.Module) -> str:
+def first_bad_tensor(model: nn.Module, ranks: Ranks | None = None) -> str:
     """Name the first weight that is not finite, else the first such gradient, in the model's own order."""
+    parameters = dict(model.named_parameters())
     for kind in ("weight", "gradient"):
-        for name, parameter in model.named_parameters():
-            tensor = parameter if kind == "weight" else parameter.grad
-            if tensor is not None and not torch.isfinite(tensor).all():
+        bad = [_is_bad(each if kind == "weight" else each.grad) for each in parameters.values()]
+        counts = (ranks or Alone()).sum(torch.tensor(bad).int()).tolist()
+        for name, count in zip(parameters, counts, strict=True):
+            if count:
                 return f"{kind} {name}"
     return "none (only the loss)"
 
 
-def refuse_bad_weights(model: nn.Module, step: int) -> None:
+def _is_bad(tensor: Tensor | None) -> bool:
+    """Say whether what this process has of a tensor is not finite."""
+    return tensor is not None and not bool(torch.isfinite(own_part(tensor)).all())
+
+
+def refuse_bad_weights(model: nn.Module, step: int, ranks: Ranks | None = None) -> None:
     """Raise ``RunError`` if a weight is not finite, so that no such checkpoint ever replaces a good one."""
-    if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
-        message = f"step {step}: {first_bad_tensor(model)} is not finite; nothing was saved"
+    if (ranks or Alone()).any(any(map(_is_bad, model.parameters()))):
+        message = f"step {step}: {first_bad_tensor(model, ranks)} is not finite; nothing was saved"
         raise RunError(message, AGAIN)
 
 

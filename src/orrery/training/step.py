@@ -1,7 +1,7 @@
 """The gradient of one global batch, in pieces: the same whatever the micro-batches and the ranks."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from orrery.models.inputs import Batch
 from orrery.objectives import Objective, Term
 from orrery.training.contract import refuse_misfit
 from orrery.training.distributed import Ranks
+from orrery.training.pieces import pieces
 from orrery.training.precision import Precision
 
 
@@ -45,13 +46,6 @@ def to_device(batch: Batch, device: str) -> Batch:
     return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
 
 
-def pieces(rows: range, size: int | None) -> Iterator[range]:
-    """Split rows into micro-batches of at most ``size``."""
-    step = size or max(1, len(rows))
-    for start in range(rows.start, rows.stop, step):
-        yield range(start, min(start + step, rows.stop))
-
-
 def accumulate(
     model: nn.Module,
     objective: Objective,
@@ -72,17 +66,20 @@ def accumulate(
     """
     counts = objective.counts(batch)
     own = list(pieces(ranks.rows(rows_of(batch)), micro_batch))
-    split = ranks.world > 1 or len(own) > 1
+    split = ranks.replicas > 1 or len(own) > 1
     losses: list[Tensor] = []
     sums: dict[str, Tensor] = {}
     reported: dict[str, Tensor] = {}
-    for rows in own:
+    for number, rows in enumerate(chain(own, ranks.idle(rows_of(batch), micro_batch))):
         torch.manual_seed(derive_seed(*seed, "dropout", rows.start))
         with precision.context():
             terms = objective.loss(model, to_device(take(batch, rows), precision.device))
         refuse_misfit(objective, terms, counts)
         refuse_split(terms, split)
         loss = torch.stack([share(term, counts[name]) for name, term in terms.items()]).sum()
+        if number >= len(own):
+            (loss * 0).backward()
+            continue
         loss.backward()
         losses.append(loss.detach())
         add_shares(sums, terms, counts)

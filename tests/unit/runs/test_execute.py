@@ -33,7 +33,7 @@ def test_another_process_waits_for_the_first_and_then_trains_in_its_folder(
         did.append("makes")
         return "parts"
 
-    monkeypatch.setattr(executing, "find_ranks", lambda device, timeout: SimpleNamespace(rank=1, world=2, any=waits))
+    monkeypatch.setattr(executing, "find_ranks", lambda device, degrees: SimpleNamespace(rank=1, any=waits))
     monkeypatch.setattr(executing, "make_parts", makes)
     monkeypatch.setattr(executing, "train", trains)
     assert outcome is executing.execute(toy_recipe(), tmp_path / "run", Silent(), resume=False, overwrite=overwrite)

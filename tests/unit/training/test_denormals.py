@@ -59,7 +59,7 @@ def test_threads_that_are_started_inside_have_it_too() -> None:
 def test_a_run_is_executed_with_them_as_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def ranks(device: str, timeout: float) -> None:
+    def ranks(device: str, degrees: ParallelSettings) -> None:
         seen.append(are_zero())
         raise InterruptedError
 

@@ -37,12 +37,13 @@ def test_the_degrees_are_the_planners() -> None:
     assert (own["data"], own["micro"]) == (-1, None)
 
 
-@pytest.mark.parametrize("text", ["data=1", "data=4", "data=2,micro=2", "micro=4"])
+@pytest.mark.parametrize("text", ["data=1", "data=4", "data=2,micro=2", "micro=4", "fsdp=4", "data=2,fsdp=2,zero=2"])
 def test_what_the_planner_prints_is_accepted_as_printed(text: str) -> None:
     layout = parse_layout(text)
     degrees = launch(layout, TrainingStep(16, 8), load_machine("h100")).degrees()
     read = recipe(**degrees)
-    assert settled(read.parallel, layout.devices, 16).data == layout.data
+    found = settled(read.parallel, layout.devices, 16)
+    assert (found.data, found.fsdp, found.zero) == (layout.data, layout.fsdp, layout.zero)
     assert read.training.micro_batch == layout.micro
 
 
@@ -55,6 +56,7 @@ def test_a_degree_that_a_run_does_not_have_is_refused_by_name(name: str) -> None
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ({"zero": 1, "fsdp": 2}, "zero 1: gradients are always shared"),
         ({"recompute": "full"}, "recompute full: nothing is computed again yet"),
         ({"data": 0}, "data 0 is no degree"),
         ({"data": -2}, "parallel.data"),
@@ -71,7 +73,15 @@ def test_what_is_no_degree_is_refused(settings: dict[str, object], said: str) ->
 
 @pytest.mark.parametrize(
     ("settings", "processes", "rows", "data"),
-    [({}, 1, 3, 1), ({}, 4, 3, 4), ({"data": 4}, 4, 8, 4), ({"data": 4}, 4, None, 4), ({"data": 1}, 1, 1, 1)],
+    [
+        ({}, 1, 3, 1),
+        ({}, 4, 3, 4),
+        ({"data": 4}, 4, 8, 4),
+        ({"data": 4}, 4, None, 4),
+        ({"data": 1}, 1, 1, 1),
+        ({"fsdp": 2}, 8, 8, 4),
+        ({"fsdp": 2}, 2, 2, 1),
+    ],
 )
 def test_the_processes_are_shared_out(settings: dict[str, object], processes: int, rows: int | None, data: int) -> None:
     assert settled(ParallelSettings(**settings), processes, rows).data == data
@@ -82,6 +92,9 @@ def test_the_processes_are_shared_out(settings: dict[str, object], processes: in
     [
         ({"data": 2}, 1, 8, "are 2 processes, and there are 1", "torchrun --nproc-per-node 2"),
         ({"data": 2}, 8, 8, "are 2 processes, and there are 8", "torchrun --nproc-per-node 2"),
+        ({"fsdp": 4}, 6, 8, "parallel.fsdp 4 does not divide the number of processes, 6", "would fit: 1, 2, 3, 6"),
+        ({"fsdp": 2}, 1, 8, "parallel.fsdp 2 does not divide", "torchrun --nproc-per-node 2"),
+        ({"fsdp": 2}, 4, 6, "data=2 x fsdp=2 x micro=1 = 4 does not divide the 6 sequences", "would fit: 1, 2, 3, 6"),
         ({"data": 4}, 4, 6, "data=4 x fsdp=1 x micro=1 = 4 does not divide the 6 sequences", "would fit: 1, 2, 3, 6"),
         ({"data": 4}, 4, 2, "does not divide the 2 sequences", "would fit: 1, 2"),
         ({"data": 2, "micro": 3}, 2, 8, "micro=3 = 6 does not divide the 8 sequences", "would fit: 1, 2, 4, 8"),

@@ -13,8 +13,9 @@ from orrery.recipes.read import check_recipe
 from orrery.scores.resampled import mean_of
 from orrery.tasks.finetuning import seeds as finetuning
 from orrery.tasks.finetuning.findings import Findings
-from orrery.training.distributed import Alone, Group, find_ranks, own_device
+from orrery.training.distributed import Alone, Group, own_device
 from orrery.training.loop import Outcome
+from orrery.training.parallel.joining import find_ranks
 from orrery.training.processes import environment_number, leads, processes
 from orrery.training.progress import Lines, Silent, find_reporter
 
@@ -83,7 +84,7 @@ def test_a_process_takes_the_gpu_of_its_number_on_its_machine(
     assert isinstance(ranks, Group)
     assert ranks.device == torch.device("cuda", local or 0)
     assert did == [("set_device", ranks.device), ("joined", "nccl")]
-    assert (ranks.rank, ranks.world) == (rank, world)
+    assert (ranks.rank, ranks.replica, ranks.replicas, ranks.devices) == (rank, rank, world, world)
     assert begun.asked == {
         "rank": rank,
         "world_size": world,

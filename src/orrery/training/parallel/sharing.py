@@ -1,0 +1,71 @@
+"""The ranks of a run that share its weights: each goes through the model as often as the others, rows or not."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from orrery.nn.feedforward.moe import MoE
+from orrery.training.distributed import Group
+from orrery.training.parallel.shards import shared
+from orrery.training.pieces import pieces
+
+
+@final
+class Sharing:
+    """Ranks whose layers gather their weights from all: see `orrery.training.distributed.Ranks`."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.rank, self.replica, self.replicas, self.devices = group.rank, group.replica, group.replicas, group.devices
+        self.idling = False
+        self.experts: list[nn.Module] = []
+        self.used: set[nn.Module] = set()
+
+    def watch(self, model: nn.Module) -> None:
+        """Note from now on which experts of mixtures are called: one that no rank called has no gradient."""
+        self.experts = [expert for module in model.modules() if isinstance(module, MoE) for expert in module.experts]
+        for expert in self.experts:
+            expert.register_forward_hook(self._called)
+
+    def _called(self, expert: nn.Module, inputs: Any, output: Any) -> None:
+        if not self.idling:
+            self.used.add(expert)
+
+    def rows(self, count: int) -> range:
+        """Return a contiguous share of the rows."""
+        return self.group.rows(count)
+
+    def idle(self, count: int, size: int | None) -> Iterator[range]:
+        """Yield a row for each pass that the rank with the most rows makes more than this one."""
+        most = range(-(-count // self.replicas))
+        more = len([*pieces(most, size)]) - len([*pieces(self.rows(count), size)])
+        self.idling = True
+        yield from [range(1)] * more
+        self.idling = False
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum over the ranks."""
+        return self.group.sum(values)
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Sum the gradients of parameters that every rank has whole; those that are shared were summed on the way.
+
+        Of an expert that no rank called, the shared gradients are zeros, where one process has none.
+        """
+        self.group.sum_gradients(parameter for parameter in parameters if not shared(parameter))
+        if self.experts:
+            called = self.sum(torch.tensor([expert in self.used for expert in self.experts]).int()).tolist()
+            for expert, count in zip(self.experts, called, strict=True):
+                if not count:
+                    expert.zero_grad(set_to_none=True)
+            self.used.clear()
+
+    def any(self, flag: bool) -> bool:
+        """Say whether any rank raised its flag."""
+        return self.group.any(flag)
+
+    def told(self, text: str) -> str:
+        """Return the text of the first rank."""
+        return self.group.told(text)
