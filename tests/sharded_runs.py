@@ -7,6 +7,7 @@ from those of one process after some steps: loop, clipping, optimizer, evaluatio
 import copy
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -17,6 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from orrery.checkpoints.manifest import file_sha256
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.families import load_family, spec_of
@@ -27,7 +29,7 @@ from orrery.recipes.config import Recipe
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.distributed import Ranks
 from orrery.training.evaluate import Validation
-from orrery.training.folder import RunFolder, open_run_folder
+from orrery.training.folder import RunFolder
 from orrery.training.loop import Parts, Trainer
 from orrery.training.parallel.joining import find_ranks
 from orrery.training.rollouts import ModelWriter
@@ -128,10 +130,10 @@ def sampled(writes: bool, model: Any) -> str:
     return told
 
 
-def recipe_of(case: Case, **parallel: Any) -> Recipe:
+def recipe_of(case: Case, steps: int, **parallel: Any) -> Recipe:
     """Return the settings of a run, with a norm that is clipped."""
     return toy_recipe(
-        training__steps=STEPS,
+        training__steps=steps,
         training__micro_batch=1,
         training__clip=0.1,
         training__optimizer={"rate": 0.01, **case[-1]},
@@ -143,22 +145,50 @@ def recipe_of(case: Case, **parallel: Any) -> Recipe:
     )
 
 
+def opened(case: Case, folder: Path, ranks: Ranks | None, steps: int, **parallel: Any) -> Trainer:
+    """Return what trains a case in a folder, which nobody else writes."""
+    return Trainer(parts_of(copy.deepcopy(case)), recipe_of(case, steps, **parallel), RunFolder(folder), ranks)
+
+
 def trained(case: Case, folder: Path, ranks: Ranks | None, **parallel: Any) -> None:
     """Train a case into a folder."""
-    recipe, parts = recipe_of(case, **parallel), parts_of(case)
-    if ranks is not None and ranks.rank:
+    if ranks is None or ranks.rank == 0:
+        folder.mkdir(parents=True)
+    if ranks is not None:
         ranks.any(False)
-        Trainer(parts, recipe, RunFolder(folder), ranks).run()
-        return
-    with open_run_folder(folder) as opened:
-        if ranks is not None:
-            ranks.any(False)
-        Trainer(parts, recipe, opened, ranks).run()
+    opened(case, folder, ranks, STEPS, **parallel).run()
 
 
-def left(folder: Path, kind: str = "") -> dict[str, Tensor]:
+def resumed(ranks: Ranks, case: Case, place: Path, **parallel: Any) -> dict[str, float]:
+    """Save what one process left from shared weights, then go on in the other layout; say how far both are apart."""
+    for begun, goes_on in (("one", "one, many"), ("many", "many, one"), ("one", "saved"), ("one", "one, one")):
+        if ranks.rank == 0:
+            shutil.copytree(place / begun, place / goes_on)
+    ranks.any(False)
+    saving = opened(case, place / "saved", ranks, STEPS, **parallel)
+    saving._start()
+    saving._save(best=False)
+    opened(case, place / "one, many", ranks, 2 * STEPS, **parallel).run()
+    if ranks.rank:
+        return {}
+    for name in ("many, one", "one, one"):
+        opened(case, place / name, None, 2 * STEPS).run()
+    whole, cut = (hashes(CheckpointStore(place / name / "checkpoints").path(STEPS)) for name in ("one", "saved"))
+    expected = left(place / "one, one", steps=2 * STEPS)
+    return {
+        "bytes of files": 0.0 if whole == cut else float("inf"),
+        **{name: apart(expected, left(place / name, steps=2 * STEPS)) for name in ("many, one", "one, many")},
+    }
+
+
+def hashes(folder: Path) -> list[str]:
+    """Return the digests of a checkpoint's tensors."""
+    return [file_sha256(path) for path in sorted(folder.glob("*.safetensors"))]
+
+
+def left(folder: Path, kind: str = "", steps: int = STEPS) -> dict[str, Tensor]:
     """Return all numbers that a run leaves, by name; ``kind`` is what the names begin with."""
-    saved = read_checkpoint(CheckpointStore(folder / "checkpoints").path(STEPS))
+    saved = read_checkpoint(CheckpointStore(folder / "checkpoints").path(steps))
     numbers = {
         f"{kind}/{name}": each
         for kind in ("model", "optimizer", "objective")
@@ -205,11 +235,13 @@ def main() -> int:
         }
         place = folder / str(number)
         if ranks.rank == 0:
-            trained(copy.deepcopy(case), place / "one", None)
+            trained(case, place / "one", None)
         trained(case, place / "many", ranks, **{**zero, **degrees})
         if ranks.rank == 0:
             assert apart(began, left(place / "one", "final/")) > 1e-4, case[0]
             told[case[0]] = apart(left(place / "one"), left(place / "many"))
+        if "causal llama" in case[0] or "ppo" in case[0]:
+            told |= {f"{case[0]}: {what}": far for what, far in resumed(ranks, case, place, **degrees).items()}
     if ranks.rank == 0:
         print(json.dumps(told))
     dist.destroy_process_group()

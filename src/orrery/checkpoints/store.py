@@ -19,6 +19,7 @@ MODEL, OPTIMIZER, STATE, SPEC = "model.safetensors", "optimizer.safetensors", "s
 OBJECTIVE = "objective.safetensors"
 """The weights that the objective owns beside the model; there is no such file where it owns none."""
 
+WriteTensors = Callable[[Path, dict[str, Tensor]], str]
 FEWER = f"{disk.MORE_ROOM}, or lower checkpoints.keep"
 
 
@@ -32,6 +33,11 @@ class Checkpoint:
     state: dict[str, Any]
     spec: dict[str, Any]
     objective: dict[str, Tensor] = field(default_factory=dict)
+
+    def files(self) -> list[tuple[str, dict[str, Tensor]]]:
+        """Return the files of tensors, by name, in the order in which they are written."""
+        own = [(OBJECTIVE, self.objective)] if self.objective else []
+        return [(MODEL, self.model), (OPTIMIZER, self.optimizer), *own]
 
     def bytes(self) -> int:
         """Bytes that saving needs, with room for the headers and the JSON files."""
@@ -70,8 +76,10 @@ class CheckpointStore:
         """Return the folder of ``step``."""
         return self.folder / f"step-{step:06d}"
 
-    def save(self, checkpoint: Checkpoint, best: bool = False) -> Path:
+    def save(self, checkpoint: Checkpoint, best: bool = False, write: WriteTensors = write_tensors) -> Path:
         """Write a checkpoint and return its folder; ``best`` also marks it as the one never to be pruned.
+
+        ``write`` writes a file of tensors, waits until it is on the disk, and returns its sha256.
 
         Raises ``MachineError`` when the disk is full or not writable: earlier checkpoints are then untouched.
         """
@@ -83,7 +91,7 @@ class CheckpointStore:
                 raise disk.no_room(target, needed, FEWER)
             try:
                 fresh.mkdir()
-                write_files(fresh, checkpoint)
+                write_files(fresh, checkpoint, write)
                 if target.exists():  # a damaged one that the run went past when it resumed
                     disk.replace(target, target.with_name(f"{target.name}.old-{mark}"))
                 disk.replace(fresh, target)
@@ -135,12 +143,11 @@ class CheckpointStore:
         return None
 
 
-def write_files(folder: Path, checkpoint: Checkpoint) -> None:
+def write_files(folder: Path, checkpoint: Checkpoint, write: WriteTensors = write_tensors) -> None:
     """Write and sync the files of a checkpoint, then its manifest, then the folder."""
     records = {}
-    own = ((OBJECTIVE, checkpoint.objective),) if checkpoint.objective else ()
-    for name, tensors in ((MODEL, checkpoint.model), (OPTIMIZER, checkpoint.optimizer), *own):
-        digest = write_tensors(folder / name, tensors)
+    for name, tensors in checkpoint.files():
+        digest = write(folder / name, tensors)
         records[name] = manifest.FileRecord((folder / name).stat().st_size, digest)
     state = {**checkpoint.state, "step": checkpoint.step}
     for name, content in ((STATE, state), (SPEC, checkpoint.spec)):

@@ -88,20 +88,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> str:
     """Write a safetensors file, wait until it is on the disk, and return its sha256 in hexadecimal.
 
-    Wide dtypes come first, so that every tensor is aligned to its own size. Errors of the disk pass through.
+    Errors of the disk pass through.
     """
-    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    position = 0
-    for name in order:
-        end = position + tensors[name].numel() * tensors[name].element_size()
-        shape = list(tensors[name].shape)
-        header[name] = {"dtype": NAMES[tensors[name].dtype], "shape": shape, "data_offsets": [position, end]}
-        position = end
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    start = len(text).to_bytes(8, "little") + text
-    pieces: Iterator[bytes | memoryview] = chain([start], (raw_bytes(tensors[name]) for name in order))
+    start, places = header_of(tensors, metadata)
+    pieces: Iterator[bytes | memoryview] = chain([start], (raw_bytes(tensors[name]) for name in places))
     digest = hashlib.sha256()
     with path.open("wb") as file:
         for piece in pieces:
@@ -110,6 +100,27 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         file.flush()
         os.fsync(file.fileno())
     return digest.hexdigest()
+
+
+def header_of(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> tuple[bytes, dict[str, TensorEntry]]:
+    """Return the bytes that a safetensors file begins with, and where each tensor lies after them, in their order.
+
+    Wide dtypes come first, so that every tensor is aligned to its own size.
+    """
+    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    places, position = {}, 0
+    for name in order:
+        end = position + tensors[name].numel() * tensors[name].element_size()
+        shape, dtype = list(tensors[name].shape), tensors[name].dtype
+        header[name] = {"dtype": NAMES[dtype], "shape": shape, "data_offsets": [position, end]}
+        places[name] = TensorEntry(dtype, tuple(shape), position, end)
+        position = end
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text, places
 
 
 def raw_bytes(tensor: Tensor) -> memoryview:

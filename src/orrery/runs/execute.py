@@ -23,6 +23,7 @@ from orrery.runs.conclusion import conclusion, epochs
 from orrery.runs.final import sample_writer, writer
 from orrery.text.chat.folder import FILE as TEMPLATE
 from orrery.training.denormals import denormals_as_zero
+from orrery.training.distributed import lost_processes
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, train
 from orrery.training.machine_rates import matmul_rate
@@ -34,6 +35,7 @@ from orrery.training.progress import Reporter
 from orrery.training.speed import Speed
 
 
+@lost_processes()
 @denormals_as_zero()  # before the threads begin that share products: they have it from the one that starts them
 def execute(
     recipe: Recipe, folder: Path, reporter: Reporter, *, resume: bool, overwrite: bool, inputs: Iterable[Path] = ()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,6 +14,9 @@ from orrery.errors import MachineError
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.precision import find_device
 from orrery.training.processes import environment_number
+
+TRANSPORTS = ("gloo", "NCCL")
+"""What the errors of torch's ways to send name, beside classes of their own."""
 
 
 @runtime_checkable
@@ -134,6 +138,25 @@ class Group:
 def _gradient(parameter: nn.Parameter) -> Tensor:
     assert parameter.grad is not None
     return parameter.grad
+
+
+@contextmanager
+def lost_processes() -> Iterator[None]:
+    """Turn the error of a message that found no other process into one that says so.
+
+    Raises:
+        MachineError: another process of the run has ended, or did not answer in time.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        lost = isinstance(error, dist.DistError) or any(name in str(error) for name in TRANSPORTS)
+        if not lost or not dist.is_initialized():
+            raise
+        message = f"process {dist.get_rank()} of the run has lost another one: {str(error).splitlines()[0][:200]}"
+        hint = "see what the first process that ended says; the same command with --resume goes on from the last "
+        hint += "checkpoint, and torchrun --max-restarts 3 does so by itself. parallel.timeout is how long one waits"
+        raise MachineError(message, hint) from error
 
 
 def join(device: torch.device, timeout: timedelta) -> None:

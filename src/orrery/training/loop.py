@@ -32,7 +32,6 @@ from orrery.training.memory import STATES, memory_errors, peak_gigabytes, refuse
 from orrery.training.observing import Kept, Observers, Shown
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
 from orrery.training.parallel.placement import place
-from orrery.training.parallel.shards import whole
 from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision
 from orrery.training.progress import Reporter, Silent
 from orrery.training.randomness import restore_rng, rng_state
@@ -361,7 +360,8 @@ class Trainer:
         checkpoint = self._checkpoint()
         if self.ranks.rank == 0:
             self.folder.sync()
-            self.store.save(checkpoint, best)
+        self.placement.save(self.ranks, checkpoint, lambda write: self.store.save(checkpoint, best, write))
+        if self.ranks.rank == 0:
             self.folder.take_over()
             self.store.folder = self.folder.checkpoints
             step = self.progress.step
@@ -380,9 +380,7 @@ class Trainer:
             "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
         }
         optimizer, owned = optimizer_tensors(self.learner, self.optimizer), model_tensors(self.owned)
-        model = {name: whole(tensor) for name, tensor in model_tensors(self.model).items()}
-        optimizer = {name: whole(tensor) for name, tensor in optimizer.items()}
-        return Checkpoint(self.progress.step, model, optimizer, state, self.described, owned)
+        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, self.described, owned)
 
     def _description(self) -> dict[str, Any]:
         """Return what spec.json says; a model with a tensor that it does not describe is refused by name."""

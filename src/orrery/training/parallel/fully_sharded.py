@@ -12,12 +12,14 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.nn.utils import get_total_norm
 
+from orrery.checkpoints.store import Checkpoint, WriteTensors
 from orrery.data.batches.rollouts import PromptRow, Writer
 from orrery.errors import UsageError
 from orrery.nn.block import Block
 from orrery.nn.feedforward.moe import MoE
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.distributed import Ranks
+from orrery.training.parallel.saving import save_together
 from orrery.training.parallel.shards import own_part, shared, whole
 from orrery.training.parallel.sharing import Sharing
 
@@ -73,6 +75,10 @@ class FullySharded:
     def writer(self, make: Callable[[Any], Writer]) -> Writer:
         """Return what gathers the weights for each rollout."""
         return GatheredWriter(self, make)
+
+    def save(self, ranks: Ranks, checkpoint: Checkpoint, store: Callable[[WriteTensors], object]) -> None:
+        """Have every process write its part of the files."""
+        save_together(ranks, checkpoint, store)
 
 
 @final

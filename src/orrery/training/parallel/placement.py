@@ -7,6 +7,8 @@ from typing import Any, Protocol, final
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
+from orrery.checkpoints.store import Checkpoint, WriteTensors
+from orrery.checkpoints.tensors import write_tensors
 from orrery.data.batches.rollouts import Writer
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.distributed import Ranks
@@ -25,6 +27,10 @@ class Placement(Protocol):
 
     def writer(self, make: Callable[[Any], Writer]) -> Writer:
         """Return what writes with the weights as they are then; ``make`` makes one of a whole model."""
+        ...
+
+    def save(self, ranks: Ranks, checkpoint: Checkpoint, store: Callable[[WriteTensors], object]) -> None:
+        """Save a checkpoint with the parts that this process has of its tensors; the first process has the store."""
         ...
 
 
@@ -46,6 +52,11 @@ class Everywhere:
     def writer(self, make: Callable[[Any], Writer]) -> Writer:
         """Return what writes with the model itself."""
         return make(self.model)
+
+    def save(self, ranks: Ranks, checkpoint: Checkpoint, store: Callable[[WriteTensors], object]) -> None:
+        """Have the first process save."""
+        if ranks.rank == 0:
+            store(write_tensors)
 
 
 def place(model: nn.Module, ranks: Ranks, degrees: ParallelSettings) -> Placement:

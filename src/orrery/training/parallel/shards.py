@@ -40,6 +40,23 @@ def like(tensor: Tensor, pattern: Any) -> Tensor:
     )
 
 
+def first_row(tensor: Any) -> int | None:
+    """Return the first row of the part that this process has of a tensor; None where another process has the same.
+
+    Of copies the first counts. Rows are cut as ``torch.chunk`` does: all parts have as many, but for the last ones.
+    """
+    row, step = 0, len(tensor)
+    for axis, placement in enumerate(tensor.placements):
+        number, count = tensor.device_mesh.get_local_rank(axis), tensor.device_mesh.size(axis)
+        if not placement.is_shard():
+            if number:
+                return None
+            continue
+        step = -(-step // count)
+        row = min(number * step, len(tensor))
+    return row
+
+
 def held_bytes(tensor: Any) -> int:
     """Return the bytes of a tensor in this process."""
     part = own_part(tensor)
