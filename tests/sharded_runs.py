@@ -229,7 +229,10 @@ def main() -> int:
     for number, case in enumerate(runs()):
         if not re.search(words.get("only", ""), case[0]):
             continue
-        zero = {"zero": 2 + number % 2}
+        again = {"more gpt2": "full", "more t5": "selective", "ppo llama": "selective", "grpo llama": "full"}.get(
+            case[0], "none"
+        )
+        zero = {"zero": 2 + number % 2, "recompute": again}
         began = {
             f"final/{name}": each.clone() for name, each in model_tensors(parts_of(copy.deepcopy(case)).model).items()
         }

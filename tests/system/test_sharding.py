@@ -13,7 +13,7 @@ from pathlib import Path
 from orrery.objectives import OBJECTIVES
 
 HERE = Path(__file__).parents[1]
-FEW = "causal|seq2seq|masked bert|captioning|replaced|ppo|distill|few experts|lstm|optimizer"
+FEW = "causal|seq2seq|masked bert|captioning|replaced|ppo|distill|few experts|lstm|more gpt2|more t5|optimizer"
 """Runs that differ most: kinds of models, what is written, an own model beside, optimizers; the program has more."""
 
 

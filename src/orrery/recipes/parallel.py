@@ -31,8 +31,9 @@ class ParallelSettings(Section):
     weights stay whole from the forward to the backward pass (Zhao et al. 2023). ``micro`` is taken in the place of
     ``training.micro_batch``.
     A process that waits for the others for ``timeout`` seconds ends with an error.
+    ``recompute`` computes again in the backward pass what attention makes of its keys (``selective``), or whole blocks.
     ``tensor``, ``pipeline``, ``context``, ``expert`` and ``interleave`` are those of a plan; above 1 they are refused,
-    as are ``zero`` 1 and ``recompute``.
+    as is ``zero`` 1.
     """
 
     data: Degree = REST
@@ -55,8 +56,6 @@ class ParallelSettings(Section):
         unbuilt = {name: reason for name, reason in NOT_YET.items() if getattr(self, name) > 1}
         if self.zero == 1 and self.fsdp > 1:
             unbuilt["zero"] = "gradients are always shared among the processes of fsdp; take 2 or 3"
-        if self.recompute != "none":
-            unbuilt["recompute"] = "nothing is computed again yet; lower training.micro_batch"
         for name, instead in unbuilt.items():
             parts = {"name": name, "value": str(getattr(self, name)), "instead": instead}
             raise PydanticCustomError("degree", "{name} {value}: {instead}", parts)

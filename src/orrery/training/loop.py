@@ -32,6 +32,7 @@ from orrery.training.memory import STATES, memory_errors, peak_gigabytes, refuse
 from orrery.training.observing import Kept, Observers, Shown
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
 from orrery.training.parallel.placement import place
+from orrery.training.parallel.recomputation import recompute
 from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision
 from orrery.training.progress import Reporter, Silent
 from orrery.training.randomness import restore_rng, rng_state
@@ -149,6 +150,7 @@ class Trainer:
         self.model = self.parts.model.to(device).train()
         self.described = self._description()  # what shares the weights changes the classes of its parts
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
+        recompute(self.model, self.recipe.parallel.recompute)
         self.placement = place(self.model, self.ranks, self.recipe.parallel)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
         refuse_untrainable(self.learner)

@@ -37,14 +37,16 @@ def test_the_degrees_are_the_planners() -> None:
     assert (own["data"], own["micro"]) == (-1, None)
 
 
-@pytest.mark.parametrize("text", ["data=1", "data=4", "data=2,micro=2", "micro=4", "fsdp=4", "data=2,fsdp=2,zero=2"])
+@pytest.mark.parametrize(
+    "text", ["data=1", "data=4", "data=2,micro=2", "micro=4", "fsdp=4", "data=2,fsdp=2,recompute=full"]
+)
 def test_what_the_planner_prints_is_accepted_as_printed(text: str) -> None:
     layout = parse_layout(text)
     degrees = launch(layout, TrainingStep(16, 8), load_machine("h100")).degrees()
     read = recipe(**degrees)
     found = settled(read.parallel, layout.devices, 16)
     assert (found.data, found.fsdp, found.zero) == (layout.data, layout.fsdp, layout.zero)
-    assert read.training.micro_batch == layout.micro
+    assert (read.training.micro_batch, read.parallel.recompute) == (layout.micro, layout.recompute.name)
 
 
 @pytest.mark.parametrize("name", NOT_YET)
@@ -57,7 +59,7 @@ def test_a_degree_that_a_run_does_not_have_is_refused_by_name(name: str) -> None
     ("settings", "said"),
     [
         ({"zero": 1, "fsdp": 2}, "zero 1: gradients are always shared"),
-        ({"recompute": "full"}, "recompute full: nothing is computed again yet"),
+        ({"recompute": "half"}, "parallel.recompute"),
         ({"data": 0}, "data 0 is no degree"),
         ({"data": -2}, "parallel.data"),
         ({"zero": 4}, "parallel.zero"),
