@@ -5,12 +5,10 @@ from itertools import product
 
 import torch
 
+from orrery.laws.lectures import BANKING, SECOND
 from orrery_course.quiz._question import Question, Wrong, holds, number, numbers, question
 from orrery_course.tables.onehot import one_hot
 
-BANKING = (0.286, 0.792, -0.177, -0.107, 0.109, -0.542, 0.349, 0.271)
-SECOND = (0.413, 0.582, -0.007, 0.247, 0.216, -0.718, 0.147, 0.051)
-"""The two dense vectors of deck S4."""
 SENTENCE, CENTRE, WINDOW = "Marco saw a furry little wampimuk hiding in the tree", "wampimuk", 2
 
 
