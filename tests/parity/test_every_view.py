@@ -57,7 +57,7 @@ WITHOUT = {family: lacking for families, lacking in KINDS for family in families
 """What a family has nothing to show for; everything else opens on it."""
 OF_ATTENTION = {"attention", "heads", "qkv", "position", "cache"}
 """What a family without any attention has nothing to show for."""
-SEEING = {"vit", "vit_mae", "clip", "clip_vision_model", "vision_encoder_decoder"}
+SEEING = {"vit", "dinov2", "vit_mae", "clip", "clip_vision_model", "vision_encoder_decoder"}
 """Families that read a picture behind one token, of which alone patches are shown."""
 OF_A_RUN = {"train", "trust"}
 """Screens of a run and of a file of laws, which no pass has."""

@@ -165,6 +165,13 @@ IDLE = defaultdict(
         "num_hidden_layers": "layer_types names every layer; another number alone is illegal",
         "_sliding_window_pattern": "layer_types, which is written beside it, says which layers have a window",
     },
+    dinov2={
+        "layerscale_value": "how the factors begin; a file has them",
+        **dict.fromkeys(
+            ("out_features", "out_indices", "stage_names", "apply_layernorm", "reshape_hidden_states"),
+            "what the reference's backbone hands to other models",
+        ),
+    },
     clip={"logit_scale_init_value": "how the scale begins; a file has it"},
     segformer={
         "layer_norm_eps": "the reference reads past it: its norms have torch's own",

@@ -33,7 +33,7 @@ def quiet(folder: Path, dtype: str = "float32") -> Any:
 # Every class of every family ----------------------------------------------------------------------------------------
 
 NOT_BUILT = (
-    "ForMultipleChoice", "DoubleHeadsModel", "ForMaskedImageModeling", "BertLMHeadModel", "ViTMAEModel",
+    "ForMultipleChoice", "DoubleHeadsModel", "ForMaskedImageModeling", "BertLMHeadModel", "ViTMAEModel", "Backbone",
 )  # fmt: skip
 OF_DECODERS = ("ForTokenClassification", "ForQuestionAnswering")
 ROWS_NOT_BUILT = ("Gemma3TextForSequenceClassification", "OpenAIGPTForSequenceClassification")

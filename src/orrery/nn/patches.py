@@ -62,6 +62,25 @@ class PrependedTokens(nn.Module):
         return torch.cat([self.learned.weight.expand(len(x_BLD), -1, -1), x_BLD], dim=1)
 
 
+class StoredToken(nn.Module):
+    """``m``: the vector that stood in for hidden patches when a file's model was pre-trained (DINOv2, iBOT).
+
+    It comes with a file and goes into it again. No pass reads it, so that no training moves it. Shapes: ``[D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """It has no settings."""
+
+        def build(self, width: int) -> "StoredToken":
+            """Return a vector of zeros."""
+            return StoredToken(width)
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.zeros(width))
+
+
 class PatchEmbedding(nn.Module):
     """``[class; E patch_1; ...; E patch_N]``, patches in the order of reading (Dosovitskiy et al. 2021, 3.1).
 
@@ -74,7 +93,7 @@ class PatchEmbedding(nn.Module):
         """Rows and columns of an image and of a patch; what a last, narrower patch would hold is left out.
 
         ``image`` is the size that the model is made for: it reads others too. ``first`` puts tokens before the patches,
-        behind the class token, ``last`` behind them.
+        behind the class token, ``last`` behind them; ``hidden`` keeps the vector of hidden patches that a file has.
         """
 
         image: tuple[int, int]
@@ -83,6 +102,7 @@ class PatchEmbedding(nn.Module):
         bias: bool = True
         first: PrependedTokens.Spec | Identity.Spec = Identity.Spec()
         last: AppendedTokens.Spec | Identity.Spec = Identity.Spec()
+        hidden: StoredToken.Spec | Identity.Spec = Identity.Spec()
 
         @property
         def grid(self) -> PatchGrid:
@@ -134,6 +154,7 @@ class PatchEmbedding(nn.Module):
         self.class_token = nn.Parameter(torch.zeros(width))
         self.project = nn.Conv2d(spec.channels, width, kernel_size=spec.patch, stride=spec.patch, bias=spec.bias)
         self.first, self.last = spec.first.build(width), spec.last.build(width)
+        self.hidden = spec.hidden.build(width)
 
     def forward(
         self, images: Float[Tensor, "B channels rows columns"], token_types: None = None

@@ -53,6 +53,18 @@ def test_every_number_follows_from_its_formula(family):
     every_number_follows(family, 3)
 
 
+def test_every_number_of_a_layer_scale_is_a_product():
+    model = smallest("dinov2")
+    images = torch.randn(1, 3, 12, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    explainer = Explainer(model, trace(model, images), images)
+    for block in (0, 1):
+        added = explainer.explain(f"blocks.{block}.attention.added", (2, 5))
+        assert added.check.value <= 1e-12
+        (one,) = added.formula.terms
+        gain_D = model.stack.blocks[block].attention.post[0].gain.tolist()
+        assert gain_D[5] in [factor.value for factor in one.factors]
+
+
 @pytest.mark.parametrize("family", RECURRENT)
 def test_every_number_of_a_recurrence_follows_from_its_formula(family):
     """Gates, cells, states, scores of the source: each from the input, the step before, weights and biases."""
