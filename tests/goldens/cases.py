@@ -98,7 +98,17 @@ CLIP = {
     },
     "projection_dim": 10,
 }  # fmt: skip
-IMAGES = ("vit", "deit", "dinov2", "yolos", "segformer", "vit_mae", "clip_vision_model")
+SIGLIP = {
+    "text_config": {
+        "vocab_size": VOCABULARY, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "intermediate_size": 20, "max_position_embeddings": 48, "projection_size": 16,
+    },
+    "vision_config": {
+        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20, "image_size": 12,
+        "patch_size": 4,
+    },
+}  # fmt: skip
+IMAGES = ("vit", "deit", "dinov2", "yolos", "segformer", "vit_mae", "clip_vision_model", "siglip_vision_model")
 """Families that read images and write nothing: of the usual settings none is theirs."""
 
 Cases = dict[str, list[tuple[str, dict[str, Any]]]]
@@ -640,6 +650,15 @@ HEADS: Cases = {
     "clip_vision_model": [
         ("CLIPVisionModelWithProjection", CLIP["vision_config"]),
         ("CLIPVisionModel", {**CLIP["vision_config"], "hidden_act": "gelu", "num_channels": 1}),
+    ],
+    "siglip": [("SiglipModel", SIGLIP), ("SiglipForImageClassification", {**SIGLIP, **LABELS})],
+    "siglip_text_model": [
+        ("SiglipTextModel", SIGLIP["text_config"]),
+        ("SiglipTextModel", {**SIGLIP["text_config"], "projection_size": 10, "hidden_act": "relu"}),
+    ],
+    "siglip_vision_model": [
+        ("SiglipVisionModel", SIGLIP["vision_config"]),
+        ("SiglipVisionModel", {**SIGLIP["vision_config"], "hidden_act": "gelu", "num_channels": 1}),
     ],
     "vit_mae": [
         ("ViTMAEForPreTraining", MAE),

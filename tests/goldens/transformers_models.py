@@ -34,7 +34,7 @@ def cases(family: str) -> list[dict[str, Any]]:
         for name, config in PLAIN.get(family, () if family in HEADS else [("tiny", load_family(family).TINY)])
     ]
     for architecture, config in HEADS.get(family, ()):
-        own = config if family in IMAGES or family.startswith("clip") else {**USUAL, **config}
+        own = config if family in IMAGES or family.startswith(("clip", "siglip")) else {**USUAL, **config}
         written.append(case(family, f"{architecture} {len(written) + 1}", architecture, own))
     return written
 
@@ -127,7 +127,7 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
             seen = questions.images((3, 12, 12))[b][None]
             return [model(pixel_values=seen, decoder_input_ids=target).logits[0]]
         return [model(questions.sources(61)[b][None], decoder_input_ids=target, use_cache=False).logits[0]]
-    if type(model).__name__ == "CLIPModel":
+    if type(model).__name__ in ("CLIPModel", "SiglipModel"):
         seen = model(pixel_values=questions.images((3, 12, 12))[b][None], input_ids=questions.texts(61)[b][None])
         return [seen.logits_per_image[0], seen.image_embeds[0], seen.text_embeds[0]]
     if "vision_config" in config or model.config.model_type.replace("-", "_") in IMAGES:

@@ -1,12 +1,16 @@
 """Tiny random models that see, in folders as transformers writes them, and pictures of every kind."""
 
+import io
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import sentencepiece
 import tokenizers
 import transformers
 from PIL import Image
+from transformers.models.siglip import tokenization_siglip
 
 from tests.parity import oracle, pipelines
 
@@ -83,5 +87,42 @@ def contrasted(place: Path, seed: int = 0, **processing: Any) -> tuple[Any, Any,
     model.save_pretrained(place)
     sizes = {"size": {"shortest_edge": SIDE}, "crop_size": {"height": SIDE, "width": SIDE}, **processing}
     made = transformers.CLIPImageProcessorPil(**sizes)
+    made.save_pretrained(place)
+    return model, tokenizer, made
+
+
+def canonical_tokenizer(place: Path) -> Any:
+    """Write a small SentencePiece model as SigLIP's files have it, and return the tokenizer over it."""
+    lines = [
+        "this is a photo of a cat",
+        "two dogs and cats on a sofa",
+        "it is 20 of them",
+        "b e j k l m q r u v w x y z",
+    ]
+    made = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines * 20), model_writer=made, vocab_size=80, hard_vocab_limit=False, minloglevel=3,
+        pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
+    )  # fmt: skip
+    file = place / "spiece.model"
+    file.write_bytes(made.getvalue())
+    with patch.object(tokenization_siglip, "requires_backends"):  # it asks for protobuf, and does not need it
+        tokenizer = transformers.SiglipTokenizer(str(file), model_input_names=["input_ids"])
+    tokenizer.save_pretrained(place)
+    return tokenizer
+
+
+def paired(place: Path, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Write a random SigLIP, and return it with its tokenizer and its processor."""
+    tokenizer = canonical_tokenizer(place)
+    body = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+    config = transformers.SiglipConfig(
+        text_config={**body, "vocab_size": len(tokenizer), "bos_token_id": None, "eos_token_id": 1},
+        vision_config={**body, "image_size": SIDE, "patch_size": 4},
+    )
+    model = transformers.SiglipModel(config).eval()
+    oracle.randomise(model, seed)
+    model.save_pretrained(place)
+    made = transformers.SiglipImageProcessorPil(size={"height": SIDE, "width": SIDE})
     made.save_pretrained(place)
     return model, tokenizer, made

@@ -173,6 +173,13 @@ IDLE = defaultdict(
         ),
     },
     clip={"logit_scale_init_value": "how the scale begins; a file has it"},
+    siglip={
+        **dict.fromkeys(
+            ("projection_size", "hidden_size", "text_config", "vision_config"),
+            "the vectors of both sides have one width: another of one side alone is illegal",
+        ),
+        "vision_use_head": "without it the reference has nothing to compare",
+    },
     segformer={
         "layer_norm_eps": "the reference reads past it: its norms have torch's own",
         "semantic_loss_ignore_index": "which points a loss leaves out",

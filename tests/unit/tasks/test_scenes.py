@@ -122,6 +122,23 @@ def test_pictures_and_captions_find_each_other_and_labels_are_told(contrast):
     assert {one["label"] for one in found} == {"a red seven", "a blue circle"}
 
 
+def test_each_pair_is_learned_by_itself_with_siglip(runs):
+    config = {"text_config": {**SIDE, "max_position_embeddings": 40}, "vision_config": KIND}
+    run = runs(
+        "siglip",
+        task="contrast",
+        data={"kind": "captions", "train": "scenes", "val": "scenes/val"},
+        objective="contrast",
+        model={"family": "siglip", "config": config},
+        tokenizer={"kind": "word", "frame": "roberta"},
+        batches={"size": 8, "length": 24},
+    )
+    lm = orrery.load(run)
+    assert len(lm.trace((scene(), "a red seven")).tokens) == 40
+    found = orrery.pipeline("zero-shot-image-classification", run)(scene(), ["a red seven", "a blue circle"])
+    assert sum(one["score"] for one in found) < 0.5  # both begin as improbable: one caption of many is right
+
+
 def scene():
     return np.random.default_rng(0).integers(0, 256, (48, 40, 3), dtype=np.uint8)
 
