@@ -176,3 +176,13 @@ def test_the_vector_of_a_picture_is_what_the_learned_query_reads(pairs):
         said = theirs.model.vision_model(seen)
     same(ours(PICTURES[0]), said.last_hidden_state.tolist(), bound=1e-9)
     same(ours(PICTURES[0], pool=True), said.pooler_output.tolist(), bound=1e-9)
+
+
+def test_a_folder_that_was_saved_says_the_same_in_transformers(pairs, tmp_path):
+    place, theirs = pairs
+    orrery.load(place, device="cpu", dtype="float32", say=lambda line: None).save(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    model = transformers.AutoModel.from_pretrained(tmp_path, dtype=torch.float64).eval()
+    parts = {"model": model, "tokenizer": tokenizer, "image_processor": theirs.image_processor}
+    again = transformers.pipeline(TASK, **parts)
+    same(again(PICTURES[0], candidate_labels=LABELS), theirs(PICTURES[0], candidate_labels=LABELS), bound=1e-9)
