@@ -17,7 +17,7 @@ from tiny_models import smallest
 FAST = ("gpt2", "llama", "bert", "t5", "bart", "deepseek_v3", "gemma2", "gpt_neox")
 RECURRENT = ("elman_rnn", "lstm", "gru", "rnnsearch", "luong", "rnnenc", "sutskever")
 """Biases and LayerNorm, rotation and GQA, post-norm, relative biases, cross-attention, latents, caps, parallel."""
-OTHERS = ("bloom", "cohere", "falcon", "gpt_oss", "qwen3", "stablelm", "deberta_v2", "albert")
+OTHERS = ("bloom", "cohere", "falcon", "gpt_oss", "qwen3", "stablelm", "deberta_v2", "albert", "m2m_100")
 
 
 def ids(length, seed=0):
