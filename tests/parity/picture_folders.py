@@ -19,6 +19,17 @@ VIT = {
     "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": SIDE,
     "patch_size": 4,
 }  # fmt: skip
+WRITERS: dict[str, dict[str, Any]] = {
+    "GPT2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 48},
+    "Bert": {
+        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
+        "max_position_embeddings": 48,
+    },
+    "TrOCR": {
+        "d_model": 48, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 32,
+        "max_position_embeddings": 48,
+    },
+}  # fmt: skip
 MODES = ("RGB", "L", "RGBA", "P", "CMYK", "LA", "1")
 
 
@@ -48,19 +59,21 @@ def seeing(place: Path, architecture: str, seed: int = 0, **config: Any) -> tupl
     return model, processor(place)
 
 
-def captioner(place: Path, seed: int = 0, **decoder: Any) -> tuple[Any, Any, Any]:
-    """Write a random ViT with GPT-2, and return it with its tokenizer and its processor."""
+def captioner(
+    place: Path, seed: int = 0, sides: tuple[str, str] = ("ViT", "GPT2"), **decoder: Any
+) -> tuple[Any, Any, Any]:
+    """Write what sees and what writes, random ones, and return it with its tokenizer and its processor."""
     made = pipelines.stored("bytes")
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **pipelines.GPT2)
     tokenizer.save_pretrained(place)
     end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
-    writer = transformers.GPT2Config(
-        vocab_size=made.get_vocab_size(), n_embd=32, n_layer=2, n_head=4, n_positions=48, bos_token_id=end,
-        eos_token_id=end, pad_token_id=pad, **decoder,
-    )  # fmt: skip
+    control = {"vocab_size": made.get_vocab_size(), "bos_token_id": end, "eos_token_id": end, "pad_token_id": pad}
+    sees, writes = sides
+    writer = getattr(transformers, f"{writes}Config")(**WRITERS[writes], **control, **decoder)
     config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
-        transformers.ViTConfig(**VIT), writer, decoder_start_token_id=end, pad_token_id=pad, eos_token_id=end
-    )
+        getattr(transformers, f"{sees}Config")(**VIT), writer, decoder_start_token_id=end, pad_token_id=pad,
+        eos_token_id=end,
+    )  # fmt: skip
     model = transformers.VisionEncoderDecoderModel(config).eval()
     oracle.randomise(model, seed)
     model.save_pretrained(place)

@@ -95,6 +95,26 @@ def captions(runs, things):
     )
 
 
+@pytest.mark.parametrize("writer", ["trocr", "bert"])
+def test_other_families_learn_captions_too(runs, writer):
+    width = {"trocr": {"d_model": 32, "decoder_layers": 1, "decoder_attention_heads": 2, "decoder_ffn_dim": 48}}
+    decoder = {"model_type": writer, "max_position_embeddings": 32, **width.get(writer, SIDE)}
+    config = {
+        "encoder": {**KIND, "model_type": "deit"},
+        "decoder": {**decoder, "is_decoder": True, "add_cross_attention": True},
+    }
+    run = runs(
+        writer,
+        task="captioning",
+        data={"kind": "captions", "train": "scenes", "val": "scenes/val"},
+        objective="captioning",
+        model={"family": "vision_encoder_decoder", "config": config},
+        tokenizer={"kind": "word"},
+        batches={"size": 8, "length": 24},
+    )
+    assert isinstance(orrery.load(run).caption(scene(), max_new_tokens=4), str)
+
+
 @pytest.fixture(scope="module")
 def contrast(runs):
     text = {**SIDE, "max_position_embeddings": 40}
