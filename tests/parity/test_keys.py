@@ -197,7 +197,10 @@ IDLE = defaultdict(
         ),
         "the matching and the weights of a loss",
     ),
-    vision_encoder_decoder={"architectures": "the parts are configurations of their own, without a class"},
+    vision_encoder_decoder={
+        "architectures": "the parts are configurations of their own, without a class",
+        "cross_attention_hidden_size": "the width of the encoder: another is illegal",
+    },
     gpt_neo=dict.fromkeys(
         ("num_layers", "num_hidden_layers"), "attention_types names every layer; another number alone is illegal"
     ),
@@ -251,6 +254,11 @@ TURNED = {
 """The rotary settings whose every key is perturbed too."""
 
 WINDOWS = {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}
+WRITES = {"is_decoder": True, "add_cross_attention": True}
+TROCR = {
+    **WRITES, "model_type": "trocr", "vocab_size": 61, "d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 40, "max_position_embeddings": 48, "cross_attention_hidden_size": 24,
+}  # fmt: skip
 MORE = {
     "bloom": [{"pretraining_tp": 2}],
     "cohere": [{"head_dim": 10}],
@@ -281,6 +289,10 @@ MORE = {
     "smollm3": [{"use_sliding_window": True, "sliding_window": 4}],
     "stablelm": [{"qk_layernorm": True, "use_parallel_residual": True}],
     "t5": [{"feed_forward_proj": "gated-gelu"}],
+    "vision_encoder_decoder": [
+        {"encoder": {**load_family("deit").TINY, "model_type": "deit"}, "decoder": TROCR},
+        {"decoder": {**WRITES, **load_family("bert").TINY, "model_type": "bert"}},
+    ],
     "rwkv": [{"use_cache": False}],  # with one the reference knows no other attention_hidden_size
 }
 """Settings in which more of a family's keys matter."""
