@@ -17,7 +17,7 @@ from views_toy import PIXELS, language_model_of, subject_of
 pytestmark = pytest.mark.slow
 FAMILIES = [
     *("gpt2", "llama", "gpt_oss", "deepseek_v3", "t5", "bart", "bert", "rnnsearch", "lstm", "nplm", "vit"),
-    *("mamba", "based", "jamba", "bimamba", "clip"),
+    *("mamba", "based", "jamba", "bimamba", "clip", "siglip"),
 ]
 SCREENS = ("inside", "decode", "model")
 WRONG = re.compile(r"\bundefined\b|\bNaN\b|\[object |\bnull\b")
