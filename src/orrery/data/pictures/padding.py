@@ -19,7 +19,7 @@ class PictureBatch(NamedTuple):
 
 
 def together(
-    pictures: Sequence[UInt8[Tensor, "channels rows columns"]], preparation: Preparation, channels: int = 3
+    pictures: Sequence[UInt8[Tensor, "_ _ _"]], preparation: Preparation, channels: int = 3
 ) -> PictureBatch:
     """Return pictures prepared, as one batch.
 

@@ -60,7 +60,7 @@ def lit(pixels: Tensor, weights: Float[Tensor, "rows columns"]) -> Tensor:
     return (pixels * (DIMMED + (1 - DIMMED) * spread)).round().to(torch.uint8)
 
 
-def inside_share(weights: Float[Tensor, "rows columns"], box: Sequence[float], size: tuple[int, int]) -> float:
+def inside_share(weights: Float[Tensor, "rows columns"], box: Sequence[int | float], size: tuple[int, int]) -> float:
     """Return which share of its weight a word gave to the patches that a box touches.
 
     Args:
