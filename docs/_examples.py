@@ -250,9 +250,9 @@ def _asked(entry: Any) -> list[nodes.Node]:
     from orrery_course.quiz import lettered, shown
 
     found = entry.question
-    options = nodes.bullet_list()
-    for letter, option in lettered(found).items():
-        options += nodes.list_item("", nodes.paragraph("", f"{letter}  {option}"))
+    options = nodes.enumerated_list(enumtype="loweralpha", prefix="", suffix=".")
+    for option in lettered(found).values():
+        options += nodes.list_item("", nodes.paragraph("", option))
     wrong = "".join(f"<li>not <em>{escape(one.says)}</em>: {escape(one.because)}</li>" for one in found.wrong)
     more = f"<p>See also: <code>{escape(found.try_this)}</code></p>" if found.try_this else ""
     answer = (

@@ -9,6 +9,7 @@ import pytest
 from orrery.cli.program import run
 from orrery.errors import UsageError
 from orrery_course.quiz import DECKS, Question, Wrong, chosen, entries, judge, lettered, question, shown
+from orrery_course.quiz._question import _ENTRIES
 
 KEYS = {
     "softmax-weights": "they sum to 1; each lies between 0 and 1, and none is 0; "
@@ -18,7 +19,7 @@ KEYS = {
     "dot-product": "it has no parameters; all 128 x 128 scores are one matrix product",
     "order": "give each word its position, and mask the future",
     "stacking": "4",
-    "sinusoids": "every number lies between -1 and 1; no two of 1,000 places are alike; a shift by 7 is one "
+    "sinusoids": "every number lies between -1 and 1; no two of 1,000 places are alike; a shift is one "
     "matrix for all places; "
     "all places have vectors of one length",
     "swap": "0.1 0.2 1.2 0.1",
@@ -107,7 +108,32 @@ def test_numbers_that_are_no_counts_may_be_rounded() -> None:
 
 
 def test_letters_that_no_option_has_are_refused_in_words() -> None:
-    assert judge(entries()["softmax-axis"].question, "z").said == "answer with letters: a, b"
+    with pytest.raises(UsageError, match="'z' is no answer"):
+        judge(entries()["softmax-axis"].question, "z")
+
+
+def test_what_is_no_answer_is_asked_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    letter = next(letter for letter, option in lettered(entries()["softmax-axis"].question).items() if "row" in option)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"zz\n{letter}\n"))
+    assert run(["quiz", "softmax-axis"]) == 0
+    told = capsys.readouterr().out
+    assert "'zz' is no answer: type letters: a, b" in told
+    assert told.strip().endswith("1 of 1 right")
+
+
+@pytest.mark.parametrize(("gives", "why"), [("3", "gives no question"), ("1 / 0", "cannot be computed: ZeroDivision")])
+def test_a_function_of_a_lecturer_that_fails_is_named(
+    gives: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, name = tmp_path / f"own_{len(gives)}.py", f"own-{len(gives)}"
+    own.write_text(
+        f"from orrery_course.quiz import question\n\n@question({name!r}, 'S4', 'x')\ndef own():\n    return {gives}\n"
+    )
+    try:
+        assert run(["with", str(own), "quiz", name, "--answers"]) == 2
+        assert why in capsys.readouterr().err
+    finally:
+        _ENTRIES.pop(name)
 
 
 def test_it_asks_and_counts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from orrery.cli.tables import print_table
-from orrery_course.quiz import Entry, chosen, judge, lettered, shown
+from orrery.errors import UsageError
+from orrery_course.quiz import Entry, Judgement, chosen, judge, lettered, shown
 
 
 def quiz(
@@ -44,20 +46,32 @@ def _ask(asked: list[Entry]) -> None:
     right = answered = 0
     for one in asked:
         _put(one)
-        print("> ", end="", flush=True)
-        line = sys.stdin.readline()
-        if not line:
+        judgement = _answered(one)
+        if judgement is None:
             print()
             break
         answered += 1
-        if line.strip():
-            judgement = judge(one.question, line)
-            right += judgement.right
-            print("Right." if judgement.right else "Not right.")
-            if judgement.said:
-                print(judgement.said)
+        right += judgement.right
+        print(judgement.said, end="\n" if judgement.said else "")
         _explain(one)
     print(f"{right} of {answered} right" + (f", {len(asked) - answered} not asked" if answered < len(asked) else ""))
+
+
+def _answered(one: Entry) -> Judgement | None:
+    """Read an answer until it is one, and judge it; nothing at the end of the input."""
+    while True:
+        print("> ", end="", flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            return None
+        if not line.strip():
+            return Judgement(False, "")
+        try:
+            found = judge(one.question, line)
+        except UsageError as error:
+            print(f"{error.message}: {error.hint}")
+            continue
+        return replace(found, said="\n".join(filter(None, ("Right." if found.right else "Not right.", found.said))))
 
 
 def _put(one: Entry) -> None:

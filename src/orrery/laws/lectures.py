@@ -68,14 +68,20 @@ def _vectors() -> Iterator[Evidence]:
     yield within("G14 product of two one-hot vectors: 0", "golden", "", float(motel @ hotel), 0)
 
 
+def paired(words: list[str], word: str, window: int) -> list[str]:
+    """Return the words that skip-gram pairs with one of them, of a draw with the whole window."""
+    vocabulary = Vocabulary.count([words], min_count=1)
+    corpus, centre = WordCorpus.of([words], vocabulary), words.index(word)
+    key = next(np.uint64(k) for k in range(100) if reach(window, np.uint64(k), centre) == window)
+    drawn = skip_gram(corpus.tokens, corpus.starts, window, key)
+    own = vocabulary.ids()[word]
+    return [vocabulary.words[i] for i, c in zip(drawn.inputs, drawn.words, strict=True) if c == own]
+
+
 def _pairs() -> Iterator[Evidence]:
     """Draw the pairs of the sentence with the largest window, and negatives for its centre."""
     vocabulary = Vocabulary.count([WAMPIMUK, OTHERS], min_count=1)
-    corpus, centre = WordCorpus.of([WAMPIMUK], vocabulary), WAMPIMUK.index("wampimuk")
-    key = next(np.uint64(k) for k in range(100) if reach(2, np.uint64(k), centre) == 2)
-    drawn = skip_gram(corpus.tokens, corpus.starts, 2, key)
-    word = vocabulary.ids()["wampimuk"]
-    seen = [vocabulary.words[i] for i, c in zip(drawn.inputs, drawn.words, strict=True) if c == word]
+    seen = paired(WAMPIMUK, "wampimuk", 2)
     wrong = len(set(seen) ^ {"furry", "little", "hiding", "in"}) + abs(len(seen) - 4)
     yield exact("G15 pairs of wampimuk, window 2, that differ from the slide's", "", wrong, 0)
     avoid = {vocabulary.ids()[each] for each in (*seen, "wampimuk")}

@@ -5,6 +5,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orrery.errors import UsageError
 from orrery_course.quiz._question import Question
 
 TOLERANCE = 0.01
@@ -29,14 +30,18 @@ def lettered(question: Question) -> dict[str, str]:
 
 
 def judge(question: Question, answer: str) -> Judgement:
-    """Say whether an answer is right: letters of options, or numbers or words one after the other."""
+    """Say whether an answer is right: letters of options, or numbers or words one after the other.
+
+    Raises:
+        UsageError: a letter that no option has.
+    """
     given = answer.replace(",", " ").split() if question.kind != "numbers" else _parts(answer)
     if question.typed:
         return _typed(question, given)
     options = lettered(question)
     letters = [letter for part in given for letter in part.lower()]
     if not letters or not all(letter in options for letter in letters):
-        return Judgement(False, f"answer with letters: {', '.join(options)}")
+        raise UsageError(f"{answer.strip()!r} is no answer", f"type letters: {', '.join(options)}")
     said = {options[letter] for letter in letters}
     because = {one.says: one.because for one in question.wrong}
     remarks = [f"{options[letter]}: no. {because[options[letter]]}" for letter in options if options[letter] in because

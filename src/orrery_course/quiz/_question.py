@@ -83,8 +83,20 @@ class Entry:
 
     @cached_property
     def question(self) -> Question:
-        """The question; computed once."""
-        return self.compute()
+        """The question; computed once.
+
+        Raises:
+            UsageError: the function of a lecturer's own fails, or gives something else.
+        """
+        try:
+            found = self.compute()
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"the question {self.name!r} cannot be computed: {error!r}", "mend its function"
+            ) from error
+        if not isinstance(found, Question):
+            raise UsageError(f"the function of {self.name!r} gives no question", "let it return a Question")
+        return found
 
 
 _ENTRIES: dict[str, Entry] = {}

@@ -285,8 +285,7 @@ def shapes() -> Question:
     )
     asks = (
         f"{queries} queries and {keys} keys of {width} channels, {keys} values of {values}. How many rows and "
-        "columns has the "
-        "matrix of scores?"
+        "columns does the matrix of scores have?"
     )
     why = (
         f"One score for each query and key, {tuple(scores_LS.shape)}; the result has a row a query, "

@@ -5,8 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from orrery.laws.golden import attention_size, sinusoid
-from orrery.nn.positions.sinusoidal import rates
+from orrery.laws.golden import attention_size, shifted, sinusoid
 from orrery.planning.parameters import parameters
 from orrery.planning.presets import preset
 from orrery.training.schedules import noam
@@ -43,16 +42,6 @@ def stacking() -> Question:
     return Question(asks, "numbers", (str(found),), wrong, why, "orrery lab forming")
 
 
-def turned(base: float, shift: int, width: int = 64) -> float:
-    """Return by how much one matrix for a shift misses the sinusoids of 1,000 places."""
-    k = torch.arange(1000)
-    angles = shift * rates(base, width, k)
-    pairs = sinusoid(base, width, k).unflatten(-1, (-1, 2))
-    sine, cosine = pairs[..., 0], pairs[..., 1]
-    moved = torch.stack([angles.cos() * sine + angles.sin() * cosine, angles.cos() * cosine - angles.sin() * sine], -1)
-    return float((moved.flatten(-2) - sinusoid(base, width, k + shift)).abs().max())
-
-
 @question("sinusoids", "S2", "Positional encoding")
 def sinusoids() -> Question:
     """Ask what sinusoids have that makes them fit for positions."""
@@ -65,7 +54,7 @@ def sinusoids() -> Question:
         [
             ("every number lies between -1 and 1", float(table_LD.abs().max()) <= 1, ""),
             ("no two of 1,000 places are alike", float(apart.min()) > 0.1, ""),
-            ("a shift by 7 is one matrix for all places", turned(10_000.0, 7) < 1e-11, ""),
+            ("a shift is one matrix for all places", shifted(10_000.0) < 1e-11, ""),
             ("all places have vectors of one length", float(norms_L.std()) < 1e-12, ""),
             ("they are learned from the text", trained > 0, "they are a formula; a learned table is the other way, "
              "and it ends at its last row"),
@@ -75,7 +64,7 @@ def sinusoids() -> Question:
     )  # fmt: skip
     why = (
         f"The nearest two of 1,000 places are {number(float(apart.min()), 3)} apart, each vector is √(d/2) = "
-        f"{number(float(norms_L[0]), 3)} long, and the matrix of a shift misses by {turned(10_000.0, 7):.0e}. "
+        f"{number(float(norms_L[0]), 3)} long, and the matrix of a shift misses by {shifted(10_000.0):.0e}. "
         "Others: a learned "
         "table, one-hot places, biases by distance (T5, ALiBi), rotary."
     )
@@ -135,7 +124,7 @@ def attention_parameters() -> Question:
         Wrong(f"{4 * width**2:,}", "that counts the output matrix too"),
     )
     why = f"Each maps {width} channels to {width}: 3K² = {found:,}, however long the text is."
-    asks = f"Self-attention over {words} words of {width} channels: how many numbers have W_q, W_k and W_v together?"
+    asks = f"Self-attention over {words} words of {width} channels: how many numbers do W_q, W_k and W_v have together?"
     return Question(asks, "numbers", (f"{found:,}",), wrong, why)
 
 

@@ -186,4 +186,4 @@ def letters_or_words() -> Question:
         f"{len(letters)} places instead of {len(HENRY.split())}: nothing is unknown, and attention has "
         f"{(len(letters) / len(HENRY.split())) ** 2:.0f} times as many scores."
     )
-    return Question(f'How many character tokens has "{HENRY}"?', "numbers", (str(len(letters)),), wrong, why)
+    return Question(f'How many character tokens does "{HENRY}" have?', "numbers", (str(len(letters)),), wrong, why)

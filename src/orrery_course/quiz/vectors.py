@@ -5,11 +5,11 @@ from itertools import product
 
 import torch
 
-from orrery.laws.lectures import BANKING, SECOND
+from orrery.laws.lectures import BANKING, SECOND, WAMPIMUK, paired
 from orrery_course.quiz._question import Question, Wrong, holds, number, numbers, question
 from orrery_course.tables.onehot import one_hot
 
-SENTENCE, CENTRE, WINDOW = "Marco saw a furry little wampimuk hiding in the tree", "wampimuk", 2
+CENTRE, WINDOW = "wampimuk", 2
 
 
 @question("skip-gram-probability", "S4", "Objective function")
@@ -101,26 +101,19 @@ def word2vec_kinds() -> Question:
     return Question(asks, "numbers", (str(len(kinds)),), wrong, why)
 
 
-def context(sentence: str, centre: str, window: int) -> list[str]:
-    """Return the words around one of them."""
-    words = sentence.split()
-    place = words.index(centre)
-    return [word for n, word in enumerate(words) if n != place and abs(n - place) <= window]
-
-
 @question("skip-gram-pairs", "S4", "Skip-gram")
 def skip_gram_pairs() -> Question:
     """Ask for the pairs of a window."""
     wrong = (
-        Wrong(" ".join(context(SENTENCE, CENTRE, 1)), f"that is a window of 1; {WINDOW} words on each side count"),
-        Wrong(" ".join(context(SENTENCE, CENTRE, WINDOW)[:WINDOW]), "those behind the word count too"),
+        Wrong(" ".join(paired(WAMPIMUK, CENTRE, 1)), f"that is a window of 1; {WINDOW} words on each side count"),
+        Wrong(" ".join(paired(WAMPIMUK, CENTRE, WINDOW)[:WINDOW]), "those behind the word count too"),
     )
-    found = context(SENTENCE, CENTRE, WINDOW)
+    found = paired(WAMPIMUK, CENTRE, WINDOW)
     why = (
         f"Each of {', '.join(found)} is to be predicted from {CENTRE}: {len(found)} pairs, and negatives are "
         "drawn from all other words."
     )
-    asks = f'"{SENTENCE}." With which words is {CENTRE} paired, window {WINDOW}? Type them in their order.'
+    asks = f'"{" ".join(WAMPIMUK)}." With which words is {CENTRE} paired, window {WINDOW}? Type them in their order.'
     return Question(asks, "words", tuple(found), wrong, why)
 
 
