@@ -65,11 +65,11 @@ def add_recipes(made: argparse.ArgumentParser, recipes: Sequence[str]) -> None:
 
 
 def runs_beside(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the runs that ``--beside`` keeps."""
+    """Return the runs that ``--beside`` keeps: all but those of a recipe and a seed that are measured again."""
     if options.beside is None:
         return []
     kept: list[dict[str, Any]] = json.loads(options.beside.read_text(encoding="utf-8"))["found"]["runs"]
-    return kept
+    return [run for run in kept if run["recipe"] not in options.recipes or run["seed"] not in options.seeds]
 
 
 class Record:

@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -174,6 +175,21 @@ class Command(SphinxDirective):
         return [*shown_nodes, _output("\n".join(shown))] if shown else shown_nodes
 
 
+class Quiz(SphinxDirective):
+    """Questions of the quiz by name or deck, each with its options and, behind a click, its computed answer."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Compute and show them."""
+        from orrery_course.quiz import chosen
+
+        shown_nodes: list[nodes.Node] = []
+        for entry in chosen(" ".join(self.content).split()):
+            shown_nodes += _asked(entry)
+        return shown_nodes
+
+
 class Value(SphinxRole):
     """A number in a sentence, from the code of its page."""
 
@@ -205,6 +221,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx; pages with examples are read again in every build, for their numbers are the code's."""
     app.add_directive("example", Example)
     app.add_directive("command", Command)
+    app.add_directive("question", Quiz)
     app.add_role("value", Value())
     app.connect("builder-inited", lambda app: _prepare_apart())
     app.connect("env-get-outdated", lambda app, env, added, changed, removed: _pages(app))
@@ -226,6 +243,29 @@ def _output(text: str) -> nodes.literal_block:
 def _figure(svg: str, caption: str) -> nodes.raw:
     below = f"<figcaption>{caption}</figcaption>" if caption else ""
     return nodes.raw("", f'<figure class="example">{svg}{below}</figure>', format="html")
+
+
+def _asked(entry: Any) -> list[nodes.Node]:
+    """Return a question, its options, and an answer that is opened by a click."""
+    from orrery_course.quiz import lettered, shown
+
+    found = entry.question
+    options = nodes.enumerated_list(enumtype="loweralpha", prefix="", suffix=".")
+    for option in lettered(found).values():
+        options += nodes.list_item("", nodes.paragraph("", option))
+    wrong = "".join(f"<li>not <em>{escape(one.says)}</em>: {escape(one.because)}</li>" for one in found.wrong)
+    more = f"<p>See also: <code>{escape(found.try_this)}</code></p>" if found.try_this else ""
+    answer = (
+        f"<details><summary>Answer</summary><p><strong>{escape(shown(found))}</strong></p><p>{escape(found.why)}</p>"
+        f"<ul>{wrong}</ul>{more}</details>"
+    )
+    where = nodes.paragraph("", "", nodes.strong("", entry.name), nodes.Text(f" ({entry.deck}, {entry.slide})"))
+    return [
+        where,
+        nodes.paragraph("", found.asks),
+        *([options] if len(options) else []),
+        nodes.raw("", answer, format="html"),
+    ]
 
 
 def _script(words: list[str]) -> int:

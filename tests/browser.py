@@ -61,15 +61,26 @@ class Seen:
         self.page.wait_for_selector(".strip")
         return self.ready()
 
+    def screen(self, name: str) -> "Seen":
+        """Go to a screen and wait until it is drawn."""
+        self.page.evaluate("(screen) => window.orrery.focus.set({ screen })", name)
+        self.frame().page.wait_for_selector(f'main[data-ready="{name}"]')
+        return self
+
     def view(self, name: str) -> "Seen":
         """Go to a view of the rail and wait until it is drawn."""
         self.page.click(f'.rail [data-view="{name}"]')
-        self.page.wait_for_selector(f'.view[data-view="{name}"][data-ready]')
+        self.frame().page.wait_for_selector(f'.view[data-view="{name}"][data-ready]')
+        return self
+
+    def frame(self) -> "Seen":
+        """Wait until the page was told of what changed, which happens once a frame: until then the old is ready."""
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
         return self
 
     def ready(self) -> "Seen":
         """Wait until a view is drawn, with no failure."""
-        self.page.wait_for_selector(".view[data-ready]")
+        self.frame().page.wait_for_selector(".view[data-ready]")
         assert self.page.locator(".view .failure").count() == 0, self.page.locator(".failure").all_inner_texts()
         return self
 

@@ -82,6 +82,7 @@ BASES: dict[str, list[str]] = {
     "data show": ["rows.jsonl"],
     "data fetch": ["no-such-set"],
     "lab": ["bottleneck", "--quick", "--seeds=0"],
+    "quiz": ["swap", "--answers"],
     "verify": ["--family=no-such-family"],
     "info": [],
     "completion": ["bash"],

@@ -79,6 +79,10 @@ SEGFORMER = {
     "num_encoder_blocks": 2, "depths": [2, 1], "sr_ratios": [2, 1], "hidden_sizes": [8, 16], "patch_sizes": [7, 3],
     "strides": [4, 2], "num_attention_heads": [2, 4], "mlp_ratios": [2, 2], "decoder_hidden_size": 12, "image_size": 32,
 }  # fmt: skip
+DINO = {
+    "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "mlp_ratio": 2, "image_size": 12,
+    "patch_size": 4,
+}  # fmt: skip
 MAE = {
     **VIT, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 2, "decoder_num_attention_heads": 2,
     "decoder_intermediate_size": 20, "mask_ratio": 0.0,
@@ -94,7 +98,17 @@ CLIP = {
     },
     "projection_dim": 10,
 }  # fmt: skip
-IMAGES = ("vit", "deit", "yolos", "segformer", "vit_mae", "clip_vision_model")
+SIGLIP = {
+    "text_config": {
+        "vocab_size": VOCABULARY, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "intermediate_size": 20, "max_position_embeddings": 48, "projection_size": 16,
+    },
+    "vision_config": {
+        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20, "image_size": 12,
+        "patch_size": 4,
+    },
+}  # fmt: skip
+IMAGES = ("vit", "deit", "dinov2", "yolos", "segformer", "vit_mae", "clip_vision_model", "siglip_vision_model")
 """Families that read images and write nothing: of the usual settings none is theirs."""
 
 Cases = dict[str, list[tuple[str, dict[str, Any]]]]
@@ -637,6 +651,15 @@ HEADS: Cases = {
         ("CLIPVisionModelWithProjection", CLIP["vision_config"]),
         ("CLIPVisionModel", {**CLIP["vision_config"], "hidden_act": "gelu", "num_channels": 1}),
     ],
+    "siglip": [("SiglipModel", SIGLIP), ("SiglipForImageClassification", {**SIGLIP, **LABELS})],
+    "siglip_text_model": [
+        ("SiglipTextModel", SIGLIP["text_config"]),
+        ("SiglipTextModel", {**SIGLIP["text_config"], "projection_size": 10, "hidden_act": "relu"}),
+    ],
+    "siglip_vision_model": [
+        ("SiglipVisionModel", SIGLIP["vision_config"]),
+        ("SiglipVisionModel", {**SIGLIP["vision_config"], "hidden_act": "gelu", "num_channels": 1}),
+    ],
     "vit_mae": [
         ("ViTMAEForPreTraining", MAE),
         ("ViTMAEForPreTraining", {**MAE, "qkv_bias": False, "hidden_act": "relu", "num_channels": 1}),
@@ -650,6 +673,11 @@ HEADS: Cases = {
         ("YolosForObjectDetection", {**YOLOS, **LABELS}),
         ("YolosForObjectDetection", {**YOLOS, "use_mid_position_embeddings": False, "qkv_bias": False}),
         ("YolosModel", {**YOLOS, "hidden_act": "relu", "layer_norm_eps": 0.1, "num_channels": 1}),
+    ],
+    "dinov2": [
+        ("Dinov2ForImageClassification", {**DINO, **LABELS}),
+        ("Dinov2ForImageClassification", {**DINO, **LABELS, "use_swiglu_ffn": True, "use_mask_token": False}),
+        ("Dinov2Model", {**DINO, "hidden_act": "relu", "layer_norm_eps": 0.1, "qkv_bias": False, "num_channels": 1}),
     ],
     "deit": [
         ("DeiTForImageClassification", {**VIT, **LABELS}),

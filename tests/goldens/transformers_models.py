@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from orrery.families import load_family, model_type
 from orrery.laws import questions
 from orrery.laws.formula import numbers
-from tests.goldens.cases import HEADS, IMAGES, PLAIN, USUAL, VIT
+from tests.goldens.cases import HEADS, IMAGES, PLAIN, SMALL, USUAL, VIT
 from tests.parity import oracle
 from tests.parity.helper import answer_of
 from tests.parity.keys import inputs, sides
@@ -28,13 +28,13 @@ NAME = f"transformers {transformers.__version__} widened to float64"
 def cases(family: str) -> list[dict[str, Any]]:
     """Return the golden models of a family."""
     if family == "vision_encoder_decoder":
-        return [captioner()]
+        return captioners()
     written = [
         case(family, name, load_family(family).ARCHITECTURE, {**USUAL, **config})
         for name, config in PLAIN.get(family, () if family in HEADS else [("tiny", load_family(family).TINY)])
     ]
     for architecture, config in HEADS.get(family, ()):
-        own = config if family in IMAGES or family.startswith("clip") else {**USUAL, **config}
+        own = config if family in IMAGES or family.startswith(("clip", "siglip")) else {**USUAL, **config}
         written.append(case(family, f"{architecture} {len(written) + 1}", architecture, own))
     return written
 
@@ -53,23 +53,38 @@ def case(family: str, name: str, architecture: str, config: Mapping[str, Any]) -
     return {"name": name, "by": NAME, "architecture": architecture, "config": written, "found": numbers}
 
 
-def captioner() -> dict[str, Any]:
-    """Return ViT's eyes and GPT-2's hand."""
-    writer = transformers.GPT2Config(vocab_size=61, n_embd=16, n_layer=2, n_head=4, n_positions=24)
+def captioner(name: str, eyes: Any, writer: Any) -> dict[str, Any]:
+    """Return what sees and what writes, as one model."""
     joined = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
-        transformers.ViTConfig(**VIT), writer, decoder_start_token_id=5, pad_token_id=0
+        eyes, writer, decoder_start_token_id=5, pad_token_id=0
     )
-    with oracle.widened(oracle.modelling("vit"), oracle.modelling("gpt2")):
+    modules = [oracle.modelling(side.model_type) for side in (eyes, writer)]
+    with oracle.widened(*modules):
         model = filled(transformers.VisionEncoderDecoderModel, joined, "eager")
     given = json.loads(joined.to_json_string())
-    numbers = answered(model, oracle.modelling("vit"), VIT, oracle.modelling("gpt2"))
+    numbers = answered(model, modules[0], VIT, modules[1])
     return {
-        "name": "ViT and GPT-2 of another width",
+        "name": name,
         "by": NAME,
         "architecture": "VisionEncoderDecoderModel",
         "config": given,
         "found": numbers,
     }
+
+
+def captioners() -> list[dict[str, Any]]:
+    """Return the golden captioners: every kind of writer."""
+    gpt2 = transformers.GPT2Config(vocab_size=61, n_embd=16, n_layer=2, n_head=4, n_positions=24)
+    trocr = transformers.TrOCRConfig(
+        vocab_size=61, d_model=16, decoder_layers=2, decoder_attention_heads=4, decoder_ffn_dim=20,
+        max_position_embeddings=24, cross_attention_hidden_size=VIT["hidden_size"], scale_embedding=True,
+    )  # fmt: skip
+    bert = transformers.BertConfig(**{**SMALL, "vocab_size": 61, "hidden_act": "relu"})
+    return [
+        captioner("ViT and GPT-2 of another width", transformers.ViTConfig(**VIT), gpt2),
+        captioner("ViT and TrOCR of another width", transformers.ViTConfig(**VIT), trocr),
+        captioner("DeiT and BERT", transformers.DeiTConfig(**VIT), bert),
+    ]
 
 
 def filled(kind: Any, settings: Any, kernel: str, untied: bool = False) -> Any:
@@ -127,7 +142,7 @@ def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
             seen = questions.images((3, 12, 12))[b][None]
             return [model(pixel_values=seen, decoder_input_ids=target).logits[0]]
         return [model(questions.sources(61)[b][None], decoder_input_ids=target, use_cache=False).logits[0]]
-    if type(model).__name__ == "CLIPModel":
+    if type(model).__name__ in ("CLIPModel", "SiglipModel"):
         seen = model(pixel_values=questions.images((3, 12, 12))[b][None], input_ids=questions.texts(61)[b][None])
         return [seen.logits_per_image[0], seen.image_embeds[0], seen.text_embeds[0]]
     if "vision_config" in config or model.config.model_type.replace("-", "_") in IMAGES:

@@ -112,7 +112,7 @@ def reference(
 def modelling(kind: str) -> ModuleType:
     """Return the module that defines a family's reference."""
     name = "openai" if kind == "openai-gpt" else kind.replace("-", "_")
-    name = "clip" if name.startswith("clip_") else name
+    name = next((whole for whole in ("clip", "siglip") if name.startswith(f"{whole}_")), name)
     name = f"transformers.models.{name.removesuffix('_text')}.modeling_{name.removesuffix('_text')}"
     return __import__(name, fromlist=["torch"])
 

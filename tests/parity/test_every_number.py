@@ -27,7 +27,7 @@ from tiny_models import inputs_for, smallest
 FLOAT64, KERNEL, COMPONENTS = 1e-12, 1e-5, 1e-4
 SINKS = {"gpt_oss"}
 """Families whose rows leave some weight to a sink, which is no key."""
-NO_VOCABULARY = {*IMAGES, "clip", "clip_text_model"}
+NO_VOCABULARY = {*IMAGES, "clip", "clip_text_model", "siglip", "siglip_text_model"}
 NOT_LINEAR = {
     "albert",
     "bert",
@@ -41,9 +41,7 @@ NOT_LINEAR = {
     "roberta",
     "xlm_roberta",
     "xlm_roberta_xl",
-    *IMAGES,
-    "clip",
-    "clip_text_model",
+    *NO_VOCABULARY,
 }
 """Families without logits that are a sum of parts: an activation stands before their vocabulary, or they have none."""
 IN_THE_WEIGHTS = set(names()) - {

@@ -50,15 +50,17 @@ KINDS = [
         {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text", "position"},
     ),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
-    ({"clip"}, {"cache", "decode", "lens", "logits", "neurons", "planner", "saliency"}),
-    ({"clip_text_model"}, {"cache", "decode", "lens", "logits", "neurons", "saliency"}),
+    ({"clip", "siglip"}, {"cache", "decode", "lens", "logits", "neurons", "planner", "saliency"}),
+    ({"clip_text_model", "siglip_text_model"}, {"cache", "decode", "lens", "logits", "neurons", "saliency"}),
 ]
 WITHOUT = {family: lacking for families, lacking in KINDS for family in families}
 """What a family has nothing to show for; everything else opens on it."""
 OF_ATTENTION = {"attention", "heads", "qkv", "position", "cache"}
 """What a family without any attention has nothing to show for."""
-SEEING = {"vit", "vit_mae", "clip", "clip_vision_model", "vision_encoder_decoder"}
-"""Families that read a picture behind one token, of which alone patches are shown."""
+SEEING = {
+    "vit", "dinov2", "vit_mae", "clip", "clip_vision_model", "siglip", "siglip_vision_model", "vision_encoder_decoder",
+}  # fmt: skip
+"""Families that read a picture alone or behind one token, of which alone patches are shown."""
 OF_A_RUN = {"train", "trust"}
 """Screens of a run and of a file of laws, which no pass has."""
 

@@ -165,7 +165,21 @@ IDLE = defaultdict(
         "num_hidden_layers": "layer_types names every layer; another number alone is illegal",
         "_sliding_window_pattern": "layer_types, which is written beside it, says which layers have a window",
     },
+    dinov2={
+        "layerscale_value": "how the factors begin; a file has them",
+        **dict.fromkeys(
+            ("out_features", "out_indices", "stage_names", "apply_layernorm", "reshape_hidden_states"),
+            "what the reference's backbone hands to other models",
+        ),
+    },
     clip={"logit_scale_init_value": "how the scale begins; a file has it"},
+    siglip={
+        **dict.fromkeys(
+            ("projection_size", "hidden_size", "text_config", "vision_config"),
+            "the vectors of both sides have one width: another of one side alone is illegal",
+        ),
+        "vision_use_head": "without it the reference has nothing to compare",
+    },
     segformer={
         "layer_norm_eps": "the reference reads past it: its norms have torch's own",
         "semantic_loss_ignore_index": "which points a loss leaves out",
@@ -183,7 +197,10 @@ IDLE = defaultdict(
         ),
         "the matching and the weights of a loss",
     ),
-    vision_encoder_decoder={"architectures": "the parts are configurations of their own, without a class"},
+    vision_encoder_decoder={
+        "architectures": "the parts are configurations of their own, without a class",
+        "cross_attention_hidden_size": "the width of the encoder: another is illegal",
+    },
     gpt_neo=dict.fromkeys(
         ("num_layers", "num_hidden_layers"), "attention_types names every layer; another number alone is illegal"
     ),
@@ -237,6 +254,11 @@ TURNED = {
 """The rotary settings whose every key is perturbed too."""
 
 WINDOWS = {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}
+WRITES = {"is_decoder": True, "add_cross_attention": True}
+TROCR = {
+    **WRITES, "model_type": "trocr", "vocab_size": 61, "d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 40, "max_position_embeddings": 48, "cross_attention_hidden_size": 24,
+}  # fmt: skip
 MORE = {
     "bloom": [{"pretraining_tp": 2}],
     "cohere": [{"head_dim": 10}],
@@ -267,6 +289,10 @@ MORE = {
     "smollm3": [{"use_sliding_window": True, "sliding_window": 4}],
     "stablelm": [{"qk_layernorm": True, "use_parallel_residual": True}],
     "t5": [{"feed_forward_proj": "gated-gelu"}],
+    "vision_encoder_decoder": [
+        {"encoder": {**load_family("deit").TINY, "model_type": "deit"}, "decoder": TROCR},
+        {"decoder": {**WRITES, **load_family("bert").TINY, "model_type": "bert"}},
+    ],
     "rwkv": [{"use_cache": False}],  # with one the reference knows no other attention_hidden_size
 }
 """Settings in which more of a family's keys matter."""

@@ -14,9 +14,10 @@ SMALL = {
     "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 12,
     "patch_size": 4,
 }  # fmt: skip
+DINO = {**load_family("dinov2").TINY}
 YOLOS = {**SMALL, "image_size": [12, 16], "num_detection_tokens": 5}
 SEGFORMER = dict(load_family("segformer").TINY)
-BY_ITSELF = {"yolos", "segformer"}
+BY_ITSELF = {"yolos", "segformer", "dinov2"}
 """Families whose reference interpolates without being told."""
 CASES = [
     ("deit", "DeiTForImageClassification", {**SMALL, "num_labels": 3}),
@@ -24,6 +25,11 @@ CASES = [
     ("deit", "DeiTForImageClassificationWithTeacher", {**SMALL, "num_labels": 3, "layer_norm_eps": 0.1}),
     ("deit", "DeiTModel", SMALL),
     ("deit", "DeiTModel", {**SMALL, "pooler_output_size": 10, "patch_size": 5}),
+    ("dinov2", "Dinov2ForImageClassification", {**DINO, "num_labels": 3}),
+    ("dinov2", "Dinov2ForImageClassification", {**DINO, "use_swiglu_ffn": True, "qkv_bias": False}),
+    ("dinov2", "Dinov2ForImageClassification", {**DINO, "use_mask_token": False, "drop_path_rate": 0.3}),
+    ("dinov2", "Dinov2Model", {**DINO, "hidden_act": "relu", "num_channels": 1, "layer_norm_eps": 0.1}),
+    ("dinov2", "Dinov2Model", {**DINO, "use_swiglu_ffn": True, "mlp_ratio": 3, "patch_size": 5}),
     ("yolos", "YolosForObjectDetection", YOLOS),
     ("yolos", "YolosForObjectDetection", {**YOLOS, "use_mid_position_embeddings": False, "num_labels": 4}),
     ("yolos", "YolosForObjectDetection", {**YOLOS, "num_hidden_layers": 3, "qkv_bias": False, "num_channels": 1}),

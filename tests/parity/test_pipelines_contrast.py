@@ -1,11 +1,15 @@
 """What models of pictures and texts say of labels that a caller names, beside transformers over the same folder."""
 
+import random
+
 import pytest
 import torch
+import transformers
 
 import orrery
 from orrery.errors import UsageError
-from tests.parity.picture_folders import MODES, contrasted, picture, seeing
+from orrery.text import load_tokenizer
+from tests.parity.picture_folders import MODES, canonical_tokenizer, contrasted, paired, picture, seeing
 from tests.parity.pipelines import same
 
 PICTURES = [picture(mode, (20 + 3 * n, 30 - 2 * n), n) for n, mode in enumerate(MODES)]
@@ -97,3 +101,88 @@ def test_the_stream_of_the_pictures_is_that_of_transformers(folder):
     trace = lm.trace((PICTURES[0], "a cat"))
     assert (trace.tokens[0], trace.tokens[-1]) == ("<|startoftext|>", "<|endoftext|>")
     assert torch.equal(trace["encoder.blocks.1.resid_post"], stream)
+
+
+SIGNS = (
+    "a",
+    "photo ",
+    " ",
+    "cat",
+    "T",
+    "\u00df",
+    "\u00c9",
+    "it's",
+    "!",
+    "\u2581",
+    "_",
+    "\t",
+    "\u3000",
+    "\x1c",
+    "\ufb01",
+    "\u00bd",
+    "-",
+)
+
+
+def test_texts_become_small_letters_without_punctuation_as_in_siglip(tmp_path):
+    theirs, ours, some = canonical_tokenizer(tmp_path), load_tokenizer(tmp_path), random.Random(0)
+    assert ours.special("pad") == theirs.pad_token_id == 1
+    assert ours.encode("CATS, dogs!") == ours.encode("cats dogs")
+    for _ in range(300):
+        text = "".join(some.choice(SIGNS) for _ in range(some.randrange(1, 9)))
+        assert ours.around(ours.encode(text)).ids == theirs(text)["input_ids"], text
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    place = tmp_path_factory.mktemp("siglip")
+    theirs, tokenizer, processor = paired(place)
+    parts = {"model": theirs.double(), "tokenizer": tokenizer, "image_processor": processor}
+    return place, transformers.pipeline(TASK, **parts)
+
+
+def test_each_label_has_a_probability_of_its_own_where_the_similarity_has_a_bias(pairs):
+    """Texts are filled with the padding token up to 64, all of which is read, in both."""
+    place, theirs = pairs
+    opaque = [one.convert("RGB") for one in PICTURES if one.mode not in ("RGBA", "LA")]
+    ours = orrery.pipeline(TASK, place, device="cpu", dtype="float64")
+    expected = theirs(opaque, candidate_labels=LABELS)
+    for size in (1, 4):
+        same(ours(opaque, candidate_labels=LABELS, batch_size=size), expected, bound=1e-9)
+    assert abs(sum(one["score"] for one in expected[0]) - 1) > 1e-3
+    one = theirs(opaque[0], candidate_labels=LABELS[:1], hypothesis_template="{}")
+    same(ours(opaque[0], LABELS[:1], hypothesis_template="{}"), one, bound=1e-9)
+    with pytest.raises(UsageError, match="longer than this model's context of 64"):
+        ours(opaque[0], ["cat " * 80])
+    cut = theirs(opaque[0], candidate_labels=["cat " * 80])
+    same(ours(opaque[0], ["cat " * 80], truncation=True), cut, bound=1e-9)
+
+
+def test_a_trace_reads_the_text_that_is_compared(pairs):
+    place, theirs = pairs
+    lm = orrery.load(place, device="cpu", dtype="float64")
+    trace = lm.trace((PICTURES[0], "this is a photo of a cat"))
+    assert trace.tokens[-20:] == ["</s>"] * 20
+    assert len(trace.tokens) == 64
+    (said,) = theirs(PICTURES[0], candidate_labels=["cat"], hypothesis_template="this is a photo of a {}")
+    assert float(trace.logits.sigmoid()) == pytest.approx(said["score"], abs=1e-9)
+
+
+def test_the_vector_of_a_picture_is_what_the_learned_query_reads(pairs):
+    place, theirs = pairs
+    ours = orrery.pipeline("image-feature-extraction", place, device="cpu", dtype="float64")
+    seen = theirs.image_processor(PICTURES[0], return_tensors="pt")["pixel_values"].double()
+    with torch.no_grad():
+        said = theirs.model.vision_model(seen)
+    same(ours(PICTURES[0]), said.last_hidden_state.tolist(), bound=1e-9)
+    same(ours(PICTURES[0], pool=True), said.pooler_output.tolist(), bound=1e-9)
+
+
+def test_a_folder_that_was_saved_says_the_same_in_transformers(pairs, tmp_path):
+    place, theirs = pairs
+    orrery.load(place, device="cpu", dtype="float32", say=lambda line: None).save(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    model = transformers.AutoModel.from_pretrained(tmp_path, dtype=torch.float64).eval()
+    parts = {"model": model, "tokenizer": tokenizer, "image_processor": theirs.image_processor}
+    again = transformers.pipeline(TASK, **parts)
+    same(again(PICTURES[0], candidate_labels=LABELS), theirs(PICTURES[0], candidate_labels=LABELS), bound=1e-9)

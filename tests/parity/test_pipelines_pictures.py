@@ -51,6 +51,30 @@ def test_captions_equal_what_generate_writes(written, settings):
     assert len({str(one) for one in expected}) > 1, "pictures that change nothing show nothing"
 
 
+@pytest.mark.parametrize(
+    ("sides", "decoder"),
+    [
+        (("DeiT", "Bert"), {"tie_word_embeddings": False}),
+        (("ViT", "TrOCR"), {"tie_word_embeddings": False, "cross_attention_hidden_size": 32}),
+        (("DeiT", "TrOCR"), {"tie_word_embeddings": False, "use_learned_position_embeddings": False}),
+        (("DeiT", "TrOCR"), {"scale_embedding": True}),
+    ],
+    ids=str,
+)
+def test_captions_of_other_families_equal_what_generate_writes(tmp_path, sides, decoder):
+    theirs, tokenizer, processor = captioner(tmp_path, sides=sides, **decoder)
+    rows = processor(PICTURES, return_tensors="pt")["pixel_values"]
+    ours, seen = orrery.pipeline("image-to-text", tmp_path, device="cpu"), set()
+    for settings in ({}, {"num_beams": 3}, {"num_beams": 2, "no_repeat_ngram_size": 1}):
+        settings = {"max_new_tokens": 9, **settings}
+        with torch.no_grad():
+            ids = theirs.generate(rows, do_sample=False, **settings)
+        texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
+        same(ours(PICTURES, **settings), [[{"generated_text": text}] for text in texts], where=str(settings))
+        seen |= set(texts)
+    assert len(seen) > 2, "pictures that change nothing show nothing"
+
+
 def test_every_door_writes_the_same(written):
     _, lm, answers, _, _ = written
     expected = [one[0]["generated_text"] for one in answers(PICTURES, do_sample=False, max_new_tokens=9)]

@@ -6,6 +6,8 @@ import transformers
 
 import orrery
 from orrery.errors import UsageError
+from orrery.families import load_family
+from tests.parity.oracle import randomise
 from tests.parity.picture_folders import SIDE, captioner, picture, seeing
 from tests.parity.pipelines import same
 
@@ -62,3 +64,24 @@ def test_what_cannot_be_read_is_refused(classifier, tmp_path):
     captioner(tmp_path)
     with pytest.raises(UsageError, match=rf"reads \[3, {SIDE}, {SIDE}\]"):
         orrery.load(tmp_path, device="cpu").caption(torch.zeros(3, 24, 24))
+
+
+@torch.no_grad()
+def test_dinov2_reads_another_size_than_its_configuration_names(tmp_path):
+    """As the published ones do: trained on 518 points, their files cut pictures of 224."""
+    body = {**load_family("dinov2").TINY, "image_size": 28}
+    processor = transformers.BitImageProcessorPil(
+        size={"shortest_edge": 20}, crop_size={"height": SIDE, "width": SIDE}, image_mean=[0.485, 0.456, 0.406],
+        image_std=[0.229, 0.224, 0.225],
+    )  # fmt: skip
+    for kind, task in (("Model", "image-feature-extraction"), ("ForImageClassification", "image-classification")):
+        make = getattr(transformers, f"Dinov2{kind}")
+        model = make._from_config(transformers.Dinov2Config(**body, num_labels=4), attn_implementation="eager").eval()
+        randomise(model, 0)
+        model.save_pretrained(tmp_path / kind)
+        processor.save_pretrained(tmp_path / kind)
+        theirs = transformers.pipeline(task, model=model, image_processor=processor)
+        ours = orrery.pipeline(task, tmp_path / kind, device="cpu")
+        same(ours(PICTURES), theirs(PICTURES))
+        if kind == "Model":
+            same(ours(PICTURES, pool=True), theirs(PICTURES, pool=True))

@@ -60,8 +60,13 @@ def answer(model):
             patches = (rows // size.patch_size) * (columns // size.patch_size)
             extra = {"noise": torch.rand(1, patches, generator=torch.Generator().manual_seed(2))}
         answer = model(pixel_values=image, **extra)
-        return answer.logits if "logits" in answer else answer.image_embeds
+        return main(answer)
     ids = torch.tensor([[5, 6, 7, 8, 9]])
     extra = {"decoder_input_ids": ids[:, :3]} if model.config.is_encoder_decoder else {}
     answer = model(ids, **extra)
-    return answer.logits if "logits" in answer else answer.text_embeds
+    return main(answer)
+
+
+def main(answer):
+    """Return the first of these that a model answers with."""
+    return next(answer[key] for key in ("logits", "image_embeds", "text_embeds", "pooler_output") if key in answer)

@@ -1,20 +1,49 @@
-"""ViT, and the captioner of ViT and GPT-2, against transformers."""
+"""ViT, and captioners of ViT and its kin with GPT-2, BERT and TrOCR's decoder, against transformers."""
+
+from dataclasses import replace
 
 import pytest
 import torch
 import transformers
 
-from orrery.checkpoints.rules import to_ours
+from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.errors import UsageError
 from orrery.families import load_family, rules_of
 from tests.parity import oracle
-from tests.parity.helper import Pair, assert_close, check_round_trip, error, load, random_ids, shapes_of
+from tests.parity.helper import Pair, assert_close, check_round_trip, error, load, random_ids, shapes_of, weights_of
 
 VIT = {
     "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 12,
     "patch_size": 4,
 }  # fmt: skip
 GPT2 = {"vocab_size": 97, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 32}
+BERT = {
+    "vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40,
+    "max_position_embeddings": 32,
+}  # fmt: skip
+TROCR = {
+    "vocab_size": 97, "d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 40,
+    "max_position_embeddings": 32, "pad_token_id": 1,
+}  # fmt: skip
+DINO = {
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "mlp_ratio": 2,
+    "image_size": 12,
+    "patch_size": 4,
+}
+SIDES = [
+    (("DeiT", VIT), ("Bert", BERT)),
+    (
+        ("ViT", VIT),
+        ("Bert", {**BERT, "hidden_size": 24, "hidden_act": "relu", "type_vocab_size": 1, "layer_norm_eps": 0.1}),
+    ),
+    (("ViT", {**VIT, "qkv_bias": False}), ("TrOCR", {**TROCR, "cross_attention_hidden_size": 24})),
+    (("DeiT", VIT), ("TrOCR", {**TROCR, "scale_embedding": True, "layernorm_embedding": False})),
+    (("Dinov2", DINO), ("TrOCR", {**TROCR, "use_learned_position_embeddings": False, "activation_function": "relu"})),
+    (("Dinov2", DINO), ("GPT2", GPT2)),
+]
 CORNERS = [
     {},
     {"qkv_bias": False, "hidden_act": "relu", "layer_norm_eps": 0.1},
@@ -45,6 +74,21 @@ def captioner(dtype=torch.float64, wide=True, **decoder):
         return transformers.VisionEncoderDecoderModel._from_config(joined, attn_implementation="eager")
 
     return pair("vision-encoder-decoder", make, dtype, wide)
+
+
+def joined(eyes, writer):
+    """Return a captioner of two families."""
+
+    def make():
+        settings = [getattr(transformers, f"{name}Config")(**config) for name, config in (eyes, writer)]
+        whole = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
+            *settings, decoder_start_token_id=5, pad_token_id=0
+        )
+        kind = settings[1].model_type
+        with oracle.widened(oracle.modelling(kind)):  # TrOCR's sinusoids are made once, and are no tensor of the model
+            return transformers.VisionEncoderDecoderModel._from_config(whole, attn_implementation="eager")
+
+    return replace(pair("vision-encoder-decoder", make, torch.float64, True), kind=eyes[0].lower())
 
 
 def pair(kind, make, dtype, wide):
@@ -108,6 +152,25 @@ def test_a_caption(corner):
             steps.append(logits[:, 0])
         assert_close("cache", both, seen, torch.stack(steps, 1), expected.detach(), 1e-9)
         assert torch.equal(*greedy(both, seen))
+
+
+@pytest.mark.parametrize(("eyes", "writer"), SIDES, ids=str)
+def test_a_caption_of_other_families(eyes, writer):
+    both, seen, target = joined(eyes, writer), images(), random_ids(3, 8, vocabulary=90, seed=2) + 7
+    target[:, 0] = 5
+    expected = both.reference(seen, decoder_input_ids=target).logits
+    for kernel in both.kernels.values():
+        ours = both.ours.logits(seen, target, kernel=kernel).detach()
+        assert_close("logits", both, seen, ours, expected.detach(), 1e-9)
+    rules = rules_of(load_family("vision-encoder-decoder"), both.config)
+    check_gradients(both, rules, both.ours.logits(seen, target), expected)
+    before, after = oracle.file_of(both.theirs), to_theirs(weights_of(both.ours), rules)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    with torch.no_grad():
+        logits, session = both.ours.start(seen, capacity=17)
+        steps = [logits, *(both.ours.step(target[:, t : t + 1], session)[:, 0] for t in range(1, 8))]
+        assert_close("cache", both, seen, torch.stack(steps, 1), expected.detach(), 1e-9)
 
 
 def greedy(both, seen):

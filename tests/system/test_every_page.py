@@ -17,7 +17,7 @@ from views_toy import PIXELS, language_model_of, subject_of
 pytestmark = pytest.mark.slow
 FAMILIES = [
     *("gpt2", "llama", "gpt_oss", "deepseek_v3", "t5", "bart", "bert", "rnnsearch", "lstm", "nplm", "vit"),
-    *("mamba", "based", "jamba", "bimamba", "clip"),
+    *("mamba", "based", "jamba", "bimamba", "clip", "siglip"),
 ]
 SCREENS = ("inside", "decode", "model")
 WRONG = re.compile(r"\bundefined\b|\bNaN\b|\[object |\bnull\b")
@@ -35,8 +35,7 @@ def walked(visit):
     """Open every view of every screen; return what was opened."""
     opened, screens = [], visit.page.evaluate("() => window.orrery.session.screens")
     for screen in [screen for screen in SCREENS if screen in screens]:
-        visit.page.evaluate("(screen) => window.orrery.focus.set({ screen })", screen)
-        visit.page.wait_for_selector(f'main[data-ready="{screen}"]')
+        visit.screen(screen)
         for stop in visit.page.locator(".rail [data-view]").all():
             name = stop.get_attribute("data-view")
             visit.view(name)
@@ -77,6 +76,20 @@ def test_a_saved_page_shows_every_view_too(browser, tmp_path, family):
     assert set(walked(visit)) == {view.kind for view in fitting(subject_of(family)) if view.screen in SCREENS}
     assert visit.said == []
     visit.close()
+
+
+def test_nothing_is_ready_while_it_is_drawn_again(browser, tmp_path):
+    visit = Seen(browser).open(Page(subject_of("gpt2")).save(tmp_path / "page.html").as_uri()).ready()
+    for change in ({"screen": "decode"}, {"screen": "inside"}, {"language": "de"}):
+        visit.page.wait_for_selector("main[data-ready]")
+        assert visit.page.evaluate(_READY_ONCE_TOLD, change) is False
+    visit.close()
+
+
+_READY_ONCE_TOLD = """(change) => new Promise((done) => {
+  window.orrery.focus.set(change);
+  requestAnimationFrame(() => done(document.querySelector("main").hasAttribute("data-ready")));
+})"""
 
 
 def test_the_alignment_of_a_translation(browser):

@@ -71,8 +71,7 @@ _SETTLED = """async (changes) => {
 
 def at_view(opened, view, screen="inside", **focus):
     if opened.page.get_attribute("main", "data-ready") != screen:
-        opened.page.evaluate("(screen) => window.orrery.focus.set({ screen })", screen)
-        opened.page.wait_for_selector(f'main[data-ready="{screen}"]')
+        opened.screen(screen)
     opened.view(view)
     return settled(opened, **focus)
 

@@ -75,6 +75,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "compare": ("compare:compare", "compare"),
         "ladder": ("ladder:ladder", "scaling-ladder"),
         "lab": ("lab:lab", "labs"),
+        "quiz": ("quiz:quiz", "quiz"),
         "bench": ("bench.app:app", "speed"),
         "verify": ("verify:verify", "architecture"),
     },

@@ -6,6 +6,7 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Reshaped
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.errors import ModelFileError
 from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.families._keys import items, size, token
@@ -20,6 +21,7 @@ from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal, Full, Mask
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.scheme import PositionSpec
+from orrery.nn.positions.sinusoidal import SinusoidalPositions
 from orrery.nn.residual import Chain, Dropout, Identity, Scale
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
@@ -95,8 +97,8 @@ def assemble(
     """Return the architecture of a member; ``target`` is the decoder's own vocabulary, ``cap`` follows the logits."""
     shift = Identity.Spec() if is_bare(c["architectures"]) else FixedBias.Spec()
     embed = TokenEmbedding.Spec(vocabulary=c["vocab_size"])
-    reads = {"attention": _attention(c, "encoder", mask="all")}
-    writes = {"attention": _attention(c, "decoder"), "cross": _attention(c, "decoder", source=CrossSource.Spec())}
+    reads = {"attention": attention(c, "encoder", mask="all")}
+    writes = {"attention": attention(c, "decoder"), "cross": attention(c, "decoder", source=CrossSource.Spec())}
     return EncoderDecoder.Spec(
         width=c["d_model"],
         context=c["max_position_embeddings"],
@@ -104,9 +106,9 @@ def assemble(
             c["d_model"],
             c["max_position_embeddings"],
             embed,
-            _stack(c, "encoder", reads, norms, {"all": Full()}, positions),
+            stack(c, "encoder", reads, norms, {"all": Full()}, positions),
         ),
-        decoder=_stack(c, "decoder", writes, norms, {"causal": Causal()}, positions),
+        decoder=stack(c, "decoder", writes, norms, {"causal": Causal()}, positions),
         head=LanguageModelHead.Spec(
             vocabulary=(target or embed).vocabulary,
             cap=cap or shift,
@@ -116,7 +118,8 @@ def assemble(
     )
 
 
-def _attention(c: Config, side: str, **slots: Any) -> MultiHeadAttention.Spec:
+def attention(c: Config, side: str, **slots: Any) -> MultiHeadAttention.Spec:
+    """Return the attention of a side, with biases everywhere; the keywords are its other fields."""
     heads = c[f"{side}_attention_heads"]
     return MultiHeadAttention.Spec(
         heads=heads,
@@ -128,7 +131,7 @@ def _attention(c: Config, side: str, **slots: Any) -> MultiHeadAttention.Spec:
     )
 
 
-def _stack(
+def stack(
     c: Config,
     side: str,
     attentions: Mapping[str, ModuleSpec],
@@ -136,6 +139,7 @@ def _stack(
     masks: Mapping[str, Mask],
     positions: PositionSpec,
 ) -> Stack.Spec:
+    """Return the stack of a side, whose blocks have these attentions and a feed-forward network."""
     norm, empty, dropout = LayerNorm.Spec(), Identity.Spec(), c["dropout"]
     mlp = MLP.Spec(hidden=c[f"{side}_ffn_dim"], activation=c.activation("activation_function"))
     block = _parts.sequential({**attentions, "feed_forward": mlp}, dropout=dropout, **{norms.slot: norm})
@@ -147,6 +151,27 @@ def _stack(
         enter=Scale.Spec(factor=c["d_model"] ** 0.5) if c["scale_embedding"] else empty,
         start=Chain.Spec(parts=(norm if norms.embedding else empty, Dropout.Spec(rate=dropout))),
     )
+
+
+def behind_padding(c: Config) -> SinusoidalPositions.Spec:
+    """Return sinusoids that begin behind the padding's id.
+
+    fairseq spreads their wavelengths over one pair less, which is another base.
+
+    Raises:
+        ModelFileError: no padding token, behind which they begin, or a width that does not make two pairs.
+    """
+    if c["pad_token_id"] is None:
+        raise ModelFileError(
+            f"{c.family}: pad_token_id is null, and positions begin behind it", "give its number, mostly 1"
+        )
+    pairs, odd = divmod(c["d_model"], 2)
+    if odd or pairs < 2:
+        raise ModelFileError(
+            f"{c.family}: d_model = {c['d_model']} makes no two pairs of sine and cosine", "choose an even one above 2"
+        )
+    base = 10_000.0 ** (pairs / (pairs - 1))
+    return SinusoidalPositions.Spec(base=base, halves=True, offset=c["pad_token_id"] + 1)
 
 
 _PROJECTIONS = tuple((f"{part}_proj", f"branch.{part}") for part in ("q", "k", "v", "out"))
@@ -167,19 +192,24 @@ def is_bare(architectures: Sequence[str] | None) -> bool:
     return bool({"BartModel", "MBartModel", "PegasusModel", "MarianModel", "M2M100Model"} & set(architectures or ()))
 
 
+def side_rules(theirs: str, side: str, slot: str) -> list[Rule]:
+    """Return the rules of a stack, whose names in the file begin with ``theirs``."""
+    ours = STACKS[side]
+    rules, layer, block = list[Rule](), f"{theirs}.layers.{{i}}", f"{ours}.blocks.{{i}}"
+    for role, name in _ROLES[side].items():
+        rules += renames(layer, block, [(f"{name}_layer_norm", f"{role}.{slot}")])
+        rules += renames(f"{layer}.{name}", f"{block}.{role}", _PROJECTIONS)
+    rules += renames(layer, f"{block}.feed_forward.branch", [("fc1", "up"), ("fc2", "down")])
+    rules += renames(theirs, ours, [("layernorm_embedding", "start.0"), ("layer_norm", "final")])
+    positions = [f"{ours}.positions.absolute.table{end}" for end in (".weight", "")]
+    return [*rules, *(rename(f"{theirs}.embed_positions.weight", name) for name in positions)]
+
+
 def rules(config: Mapping[str, Any], slot: str) -> tuple[Rule, ...]:
     """Return the rules of a member whose norms stand in this slot of a residual."""
     prefix = "" if is_bare(config.get("architectures")) else "model."
     rules = [rename(f"{prefix}shared.weight", "reader.embed.token.weight")]
-    for side, roles in _ROLES.items():
-        stack = STACKS[side]
-        theirs, ours = f"{prefix}{side}.layers.{{i}}", f"{stack}.blocks.{{i}}"
-        for role, name in roles.items():
-            rules += renames(theirs, ours, [(f"{name}_layer_norm", f"{role}.{slot}")])
-            rules += renames(f"{theirs}.{name}", f"{ours}.{role}", _PROJECTIONS)
-        rules += renames(theirs, f"{ours}.feed_forward.branch", [("fc1", "up"), ("fc2", "down")])
-        rules += renames(prefix + side, stack, [("layernorm_embedding", "start.0"), ("layer_norm", "final")])
-        positions = [f"{stack}.positions.absolute.table{end}" for end in (".weight", "")]
-        rules += [rename(f"{prefix}{side}.embed_positions.weight", name) for name in positions]
+    for side in _ROLES:
+        rules += side_rules(prefix + side, side, slot)
     rules.append(rename("lm_head.weight", "head.vocabulary.weight"))  # a copy, where a file has one
     return (*rules, Rule("final_logits_bias", ("head.cap.shift",), Reshaped(1)))

@@ -1,10 +1,10 @@
-"""What ViT and its kin (DeiT, YOLOS, MAE) have in common: the keys, the blocks, and the names of the tensors."""
+"""What ViT and its kin (DeiT, YOLOS, MAE, DINOv2) have in common: keys, blocks, and names of the tensors."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.layouts import Reshaped
-from orrery.checkpoints.rules import Rule, rename
+from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _heads
 from orrery.families._config import Config
@@ -54,9 +54,18 @@ def residuals(c: Config, prefix: str = "") -> dict[str, Residual.Spec]:
 
     ``prefix`` stands before the keys of the sizes: ``decoder_``.
     """
-    heads, dropout = f"{prefix}num_attention_heads", c["hidden_dropout_prob"]
-    biased = c["qkv_bias"]
-    attention = MultiHeadAttention.Spec(
+    dropout = c["hidden_dropout_prob"]
+    feed_forward = MLP.Spec(hidden=c[f"{prefix}intermediate_size"], activation=c.activation("hidden_act"))
+    return {
+        "attention": Residual.Spec(branch=attention(c, prefix), pre=norm(c), dropout=dropout),
+        "feed_forward": Residual.Spec(branch=feed_forward, pre=norm(c), dropout=dropout),
+    }
+
+
+def attention(c: Config, prefix: str = "") -> MultiHeadAttention.Spec:
+    """Return attention over the whole row."""
+    heads, biased = f"{prefix}num_attention_heads", c["qkv_bias"]
+    return MultiHeadAttention.Spec(
         heads=c[heads],
         kv_heads=c[heads],
         head_width=c.divide(f"{prefix}hidden_size", heads),
@@ -64,11 +73,6 @@ def residuals(c: Config, prefix: str = "") -> dict[str, Residual.Spec]:
         scoring=ScoreSettings(dropout=c["attention_probs_dropout_prob"]),
         mask="all",
     )
-    feed_forward = MLP.Spec(hidden=c[f"{prefix}intermediate_size"], activation=c.activation("hidden_act"))
-    return {
-        "attention": Residual.Spec(branch=attention, pre=norm(c), dropout=dropout),
-        "feed_forward": Residual.Spec(branch=feed_forward, pre=norm(c), dropout=dropout),
-    }
 
 
 def embed(c: Config) -> PatchEmbedding.Spec:
@@ -77,10 +81,10 @@ def embed(c: Config) -> PatchEmbedding.Spec:
     return PatchEmbedding.Spec(image=(image, image), patch=(patch, patch), channels=c["num_channels"])
 
 
-def stack(c: Config, embedding: PatchEmbedding.Spec) -> Stack.Spec:
-    """Return the stack over an embedding, with learned positions."""
+def stack(c: Config, embedding: PatchEmbedding.Spec, parts: Mapping[str, Residual.Spec] | None = None) -> Stack.Spec:
+    """Return the stack over an embedding, with learned positions; ``parts`` are those of a block, by default ViT's."""
     return Stack.Spec(
-        blocks=repeat(Block.Spec(residuals=residuals(c)), c["num_hidden_layers"]),
+        blocks=repeat(Block.Spec(residuals=parts or residuals(c)), c["num_hidden_layers"]),
         final=norm(c),
         positions={"learned": GridPositions.Spec(grid=embedding.grid)},
         masks={"all": Full()},
@@ -131,16 +135,21 @@ _AROUND = (
 )
 
 
-def layers(theirs: str, ours: str) -> tuple[Rule, ...]:
+def layers(theirs: str, ours: str, parts: tuple[tuple[str, str], ...] = LAYER) -> tuple[Rule, ...]:
     """Return the rules of the layers: ``encoder.layer.{i}.output.dense`` is ``stack.blocks.{i}.feed_forward...``."""
-    return tuple(rename(f"{theirs}.{{i}}.{a}.{end}", f"{ours}.{{i}}.{b}.{end}") for a, b in LAYER for end in ENDS)
+    return renames(f"{theirs}.{{i}}", f"{ours}.{{i}}", parts)
 
 
-def rules(theirs: str, ours: str, table: str = "learned.table.weight") -> tuple[Rule, ...]:
-    """Return the rules of a bare model whose names begin with these; ``table`` is that of the positions."""
+def rules(
+    theirs: str, ours: str, table: str = "learned.table.weight", parts: tuple[tuple[str, str], ...] = LAYER
+) -> tuple[Rule, ...]:
+    """Return the rules of a bare model whose names begin with these.
+
+    ``table`` is that of the positions, ``parts`` those of a layer.
+    """
     return (
         Rule(f"{theirs}embeddings.cls_token", (f"{ours}embed.class_token",), Reshaped(2)),
         Rule(f"{theirs}embeddings.position_embeddings", (f"{ours}stack.positions.{table}",), Reshaped(1)),
         *(rename(f"{theirs}{a}.{end}", f"{ours}{b}.{end}") for a, b in _AROUND for end in ENDS),
-        *layers(f"{theirs}encoder.layer", f"{ours}stack.blocks"),
+        *layers(f"{theirs}encoder.layer", f"{ours}stack.blocks", parts),
     )

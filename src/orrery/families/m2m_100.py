@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule
-from orrery.errors import ModelFileError
 from orrery.families import _bart
 from orrery.families._config import Config
 from orrery.families._keys import size, token
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.nn.positions.sinusoidal import SinusoidalPositions
 from orrery.nn.residual import Identity
 
 ARCHITECTURE = "M2M100ForConditionalGeneration"
@@ -39,26 +37,7 @@ _FIXED = {**_bart.FIXED, **_NORMS.settings}
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("m2m_100", config, DEFAULTS, fixed=_FIXED, ignored=_bart.IGNORED, aliases=_bart.ALIASES)
-    return _bart.assemble(c, _NORMS, _positions(c), cap=Identity.Spec())
-
-
-def _positions(c: Config) -> SinusoidalPositions.Spec:
-    """Return the positions; fairseq spreads wavelengths over one pair less, which is another base.
-
-    Raises:
-        ModelFileError: no padding token, behind which they begin, or a width that does not make two pairs.
-    """
-    if c["pad_token_id"] is None:
-        raise ModelFileError(
-            "m2m_100: pad_token_id is null, and positions begin behind it", "give its number, mostly 1"
-        )
-    pairs, odd = divmod(c["d_model"], 2)
-    if odd or pairs < 2:
-        raise ModelFileError(
-            f"m2m_100: d_model = {c['d_model']} makes no two pairs of sine and cosine", "choose an even one above 2"
-        )
-    base = 10_000.0 ** (pairs / (pairs - 1))
-    return SinusoidalPositions.Spec(base=base, halves=True, offset=c["pad_token_id"] + 1)
+    return _bart.assemble(c, _NORMS, _bart.behind_padding(c), cap=Identity.Spec())
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules

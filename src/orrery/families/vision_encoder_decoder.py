@@ -1,30 +1,27 @@
-"""ViT with GPT-2 (Vinyals et al. 2015; Li et al. 2021 for TrOCR): one sees an image, the other writes what it shows.
+"""A ViT with a GPT-2 (Vinyals et al. 2015; Li et al. 2021 for TrOCR): one sees, the other writes what it shows.
 
-Peculiar to it: two families in one file, each with its own configuration; every block of the decoder has a pre-norm
-cross-attention between its self-attention and its feed-forward network, in whose files keys and values are one matrix;
-where the widths differ, a projection brings the image's vectors to the decoder's. The ViT's pooler comes along unused.
+Peculiar to it: two families in one file, each with its own configuration; every block of the decoder has a
+cross-attention between its self-attention and its feed-forward network; where the widths differ, a projection brings
+the image's vectors to the decoder's, or the cross-attention of TrOCR reads them as wide as they are. The pooler of what
+sees comes along unused.
 
-The reference puts any encoder before any decoder; here they are ViT and GPT-2, and others are refused by name.
+The reference puts any encoder before any decoder; here ViT, DeiT or DINOv2 sees, and GPT-2, BERT or TrOCR's decoder
+writes; others are refused by name.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, fused, rename
+from orrery.checkpoints.rules import Rule, rename
 from orrery.errors import ModelFileError
-from orrery.families import _vit, gpt2, vit
+from orrery.families import _captioners, deit, dinov2, vit
 from orrery.families._config import Config
 from orrery.families._keys import token
 from orrery.families._seq2seq import start_token
+from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.nn.attention.multihead import MultiHeadAttention
-from orrery.nn.attention.sources import CrossSource
-from orrery.nn.block import Block
 from orrery.nn.elementwise import Projection
-from orrery.nn.heads import LanguageModelHead
 from orrery.nn.residual import Identity
-from orrery.nn.stack import repeat
 
 MODEL_TYPE = "vision-encoder-decoder"
 ARCHITECTURE = "VisionEncoderDecoderModel"
@@ -44,82 +41,72 @@ TINY: Mapping[str, Any] = {
     },
     "decoder_start_token_id": 1,
 }  # fmt: skip
+_EYES: Mapping[str, tuple[Any, str]] = {
+    "vit": (vit, "ViTModel"), "deit": (deit, deit.BARE), "dinov2": (dinov2, dinov2.BARE),
+}  # fmt: skip
+_STARTS = ("decoder_start_token_id", "bos_token_id")
+_HINT = "supported are vit, deit and dinov2 as encoder, and gpt2, bert and trocr with cross-attention as decoder"
 
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     # Encoder and decoder have nothing to tie.
     c = Config("vision_encoder_decoder", config, DEFAULTS, ignored=("tie_word_embeddings",))
-    seeing = vit.spec({**_part(c, "encoder"), "architectures": ["ViTModel"]})
-    writer = gpt2.spec(_part(c, "decoder"))
-    block = writer.stack.blocks[0]
-    assert isinstance(writer.head, LanguageModelHead.Spec)
-    same = seeing.width == writer.width
+    (family, bare), own = _side(c, "encoder", _EYES)
+    seeing: Encoder.Spec = family.spec({**own, "architectures": [bare]})
+    write, own = _side(c, "decoder", _captioners.WRITERS)
+    writer = write(own)
+    looks = writer.looks or writer.width
+    if writer.looks is not None and writer.looks != seeing.width:
+        raise ModelFileError(
+            f"{c.family}: decoder.cross_attention_hidden_size = {writer.looks}, and the encoder is {seeing.width} wide",
+            "give it the encoder's width, or leave it out for a projection",
+        )
     return EncoderDecoder.Spec(
         width=writer.width,
         context=writer.context,
         reader=seeing,
-        projection=Identity.Spec() if same else Projection.Spec(width=writer.width),
+        projection=Identity.Spec() if looks == seeing.width else Projection.Spec(width=looks),
         target=writer.embed,
-        decoder=replace(writer.stack, blocks=repeat(_crossed(block), len(writer.stack.blocks))),
+        decoder=writer.stack,
         head=writer.head,
-        start=start_token(c, "decoder_start_token_id", "bos_token_id"),
+        start=_start(c, config),
     )
 
 
-def _part(c: Config, key: str) -> dict[str, Any]:
-    """Return one side's configuration, without what it must say to be here.
+def _start(c: Config, config: Mapping[str, Any]) -> int:
+    """Return the token that a target begins with: of the whole file, else of its decoder, as the reference finds it."""
+    sides = [{key: side[key] for key in _STARTS if side.get(key) is not None} for side in (c["decoder"], config)]
+    said = Config(c.family, {**sides[0], **sides[1]}, {key: DEFAULTS[key] for key in _STARTS})
+    return start_token(said, *_STARTS)
+
+
+def _side(c: Config, key: str, known: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return what reads the configuration of a side, and that without what it must say to be here.
 
     Raises:
         ModelFileError: it is of another family, or does not look at the image.
     """
     given = dict(c[key])
-    for name, value in DEFAULTS[key].items():
-        if given.pop(name, None) != value:
-            raise ModelFileError(
-                f"{c.family}: {key}.{name} is not {value!r}",
-                "supported are a ViT as encoder and a GPT-2 with cross-attention as decoder",
-            )
-    return given
+    kind = given.pop("model_type", None)
+    if kind not in known:
+        raise ModelFileError(f"{c.family}: {key}.model_type is not {' or '.join(map(repr, known))}", _HINT)
+    for name in ("is_decoder", "add_cross_attention") if key == "decoder" else ():
+        if given.pop(name, None) is not True:
+            raise ModelFileError(f"{c.family}: {key}.{name} is not True", _HINT)
+    return known[kind], given
 
 
-def _crossed(block: Block.Spec) -> Block.Spec:
-    """Return GPT-2's block with a cross-attention, whose norm and dropout are those of its self-attention."""
-    first = block.residuals["attention"]
-    assert isinstance(first.branch, MultiHeadAttention.Spec)
-    cross = replace(first, branch=replace(first.branch, source=CrossSource.Spec()))
-    return Block.Spec(residuals={"attention": first, "cross": cross, "feed_forward": block.residuals["feed_forward"]})
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
+    """Return the rules of the files, each side's behind its name."""
+    encoder, decoder = ({**DEFAULTS[key], **config.get(key, {})} for key in ("encoder", "decoder"))
+    family, bare = _EYES[encoder["model_type"]]
+    rules = family.WEIGHTS({**encoder, "architectures": [bare]})
+    return (
+        *_captioners.moved(rules, "encoder.", {"": "reader."}),
+        *(rename(f"enc_to_dec_proj.{end}", f"projection.linear.{end}") for end in ("weight", "bias")),
+        *_captioners.RULES[decoder["model_type"]](decoder),
+    )
 
 
-_BLOCK, _THEIRS = "decoder.blocks.{i}.cross", "decoder.transformer.h.{i}"
-_OURS = {"embed.": "target.", "stack.": "decoder."}
-
-
-def _moved(rule: Rule) -> Rule:
-    """Return GPT-2's rule for the decoder's names."""
-    ours = rule.ours
-    for old, new in _OURS.items():
-        ours = tuple(new + name.removeprefix(old) if name.startswith(old) else name for name in ours)
-    return Rule(f"decoder.{rule.theirs}", ours, rule.layout)
-
-
-WEIGHTS: tuple[Rule, ...] = (
-    *_vit.rules("encoder.", "reader."),
-    *(rename(f"enc_to_dec_proj.{end}", f"projection.linear.{end}") for end in ("weight", "bias")),
-    *map(_moved, gpt2.WEIGHTS),
-    *(
-        rule
-        for end, turned in (("weight", True), ("bias", False))
-        for rule in (
-            rename(f"{_THEIRS}.ln_cross_attn.{end}", f"{_BLOCK}.pre.{end}"),
-            rename(f"{_THEIRS}.crossattention.q_attn.{end}", f"{_BLOCK}.branch.q.{end}", transpose=turned),
-            fused(
-                f"{_THEIRS}.crossattention.c_attn.{end}",
-                (f"{_BLOCK}.branch.k.{end}", f"{_BLOCK}.branch.v.{end}"),
-                transpose=turned,
-            ),
-            rename(f"{_THEIRS}.crossattention.c_proj.{end}", f"{_BLOCK}.branch.out.{end}", transpose=turned),
-        )
-    ),
-)
 LEGACY_NAMES = {r"^decoder\.transformer\.h\.\d+\.(crossattention|attn)\.(masked_)?bias$": None}

@@ -19,7 +19,7 @@ from orrery.exchange.reading.files import PICTURES
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import device_of
 from orrery.nn.inputs import Images
-from orrery.nn.patches import OverlappingPatches, PatchEmbedding
+from orrery.nn.patches import OverlappingPatches, PatchEmbedding, PlainPatches
 from orrery.nn.positions.scheme import Grid
 from orrery.nn.spec import traverse
 
@@ -104,7 +104,7 @@ def patch_names(stored: Stored, size: Grid | None = None) -> list[str]:
         stored: the model.
         size: rows and columns of the image; by default those that the model is made for.
     """
-    kinds = (PatchEmbedding.Spec, OverlappingPatches.Spec)
+    kinds = (PatchEmbedding.Spec, PlainPatches.Spec, OverlappingPatches.Spec)
     *before, last = [part for _, part in traverse(stored.model.spec) if isinstance(part, kinds)]
     if size is None:
         return last.names

@@ -136,7 +136,7 @@ def _written(stored: Stored, target: Row | None) -> list[int]:
 
 
 def _text(stored: Stored, text: Row | None) -> list[int]:
-    """Return the ids of the text beside a picture, with the special tokens around it; ids as they are.
+    """Return the ids of the text beside a picture, as the model was trained on such; ids as they are.
 
     Raises:
         UsageError: there is not one token.
@@ -147,7 +147,10 @@ def _text(stored: Stored, text: Row | None) -> list[int]:
     ids = framed(stored, encode(stored, text or "", None, context, target_vocabulary(stored)), None)
     if not ids:
         raise UsageError("the text beside the picture is empty", "give (picture, text), or target=")
-    return ids
+    spec: Any = stored.model.spec
+    if spec.fill is None:
+        return ids
+    return [*ids, *[spec.fill.padding(stored.tokenizer)] * (spec.fill.length - len(ids))]
 
 
 def _spelled(stored: Stored, ids_BL: Tensor, *, written: bool = False) -> list[str]:

@@ -55,6 +55,7 @@ CHECKS = (
     LawCheck("golden: G13 Noam rate", "golden", "golden:check_noam", "once"),
     LawCheck("golden: G10 mixture of data", "golden", "mixtures:check", "once"),
     LawCheck("golden: sizes of published models", "golden", "sizes:check", "once"),
+    LawCheck("golden: numbers of the lectures", "golden", "lectures:check", "once"),
     LawCheck("stream", "stream", "stream:check", "once"),
     LawCheck("cache", "cache", "cache:check"),
     LawCheck("branching", "branching", "branching:check"),
@@ -72,7 +73,7 @@ CHECKS = (
     LawCheck("adapter", "adapter", "adapter:check"),
     LawCheck("doors", "doors", "doors:check"),
 )
-SLIDES = ("golden:slides", "mixtures:slides", "sizes:slides")
+SLIDES = ("golden:slides", "mixtures:slides", "sizes:slides", "lectures:slides")
 LATER = {
     "batching: alone == in any batch": "needs requests that come and go; the tests of the engine run it",
     "ranks: 1 process == N processes": "needs several processes; the tests of training run it",

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from orrery.models.encoder import Encoder
@@ -12,7 +12,7 @@ from orrery.models.kernel_choice import default_kernel
 from orrery.models.model import HIDDEN, Model, ModelSpec
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.context import DEFAULT_EXECUTION, Execution
-from orrery.nn.spec import ModuleSpec, spec
+from orrery.nn.spec import ModuleSpec, Value, spec
 from orrery.nn.stack import Stack
 
 EMBEDDING = "embedding"
@@ -76,6 +76,29 @@ class Side(nn.Module):
         return pair[self.order]
 
 
+@spec
+class FilledRows(Value):
+    """Texts get the padding token behind them up to a length, and it is read as any other token (Zhai et al. 2023).
+
+    The vector of such a text stands at its last place, and depends on how many padding tokens there are. ``token`` is
+    the padding token of a tokenizer that names none.
+    """
+
+    length: int
+    token: int
+
+    def padding(self, tokenizer: Any) -> int:
+        """Return the token that a tokenizer pads with."""
+        named = tokenizer is not None and "pad" in tokenizer.roles
+        return int(tokenizer.special("pad")) if named else self.token
+
+    def of(self, ids_BL: Int[Tensor, "B L"], real_BL: Bool[Tensor, "B L"] | None, token: int) -> Int[Tensor, "B L2"]:
+        """Return rows that are padded on the right as rows of the length, all of whose tokens count."""
+        ids_BL = ids_BL if real_BL is None else ids_BL.masked_fill(~real_BL, token)
+        behind = ids_BL.new_full((len(ids_BL), max(0, self.length - ids_BL.shape[1])), token)
+        return torch.cat([ids_BL, behind], dim=1)
+
+
 class DualEncoder(Model):
     """``similarity(v / |v|, t / |t|)`` with ``v`` the pictures' vectors and ``t`` the texts' (Radford et al. 2021).
 
@@ -89,10 +112,11 @@ class DualEncoder(Model):
 
     @spec
     class Spec(ModelSpec):
-        """The whole architecture: the two sides, each with a head ``embedding``."""
+        """The whole architecture: the two sides, each with a head ``embedding``; ``fill`` says what texts end in."""
 
         sees: Encoder.Spec
         reads: Encoder.Spec
+        fill: FilledRows | None = None
 
         @property
         def inputs(self) -> Inputs:

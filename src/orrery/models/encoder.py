@@ -19,7 +19,7 @@ from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
 from orrery.nn.embeddings import TokenEmbedding, TokenTypeEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
-from orrery.nn.patches import OverlappingPatches, PatchEmbedding
+from orrery.nn.patches import OverlappingPatches, PatchEmbedding, PlainPatches
 from orrery.nn.row_ends import RowEnd
 from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
@@ -55,7 +55,13 @@ class Encoder(Model):
     class Spec(ModelSpec):
         """The whole architecture; the first of ``heads`` is the main one; ``end`` says where rows end for them."""
 
-        embed: TokenEmbedding.Spec | TokenTypeEmbedding.Spec | PatchEmbedding.Spec | OverlappingPatches.Spec
+        embed: (
+            TokenEmbedding.Spec
+            | TokenTypeEmbedding.Spec
+            | PatchEmbedding.Spec
+            | PlainPatches.Spec
+            | OverlappingPatches.Spec
+        )
         stack: Stack.Spec
         end: RowEnd | None = None
 

@@ -20,7 +20,7 @@ from orrery.nn.cache.contract import UNCACHED, Cache
 from orrery.nn.cache.kinds import cache_for
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.context import DEFAULT_EXECUTION, Context, Execution
-from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.embeddings import TokenEmbedding, TokenTypeEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
 from orrery.nn.residual import Identity
@@ -44,14 +44,15 @@ class EncoderDecoder(Model):
         r"^eyes\.": "reader.",
         r"^bridge\.": "projection.",
     }
-    target: TokenEmbedding
+    target: TokenEmbedding | TokenTypeEmbedding
     how = frozenset({"source_real", "real", "positions", "prefix"})
 
     @spec
     class Spec(ModelSpec):
         """The whole architecture.
 
-        ``target`` is the decoder's own embedding, ``None`` where it is the reader's; ``start`` is the token that every
+        ``target`` is the decoder's own embedding, ``None`` where it is the reader's (one with token types adds the
+        first to every token, as BERT does where it writes); ``start`` is the token that every
         target begins with; ``projection`` brings what was read to the decoder's width.
         """
 
@@ -61,7 +62,7 @@ class EncoderDecoder(Model):
         decoder: Stack.Spec
         head: LanguageModelHead.Spec
         start: int
-        target: TokenEmbedding.Spec | None = None
+        target: TokenEmbedding.Spec | TokenTypeEmbedding.Spec | None = None
         projection: ModuleSpec = Identity.Spec()
 
         @property

@@ -16,7 +16,7 @@ def area(boxes: Float[Tensor, "*B 4"]) -> Float[Tensor, "*B"]:
     return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
 
 
-def giou(one: Float[Tensor, "*B 4"], other: Float[Tensor, "*B 4"]) -> Float[Tensor, "*B"]:
+def giou(one: Float[Tensor, "*#B 4"], other: Float[Tensor, "*#B 4"]) -> Float[Tensor, "*#B"]:
     """Return ``IoU - (hull - union) / hull``, -1 to 1, of boxes that are given by their corners.
 
     Rezatofighi et al. 2019: the hull is the smallest box around both, so that boxes apart differ by how far. Two empty

@@ -1,4 +1,4 @@
-"""What fills a slot beside norms: a projection to another width, an activation, soft and hard caps, a shift."""
+"""What fills a slot beside norms: a projection, an activation, soft and hard caps, a shift, a factor a channel."""
 
 import torch
 from jaxtyping import Float
@@ -125,3 +125,28 @@ class FixedBias(nn.Module):
     def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         """Return the vectors with the bias added."""
         return x_BLD + self.shift
+
+
+class LayerScale(nn.Module):
+    """``g * x``, channel by channel, with a learned ``g``: how much of a branch is added (Touvron et al. 2021, CaiT).
+
+    It fills the slot behind a branch. Shapes: ``[B, L, D]`` unchanged; ``g`` is ``[D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """What every factor is in a new model."""
+
+        initial: float
+
+        def build(self, width: int) -> "LayerScale":
+            """Return the factors."""
+            return LayerScale(self.initial, width)
+
+    def __init__(self, initial: float, width: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.full((width,), float(initial)))
+
+    def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Return the vectors, each channel times its factor."""
+        return x_BLD * self.gain

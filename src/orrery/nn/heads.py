@@ -171,8 +171,12 @@ class BehindFirstHead(nn.Module):
 class Pool(Value):
     """A rule from the vectors of a row to one."""
 
+    def out_width(self, width: int) -> int:
+        """Return how wide the one is, where those of the row have ``width``."""
+        return width
+
     @abstractmethod
-    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
+    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B E"]:
         """Return one vector a row."""
 
 
@@ -227,6 +231,23 @@ class MeanBehindFirst(Pool):
 
 
 @spec
+class FirstAndMean(Pool):
+    """``[first; mean of the others]``: the class token beside the patches, twice as wide (DINOv2)."""
+
+    def out_width(self, width: int) -> int:
+        """Return the width of both."""
+        return 2 * width
+
+    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B E"]:
+        """Return both, one behind the other.
+
+        Raises:
+            UsageError: padding, before which the first token would not stand first.
+        """
+        return torch.cat([x_BLD[:, 0], MeanBehindFirst().of(x_BLD, real_BL)], dim=-1)
+
+
+@spec
 class Mean(Pool):
     """The mean of the real tokens."""
 
@@ -256,11 +277,11 @@ class Pooler(nn.Module):
 
         def out_width(self, width: int) -> int:
             """Return the width of the transform."""
-            return self.transform.out_width(width)
+            return self.transform.out_width(self.pool.out_width(width))
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.pool, self.transform = spec.pool, spec.transform.build(width)
+        self.pool, self.transform = spec.pool, spec.transform.build(spec.pool.out_width(width))
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B E"]:
         """Pool and transform."""

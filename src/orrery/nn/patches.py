@@ -1,4 +1,4 @@
-"""Images as rows of vectors: cut into patches, each projected, behind a class token."""
+"""Images as rows of vectors: cut into patches, each projected, often behind a class token."""
 
 import torch
 from jaxtyping import Float
@@ -62,6 +62,25 @@ class PrependedTokens(nn.Module):
         return torch.cat([self.learned.weight.expand(len(x_BLD), -1, -1), x_BLD], dim=1)
 
 
+class StoredToken(nn.Module):
+    """``m``: the vector that stood in for hidden patches when a file's model was pre-trained (DINOv2, iBOT).
+
+    It comes with a file and goes into it again. No pass reads it, so that no training moves it. Shapes: ``[D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """It has no settings."""
+
+        def build(self, width: int) -> "StoredToken":
+            """Return a vector of zeros."""
+            return StoredToken(width)
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.zeros(width))
+
+
 class PatchEmbedding(nn.Module):
     """``[class; E patch_1; ...; E patch_N]``, patches in the order of reading (Dosovitskiy et al. 2021, 3.1).
 
@@ -74,7 +93,7 @@ class PatchEmbedding(nn.Module):
         """Rows and columns of an image and of a patch; what a last, narrower patch would hold is left out.
 
         ``image`` is the size that the model is made for: it reads others too. ``first`` puts tokens before the patches,
-        behind the class token, ``last`` behind them.
+        behind the class token, ``last`` behind them; ``hidden`` keeps the vector of hidden patches that a file has.
         """
 
         image: tuple[int, int]
@@ -83,6 +102,7 @@ class PatchEmbedding(nn.Module):
         bias: bool = True
         first: PrependedTokens.Spec | Identity.Spec = Identity.Spec()
         last: AppendedTokens.Spec | Identity.Spec = Identity.Spec()
+        hidden: StoredToken.Spec | Identity.Spec = Identity.Spec()
 
         @property
         def grid(self) -> PatchGrid:
@@ -91,9 +111,7 @@ class PatchEmbedding(nn.Module):
             Raises:
                 UsageError: not a single patch fits into the image.
             """
-            if any(side < 1 or whole < side for whole, side in zip(self.image, self.patch, strict=True)):
-                raise UsageError(f"an image of {self.image} holds no patch of {self.patch}", "choose smaller patches")
-            rows, columns = (whole // side for whole, side in zip(self.image, self.patch, strict=True))
+            rows, columns = _patches(self.image, self.patch)
             before, after = (getattr(slot, "tokens", 0) for slot in (self.first, self.last))
             return PatchGrid(rows=rows, columns=columns, before=1 + before, after=after)
 
@@ -134,6 +152,7 @@ class PatchEmbedding(nn.Module):
         self.class_token = nn.Parameter(torch.zeros(width))
         self.project = nn.Conv2d(spec.channels, width, kernel_size=spec.patch, stride=spec.patch, bias=spec.bias)
         self.first, self.last = spec.first.build(width), spec.last.build(width)
+        self.hidden = spec.hidden.build(width)
 
     def forward(
         self, images: Float[Tensor, "B channels rows columns"], token_types: None = None
@@ -142,6 +161,62 @@ class PatchEmbedding(nn.Module):
         patches_BND = self.project(images).flatten(2).mT
         class_B1D = self.class_token.expand(len(images), 1, -1)
         return self.last(torch.cat([class_B1D, self.first(patches_BND)], dim=1))
+
+
+class PlainPatches(nn.Module):
+    """``[E patch_1; ...; E patch_N]``: patches in the order of reading, and no token beside them (SigLIP).
+
+    Beyer et al. 2022, "Better plain ViT baselines", leave the class token away. Shapes: images
+    ``[B, channels, rows, columns]`` to ``[B, N, D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Rows and columns of the image that the model is made for, and of a patch; a narrower last one is left out."""
+
+        image: tuple[int, int]
+        patch: tuple[int, int]
+        channels: int = 3
+
+        @property
+        def grid(self) -> PatchGrid:
+            """The patches of an image of this size.
+
+            Raises:
+                UsageError: not a single patch fits into the image.
+            """
+            rows, columns = _patches(self.image, self.patch)
+            return PatchGrid(rows=rows, columns=columns, before=0)
+
+        @property
+        def tokens(self) -> int:
+            """The length of a row: every patch."""
+            return self.grid.places
+
+        @property
+        def names(self) -> list[str]:
+            """What the places of a row are called: each patch by its row and column."""
+            return names_of(self.grid.rows, self.grid.columns)
+
+        @property
+        def input(self) -> Images:
+            """What it reads."""
+            return Images(self.channels, *self.image, patch=self.patch)
+
+        def build(self, width: int) -> "PlainPatches":
+            """Return the embedding."""
+            return PlainPatches(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.input = spec.input
+        self.project = nn.Conv2d(spec.channels, width, kernel_size=spec.patch, stride=spec.patch)
+
+    def forward(
+        self, images: Float[Tensor, "B channels rows columns"], token_types: None = None
+    ) -> Float[Tensor, "B L D"]:
+        """Cut and project."""
+        return self.project(images).flatten(2).mT
 
 
 class OverlappingPatches(nn.Module):
@@ -194,6 +269,17 @@ class OverlappingPatches(nn.Module):
     ) -> Float[Tensor, "B L D"]:
         """Cut, project and normalise."""
         return self.norm(self.project(images).flatten(2).mT)
+
+
+def _patches(image: tuple[int, int], patch: tuple[int, int]) -> tuple[int, int]:
+    """Return how many patches an image holds, below and beside each other.
+
+    Raises:
+        UsageError: not a single one.
+    """
+    if any(side < 1 or whole < side for whole, side in zip(image, patch, strict=True)):
+        raise UsageError(f"an image of {image} holds no patch of {patch}", "choose smaller patches")
+    return image[0] // patch[0], image[1] // patch[1]
 
 
 def names_of(rows: int, columns: int) -> list[str]:

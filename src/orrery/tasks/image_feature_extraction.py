@@ -10,6 +10,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.language_model.pictures import reads_pictures
 from orrery.models.dual_encoder import DualEncoder
 from orrery.models.model import HIDDEN
+from orrery.nn.attention_pooler import AttentionPooler
 from orrery.nn.heads import Pooler
 from orrery.tasks._task import register
 from orrery.tasks.pipelines._picture_rows import PictureRow, by_size, picture_row, sent_picture
@@ -87,7 +88,7 @@ def _head(lm: LanguageModel, settings: ImageFeatureExtractionSettings) -> str:
     if not settings.pool:
         return HIDDEN
     heads = _side(lm.model).spec.heads
-    poolers = [name for name, head in heads.items() if isinstance(head, Pooler.Spec)]
+    poolers = [name for name, head in heads.items() if isinstance(head, Pooler.Spec | AttentionPooler.Spec)]
     if not poolers:
         raise UsageError("this model has no pooler", "leave pool away: the first vector is the class token's")
     return poolers[0]

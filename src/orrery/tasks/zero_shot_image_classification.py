@@ -48,7 +48,7 @@ class ZeroShotImageClassification(Pipeline):
         super().__init__(lm, task, batch_size, **settings)
         self._known: tuple[PipelineSettings, Tensor] | None = None
         if not self.fits(lm):
-            raise UsageError(f"{task} needs a model of pictures and texts", "load one of the family clip")
+            raise UsageError(f"{task} needs a model of pictures and texts", "load one of the family clip or siglip")
 
     def __call__(self, inputs: Any, candidate_labels: list[str] | str | None = None, **settings: Any) -> Any:
         """Return the labels, the most probable first; see ``Pipeline``."""

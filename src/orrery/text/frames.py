@@ -25,6 +25,7 @@ _ROBERTA = (
 _ENDS = {
     "T5": ("", "</s>"),
     "MT5": ("", "</s>"),
+    "Siglip": ("", "</s>"),
     "Llama": ("<s>", ""),
     "CodeLlama": ("<s>", ""),
     "Gemma": ("<bos>", ""),

@@ -27,7 +27,7 @@ def test_what_old_files_write_of_each_side_changes_nothing():
     ("encoder", "decoder", "match"),
     [
         ({"model_type": "swin"}, {}, "encoder.model_type is not 'vit'"),
-        ({}, {"model_type": "bert"}, "decoder.model_type is not 'gpt2'"),
+        ({}, {"model_type": "roberta"}, "decoder.model_type is not 'gpt2' or 'bert' or 'trocr'"),
         ({}, {"add_cross_attention": False}, "decoder.add_cross_attention is not True"),
         ({}, {"cross_attention_hidden_size": 24}, "cross_attention_hidden_size"),
         ({"pruned_heads": {"0": [1]}}, {}, "pruned_heads"),
@@ -36,6 +36,22 @@ def test_what_old_files_write_of_each_side_changes_nothing():
 def test_other_sides_are_refused_by_name(encoder, decoder, match):
     with pytest.raises(ModelFileError, match=match):
         captioner(encoder, decoder)
+
+
+def test_a_target_begins_as_the_whole_file_says_or_else_its_decoder():
+    ids = {"decoder_start_token_id": None}
+    assert captioner((), {"decoder_start_token_id": 7}).start == 1
+    assert captioner((), {"decoder_start_token_id": 7, "bos_token_id": 8}, **ids).start == 7
+    assert captioner((), {"decoder_start_token_id": 7}, **ids, bos_token_id=9).start == 7
+    assert captioner((), {"bos_token_id": 8}, **ids, bos_token_id=9).start == 9
+    assert captioner((), {"bos_token_id": 8}, **ids).start == 8
+
+
+def test_a_cross_attention_of_another_width_than_the_encoder_is_refused():
+    rules, sides = load_family("vision-encoder-decoder"), {"is_decoder": True, "add_cross_attention": True}
+    decoder = {"model_type": "trocr", **sides, "d_model": 32, "decoder_attention_heads": 4}
+    with pytest.raises(ModelFileError, match="cross_attention_hidden_size = 20, and the encoder is 24 wide"):
+        rules.spec({"encoder": rules.TINY["encoder"], "decoder": {**decoder, "cross_attention_hidden_size": 20}})
 
 
 def test_old_buffers_are_left():

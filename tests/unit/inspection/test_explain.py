@@ -17,7 +17,7 @@ from tiny_models import smallest
 FAST = ("gpt2", "llama", "bert", "t5", "bart", "deepseek_v3", "gemma2", "gpt_neox")
 RECURRENT = ("elman_rnn", "lstm", "gru", "rnnsearch", "luong", "rnnenc", "sutskever")
 """Biases and LayerNorm, rotation and GQA, post-norm, relative biases, cross-attention, latents, caps, parallel."""
-OTHERS = ("bloom", "cohere", "falcon", "gpt_oss", "qwen3", "stablelm", "deberta_v2", "albert")
+OTHERS = ("bloom", "cohere", "falcon", "gpt_oss", "qwen3", "stablelm", "deberta_v2", "albert", "m2m_100")
 
 
 def ids(length, seed=0):
@@ -51,6 +51,18 @@ def every_number_follows(family, count):
 @pytest.mark.parametrize("family", FAST)
 def test_every_number_follows_from_its_formula(family):
     every_number_follows(family, 3)
+
+
+def test_every_number_of_a_layer_scale_is_a_product():
+    model = smallest("dinov2")
+    images = torch.randn(1, 3, 12, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    explainer = Explainer(model, trace(model, images), images)
+    for block in (0, 1):
+        added = explainer.explain(f"blocks.{block}.attention.added", (2, 5))
+        assert added.check.value <= 1e-12
+        (one,) = added.formula.terms
+        gain_D = model.stack.blocks[block].attention.post[0].gain.tolist()
+        assert gain_D[5] in [factor.value for factor in one.factors]
 
 
 @pytest.mark.parametrize("family", RECURRENT)

@@ -16,6 +16,8 @@ from orrery.laws import (
     compiled,
     golden,
     kernel,
+    lectures,
+    mixtures,
     models,
     packing,
     padding,
@@ -381,3 +383,20 @@ def test_a_crash_is_a_failed_check_and_does_not_stop_the_rest(monkeypatch):
     assert not {e["law"] for e in report.as_json()["checks"]} & {"padding"}
     assert set(report.as_json()["seconds"]["by check"]) == {"cache", "padding", "packing"}
     assert set(report.as_json()["seconds"]["by family"]) == {"gpt2"}
+
+
+def test_every_golden_number_of_the_course_is_checked() -> None:
+    """G3 and G4 stand in the sizes of published models, under their names."""
+    checks = (golden.check, golden.check_padding, golden.check_noam, mixtures.check, sizes.check, lectures.check)
+    named = [evidence.name for check in checks for evidence in check()]
+    named += [slide.name for part in (golden, mixtures, sizes, lectures) for slide in part.slides()]
+    found = {name.partition(" ")[0] for name in named}
+    assert {f"G{n}" for n in range(1, 23)} - found == {"G3", "G4"}
+    assert {"parameters of gpt3-175b", "parameters of gpt3-125m"} <= set(named)
+
+
+def test_a_number_of_a_lecture_that_differs_is_told(monkeypatch) -> None:
+    monkeypatch.setattr(lectures, "SECOND", (*lectures.SECOND[:-1], 0.5))
+    assert {e.name.partition(":")[0] for e in lectures.check() if not e.passed} == {
+        "G14 product of the two dense vectors", "G14 their cosine",
+    }  # fmt: skip

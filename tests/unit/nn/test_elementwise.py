@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from orrery.nn.elementwise import Activation, Clamp, Projection, SoftCap
+from orrery.inspection.attribution.frozen import frozen
+from orrery.nn.elementwise import Activation, Clamp, LayerScale, Projection, SoftCap
 from orrery.nn.residual import Chain
+from orrery.nn.stochastic_depth import StochasticDepth
 
 X = 3 * torch.randn(2, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -33,3 +35,21 @@ def test_a_chain_follows_the_width_of_its_projection(bias):
     expected = X @ linear.weight.T + (linear.bias if bias else 0)
     torch.testing.assert_close(chain(X), expected.tanh(), rtol=0, atol=1e-12)
     assert spec.out_width(8) == 3
+
+
+def test_a_layer_scale_multiplies_each_channel():
+    scale = LayerScale.Spec(initial=0.5).build(8).double()
+    torch.testing.assert_close(scale(X), 0.5 * X, rtol=0, atol=0)
+    torch.nn.init.normal_(scale.gain)
+    for channel in range(8):
+        torch.testing.assert_close(scale(X)[..., channel], scale.gain[channel] * X[..., channel], rtol=0, atol=0)
+    assert torch.autograd.gradcheck(scale, X.clone().requires_grad_())
+
+
+def test_parts_go_through_a_layer_scale_and_what_is_left_out_in_training_alone():
+    chain = Chain.Spec(parts=(LayerScale.Spec(initial=0.5), StochasticDepth.Spec(rate=0.3))).build(8).double().eval()
+    torch.nn.init.normal_(chain[0].gain)
+    through = frozen(chain, X)
+    assert through.constant is None
+    torch.testing.assert_close(through(X), chain(X), rtol=0, atol=1e-15)
+    torch.testing.assert_close(through.linear(X[:1]) + through.linear(X[1:]), chain(X[:1] + X[1:]), rtol=0, atol=1e-14)

@@ -95,6 +95,26 @@ def captions(runs, things):
     )
 
 
+@pytest.mark.parametrize("writer", ["trocr", "bert"])
+def test_other_families_learn_captions_too(runs, writer):
+    width = {"trocr": {"d_model": 32, "decoder_layers": 1, "decoder_attention_heads": 2, "decoder_ffn_dim": 48}}
+    decoder = {"model_type": writer, "max_position_embeddings": 32, **width.get(writer, SIDE)}
+    config = {
+        "encoder": {**KIND, "model_type": "deit"},
+        "decoder": {**decoder, "is_decoder": True, "add_cross_attention": True},
+    }
+    run = runs(
+        writer,
+        task="captioning",
+        data={"kind": "captions", "train": "scenes", "val": "scenes/val"},
+        objective="captioning",
+        model={"family": "vision_encoder_decoder", "config": config},
+        tokenizer={"kind": "word"},
+        batches={"size": 8, "length": 24},
+    )
+    assert isinstance(orrery.load(run).caption(scene(), max_new_tokens=4), str)
+
+
 @pytest.fixture(scope="module")
 def contrast(runs):
     text = {**SIDE, "max_position_embeddings": 40}
@@ -120,6 +140,23 @@ def test_pictures_and_captions_find_each_other_and_labels_are_told(contrast):
     found = orrery.pipeline("zero-shot-image-classification", contrast)(scene(), ["a red seven", "a blue circle"])
     assert sum(one["score"] for one in found) == pytest.approx(1)
     assert {one["label"] for one in found} == {"a red seven", "a blue circle"}
+
+
+def test_each_pair_is_learned_by_itself_with_siglip(runs):
+    config = {"text_config": {**SIDE, "max_position_embeddings": 40}, "vision_config": KIND}
+    run = runs(
+        "siglip",
+        task="contrast",
+        data={"kind": "captions", "train": "scenes", "val": "scenes/val"},
+        objective="contrast",
+        model={"family": "siglip", "config": config},
+        tokenizer={"kind": "word", "frame": "roberta"},
+        batches={"size": 8, "length": 24},
+    )
+    lm = orrery.load(run)
+    assert len(lm.trace((scene(), "a red seven")).tokens) == 40
+    found = orrery.pipeline("zero-shot-image-classification", run)(scene(), ["a red seven", "a blue circle"])
+    assert sum(one["score"] for one in found) < 0.5  # both begin as improbable: one caption of many is right
 
 
 def scene():

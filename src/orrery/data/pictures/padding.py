@@ -18,9 +18,7 @@ class PictureBatch(NamedTuple):
     real: Bool[Tensor, "B rows columns"] | None
 
 
-def together(
-    pictures: Sequence[UInt8[Tensor, "channels rows columns"]], preparation: Preparation, channels: int = 3
-) -> PictureBatch:
+def together(pictures: Sequence[UInt8[Tensor, "_ _ _"]], preparation: Preparation, channels: int = 3) -> PictureBatch:
     """Return pictures prepared, as one batch.
 
     Where the preparation pads, the zeros come behind rescaling and normalising, as in the reference.

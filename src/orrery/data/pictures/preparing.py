@@ -99,7 +99,7 @@ class Preparation:
     step: int = 1
     content: Mapping[str, Any] = field(default_factory=dict)
 
-    def cut(self, pixels: UInt8[Tensor, "channels rows columns"]) -> UInt8[Tensor, "channels rows columns"]:
+    def cut(self, pixels: UInt8[Tensor, "channels rows columns"]) -> UInt8[Tensor, "channels height width"]:
         """Return the pixels resized and cropped.
 
         Raises:
@@ -123,7 +123,7 @@ class Preparation:
         mean, std = (self._by_channel(numbers, values.shape[-3]) for numbers in (self.mean, self.std))
         return (values - mean) / std
 
-    def __call__(self, pixels: UInt8[Tensor, "channels rows columns"]) -> Float[Tensor, "channels rows columns"]:
+    def __call__(self, pixels: UInt8[Tensor, "channels rows columns"]) -> Float[Tensor, "channels height width"]:
         """Return a picture as the model reads it."""
         return self.scaled(self.cut(pixels))
 
@@ -279,7 +279,7 @@ def _check_target(target: tuple[int, int], rows: int, columns: int) -> None:
 
 def resized(
     pixels: UInt8[Tensor, "channels rows columns"], size: tuple[int, int], resample: int
-) -> UInt8[Tensor, "channels rows columns"]:
+) -> UInt8[Tensor, "channels height width"]:
     """Return pixels of another size, by Pillow's filter of this number."""
     if tuple(pixels.shape[1:]) == size:
         return pixels
@@ -334,7 +334,7 @@ def in_channels(pixels: UInt8[Tensor, "channels rows columns"], channels: int) -
 
 def fitted(
     pixels: UInt8[Tensor, "channels rows columns"], preparation: Preparation, shape: tuple[int, int, int]
-) -> UInt8[Tensor, "C rows columns"]:
+) -> UInt8[Tensor, "C height width"]:
     """Return one picture cut to the shape that a model reads.
 
     Raises:

@@ -120,7 +120,7 @@ def save_model(
     tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
     theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
     with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
-        _write_beside(folder, tokenizer, chat or {}, model.spec.token_types, pictures)
+        _write_beside(folder, tokenizer, chat or {}, _read_by(model.spec), pictures)
         write_uses(folder, sentences, pairs, model.spec.width)
         texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(config_written)}
         writers: dict[str, Callable[[Path], object]] = {
@@ -134,26 +134,38 @@ def _write_beside(
     folder: Path,
     tokenizer: SavesItself | None,
     chat: Mapping[str, str],
-    token_types: int,
+    read: Mapping[str, Any],
     pictures: Mapping[str, Any] | None,
 ) -> None:
-    """Make the folder, and write what stands beside the weights: tokenizer, chat templates, how pictures are read."""
+    """Make the folder, and write what stands beside the weights: tokenizer, chat templates, how pictures are read.
+
+    ``read`` is what the settings of the tokenizer say of the rows that it gives.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if pictures is not None:
         write_text(folder / PICTURES, _json(pictures))
     if tokenizer is not None:
         tokenizer.save(folder)
-        if token_types > 1:
-            _name_token_types(folder / TOKENIZER_CONFIG)
+        if read:
+            _add_settings(folder / TOKENIZER_CONFIG, read)
     write_templates(folder, chat)
 
 
-def _name_token_types(path: Path) -> None:
-    """Say that the model reads token types: a tokenizer without a class of its own gives none in transformers 5."""
+def _read_by(spec: Any) -> dict[str, Any]:
+    """Return what a tokenizer without a class of its own has to say in transformers 5 of the rows of a model.
+
+    It gives no token types otherwise, and of texts that are filled up a mask, which hides what the model reads.
+    """
+    if (fill := getattr(spec, "fill", None)) is not None:
+        return {"model_input_names": ["input_ids"], "model_max_length": fill.length}
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    return {"model_input_names": names} if spec.token_types > 1 else {}
+
+
+def _add_settings(path: Path, settings: Mapping[str, Any]) -> None:
+    """Add settings to a JSON file, where there is one."""
     if path.is_file():
-        config = json.loads(path.read_text(encoding="utf-8"))
-        names = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
-        path.write_text(_json({**config, **names}), encoding="utf-8")
+        path.write_text(_json({**json.loads(path.read_text(encoding="utf-8")), **settings}), encoding="utf-8")
 
 
 def write_uses(folder: Path, sentences: Sentences | None, pairs: PairScores | None, width: int) -> None:

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from orrery import tuning
 from orrery.errors import UsageError
-from orrery.nn.elementwise import FixedBias, Projection
+from orrery.nn.elementwise import FixedBias, LayerScale, Projection
 from orrery.nn.norms import LayerNorm, PlainRMSNorm, RMSNorm
 from orrery.nn.residual import Dropout, Identity, NoSkip, Scale
+from orrery.nn.stochastic_depth import StochasticDepth
 from orrery.tuning import TransformedLinear
 
 Map = Callable[[Tensor], Tensor]
@@ -96,6 +97,7 @@ def frozen(module: nn.Module, x: Float[Tensor, "*B D"]) -> Frozen:
 
 @frozen.register(Identity)
 @frozen.register(Dropout)
+@frozen.register(StochasticDepth)
 def _nothing(module: nn.Module, x: Tensor) -> Frozen:
     return Frozen()
 
@@ -146,6 +148,12 @@ def _projection(module: Projection, x: Tensor) -> Frozen:
 @frozen.register
 def _fixed_bias(module: FixedBias, x: Tensor) -> Frozen:
     return Frozen(constant=_wide(module.shift).expand_as(x))
+
+
+@frozen.register
+def _layer_scale(module: LayerScale, x: Tensor) -> Frozen:
+    gain_D = _wide(module.gain)
+    return Frozen(lambda part: part * gain_D)
 
 
 @frozen.register

@@ -67,7 +67,7 @@ class Position(TensorNode):
             weight = numbers.one_weight(self.scheme, "table", (place, channel), value)
             return function_of(f"row {place} of the table of positions, channel {channel}", "", value, [weight])
         if isinstance(self.scheme, SinusoidalPositions):
-            return _sine(self.scheme, place, channel)
+            return _sine(self.scheme, place + self.scheme.offset, channel)
         return given(f"the vector of place {place} of {type(self.scheme).__name__}", value)
 
 

@@ -42,7 +42,7 @@ from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.heads import LanguageModelHead, TokenHead
 from orrery.nn.mixer import StatefulMixer
-from orrery.nn.patches import PatchEmbedding
+from orrery.nn.patches import PatchEmbedding, PlainPatches
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Grid
 from orrery.nn.recurrent.attention_decoder import AttentionDecoder
 from orrery.nn.recurrent.bahdanau import BahdanauDecoder
@@ -153,7 +153,7 @@ def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, en
     assert embed is not None
     x_BLD = embed(ids_L[None])
     at = placed(stack, x_BLD)
-    grid = embed.input.grid_of(ids_L[None]) if isinstance(embed, PatchEmbedding) else None
+    grid = embed.input.grid_of(ids_L[None]) if isinstance(embed, PatchEmbedding | PlainPatches) else None
     _, ctx = stack.prepare(
         x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, execution=Execution(eager), grid=grid
     )

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from orrery.inspection.explain.formula import Formula, Index, Operand, function_of, sum_of, term, written
 from orrery.inspection.explain.node import Numbers, TensorNode, named
 from orrery.inspection.explain.sums import Added, Linear
-from orrery.nn.elementwise import Activation, Clamp, FixedBias, Projection, SoftCap
+from orrery.nn.elementwise import Activation, Clamp, FixedBias, LayerScale, Projection, SoftCap
 from orrery.nn.norms import HeadNorm, LayerNorm, PerHeadNorm, PlainRMSNorm, RMSNorm
 from orrery.nn.residual import Dropout, Identity, Scale
+from orrery.nn.stochastic_depth import StochasticDepth
 
 Nodes = dict[str, TensorNode]
 
@@ -40,7 +41,7 @@ def steps(module: nn.Module) -> Iterator[nn.Module]:
     if isinstance(module, nn.Sequential):
         for part in module:
             yield from steps(part)
-    elif not isinstance(module, Identity | Dropout):
+    elif not isinstance(module, Identity | Dropout | StochasticDepth):
         yield module
 
 
@@ -79,6 +80,11 @@ def _scaled(part: Scale, nodes: Nodes, source: str, key: str) -> None:
 @slot_nodes.register
 def _fixed_bias(part: FixedBias, nodes: Nodes, source: str, key: str) -> None:
     nodes[key] = ShiftedBy(source, part)
+
+
+@slot_nodes.register
+def _layer_scale(part: LayerScale, nodes: Nodes, source: str, key: str) -> None:
+    nodes[key] = Scaled(source, part)
 
 
 @slot_nodes.register
@@ -139,6 +145,24 @@ class ShiftedBy(TensorNode):
         """Return the two terms."""
         shift = numbers.one_weight(self.module, "shift", (index[-1],), float(self.module.shift[index[-1]]))
         return sum_of("x + b", most, more=[term(numbers.operand(self.source, index)), term(shift)])
+
+
+@dataclass(frozen=True)
+class Scaled(TensorNode):
+    """``y = g x``."""
+
+    source: str
+    module: LayerScale
+
+    def compute(self, numbers: Numbers) -> Tensor:
+        """Return the product."""
+        scaled_BLD: Tensor = self.module(numbers[self.source])
+        return scaled_BLD
+
+    def explain(self, numbers: Numbers, index: Index, most: int) -> Formula:
+        """Return the factor and the number."""
+        gain = numbers.one_weight(self.module, "gain", (index[-1],), float(self.module.gain[index[-1]]))
+        return sum_of("g x", most, more=[term(numbers.operand(self.source, index), gain)])
 
 
 @dataclass(frozen=True)

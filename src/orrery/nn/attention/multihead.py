@@ -141,9 +141,10 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         queries, keys = spec.heads * spec.head_width, spec.kv_heads * spec.head_width
+        read = (spec.source.width if isinstance(spec.source, CrossSource.Spec) else None) or width
         self.q = nn.Linear(width, queries, bias=spec.biases.q)
-        self.k = nn.Linear(width, keys, bias=spec.biases.k)
-        self.v = nn.Linear(width, keys, bias=spec.biases.v)
+        self.k = nn.Linear(read, keys, bias=spec.biases.k)
+        self.v = nn.Linear(read, keys, bias=spec.biases.v)
         self.out = nn.Linear(queries, width, bias=spec.biases.out)
         self.q_norm, self.k_norm = spec.qk_norm.build(queries), spec.qk_norm.build(keys)
         self.sinks = spec.sinks.build(spec.heads)

@@ -69,12 +69,14 @@ class SelfSource(Source):
 class CrossSource(Source):
     """Cross-attention: the encoder's output, whose keys and values are made once a session (Vaswani et al. 3.2.3).
 
-    Shapes: x ``[B, L, D]`` to the encoder states ``[B, S, D]``.
+    Shapes: x ``[B, L, D]`` to the encoder states ``[B, S, M]``.
     """
 
     @spec
     class Spec(ModuleSpec):
-        """It has no settings."""
+        """How wide the encoder's output is, where it is not as wide as what looks at it (TrOCR)."""
+
+        width: int | None = None
 
         def build(self, width: int) -> "CrossSource":
             """Return the source; it has no parameters."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from orrery.data.pictures.png import write_png
 from orrery.inspection.checks import Check
 from orrery.language_model.pictures import DATA, preparation_of, reads_pictures
-from orrery.nn.patches import PatchEmbedding
+from orrery.nn.patches import PatchEmbedding, PlainPatches
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
@@ -30,12 +30,12 @@ class PatchesView(View):
     Settings: ClassVar[type[Section]] = PatchesSettings
 
     def fits(self, subject: ViewSubject) -> bool:
-        """Say whether a picture was read behind one token."""
+        """Say whether a picture was read, alone or behind one token."""
         embed = _embedding(subject)
         if subject.inside is None or embed is None:
             return False
         rows, columns = _grid(subject.inside, embed)
-        return _vectors(subject.inside).shape[0] == 1 + rows * columns
+        return _vectors(subject.inside).shape[0] == _before(embed) + rows * columns
 
     def payload(self, subject: ViewSubject, asked: Any) -> Payload:
         """Return the picture as a PNG file, and the rows and columns of patches."""
@@ -46,6 +46,7 @@ class PatchesView(View):
         facts = {
             "stream": "source" if inside.first.source_ids is not None else "tokens",
             "patches": [rows, columns],
+            "before": _before(embed),
             "patch": list(embed.project.kernel_size),
             "pixels": list(levels.shape[1:]),
             "picture": DATA + base64.b64encode(write_png(levels)).decode(),
@@ -53,18 +54,26 @@ class PatchesView(View):
         return Payload(facts, checks=[_projected(inside, embed)])
 
 
-def _embedding(subject: ViewSubject) -> PatchEmbedding | None:
+Embedding = PatchEmbedding | PlainPatches
+
+
+def _embedding(subject: ViewSubject) -> Embedding | None:
     """Return what cuts the patches, on whichever side of the model it stands."""
-    return next((part for part in subject.lm.model.modules() if isinstance(part, PatchEmbedding)), None)
+    return next((part for part in subject.lm.model.modules() if isinstance(part, Embedding)), None)
 
 
-def _grid(inside: Inside, embed: PatchEmbedding) -> tuple[int, int]:
+def _before(embed: Embedding) -> int:
+    """Return how many tokens stand before the patches: that of the class, where there is one."""
+    return int(isinstance(embed, PatchEmbedding))
+
+
+def _grid(inside: Inside, embed: Embedding) -> tuple[int, int]:
     """Return the rows and columns of patches of the picture that was read, which may have a size of its own."""
     return embed.input.grid_of(_read(inside)[None])
 
 
 def _vectors(inside: Inside) -> Float[Tensor, "L D"]:
-    """Return the vectors that the side that sees begins with, the class token's first."""
+    """Return the vectors that the side that sees begins with; that of a class token is the first."""
     return inside["encoder.looked_up" if "encoder.looked_up" in inside else "looked_up"][0]
 
 
@@ -86,7 +95,7 @@ def _shown(subject: ViewSubject, image: Float[Tensor, "channels rows columns"]) 
     return levels.clamp(0, 255).round().to(torch.uint8)[: 3 if len(levels) > 2 else 1]
 
 
-def _projected(inside: Inside, embed: PatchEmbedding) -> Check:
+def _projected(inside: Inside, embed: Embedding) -> Check:
     """Say how far each patch times the projection is from the vector that the model begins with."""
     (down, across), (rows, columns), image = (
         embed.project.kernel_size,
@@ -98,6 +107,6 @@ def _projected(inside: Inside, embed: PatchEmbedding) -> Check:
     weight, bias = embed.project.weight.detach().double().cpu(), embed.project.bias
     found, expected = _vectors(inside), patches @ weight.flatten(1).T
     expected = expected if bias is None else expected + bias.detach().double().cpu()
-    off = (found[1:].double().cpu() - expected).abs().max() / expected.abs().max().clamp(min=1e-9)
+    off = (found[_before(embed) :].double().cpu() - expected).abs().max() / expected.abs().max().clamp(min=1e-9)
     bound = 100 * torch.finfo(found.dtype).eps
     return Check("each patch times the projection is the vector that the model begins with", float(off), bound)

@@ -27,8 +27,8 @@ def in_colours(labels: NDArray[np.int64], count: int) -> UInt8[Tensor, "channels
 
 def with_boxes(
     pixels: UInt8[Tensor, "channels rows columns"],
-    boxes: Iterable[tuple[tuple[float, float, float, float], tuple[int, int, int]]],
-) -> UInt8[Tensor, "channels rows columns"]:
+    boxes: Iterable[tuple[tuple[int | float, ...], tuple[int, int, int]]],
+) -> UInt8[Tensor, "3 rows columns"]:
     """Return a picture with the outlines of boxes: each left, top, right and bottom in pixels, and a colour."""
     found = pixels.expand(3, -1, -1).clone()
     rows, columns = found.shape[1:]
@@ -41,7 +41,7 @@ def with_boxes(
     return found
 
 
-def beside(*pictures: UInt8[Tensor, "channels rows columns"]) -> UInt8[Tensor, "channels rows columns"]:
+def beside(*pictures: UInt8[Tensor, "_ rows _"]) -> UInt8[Tensor, "3 rows columns"]:
     """Return pictures of one height beside each other, in colours."""
     parts: list[Tensor] = []
     for picture in pictures:

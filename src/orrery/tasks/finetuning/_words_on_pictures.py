@@ -24,14 +24,17 @@ def word_patterns(lm: "LanguageModel", picture: Any, caption: str) -> tuple[list
     """Return the words of a caption, and how much of its weight each gave to each patch in each block of the writer.
 
     The mean over the heads and over the tokens of a word; the row of a token is that of the step that predicts it, as
-    in ``lm.align``. What went to the class token is left out, so that a row sums to less than one.
+    in ``lm.align``. What went to the class token and others beside the patches is left out, so that a row sums to less
+    than one.
     """
     trace, ids = lm.trace(picture, target=caption, keep=("*.cross.pattern",)), lm.tokenizer.encode(caption)
     words, word_T = words_of(lm.tokenizer, ids)
     patterns = torch.stack([trace[key][0].double().mean(0).cpu() for key in trace if key.endswith(".cross.pattern")])
     to_word = torch.nn.functional.one_hot(torch.tensor(word_T), len(words)).double()
     pooled = torch.einsum("tn,lts->lns", to_word / to_word.sum(0), patterns[:, : len(ids)])
-    return list(words), pooled[..., 1:]
+    spec: Any = lm.model.spec
+    grid = spec.reader.embed.grid
+    return list(words), pooled[..., grid.before : grid.places - grid.after]
 
 
 def looked_at(lm: "LanguageModel", row: "LabelledPicture", caption: str) -> list[tuple[str, Tensor]]:
@@ -57,7 +60,7 @@ def lit(pixels: Tensor, weights: Float[Tensor, "rows columns"]) -> Tensor:
     return (pixels * (DIMMED + (1 - DIMMED) * spread)).round().to(torch.uint8)
 
 
-def inside_share(weights: Float[Tensor, "rows columns"], box: Sequence[float], size: tuple[int, int]) -> float:
+def inside_share(weights: Float[Tensor, "rows columns"], box: Sequence[int | float], size: tuple[int, int]) -> float:
     """Return which share of its weight a word gave to the patches that a box touches.
 
     Args:

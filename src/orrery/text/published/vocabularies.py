@@ -10,6 +10,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from orrery.errors import ModelFileError
 from orrery.text import frames
 from orrery.text.pieces import byte_alphabet
+from orrery.text.published.canonical import canonical
 from orrery.text.published.renumbered import NUMBERINGS, renumbered
 from orrery.text.sentencepiece import export
 
@@ -124,6 +125,7 @@ def _sentencepiece(file: Path) -> str:
         return json.dumps(renumbered(made, numbering, config), ensure_ascii=False)
     ids = {token["content"]: token["id"] for token in made["added_tokens"]}
     made["post_processor"] = frames.of_sentencepiece(config, ids.get)
+    made = canonical(made, config) if frames.class_of(config) == "Siglip" else made
     return json.dumps(made, ensure_ascii=False)
 
 

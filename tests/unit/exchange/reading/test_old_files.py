@@ -116,7 +116,7 @@ def test_two_different_copies_of_a_tied_tensor_are_refused(tmp_path, copy):
         read(folder)
 
 
-ONE_NAME = ("transformer", "clip", "clip_text_model", *IMAGES)
+ONE_NAME = ("transformer", "clip", "clip_text_model", "siglip", "siglip_text_model", *IMAGES)
 """The first is our own and has one name for its three equal tables; the others have no head over a vocabulary."""
 
 

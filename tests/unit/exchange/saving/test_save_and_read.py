@@ -255,6 +255,9 @@ OTHERS = {
     "clip": "zero-shot-image-classification",
     "clip_text_model": "feature-extraction",
     "clip_vision_model": "image-feature-extraction",
+    "siglip": "zero-shot-image-classification",
+    "siglip_text_model": "feature-extraction",
+    "siglip_vision_model": "image-feature-extraction",
 }
 
 

@@ -12,14 +12,17 @@ from orrery.page.views._view import ViewSubject, shown
 from views_toy import PIXELS, language_model_of, subject_of
 
 
-@pytest.mark.parametrize(("family", "stream"), [("vit", "tokens"), ("vision_encoder_decoder", "source")])
+@pytest.mark.parametrize(
+    ("family", "stream"), [("vit", "tokens"), ("siglip_vision_model", "tokens"), ("vision_encoder_decoder", "source")]
+)
 def test_the_pixels_that_were_given_are_shown(family, stream):
     lm, pixels = language_model_of(family), PIXELS[:12, :12].contiguous()
     given = {"image": pixels, **({"target": "the dog"} if stream == "source" else {})}
     found = shown("patches", ViewSubject(lm, Inside(lm, given)), {})
     facts = dict(found.facts)
     assert torch.equal(read_pixels(content_of(facts.pop("picture"))), pixels.permute(2, 0, 1))
-    assert facts == {"stream": stream, "patches": [3, 3], "patch": [4, 4], "pixels": [12, 12]}
+    before = 0 if family == "siglip_vision_model" else 1
+    assert facts == {"stream": stream, "patches": [3, 3], "before": before, "patch": [4, 4], "pixels": [12, 12]}
     assert [check.passed for check in found.checks] == [True]
 
 

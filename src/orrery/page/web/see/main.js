@@ -24,6 +24,7 @@ async function start() {
   let turn = 0;
   const show = async () => {
     const mine = ++turn;
+    delete main.dataset.ready;
     const name = screens.includes(page.focus.get("screen")) ? page.focus.get("screen") : screens.find((one) => one === "inside") ?? screens[0];
     shown?.destroy?.();
     shown = null;

@@ -34,8 +34,11 @@ export class Stage {
 
   /** Draw the rail and the chosen view again. */
   async again() {
+    const turn = ++this.turn;
+    delete this.element.dataset.ready;
     const views = this.page.views(this.screen).filter((view) => view.kind !== "tokens" || this.page.pass);
     const modules = await Promise.all(views.map(({ kind }) => module(kind)));
+    if (turn !== this.turn) return; // what is drawn has changed again meanwhile
     const named = views.map(({ kind }, i) => ({ kind, module: modules[i] }));
     const chosen = named.find(({ kind }) => kind === this.page.focus.get("view")) ?? named.find(({ kind }) => kind === "attention") ?? named[0];
     fill(this.rail, named.map(({ kind }) => h("button.stop", { "aria-current": kind === chosen?.kind ? "page" : null, "data-view": kind, onclick: () => this.page.focus.set({ view: kind }) }, t(`view.${kind}`))));
