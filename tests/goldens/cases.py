@@ -98,6 +98,16 @@ CLIP = {
     },
     "projection_dim": 10,
 }  # fmt: skip
+BLIP = {
+    "text_config": {
+        "vocab_size": VOCABULARY, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "intermediate_size": 20, "max_position_embeddings": 48, "bos_token_id": 5, "sep_token_id": 3,
+    },
+    "vision_config": {
+        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20, "image_size": 12,
+        "patch_size": 4,
+    },
+}  # fmt: skip
 SIGLIP = {
     "text_config": {
         "vocab_size": VOCABULARY, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,

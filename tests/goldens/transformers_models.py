@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from orrery.families import load_family, model_type
 from orrery.laws import questions
 from orrery.laws.formula import numbers
-from tests.goldens.cases import HEADS, IMAGES, PLAIN, SMALL, USUAL, VIT
+from tests.goldens.cases import BLIP, HEADS, IMAGES, PLAIN, SMALL, USUAL, VIT
 from tests.parity import oracle
 from tests.parity.helper import answer_of
 from tests.parity.keys import inputs, sides
@@ -29,6 +29,8 @@ def cases(family: str) -> list[dict[str, Any]]:
     """Return the golden models of a family."""
     if family == "vision_encoder_decoder":
         return captioners()
+    if family == "blip":
+        return [case(family, "tiny", load_family(family).ARCHITECTURE, BLIP)]
     written = [
         case(family, name, load_family(family).ARCHITECTURE, {**USUAL, **config})
         for name, config in PLAIN.get(family, () if family in HEADS else [("tiny", load_family(family).TINY)])
@@ -128,18 +130,25 @@ def loss_of(model: Any, answers: list[list[Tensor]], config: Mapping[str, Any]) 
     """Return the mean cross entropy where the model writes, else the distance from formula numbers."""
     if type(model).__name__ in (name for cases in HEADS.values() for name, _ in cases):
         return questions.distance(answers)
-    lengths = questions.TARGETS if model.config.is_encoder_decoder else questions.LENGTHS
+    lengths = questions.TARGETS if two_sided(model) else questions.LENGTHS
     rows = questions.texts(61, lengths)
     logits = torch.cat([said[0][:-1] for said in answers])
     return F.cross_entropy(logits, torch.cat([row[1:] for row in rows]))
 
 
+def two_sided(model: Any) -> bool:
+    """Say whether a model writes beside what it reads; BLIP's configuration does not say so."""
+    return model.config.is_encoder_decoder or model.config.model_type == "blip"
+
+
 def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
     """Return what every head of the reference says to one row alone."""
-    if model.config.is_encoder_decoder:
+    if two_sided(model):
         target = questions.texts(61, questions.TARGETS)[b][None]
+        seen = questions.images((3, 12, 12))[b][None]
+        if model.config.model_type == "blip":
+            return [model(pixel_values=seen, input_ids=target).logits[0]]
         if "Vision" in type(model).__name__:
-            seen = questions.images((3, 12, 12))[b][None]
             return [model(pixel_values=seen, decoder_input_ids=target).logits[0]]
         return [model(questions.sources(61)[b][None], decoder_input_ids=target, use_cache=False).logits[0]]
     if type(model).__name__ in ("CLIPModel", "SiglipModel"):

@@ -117,8 +117,9 @@ def inputs(settings: Any) -> dict[str, Tensor]:
         ids = ended(ids, getattr(settings, "text_config", settings))
     eyes = getattr(settings, "encoder", settings)
     eyes = getattr(eyes, "vision_config", eyes)
-    if hasattr(eyes, "num_channels"):
-        shape = (2, eyes.num_channels, *sides(eyes))
+    channels = getattr(eyes, "num_channels", 3 if hasattr(eyes, "image_size") else None)
+    if channels is not None:
+        shape = (2, channels, *sides(eyes))
         pixels = torch.randn(shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
         if hasattr(settings, "text_config"):
             return {"pixel_values": pixels, "input_ids": ids}

@@ -8,6 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import sentencepiece
 import tokenizers
+import torch
 import transformers
 from PIL import Image
 from transformers.models.siglip import tokenization_siglip
@@ -139,3 +140,28 @@ def paired(place: Path, seed: int = 0) -> tuple[Any, Any, Any]:
     made = transformers.SiglipImageProcessorPil(size={"height": SIDE, "width": SIDE})
     made.save_pretrained(place)
     return model, tokenizer, made
+
+
+def blip(place: Path, seed: int = 2) -> tuple[Any, Any, Any]:
+    """Write a random BLIP as it is published, and return it with its tokenizer and its processor.
+
+    The tokenizer is BERT's: it knows no token that a caption begins with, which is the first one behind it.
+    """
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(40))]
+    (place / "vocab.txt").write_text("\n".join(words))
+    tokenizer = transformers.BertTokenizerFast(str(place / "vocab.txt"))
+    tokenizer.save_pretrained(place)
+    ids = {"bos_token_id": len(words), "sep_token_id": words.index("[SEP]"), "eos_token_id": 2, "pad_token_id": 0}
+    text = {**WRITERS["Bert"], **ids, "vocab_size": len(words) + 2, "tie_word_embeddings": False}
+    config = transformers.BlipConfig(
+        text_config=text, vision_config={**VIT, "hidden_size": 24}, tie_word_embeddings=False
+    )
+    model = transformers.BlipForConditionalGeneration(config).eval()
+    oracle.randomise(model, seed)
+    with torch.no_grad():  # so that the picture counts
+        for layer in model.text_decoder.bert.encoder.layer:
+            layer.crossattention.output.dense.weight *= 6
+    model.save_pretrained(place)
+    prepares = transformers.BlipImageProcessorPil(size={"height": SIDE, "width": SIDE})
+    prepares.save_pretrained(place)
+    return model, tokenizer, prepares

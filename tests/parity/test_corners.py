@@ -11,7 +11,7 @@ from tests.goldens.cases import IMAGES as PICTURES
 from tests.parity.helper import assert_close, pair, random_ids
 from tests.parity.oracle import REFERENCED
 
-IMAGES = {*PICTURES, "vision_encoder_decoder", "clip", "clip_text_model", "siglip", "siglip_text_model"}
+IMAGES = {*PICTURES, "blip", "vision_encoder_decoder", "clip", "clip_text_model", "siglip", "siglip_text_model"}
 
 EPS = st.sampled_from([1e-6, 1e-3, 0.1])
 ACTIVATION = st.sampled_from(["gelu", "relu", "silu", "gelu_new"])

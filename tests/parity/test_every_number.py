@@ -31,6 +31,7 @@ NO_VOCABULARY = {*IMAGES, "clip", "clip_text_model", "siglip", "siglip_text_mode
 NOT_LINEAR = {
     "albert",
     "bert",
+    "blip",
     "camembert",
     "deberta",
     "deberta_v2",

@@ -49,6 +49,7 @@ KINDS = [
         {"segformer"},
         {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text", "position"},
     ),
+    ({"blip"}, {"decode", "neurons", "planner"}),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
     ({"clip", "siglip"}, {"cache", "decode", "lens", "logits", "neurons", "planner", "saliency"}),
     ({"clip_text_model", "siglip_text_model"}, {"cache", "decode", "lens", "logits", "neurons", "saliency"}),
@@ -59,6 +60,7 @@ OF_ATTENTION = {"attention", "heads", "qkv", "position", "cache"}
 """What a family without any attention has nothing to show for."""
 SEEING = {
     "vit", "dinov2", "vit_mae", "clip", "clip_vision_model", "siglip", "siglip_vision_model", "vision_encoder_decoder",
+    "blip",
 }  # fmt: skip
 """Families that read a picture alone or behind one token, of which alone patches are shown."""
 OF_A_RUN = {"train", "trust"}

@@ -172,6 +172,21 @@ IDLE = defaultdict(
             "what the reference's backbone hands to other models",
         ),
     },
+    blip={
+        "architectures": "the parts are configurations of their own, without a class",
+        "encoder_hidden_size": "the reference takes the width of the side that sees",
+        "is_decoder": "a part that does not write has no cross-attention, and the reference fails",
+        "tie_word_embeddings": "tied where the whole file or its part says so: one of them alone changes nothing",
+        "label_smoothing": "which loss",
+        "initializer_factor": "how weights are drawn before training; a file has them",
+        "eos_token_id": "where a caption ends: the separator's, as the reference writes",
+        "sep_token_id": "where a caption ends",
+        "bos_token_id": "with which a caption begins: given with the words here",
+        **dict.fromkeys(
+            ("projection_dim", "image_text_hidden_size", "logit_scale_init_value"),
+            "of the classes that compare pictures and texts",
+        ),
+    },
     clip={"logit_scale_init_value": "how the scale begins; a file has it"},
     siglip={
         **dict.fromkeys(

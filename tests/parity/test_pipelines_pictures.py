@@ -7,7 +7,7 @@ import transformers
 import orrery
 from orrery.errors import DataError, UsageError
 from orrery.generation.picture_writer import PictureWriter
-from tests.parity.picture_folders import MODES, captioner, picture, seeing
+from tests.parity.picture_folders import MODES, blip, captioner, picture, seeing
 from tests.parity.pipelines import edit_config, same
 
 PICTURES = [picture("RGB", (20 + 3 * n, 30 - 2 * n), n) for n in range(5)]
@@ -73,6 +73,20 @@ def test_captions_of_other_families_equal_what_generate_writes(tmp_path, sides, 
         same(ours(PICTURES, **settings), [[{"generated_text": text}] for text in texts], where=str(settings))
         seen |= set(texts)
     assert len(seen) > 2, "pictures that change nothing show nothing"
+
+
+def test_blip_writes_what_generate_writes_and_ends_at_the_separator(tmp_path):
+    theirs, tokenizer, prepares = blip(tmp_path)
+    rows = prepares(PICTURES, return_tensors="pt")["pixel_values"]
+    ours, ended = orrery.pipeline("image-to-text", tmp_path, device="cpu"), 0
+    for settings in ({"max_new_tokens": 44, "no_repeat_ngram_size": 1}, {"max_new_tokens": 12, "num_beams": 3}):
+        with torch.no_grad():
+            ids = theirs.generate(rows, do_sample=False, **settings)
+        texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
+        same(ours(PICTURES, **settings), [[{"generated_text": text}] for text in texts], where=str(settings))
+        ended += int((ids == tokenizer.sep_token_id).any(-1).sum())
+    assert ended, "a separator ends at least one"
+    assert len(set(texts)) > 1, "pictures that change nothing show nothing"
 
 
 def test_every_door_writes_the_same(written):

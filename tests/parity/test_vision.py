@@ -44,6 +44,10 @@ SIDES = [
     (("Dinov2", DINO), ("TrOCR", {**TROCR, "use_learned_position_embeddings": False, "activation_function": "relu"})),
     (("Dinov2", DINO), ("GPT2", GPT2)),
 ]
+BLIP = {
+    "vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40,
+    "max_position_embeddings": 32, "bos_token_id": 5, "sep_token_id": 3,
+}  # fmt: skip
 CORNERS = [
     {},
     {"qkv_bias": False, "hidden_act": "relu", "layer_norm_eps": 0.1},
@@ -167,6 +171,43 @@ def test_a_caption_of_other_families(eyes, writer):
     before, after = oracle.file_of(both.theirs), to_theirs(weights_of(both.ours), rules)
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
+    with torch.no_grad():
+        logits, session = both.ours.start(seen, capacity=17)
+        steps = [logits, *(both.ours.step(target[:, t : t + 1], session)[:, 0] for t in range(1, 8))]
+        assert_close("cache", both, seen, torch.stack(steps, 1), expected.detach(), 1e-9)
+
+
+def blip(whole, **written):
+    """Return a BLIP captioner."""
+
+    def make():
+        parts = {"text_config": {**BLIP, **written}, "vision_config": {**VIT, "hidden_act": "gelu"}}
+        config = transformers.BlipConfig(**parts, **whole)
+        return transformers.BlipForConditionalGeneration._from_config(config, attn_implementation="eager")
+
+    return replace(pair("blip", make, torch.float64, True), kind="blip")
+
+
+@pytest.mark.parametrize(
+    ("whole", "written"),
+    [
+        ({}, {}),
+        ({}, {"hidden_size": 24, "hidden_act": "relu", "layer_norm_eps": 0.1}),
+        ({"tie_word_embeddings": False}, {}),
+        ({"tie_word_embeddings": False}, {"tie_word_embeddings": False}),
+    ],
+    ids=str,
+)
+def test_a_caption_of_blip(whole, written):
+    both, seen, target = blip(whole, **written), images(), random_ids(3, 8, vocabulary=90, seed=2) + 7
+    target[:, 0] = 5
+    expected = both.reference(seen, input_ids=target).logits
+    for kernel in both.kernels.values():
+        ours = both.ours.logits(seen, target, kernel=kernel).detach()
+        assert_close("logits", both, seen, ours, expected.detach(), 1e-9)
+    rules = rules_of(load_family("blip"), both.config)
+    check_gradients(both, rules, both.ours.logits(seen, target), expected)
+    check_round_trip(both)
     with torch.no_grad():
         logits, session = both.ours.start(seen, capacity=17)
         steps = [logits, *(both.ours.step(target[:, t : t + 1], session)[:, 0] for t in range(1, 8))]

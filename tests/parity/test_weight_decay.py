@@ -18,7 +18,7 @@ RECURRENT = {
 TABLES = {"mpnet", "mt5", "t5", "umt5"}
 """A table of positions that the reference calls a bias, which we decay."""
 VECTORS = {
-    "apertus", "clip", "clip_vision_model", "deit", "diffllama", "dinov2", "gpt_oss", "siglip",
+    "apertus", "blip", "clip", "clip_vision_model", "deit", "diffllama", "dinov2", "gpt_oss", "siglip",
     "vision_encoder_decoder", "vit", "vit_mae", "yolos",
 }  # fmt: skip
 """Vectors that are neither a bias nor a norm, such as the row of a picture's class, which we do not decay."""

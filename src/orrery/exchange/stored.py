@@ -10,6 +10,7 @@ import torch
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.exchange.reading.generation_settings import Wishes, old_keys, wishes_of
 from orrery.exchange.reading.read import Stored
+from orrery.families import ends_of_texts
 from orrery.generation.compiled_step import stepping
 from orrery.text import Tokenizer
 
@@ -37,9 +38,12 @@ def device_of(stored: Stored) -> torch.device:
 def ends_of(stored: Stored) -> frozenset[int]:
     """Return the ids that end a text: generation_config.json's, else config.json's, else the tokenizer's.
 
-    Of a model of two parts, each with a configuration, it is the decoder's that may say so.
+    Of a model of two parts, each with a configuration, it is the decoder's that may say so; a few families end at a
+    token of their own.
     """
     config = stored.config or {}
+    if own := ends_of_texts(stored.family, config):
+        return frozenset(own)
     decoder = config.get("decoder")
     for source in (stored.generation, config, decoder if isinstance(decoder, Mapping) else {}):
         if (ids := source.get("eos_token_id")) is not None:

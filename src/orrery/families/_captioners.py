@@ -1,4 +1,7 @@
-"""What may write beside a picture: GPT-2, BERT and TrOCR's decoder, each with a cross-attention in every block."""
+"""What may write beside a picture: GPT-2, BERT and TrOCR's decoder, each with a cross-attention in every block.
+
+BLIP's writer is BERT's without token types: ``causal_bert`` and ``bert_rules``.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -42,11 +45,11 @@ class WritingSide:
     looks: int | None = None
 
 
-def _crossed(block: Block.Spec) -> Block.Spec:
+def _crossed(block: Block.Spec, looks: int | None = None) -> Block.Spec:
     """Return a block with a cross-attention whose norm and dropout are those of its self-attention."""
     first = block.residuals["attention"]
     assert isinstance(first.branch, MultiHeadAttention.Spec)
-    cross = replace(first, branch=replace(first.branch, source=CrossSource.Spec()))
+    cross = replace(first, branch=replace(first.branch, source=CrossSource.Spec(width=looks)))
     return Block.Spec(residuals={"attention": first, "cross": cross, "feed_forward": block.residuals["feed_forward"]})
 
 
@@ -62,17 +65,25 @@ def _bert_writer(given: Mapping[str, Any]) -> WritingSide:
     """Return BERT that sees no later token; each of its tokens is of the first type."""
     fixed = {key: value for key, value in _bert.FIXED.items() if key not in ("is_decoder", "add_cross_attention")}
     c = Config("vision_encoder_decoder: decoder", given, bert.DEFAULTS, fixed=fixed, ignored=_bert.IGNORED)
+    return causal_bert(c, _bert.embed(c))
+
+
+def causal_bert(
+    c: Config, embed: TokenEmbedding.Spec | TokenTypeEmbedding.Spec, looks: int | None = None
+) -> WritingSide:
+    """Return BERT's blocks that see no later token, each with a cross-attention to vectors ``looks`` wide."""
     stack, width = _bert.stack(c), c["hidden_size"]
     first = stack.blocks[0].residuals["attention"]
     assert isinstance(first.branch, MultiHeadAttention.Spec)
     causal = replace(first, branch=replace(first.branch, mask="causal"))
-    block = _crossed(Block.Spec(residuals={**stack.blocks[0].residuals, "attention": causal}))
+    block = _crossed(Block.Spec(residuals={**stack.blocks[0].residuals, "attention": causal}), looks)
     return WritingSide(
         width=width,
         context=c["max_position_embeddings"],
-        embed=_bert.embed(c),
+        embed=embed,
         stack=replace(stack, blocks=repeat(block, len(stack.blocks)), masks={"causal": Causal()}),
         head=_heads.masked(c, width, c.activation("hidden_act"), _bert.norm(c)),
+        looks=looks,
     )
 
 
@@ -152,6 +163,22 @@ def _of_gpt2(given: Mapping[str, Any]) -> Rules:
 
 def _of_bert(given: Mapping[str, Any]) -> Rules:
     """Return the rules of BERT's files."""
+    return (*moved(bert.WEIGHTS({**given, "architectures": ["BertForMaskedLM"]}), "decoder.", _OURS), *crossed_rules())
+
+
+def bert_rules(theirs: str, *, tied: bool) -> Rules:
+    """Return the rules of BERT's blocks with a cross-attention, without token types, behind ``theirs``."""
+    rules = (
+        *_bert.embedding_rules("bert."),
+        *_bert.block_rules("bert."),
+        *_heads.masked_rules("cls.predictions", "transform.dense", "transform.LayerNorm", tied=tied),
+    )
+    kept = tuple(rule for rule in rules if rule.ours != ("embed.segment.weight",))
+    return (*moved(kept, theirs, _OURS), *crossed_rules(theirs))
+
+
+def crossed_rules(theirs: str = "decoder.") -> Rules:
+    """Return the rules of the cross-attentions of BERT's blocks."""
     cross = (
         ("self.query", "branch.q"),
         ("self.key", "branch.k"),
@@ -159,11 +186,7 @@ def _of_bert(given: Mapping[str, Any]) -> Rules:
         ("output.dense", "branch.out"),
         ("output.LayerNorm", "out"),
     )
-    written = {**given, "architectures": ["BertForMaskedLM"]}
-    return (
-        *moved(bert.WEIGHTS(written), "decoder.", _OURS),
-        *renames("decoder.bert.encoder.layer.{i}.crossattention", _BLOCK, cross),
-    )
+    return renames(f"{theirs}bert.encoder.layer.{{i}}.crossattention", _BLOCK, cross)
 
 
 def _of_trocr(given: Mapping[str, Any]) -> Rules:

@@ -29,13 +29,16 @@ class Family(Protocol):
             where it does not tell enough, which values the key may have (``families/_keys.py``).
         TINY: a configuration of a few thousand parameters, on which the laws and the documentation run.
 
-    Four more are optional, and read with ``current_names``, ``initial_stds``, ``model_type`` and ``library_of``:
+    Five more are optional, and read with ``current_names``, ``initial_stds``, ``ends_of_texts``, ``model_type`` and
+    ``library_of``:
 
     - ``LEGACY_NAMES``: what earlier files call their tensors, or a function from a configuration to it: a mapping
       from a regular expression, searched in the name, to what takes its place, or to ``None`` for a tensor that no
       forward pass reads (a buffer; a head that the configuration does not name). They are applied in their order.
     - ``INITIAL_STD``: a function from a configuration to the deviations of new matrices, where the family draws them
       otherwise than GPT-2: a mapping from a regular expression, searched in the path of a module, to a number.
+    - ``ENDS``: a function from a configuration to the tokens that end a text, where the reference writes to others than
+      those that the files name.
     - ``MODEL_TYPE``: the family's name in ``config.json``, where no file of Python may be called so.
     - ``LIBRARY``: who reads its files, where it is not transformers.
     """
@@ -150,6 +153,14 @@ def initial_stds(family: Family, config: Mapping[str, Any]) -> Mapping[str, floa
     """Return how a family draws new matrices, by a regular expression over paths; nothing where as GPT-2 does."""
     stds: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = getattr(family, "INITIAL_STD", None)
     return {} if stds is None else stds(config)
+
+
+def ends_of_texts(name: str | None, config: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the tokens that end a text of a family whatever its files name; none where the files decide."""
+    if name is None:
+        return ()
+    ends: Callable[[Mapping[str, Any]], tuple[int, ...]] | None = getattr(load_family(name), "ENDS", None)
+    return () if ends is None else ends(config)
 
 
 def model_type(name: str) -> str:

@@ -11,7 +11,7 @@ from orrery.language_model.sources import several_pictures
 from orrery.language_model.texts import spell_answer
 from orrery.language_model.written import answers, said_by_files
 
-NEEDED = "load one of the family vision-encoder-decoder"
+NEEDED = "load one of the family vision-encoder-decoder or blip"
 USUAL: Mapping[str, Any] = {"max_new_tokens": 256}
 """What holds of a caption where nobody says anything, as in the image-to-text pipeline of transformers 4."""
 

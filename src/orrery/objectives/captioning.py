@@ -24,7 +24,7 @@ class Captioning(FromSource):
 
     needs = ("images", "ids", "targets")
     reads = "images"
-    families = "vision_encoder_decoder"
+    families = "vision_encoder_decoder, blip"
 
     def __init__(self, label_smoothing: float = 0.0) -> None:
         self.label_smoothing = label_smoothing

@@ -11,6 +11,7 @@ from orrery.errors import UsageError
 from orrery.inspection.attribution.frozen import Map, NotLinearError, chained, frozen, matrix_of, pull
 from orrery.inspection.attribution.view import TraceView, needed, wide
 from orrery.models.model import Model
+from orrery.nn.elementwise import Activation
 from orrery.nn.heads import LanguageModelHead
 
 
@@ -25,6 +26,11 @@ def vocabulary_head(model: Model) -> LanguageModelHead:
         has = f"its main head is a {type(main).__name__}" if main else "it has no head"
         raise UsageError(f"this model scores no vocabulary: {has}", "take a decoder, or an encoder with a masked head")
     return main
+
+
+def sums_parts(model: Model) -> bool:
+    """Say whether the logits of a model with a vocabulary are sums over parts: no activation stands before them."""
+    return not any(isinstance(module, Activation) for module in vocabulary_head(model).transform.modules())
 
 
 def most_probable(view: TraceView, token: int | None) -> Int[Tensor, "B P"]:

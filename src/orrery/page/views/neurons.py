@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar
 
+from orrery.inspection.attribution.vocabulary import sums_parts
 from orrery.page.views._difference import numbers, union
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
@@ -41,9 +42,11 @@ class NeuronsView(View):
     Settings: ClassVar[type[Section]] = NeuronsSettings
 
     def fits(self, subject: ViewSubject) -> bool:
-        """Say whether there are feed-forwards whose channels can be told apart, and a vocabulary."""
+        """Say whether there are feed-forwards whose channels can be told apart, and a vocabulary that reads sums."""
         inside = subject.inside
-        return inside is not None and inside.lm.model.spec.writes and has_vocabulary(inside) and bool(layers_of(inside))
+        if inside is None or not (inside.lm.model.spec.writes and has_vocabulary(inside)):
+            return False
+        return sums_parts(inside.lm.model) and bool(layers_of(inside))
 
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return each block at the last token."""

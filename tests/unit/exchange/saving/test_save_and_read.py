@@ -249,6 +249,7 @@ TAGS = {"Decoder": "text-generation", "EncoderDecoder": "text2text-generation"}
 OTHERS = {
     **dict.fromkeys(IMAGES, "image-classification"),
     "vision_encoder_decoder": "image-to-text",
+    "blip": "image-to-text",
     "yolos": "object-detection",
     "segformer": "image-segmentation",
     "vit_mae": "image-feature-extraction",
