@@ -1,6 +1,7 @@
 """The GGUF format of llama.cpp: facts and tensors in one file, written and read through the package ``gguf``."""
 
 import importlib
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,8 +19,11 @@ from orrery.settings import install
 BLOCK = 32
 """Numbers that share one scale in q8_0 and q4_0."""
 
-# Tensors that llama.cpp adds instead of multiplying with: it wants them in float32 whatever the file's type.
-_ADDED = frozenset({"position_embd.weight"})
+# What llama.cpp wants in float32 whatever the file's type: what it adds instead of multiplying with, gains, routers,
+# and of state spaces the filters and the numbers of each head.
+_WHOLE = re.compile(
+    r"position_embd\.weight|.*\.(bias|ssm_[ad])|.*(_norm|ffn_gate_inp|ssm_conv1d|shortconv\.conv)\.weight"
+)
 _HALF_STEP = 2.0**-25
 """Half the distance of the smallest float16 numbers, which a scale may be off by."""
 
@@ -79,7 +83,7 @@ def library() -> Any:
 
 def kind_of(name: str, tensor: Tensor, kind: str) -> str:
     """Return the kind of one tensor in a file of this kind: what is no matrix stays float32."""
-    return kind if tensor.dim() > 1 and name not in _ADDED else "f32"
+    return kind if tensor.dim() > 1 and not _WHOLE.fullmatch(name) else "f32"
 
 
 def check_storable(tensors: Mapping[str, Tensor], kind: str) -> None:

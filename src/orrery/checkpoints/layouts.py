@@ -108,6 +108,62 @@ class OnePoint(Layout):
 
 
 @dataclass(frozen=True)
+class NegativeExponential(Layout):
+    """``-exp(a)`` of every number, with axes of size one behind: the rates of a state space, which we store as logs."""
+
+    axes: int = 0
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Return the rates."""
+        return _column(-torch.exp(parts[0]), self.axes)
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return their logarithms; a rate that is not below zero has none, and is found to be no finite number."""
+        return [torch.log(-tensor.reshape(shapes[0]))]
+
+
+@dataclass(frozen=True)
+class Column(Layout):
+    """The same numbers with an axis of size one behind: one number a head (GGUF's Mamba-2)."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Add the axis."""
+        return _column(parts[0], 1)
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return the tensor without it."""
+        return [tensor.reshape(shapes[0])]
+
+
+@dataclass(frozen=True)
+class Grouped(Layout):
+    """A vector cut into a row for each group (the gains of Mamba-2's norm in GGUF)."""
+
+    groups: int
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Cut it."""
+        return parts[0].unflatten(0, (self.groups, -1))
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return the rows one behind the other."""
+        return [tensor.flatten(0, 1)]
+
+
+@dataclass(frozen=True)
+class Depthwise(Layout):
+    """A filter a channel, without the axis of the one channel that it reads (GGUF's short convolutions)."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Leave the axis out."""
+        return parts[0][:, 0]
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return the filters with it."""
+        return [tensor[:, None]]
+
+
+@dataclass(frozen=True)
 class RotaryInterleaved(Layout):
     """Within each head, channel i beside channel i + C/2: the pairs of a rotation as neighbours (GGUF's Llama)."""
 
@@ -181,6 +237,11 @@ class Stacked(Layout):
             else:
                 parts += list(expert.chunk(self.across))
         return parts
+
+
+def _column(tensor: Tensor, axes: int) -> Tensor:
+    """Return a tensor with axes of size one behind its own."""
+    return tensor.reshape(*tensor.shape, *(1,) * axes)
 
 
 def _together(parts: Sequence[Tensor], dim: int = 0) -> Tensor:

@@ -4,7 +4,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.checkpoints.layouts import ROWS, TURNED, GroupInterleaved, HalvesExchanged, Reshaped, Stacked
+from orrery.checkpoints.layouts import (
+    ROWS,
+    TURNED,
+    Column,
+    Depthwise,
+    Grouped,
+    GroupInterleaved,
+    HalvesExchanged,
+    NegativeExponential,
+    Reshaped,
+    Stacked,
+)
 
 small = st.integers(1, 4)
 
@@ -67,3 +78,19 @@ def test_exchanged_halves_are_undone(heads, half, columns):
 
 def test_the_second_half_of_each_head_comes_first():
     assert HalvesExchanged(2).join(numbered((8,))).tolist() == [2, 3, 0, 1, 6, 7, 4, 5]
+
+
+def test_what_state_spaces_are_stored_as_is_undone():
+    heads, filters = torch.arange(1.0, 7.0), torch.randn(6, 1, 4)
+    assert_undone(Column(), [heads])
+    assert_undone(Grouped(3), [heads])
+    assert_undone(Depthwise(), [filters])
+    assert Column().join([heads]).tolist() == [[x] for x in heads.tolist()]
+    assert Grouped(3).join([heads]).tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert torch.equal(Depthwise().join([filters]), filters[:, 0])
+    for axes in (0, 1):
+        layout = NegativeExponential(axes)
+        rates = layout.join([heads.double().log()])
+        assert rates.shape == (6,) + (1,) * axes
+        assert torch.allclose(rates.flatten(), -heads.double(), rtol=1e-15, atol=0)
+        assert torch.allclose(layout.split(rates, [heads.shape])[0], heads.double().log(), rtol=1e-14, atol=1e-15)

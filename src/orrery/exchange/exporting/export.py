@@ -13,7 +13,8 @@ from orrery.checkpoints import gguf
 from orrery.checkpoints.outputs import OutputFile, OutputFolder
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import RunError, UsageError
-from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, GgufArchitecture, stated, written_tensors
+from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, stated, written_tensors
+from orrery.exchange.reading.gguf_parts import GgufArchitecture
 from orrery.exchange.reading.read import Stored, read
 from orrery.exchange.reading.weights import refuse_buffers, weights_of
 from orrery.exchange.saving.save import MODEL_FILES

@@ -13,7 +13,8 @@ from orrery.checkpoints.gguf_file import MAGIC, PLAIN, GgufEntry, GgufFile, part
 from orrery.checkpoints.layouts import RotaryInterleaved, Rows
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
-from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, GgufArchitecture, scaling_of
+from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, scaling_of
+from orrery.exchange.reading.gguf_parts import GgufArchitecture
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import load_family
 from orrery.models.limits import check_numbers, check_size
@@ -29,7 +30,7 @@ SLOWING = "rope_freqs.weight"
 SUFFIX = ".gguf"
 _HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal"})
 """Facts that change no number of a decoder."""
-_WORDS = frozenset({"rope.scaling.type"})
+_WORDS = frozenset({"rope.scaling.type", "tensor_data_layout"})
 """Facts that are words; all others are numbers, or true or false."""
 _NEUTRAL = (0, None, False, "none")
 _SAMPLING = {
@@ -54,16 +55,18 @@ class GgufModel:
 class Facts(Mapping[str, Any]):
     """The facts of an architecture without its name in front; it remembers which were asked for."""
 
-    def __init__(self, known: Mapping[str, Any], name: str, path: Path) -> None:
+    def __init__(self, known: Mapping[str, Any], name: str, path: Path, listed: frozenset[str] = frozenset()) -> None:
         start = f"{name}."
         self._known = {key.removeprefix(start): value for key, value in known.items() if key.startswith(start)}
-        self._name, self._path, self._asked = name, path, set[str]()
+        self._name, self._path, self._asked, self._listed = name, path, set[str](), listed
 
     def __getitem__(self, key: str) -> Any:
         self._asked.add(key)
         if key not in self._known:
             raise ModelFileError(f"{self._path} does not say {self._name}.{key}", ELSEWHERE)
         value = self._known[key]
+        if key in self._listed and isinstance(value, list) and len(value) == self["block_count"]:
+            return value
         if not isinstance(value, int | float) and key not in _WORDS:
             said = f"{self._name}.{key} = {str(value)[:40]}"
             raise ModelFileError(f"{self._path}: {said} is no number; one for each layer is not built", ELSEWHERE)
@@ -154,8 +157,9 @@ def spec_of_gguf(path: Path) -> ModelSpec:
 
 def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, tuple[Rule, ...]]:
     """Return the family, the configuration, the architecture, and the rules of the tensors' names."""
-    family, architecture = _family(files.facts.get("general.architecture"), path)
-    config = _config(architecture, Facts(files.facts, architecture.name, path), files, path)
+    family, architecture = _family(files.facts, path)
+    facts = Facts(files.facts, architecture.name, path, architecture.listed)
+    config = _config(architecture, facts, files, path)
     check_numbers(config, path)
     with describes_a_model(path):
         spec: Any = load_family(family).spec(config)
@@ -217,11 +221,13 @@ class _Files(Mapping[str, Tensor]):
         return sum(math.prod(self.entry(name).shape) for name in self)
 
 
-def _family(name: Any, path: Path) -> tuple[str, GgufArchitecture]:
-    """Return the first family whose files have the architecture of this name."""
-    for family, architecture in ARCHITECTURES.items():
-        if architecture.name == name:
-            return family, architecture
+def _family(facts: Mapping[str, Any], path: Path) -> tuple[str, GgufArchitecture]:
+    """Return the first family of this architecture; one that a fact tells from the others goes before them."""
+    name = facts.get("general.architecture")
+    named = [(family, row) for family, row in ARCHITECTURES.items() if row.name == name]
+    told = [(family, row) for family, row in named if row.told_by and facts.get(f"{name}.{row.told_by}")]
+    for family, row in told or [(family, row) for family, row in named if not row.told_by]:
+        return family, row
     known = dict.fromkeys(architecture.name for architecture in ARCHITECTURES.values())
     raise ModelFileError(f"{path} is of the architecture {str(name)[:60]!r}; read are {', '.join(known)}", ELSEWHERE)
 
@@ -232,16 +238,22 @@ def _config(architecture: GgufArchitecture, facts: Facts, files: _Files, path: P
     if table is None or len(table.shape) != 2:
         raise ModelFileError(f"{path} has no table of tokens, token_embd.weight", ELSEWHERE)
     facts.settle({"vocab_size": table.shape[0]})
-    if "attention.layer_norm_rms_epsilon" in facts:
-        _settle_rotary(facts, path)
-    config = architecture.config(facts, files)
+    if architecture.rotary:
+        _settle_rotary(facts, path, partial=architecture.partial)
+    try:
+        config = architecture.config(facts, files)
+    except ZeroDivisionError as error:
+        raise ModelFileError(f"{path}: one of its facts is 0 that divides another", ELSEWHERE) from error
+    except ModelFileError as error:
+        message = error.message if str(path) in error.message else f"{path}: {error.message}"
+        raise ModelFileError(message, error.hint) from error
     if SLOWING in files:
         config["rope_scaling"] = scaling_of(files.numbers(SLOWING), facts["rope.freq_base"], facts["context_length"])
     facts.refuse_others()
     return config
 
 
-def _settle_rotary(facts: Facts, path: Path) -> None:
+def _settle_rotary(facts: Facts, path: Path, partial: bool) -> None:
     """Say what llama.cpp takes where a file does not say it."""
     heads, width = facts["attention.head_count"], facts["embedding_length"]
     if heads < 1:
@@ -250,7 +262,7 @@ def _settle_rotary(facts: Facts, path: Path) -> None:
     facts.settle({"attention.key_length": int(width // heads)})
     key = facts["attention.key_length"]
     facts.settle({"attention.value_length": key, "rope.dimension_count": key})
-    for other in ("attention.value_length", "rope.dimension_count"):
+    for other in ("attention.value_length", *(() if partial else ("rope.dimension_count",))):
         if facts[other] != key:
             message = f"{path}: {other} = {facts[other]} beside attention.key_length = {key} is not built"
             raise ModelFileError(message, ELSEWHERE)

@@ -1,0 +1,180 @@
+"""What the architectures of GGUF files share: the facts of a spec, the keys made of them, and the names of tensors."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.checkpoints.layouts import ROWS, Layout
+from orrery.checkpoints.rules import Rule, rename
+from orrery.errors import ModelFileError
+from orrery.models.decoder import Decoder
+from orrery.nn.positions.rotary import Linear, Scaling, Yarn
+
+Facts = dict[str, Any]
+Config = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GgufArchitecture:
+    """One architecture of llama.cpp.
+
+    Attributes:
+        name: llama.cpp's.
+        facts: from a spec, without the name in front.
+        config: what a reader makes of the facts and of the names of the tensors: a ``config.json``.
+        rules: from llama.cpp's tensors to ours.
+        rotary: whether it rotates queries and keys, so that the widths of heads are settled.
+        partial: whether a part of each head may be rotated alone.
+        listed: the facts that may be one for each layer.
+        told_by: a fact by which the file tells this family from another of the same architecture.
+    """
+
+    name: str
+    facts: Callable[[Decoder.Spec], Facts]
+    config: Callable[[Mapping[str, Any], Collection[str]], Config]
+    rules: Callable[[Decoder.Spec], tuple[Rule, ...]]
+    rotary: bool = True
+    partial: bool = False
+    listed: frozenset[str] = frozenset()
+    told_by: str | None = None
+
+
+_MOST_LAYERS = 10_000
+BLOCK, THEIRS = "stack.blocks.{i}", "blk.{i}"
+"""What the names of a layer begin with, ours and theirs."""
+OUTER = (
+    rename("token_embd.weight", "embed.token.weight"),
+    *(rename(f"output_norm.{p}", f"stack.final.{p}") for p in ("weight", "bias")),
+    *(rename(f"output.{p}", f"head.vocabulary.{p}") for p in ("weight", "bias")),
+)
+NORMS = (("attn_norm", "attention.pre"), ("ffn_norm", "feed_forward.pre"))
+MATRICES = (
+    ("attn_output", "attention.branch.out"),
+    ("ffn_up", "feed_forward.branch.up"),
+    ("ffn_down", "feed_forward.branch.down"),
+)
+ROTARY_MATRICES = (*MATRICES, ("ffn_gate", "feed_forward.branch.gate"), ("attn_v", "attention.branch.v"))
+
+
+def branch_of(spec: Decoder.Spec, role: str) -> Any:
+    """Return a branch of the first block that has it; that others are like it shows when the facts are read back."""
+    for block in spec.stack.blocks:
+        for name, residual in block.residuals.items():
+            if name == role:
+                return residual.branch
+            if role in (branches := getattr(residual.branch, "branches", {})):
+                return branches[role]
+    return None
+
+
+def sizes(spec: Decoder.Spec, epsilon: str) -> Facts:
+    """Return the facts of every architecture; ``epsilon`` names that of its norms."""
+    final: Any = spec.stack.final
+    return {
+        "vocab_size": spec.embed.vocabulary,
+        "context_length": spec.context,
+        "embedding_length": spec.width,
+        "block_count": len(spec.stack.blocks),
+        "feed_forward_length": getattr(branch_of(spec, "feed_forward"), "hidden", 0),
+        "attention.head_count": getattr(branch_of(spec, "attention"), "heads", 0),
+        f"attention.{epsilon}": final.eps,
+    }
+
+
+def layer_norm_facts(spec: Decoder.Spec) -> Facts:
+    """Return the facts of a model with layer norms, and without rotations."""
+    return sizes(spec, "layer_norm_epsilon")
+
+
+def rotary_facts(spec: Decoder.Spec, epsilon: str = "layer_norm_rms_epsilon", positions: str = "rotary") -> Facts:
+    """Return the facts of a model that rotates queries and keys, by the positions of this name."""
+    attention = branch_of(spec, "attention")
+    rotary: Any = spec.stack.positions[positions]
+    return {
+        **sizes(spec, epsilon),
+        "attention.head_count_kv": attention.kv_heads,
+        "attention.key_length": attention.head_width,
+        "attention.value_length": attention.head_width,
+        "rope.dimension_count": rotary.width,
+        "rope.freq_base": rotary.base,
+        **scaling_facts(rotary.scaling),
+    }
+
+
+def scaling_facts(scaling: Scaling | None) -> Facts:
+    """Return how the rates are scaled; a kind that has no facts is found missing in the configuration read back."""
+    match scaling:
+        case Linear():
+            return {"rope.scaling.type": "linear", "rope.scaling.factor": scaling.factor}
+        case Yarn():
+            facts = {"rope.scaling.type": "yarn", "rope.scaling.factor": scaling.factor}
+            return {**facts, "rope.scaling.original_context_length": scaling.trained}
+    return {}
+
+
+def scaling_config(facts: Mapping[str, Any]) -> Config | None:
+    """Return the key ``rope_scaling``."""
+    if facts.get("rope.scaling.type") in (None, "none"):
+        return None
+    scaling = {"rope_type": facts["rope.scaling.type"], "factor": facts["rope.scaling.factor"]}
+    trained = facts.get("rope.scaling.original_context_length")
+    return scaling if trained is None else {**scaling, "original_max_position_embeddings": trained}
+
+
+def rotary_config(facts: Mapping[str, Any], tensors: Collection[str], epsilon: str = "rms_norm_eps") -> Config:
+    """Return the keys that Llama and its descendants share; ``epsilon`` is the key of that of the norms."""
+    norm = next(name for name in ("layer_norm_rms_epsilon", "layer_norm_epsilon") if f"attention.{name}" in facts)
+    return {
+        "vocab_size": facts["vocab_size"],
+        "hidden_size": facts["embedding_length"],
+        "intermediate_size": facts["feed_forward_length"],
+        "num_hidden_layers": facts["block_count"],
+        "num_attention_heads": facts["attention.head_count"],
+        "num_key_value_heads": facts["attention.head_count_kv"],
+        "max_position_embeddings": facts["context_length"],
+        epsilon: facts[f"attention.{norm}"],
+        "rope_theta": facts["rope.freq_base"],
+        "rope_scaling": scaling_config(facts),
+        "tie_word_embeddings": "output.weight" not in tensors,
+    }
+
+
+def pass_over(facts: Mapping[str, Any], *keys: str) -> None:
+    """Ask for facts of which nothing is made here, so that they are not refused as unknown."""
+    for key in keys:
+        facts.get(key)
+
+
+def rotated_share(facts: Mapping[str, Any]) -> float:
+    """Return the key ``partial_rotary_factor``: which part of a head turns."""
+    return float(facts["rope.dimension_count"] / facts["attention.key_length"])
+
+
+def window_facts(spec: Decoder.Spec) -> Facts:
+    """Return how far the layers look back that do not see everything."""
+    windows = [mask.window for mask in spec.stack.masks.values() if mask.window is not None]
+    return {"attention.sliding_window": windows[0]} if windows else {}
+
+
+def for_each_layer(facts: Mapping[str, Any], key: str) -> list[Any]:
+    """Return a fact that may be one for each layer, as one for each.
+
+    Raises:
+        ModelFileError: there are no layers, or more than any model has.
+    """
+    value, layers = facts[key], facts["block_count"]
+    if not 1 <= layers <= _MOST_LAYERS:
+        raise ModelFileError(f"block_count = {layers} is no number of layers", "get the file again")
+    return list(value) if isinstance(value, list) else [value] * layers
+
+
+def head_rules(
+    spec: Decoder.Spec, layout: Callable[[int], Layout] = lambda heads: ROWS, ours: str = f"{BLOCK}.attention.branch"
+) -> tuple[Rule, ...]:
+    """Return the rules of q and k, whose layout may depend on their heads."""
+    attention = branch_of(spec, "attention")
+    return tuple(
+        Rule(f"{THEIRS}.attn_{x}.{p}", (f"{ours}.{x}.{p}",), layout(heads))
+        for x, heads in (("q", attention.heads), ("k", attention.kv_heads))
+        for p in ("weight", "bias")
+    )
