@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from orrery.objectives import OBJECTIVES
 
 HERE = Path(__file__).parents[1]
@@ -17,12 +19,12 @@ FEW = "causal|seq2seq|masked bert|captioning|replaced|ppo|distill|few experts|ls
 """Runs that differ most: kinds of models, what is written, an own model beside, optimizers; the program has more."""
 
 
-def told(*words: str) -> dict[str, float]:
-    """Start a program of two processes, and return what the first one says."""
+def told(*words: str, world: int = 2) -> dict[str, float]:
+    """Start a program of several processes, and return what the first one says."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    common = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     # Processes of their own: ranks start threads of torch's, and a fork of a warm process has died of that.
     ranks = [
         subprocess.Popen(
@@ -32,11 +34,11 @@ def told(*words: str) -> dict[str, float]:
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(2)
+        for rank in range(world)
     ]
-    (out, err), (_, other) = (process.communicate(timeout=300) for process in ranks)
-    assert [process.returncode for process in ranks] == [0, 0], err + other
-    errors: dict[str, float] = json.loads(out.splitlines()[-1])
+    said = [process.communicate(timeout=300) for process in ranks]
+    assert [process.returncode for process in ranks] == [0] * world, "".join(err for _, err in said)
+    errors: dict[str, float] = json.loads(said[0][0].splitlines()[-1])
     return errors
 
 
@@ -50,4 +52,14 @@ def test_every_objective_learns_the_same_under_fsdp() -> None:
 def test_runs_that_share_their_weights_leave_what_one_process_leaves(tmp_path: Path) -> None:
     errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), "fsdp=2", f"only={FEW}")
     assert len(errors) > 9, errors
+    assert max(errors.values()) <= 1e-9, errors
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layout", ["data=2", "fsdp=4", "data=2 fsdp=2"])
+def test_every_layout_learns_and_saves_the_same(layout: str, tmp_path: Path) -> None:
+    degrees = layout.split()
+    world = 4 if layout != "data=2" else 2
+    errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), *degrees, "only=causal llama|ppo|mixtral", world=world)
+    assert {"causal llama: bytes of files", "ppo llama: bytes of files"} <= errors.keys(), errors
     assert max(errors.values()) <= 1e-9, errors

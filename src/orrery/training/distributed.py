@@ -1,5 +1,6 @@
 """The ranks of a run: which rows of the global batch are mine, and sums over all ranks."""
 
+import atexit
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,10 @@ from orrery.errors import MachineError
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.precision import find_device
 from orrery.training.processes import environment_number
+from orrery.training.watching import Watch, watch
 
+WATCHES: list[Watch] = []
+"""Of this process, from its joining the others on."""
 TRANSPORTS = ("gloo", "NCCL")
 """What the errors of torch's ways to send name, beside classes of their own."""
 
@@ -142,28 +146,43 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
 
 @contextmanager
 def lost_processes() -> Iterator[None]:
-    """Turn the error of a message that found no other process into one that says so.
+    """Tell the others of an error here, and turn that of a message that found no other process into one that says so.
 
     Raises:
         MachineError: another process of the run has ended, or did not answer in time.
     """
     try:
         yield
-    except RuntimeError as error:
-        lost = isinstance(error, dist.DistError) or any(name in str(error) for name in TRANSPORTS)
+    except BaseException as error:
+        for each in WATCHES:
+            each.fail()
+        lost = isinstance(error, dist.DistError) or (
+            isinstance(error, RuntimeError) and any(name in str(error) for name in TRANSPORTS)
+        )
         if not lost or not dist.is_initialized():
             raise
-        message = f"process {dist.get_rank()} of the run has lost another one: {str(error).splitlines()[0][:200]}"
-        hint = "see what the first process that ended says; the same command with --resume goes on from the last "
-        hint += "checkpoint, and torchrun --max-restarts 3 does so by itself. parallel.timeout is how long one waits"
-        raise MachineError(message, hint) from error
+        raise lost_process(str(error).splitlines()[0][:200]) from error
+
+
+def lost_process(reason: str) -> MachineError:
+    """Return the error of a process that has lost another one."""
+    hint = "see what the first process that ended says; the same command with --resume goes on from the last "
+    hint += "checkpoint, and torchrun --max-restarts 3 does so by itself. parallel.timeout is how long one waits"
+    return MachineError(f"process {dist.get_rank()} of the run has lost another one: {reason}", hint)
+
+
+def end_here() -> None:
+    """End this process where it stands, whatever it waits for, with the error that it has lost another one."""
+    error = lost_process("its connection was closed")
+    os.write(2, f"error: {error.message}\nhint: {error.hint}\n".encode())
+    os._exit(error.exit_code)
 
 
 def join(device: torch.device, timeout: timedelta) -> None:
     """Join the processes that ``torchrun`` started, through nccl on GPUs, else gloo.
 
     Where ``torchrun`` starts them again after one has died, its store still has the addresses of those before: each
-    start has a part of the store of its own.
+    start has a part of the store of its own. From here on one that is lost ends the others.
     """
     rendezvous: Any = dist.rendezvous
     store, rank, world = next(rendezvous("env://", timeout=timeout))
@@ -173,6 +192,9 @@ def join(device: torch.device, timeout: timedelta) -> None:
         dist.init_process_group("nccl", device_id=device, **how)
     else:
         dist.init_process_group("gloo", **how)
+    watching = watch(how["store"], rank, world, timeout.total_seconds(), end_here)
+    WATCHES.append(watching)
+    atexit.register(watching.leave)
 
 
 def own_device(requested: str) -> torch.device:

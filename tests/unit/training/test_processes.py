@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from orrery.recipes.read import check_recipe
 from orrery.scores.resampled import mean_of
 from orrery.tasks.finetuning import seeds as finetuning
 from orrery.tasks.finetuning.findings import Findings
+from orrery.training import distributed
 from orrery.training.distributed import Alone, Group, own_device
 from orrery.training.loop import Outcome
 from orrery.training.parallel.joining import find_ranks
@@ -50,6 +52,8 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
         store = dist.HashStore()
         monkeypatch.setattr(dist, "rendezvous", lambda url, timeout: iter([(store, rank, world)]))
         monkeypatch.setattr(dist, "init_process_group", joins)
+        monkeypatch.setattr(distributed, "watch", lambda *how: SimpleNamespace(leave=lambda: None))  # nobody is there
+        monkeypatch.setattr(distributed, "WATCHES", [])
         monkeypatch.setattr(dist, "get_rank", lambda: rank)
         monkeypatch.setattr(dist, "get_world_size", lambda: world)
         for name, value in (("WORLD_SIZE", world), ("RANK", rank), ("LOCAL_RANK", local)):
