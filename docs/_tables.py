@@ -10,6 +10,7 @@ from typing import Any, get_args
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(Path(__file__).parent))
 
+import _course  # noqa: E402
 import torch  # noqa: E402
 from _benchmark_tables import table  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
@@ -44,11 +45,15 @@ from orrery.tasks._task import learned  # noqa: E402
 from orrery.text.kinds import CHATS, FRAMES, TOKENIZERS  # noqa: E402
 from orrery.tuning._registry import KINDS as TRANSFORMS  # noqa: E402
 
-PAGES = tuple(
-    f"docs/{name}.md"
-    for name in ("commands", "reference", "generating", "training", "reinforcement", "scores", "speed", "clients")
+PAGES = (
+    *(
+        f"docs/{name}.md"
+        for name in ("commands", "reference", "generating", "training", "reinforcement", "scores", "speed", "clients")
+    ),
+    "docs/course/index.md",
+    *_course.PAGES,
 )
-BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(<!-- end of it -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z0-9-]+) -->\n)(?P<body>.*?)(<!-- end of it -->)", re.DOTALL)
 
 
 def verbs() -> str:
@@ -254,7 +259,7 @@ TABLES = {
         *(verbs, recipe, kinds, objectives, data, metrics, rewards, observers, optimizers),
         *(schedules, compiled, requests, drawing, searching),
     )
-}
+} | _course.TABLES
 
 
 def written(page: str) -> str:

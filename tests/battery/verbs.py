@@ -83,6 +83,7 @@ BASES: dict[str, list[str]] = {
     "data fetch": ["no-such-set"],
     "lab": ["bottleneck", "--quick", "--seeds=0"],
     "quiz": ["swap", "--answers"],
+    "course": ["S0", "one-hot"],
     "verify": ["--family=no-such-family"],
     "info": [],
     "completion": ["bash"],

@@ -76,6 +76,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "ladder": ("ladder:ladder", "scaling-ladder"),
         "lab": ("lab:lab", "labs"),
         "quiz": ("quiz:quiz", "quiz"),
+        "course": ("course:course", "course/index"),
         "bench": ("bench.app:app", "speed"),
         "verify": ("verify:verify", "architecture"),
     },

@@ -1,0 +1,63 @@
+"""``orrery course``: the slides of the lectures, and what runs each of them."""
+
+import shlex
+import sys
+
+from orrery.cli.tables import print_table
+from orrery.errors import RunError, UsageError
+from orrery_course.course import Deck, Item, decks, find
+
+
+def course(deck: str | None = None, *item: str) -> None:
+    """Run what a slide of the lectures asks for or shows; without a name list the decks, with a deck its items.
+
+    The code is printed before it runs. Commands run in this folder and write below runs/course.
+
+    Args:
+        deck: S0, S1, S2, S3 or S4.
+        item: The name of an item, or words of its slide or title.
+    """
+    if deck is None:
+        for number, one in enumerate(decks().values()):
+            print(("\n" if number else "") + f"{one.name}: {one.title}")
+            _list(one, ("item", "slide"))
+        print("\nA deck's items: orrery course S3; one of them: orrery course S3 swap")
+    elif not item:
+        chosen = find(deck)
+        print(f"{chosen.name}: {chosen.title}\n\n{chosen.about}\n")
+        _list(chosen, ("item", "slide", "title"))
+    else:
+        chosen = find(deck)
+        found = chosen.find(" ".join(item))
+        if len(found) > 1:
+            names = ", ".join(one.name for one in found)
+            raise UsageError(f"{len(found)} items of {chosen.name} match {' '.join(item)!r}", f"give one of: {names}")
+        _run(found[0])
+
+
+def _list(deck: Deck, columns: tuple[str, ...]) -> None:
+    rows = [{"item": one.name, "slide": one.slide, "title": one.title} for one in deck.items]
+    print_table(columns, [[row[column] for column in columns] for row in rows])
+
+
+def _run(item: Item) -> None:
+    """Print what an item is, its code, what it prints, and what the slide has."""
+    print(f"{item.deck}, {item.slide} ({item.name})\n{item.title}\n\n{item.about}\n")
+    if item.source:
+        print("\n".join(f"    {line}".rstrip() for line in item.source.splitlines()), end="\n\n", flush=True)
+        exec(compile(item.source, f"<{item.name}>", "exec"), {"__name__": "__course__"})
+    for line in item.lines.splitlines():
+        print(f"    {line}\n", flush=True)
+        _command(line)
+    if item.beside:
+        print(f"\n{item.beside}")
+
+
+def _command(line: str) -> None:
+    """Run a command line of the program in this process."""
+    from orrery.cli.program import run
+
+    _, *words = shlex.split(line)
+    sys.stdout.flush()
+    if code := run(words):
+        raise RunError(f"{line}: it ended with exit code {code}", "its own error stands above")

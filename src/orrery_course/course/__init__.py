@@ -1,0 +1,14 @@
+"""The course as a book: what each slide of the lectures asks for or shows, and the code or the command that runs it."""
+
+from typing import TYPE_CHECKING
+
+from orrery.schema.lazy import lazily
+
+if TYPE_CHECKING:
+    from orrery_course.course._item import Deck, Item, decks, find
+
+_ITEM = ["Deck", "Item", "decks", "find"]
+__all__ = ["Deck", "Item", "decks", "find"]
+
+
+__getattr__ = lazily(__name__, {"_item": _ITEM})

@@ -1,0 +1,129 @@
+"""The course as a book: each item of its inventory has a slide, and an example that prints what the slide has."""
+
+import ast
+import contextlib
+import io
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from orrery.cli.program import run
+from orrery.errors import UsageError
+from orrery_course.course import Deck, Item, decks, find
+from pages import module
+
+INVENTORY = {"W": 9, "R": 12, "T": 15, "F": 12, "D": 9, "P": 10, "X": 5, "V": 6, "C": 1}
+"""How many items of each kind the decks have: words, recurrences, Transformers, families, data, training, decoding,
+views, counting."""
+ITEMS = [item for deck in decks().values() for item in deck.items]
+SECONDS = 60
+NUMBER = re.compile(r"\d[\d.,]*\d")
+
+every_item = pytest.mark.parametrize("item", ITEMS, ids=lambda item: f"{item.deck}-{item.name}")
+
+
+def literals(source: str) -> list[str]:
+    """Return the texts that stand as they are in what an example prints."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    printing = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+    parts = [part for call in printing for one in call.args for part in plain(one)]
+    return [part.value for part in parts if isinstance(part.value, str)]
+
+
+def plain(node: ast.AST) -> list[ast.Constant]:
+    """Return the constants of a printed value that are text, and no format of a number."""
+    if isinstance(node, ast.Constant):
+        return [node]
+    if isinstance(node, ast.JoinedStr):
+        return [part for part in node.values if isinstance(part, ast.Constant)]
+    return []
+
+
+def printed(item: Item, folder) -> str:
+    """Run an item as its page does, and return what it writes."""
+    page = module("_examples").Page(folder)
+    if item.source:
+        return page.run(item.source)[0]
+    return page.command(item.lines)
+
+
+@every_item
+def test_an_item_runs_in_time_and_prints_what_its_slide_has(item, tmp_path):
+    begin = time.process_time()
+    shown = printed(item, tmp_path)
+    assert time.process_time() - begin < SECONDS
+    assert shown.strip()
+    if not item.slips:
+        assert [number for number in item.given if number not in shown] == []
+
+
+@every_item
+def test_no_number_is_printed_that_was_not_computed(item):
+    texts = literals(item.source) if item.source else []
+    assert [text for text in texts if NUMBER.search(text)] == []
+    assert [number for number in item.given if any(number in text for text in texts)] == []
+
+
+def test_a_number_that_is_typed_is_found():
+    assert literals("print('a', f'b {3:.2f} c')\nprint(f(1), 'd')") == ["a", "b ", " c", "d"]
+    assert NUMBER.search("the sum is 1.25")
+    assert not NUMBER.search("a_3 of 4 words")
+
+
+def test_every_item_of_the_inventory_has_its_place():
+    wanted = {f"{kind}{number}" for kind, count in INVENTORY.items() for number in range(1, count + 1)}
+    assert len(wanted) == 79
+    assert wanted >= {code for item in ITEMS for code in item.codes}
+
+
+def test_an_item_says_what_it_is():
+    for item in ITEMS:
+        assert bool(item.source) != bool(item.lines), item.name
+        assert all((item.title, item.about, item.slide, item.codes)), item.name
+        assert not item.title.endswith("."), item.name
+        assert re.fullmatch(r"[a-z0-9-]+", item.name), item.name
+
+
+def test_an_item_is_found_by_its_name_and_by_words():
+    deck = find("s0")
+    assert [one.name for one in deck.find("cbow")] == ["cbow"]
+    assert [one.name for one in deck.find("layer norm aside")] == ["layer-norm"]
+    assert [one.name for one in deck.find("W1")] == ["one-hot"]
+    with pytest.raises(UsageError, match="S0 has no item 'cbov'"):
+        deck.find("cbov")
+    with pytest.raises(UsageError, match="the course has no deck 'S7'"):
+        find("S7")
+
+
+def test_two_items_of_a_name_are_refused():
+    deck = Deck("S9", "nobody's", "nothing")
+    deck.command("one", "W1", "a slide", "A title", "What to see.", "orrery info")
+    with pytest.raises(UsageError, match="'one' already"):
+        deck.command("one", "W1", "a slide", "A title", "What to see.", "orrery info")
+
+
+def test_the_verb_lists_shows_and_runs(capsys):
+    assert run(["course"]) == 0
+    everything = capsys.readouterr().out
+    assert all(item.name in everything and item.slide in everything for item in ITEMS)
+    assert run(["course", "S0"]) == 0
+    assert "Every word is equally far from every other" in capsys.readouterr().out
+    assert run(["course", "S0", "parameters"]) == 0
+    shown = capsys.readouterr().out
+    assert "    table = attention_block_table()" in shown
+    assert "786,432" in shown
+    assert shown.rstrip().endswith("D is no axis of theirs.")
+    assert run(["course", "S1", "n"]) == 2
+    assert "match 'n'" in capsys.readouterr().err
+    assert run(["course", "S0", "one-hott"]) == 2
+    assert "one-hot" in capsys.readouterr().err
+
+
+def test_the_list_imports_no_torch():
+    program = "import sys; sys.modules['torch'] = None; from orrery.cli.program import run; sys.exit(run(['course']))"
+    with contextlib.redirect_stdout(io.StringIO()):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
