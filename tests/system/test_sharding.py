@@ -98,7 +98,7 @@ def test_every_layout_of_parted_layers_learns_and_saves_the_same(layout: str, tm
     cases = "only=causal llama|more (gpt2|t5|mixtral)|muon"
     errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), *degrees, cases, world=world)
     assert max(errors.values()) <= 1e-9, errors
-    assert len([name for name in errors if "refused" not in name]) >= (3 if layout == "tensor=4" else 7), errors
+    assert len([name for name in errors if "refused" not in name]) >= (2 if layout == "tensor=4" else 7), errors
 
 
 @pytest.mark.long
