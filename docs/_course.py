@@ -1,10 +1,12 @@
 """The pages of the course, as Markdown: their text and their code are those of `orrery_course.course`."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
 
 from _benchmark_tables import table
 
-from orrery_course.course import Deck, Item, decks
+from orrery_course.course import DAYS, EVENING, SUBJECTS, Deck, Item, Subject, decks, levels
 
 PAGES = tuple(f"docs/course/{name.lower()}.md" for name in decks())
 
@@ -41,4 +43,82 @@ def index() -> str:
     return table(("deck", "of", "is about", "examples"), rows)
 
 
-TABLES = {f"deck-{name.lower()}": (lambda deck=deck: page(deck)) for name, deck in decks().items()} | {"decks": index}
+def evening() -> str:
+    """Return ten items, one after the other."""
+    items = [next(one for one in decks()[name[:2]].items if f"{one.deck} {one.name}" == name) for name in EVENING]
+    return "".join(f"{place}. {_link(item)}\n" for place, item in enumerate(items, 1))
+
+
+def week() -> str:
+    """Return the subjects of each day."""
+    rows = []
+    for day, places in enumerate(DAYS, 1):
+        subjects = [SUBJECTS[place] for place in places]
+        rows.append((str(day), "; ".join(one.name for one in subjects), str(sum(len(one.items) for one in subjects))))
+    return table(("day", "subjects", "examples"), rows)
+
+
+def term() -> str:
+    """Return a week for each subject with its items, and the drawing of what needs what."""
+    rows = [
+        (str(place), subject.name, ", ".join(subject.needs), "; ".join(map(_link, subject.found)))
+        for place, subject in enumerate(SUBJECTS, 1)
+    ]
+    return table(("week", "subject", "needs", "examples"), rows)
+
+
+def drawing() -> str:
+    """Return the subjects, each to the right of what it needs, as SVG in a block of the page."""
+    return f"```{{raw}} html\n{_svg(SUBJECTS)}\n```\n"
+
+
+WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 176, 30, 44, 22, 8
+"""Pixels of a box, between boxes, and around all."""
+
+
+def _svg(subjects: Sequence[Subject]) -> str:
+    """Place each subject in the column of its level, and join it to what it needs by a curve."""
+    column, rows, place = levels(), dict.fromkeys(levels().values(), 0), {}
+    for subject in subjects:
+        level = column[subject.name]
+        place[subject.name] = (MARGIN + level * (WIDTH + ACROSS), MARGIN + rows[level] * (HEIGHT + DOWN))
+        rows[level] += 1
+    parts = []
+    for subject in subjects:
+        x, y = place[subject.name]
+        for name in subject.needs:
+            begin, top = place[name][0] + WIDTH, place[name][1] + HEIGHT // 2
+            bend = (begin + x) // 2
+            parts.append(f'<path d="M{begin} {top}C{bend} {top} {bend} {y + HEIGHT // 2} {x} {y + HEIGHT // 2}"/>')
+        parts.append(f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="4"/>')
+        words = f'<text x="{x + WIDTH // 2}" y="{y + 19}">{escape(_short(subject.name))}</text>'
+        parts.append(words)
+    wide = max(x for x, _ in place.values()) + WIDTH + MARGIN
+    high = max(y for _, y in place.values()) + HEIGHT + MARGIN
+    style = (
+        "<style>.cs path{fill:none;stroke:currentColor;stroke-opacity:.5}.cs rect{fill:none;stroke:#0b62a4}"
+        ".cs text{font:12px sans-serif;fill:currentColor;text-anchor:middle}</style>"
+    )
+    title = "What depends on what: an arrow leads from each subject to those that need it"
+    return (
+        f'<figure class="example"><svg class="cs" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
+        f'style="max-width:none" role="img" aria-label="{title}">{style}{"".join(parts)}</svg></figure>'
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 27 else name.partition(",")[0]
+
+
+def _link(item: Item) -> str:
+    return f"[{item.title}]({item.deck.lower()}.md#{_anchor(item.title)}) ({item.deck})"
+
+
+def _anchor(title: str) -> str:
+    """Return the anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+TABLES = {f"deck-{name.lower()}": (lambda deck=deck: page(deck)) for name, deck in decks().items()} | {
+    "decks": index, "evening": evening, "week": week, "term": term, "drawing-of-subjects": drawing,
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two processes that share the parameters of a model (FSDP2) learn what one process learns, in a step and in a run.
+"""Processes that share the parameters of a model (FSDP2), or its layers, learn what one process learns.
 
 Objectives call the model, and never one of its parts around it: only then do the hooks run that gather parameters.
 """
@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from orrery.families import names
 from orrery.objectives import OBJECTIVES
 
 HERE = Path(__file__).parents[1]
 FEW = "causal|seq2seq|masked bert|captioning|replaced|ppo|distill|few experts|lstm|more gpt2|more t5|optimizer"
 """Runs that differ most: kinds of models, what is written, an own model beside, optimizers; the program has more."""
+KINDS = "llama|gpt2|bert|t5|mixtral|vit|gpt_oss|bloom|qwen3|apertus|albert"
+"""Decoders, an encoder, an encoder-decoder, experts, pictures, biases of heads, shared blocks, learned activations."""
 
 
 def told(*words: str, world: int = 2) -> dict[str, float]:
@@ -53,6 +56,49 @@ def test_runs_that_share_their_weights_leave_what_one_process_leaves(tmp_path: P
     errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), "fsdp=2", f"only={FEW}")
     assert len(errors) > 9, errors
     assert max(errors.values()) <= 1e-9, errors
+
+
+def test_models_of_every_kind_are_computed_together() -> None:
+    errors = told(str(HERE / "parted.py"), f"only={KINDS}", "faults=yes")
+    wrong = {name: far for name, far in errors.items() if name.startswith("wrong")}
+    assert len(wrong) == 6
+    assert min(wrong.values()) > 1e-3, wrong
+    right = {name: far for name, far in errors.items() if name not in wrong}
+    assert {name.partition(",")[0] for name in right} == set(KINDS.split("|")), right
+    assert max(right.values()) <= 1e-9, right
+
+
+def test_runs_that_compute_layers_together_leave_what_one_process_leaves(tmp_path: Path) -> None:
+    errors = told(
+        str(HERE / "sharded_runs.py"), str(tmp_path), "tensor=2", "only=causal llama|ppo|more (gpt2|t5|mixtral)"
+    )
+    assert [name for name in errors if "refused" in name] == [
+        "ppo llama is refused: parallel.tensor 2: an objective on the model's own answers"
+    ]
+    assert max(errors.values()) <= 1e-9, errors
+    assert {"causal llama: bytes of files", "more t5", "more mixtral"} <= errors.keys()
+
+
+@pytest.mark.long
+def test_every_family_is_computed_together_or_refused_by_name() -> None:
+    errors = told(str(HERE / "parted.py"), "tensor=2")
+    refused = {name.split()[0] for name in errors if " is refused: parallel.tensor 2" in name}
+    equal = {name.partition(",")[0] for name in errors if name.endswith("tokens")}
+    assert refused | equal == set(names())
+    assert not refused & equal
+    assert len(equal) >= 71, sorted(refused)
+    assert max(errors.values()) <= 1e-9, errors
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layout", ["data=2 tensor=2", "fsdp=2 tensor=2", "tensor=4", "tensor=2 sequence=0"])
+def test_every_layout_of_parted_layers_learns_and_saves_the_same(layout: str, tmp_path: Path) -> None:
+    degrees = layout.split()
+    world = 2 if "sequence=0" in degrees else 4
+    cases = "only=causal llama|more (gpt2|t5|mixtral)|muon"
+    errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), *degrees, cases, world=world)
+    assert max(errors.values()) <= 1e-9, errors
+    assert len([name for name in errors if "refused" not in name]) >= (2 if layout == "tensor=4" else 7), errors
 
 
 @pytest.mark.long

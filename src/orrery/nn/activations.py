@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from orrery.errors import UsageError, there_are
+from orrery.nn.parting import Grain
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -32,6 +34,8 @@ class XIELU(nn.Module):
     ``a = softplus(alpha_p)`` and ``c = b + softplus(alpha_n)`` are learned, one of each a layer, and begin at 0.8;
     ``b`` is 1/2. The constants come with a file and are not trained. Shapes: unchanged.
     """
+
+    parting: ClassVar = Grain.NUMBER
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,11 +1,13 @@
 """A block: named residuals in order."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.context import Context
+from orrery.nn.parting import Grain
 from orrery.nn.residual import Residual, give_role
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -16,6 +18,7 @@ class Block(nn.Module):
     Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
 
+    parting: ClassVar = Grain.TOKEN
     role: str = ""
 
     @spec

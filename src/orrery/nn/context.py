@@ -81,6 +81,7 @@ class Context:
         encoder_states: the encoder's output ``[B, S, D]`` that cross-attention reads.
         encoder_mask: which places of the encoder states are real.
         grid: rows and columns of the patches where pictures are read; ``None`` is the one the model was made for.
+        length: how many tokens the rows have, where what stands between the layers sees some of them; else ``None``.
         routings: where each mixture of experts appends what its router decided; ``None`` drops it.
         taps: a recorder, or ``None``, which leaves nothing in a compiled graph.
     """
@@ -95,6 +96,7 @@ class Context:
     encoder_states: Tensor | None = None
     encoder_mask: BoundMask | None = None
     grid: Grid | None = None
+    length: int | None = None
     routings: list[Routing] | None = None
     taps: Taps | None = None
 
@@ -111,6 +113,7 @@ class Context:
             encoder_states=self.encoder_states,
             encoder_mask=self.encoder_mask,
             grid=self.grid,
+            length=self.length,
             routings=self.routings,
             taps=self.taps,
         )

@@ -1,10 +1,13 @@
 """What fills a slot beside norms: a projection, an activation, soft and hard caps, a shift, a factor a channel."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.activations import activation
+from orrery.nn.parting import Grain
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -13,6 +16,8 @@ class Projection(nn.Module):
 
     Shapes: ``[..., D]`` to ``[..., E]``.
     """
+
+    parting: ClassVar = Grain.TOKEN
 
     @spec
     class Spec(ModuleSpec):
@@ -41,6 +46,8 @@ class Projection(nn.Module):
 class Activation(nn.Module):
     """``act(x)``: an activation as a part of a chain. Shapes: unchanged."""
 
+    parting: ClassVar = Grain.NUMBER
+
     @spec
     class Spec(ModuleSpec):
         """The activation's name."""
@@ -63,6 +70,8 @@ class Activation(nn.Module):
 class SoftCap(nn.Module):
     """``cap * tanh(x / cap)``: nothing passes ``cap`` (Gemma 2, section 2). Shapes: unchanged."""
 
+    parting: ClassVar = Grain.NUMBER
+
     @spec
     class Spec(ModuleSpec):
         """The bound."""
@@ -84,6 +93,8 @@ class SoftCap(nn.Module):
 
 class Clamp(nn.Module):
     """``min(max(x, -bound), bound)``: no outliers among queries, keys and values (MPT, OLMo). Shapes: unchanged."""
+
+    parting: ClassVar = Grain.NUMBER
 
     @spec
     class Spec(ModuleSpec):
@@ -110,6 +121,8 @@ class FixedBias(nn.Module):
     Shapes: ``[..., D]`` unchanged; ``b`` is ``[D]``, zero in a new model.
     """
 
+    parting: ClassVar = Grain.TOKEN
+
     @spec
     class Spec(ModuleSpec):
         """It has no settings."""
@@ -132,6 +145,8 @@ class LayerScale(nn.Module):
 
     It fills the slot behind a branch. Shapes: ``[B, L, D]`` unchanged; ``g`` is ``[D]``.
     """
+
+    parting: ClassVar = Grain.TOKEN
 
     @spec
     class Spec(ModuleSpec):

@@ -1,10 +1,13 @@
 """Norms: each token's vector brought to a fixed scale."""
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from orrery.nn.parting import Grain
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -15,6 +18,8 @@ class LayerNorm(nn.Module):
     no epsilon; ``eps=0`` is their formula. Nemotron stores the gain minus one, which is ``offset=1``.
     Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
+
+    parting: ClassVar = Grain.TOKEN
 
     @spec
     class Spec(ModuleSpec):
@@ -49,6 +54,8 @@ class RMSNorm(nn.Module):
     taken in float32. Gemma stores the gain minus one, which is ``offset=1``. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
 
+    parting: ClassVar = Grain.TOKEN
+
     @spec
     class Spec(ModuleSpec):
         """``eps`` inside the root; ``offset`` added to the stored gain."""
@@ -77,6 +84,8 @@ class PlainRMSNorm(nn.Module):
     Below float32 the statistics are taken in float32.
     """
 
+    parting: ClassVar = Grain.TOKEN
+
     @spec
     class Spec(ModuleSpec):
         """``eps`` inside the root."""
@@ -101,6 +110,8 @@ class HeadNorm(nn.Module):
 
     Shapes: ``[B, L, H C]`` unchanged; the norm sees ``[B, L, H, C]``.
     """
+
+    parting: ClassVar = Grain.HEAD
 
     @spec
     class Spec(ModuleSpec):

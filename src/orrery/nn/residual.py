@@ -1,17 +1,21 @@
 """The algebra of blocks: Residual, Sum, Normed and Gated. Every sublayer of every Transformer is made of these."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.context import Context
+from orrery.nn.parting import Grain
 from orrery.nn.spec import ModuleSpec, spec
 
 
 class Identity(nn.Module):
     """``x``: an empty slot. Shapes: unchanged."""
+
+    parting: ClassVar = Grain.NUMBER
 
     @spec
     class Spec(ModuleSpec):
@@ -32,6 +36,8 @@ class NoSkip(nn.Module):
     Differs from ``Scale`` by zero, which makes NaN of what is not finite.
     """
 
+    parting: ClassVar = Grain.NUMBER
+
     @spec
     class Spec(ModuleSpec):
         """It has no settings."""
@@ -47,6 +53,8 @@ class NoSkip(nn.Module):
 
 class Scale(nn.Module):
     """``factor * x``: DeepNorm's skip, Granite's residual multiplier, Gemma's embedding scale. Shapes: unchanged."""
+
+    parting: ClassVar = Grain.NUMBER
 
     @spec
     class Spec(ModuleSpec):
@@ -74,6 +82,8 @@ class Dropout(nn.Module):
     four elements a draw, so that the rate is rounded to 1/65,536 and a processor, which draws one number after the
     other, is done in less than half the time. Shapes: unchanged.
     """
+
+    parting: ClassVar = Grain.NUMBER
 
     @spec
     class Spec(ModuleSpec):
@@ -130,6 +140,7 @@ class Residual(nn.Module):
     fills ``pre`` and ``post``; OLMo 2 fills ``post``; DeepNorm scales ``skip``. Shapes: ``[B, L, D]`` unchanged.
     """
 
+    parting: ClassVar = Grain.TOKEN
     role: str = ""
 
     @spec
@@ -167,6 +178,8 @@ class Sum(nn.Module):
     The order counts: floating-point addition is not associative.
     """
 
+    parting: ClassVar = Grain.TOKEN
+
     @spec
     class Spec(ModuleSpec):
         """The branches by role, in the order of addition."""
@@ -197,6 +210,8 @@ class Normed(nn.Module):
     Shapes: ``[B, L, D]`` unchanged.
     """
 
+    parting: ClassVar = Grain.TOKEN
+
     @spec
     class Spec(ModuleSpec):
         """The norm, the branch and what stands behind it; an empty slot is the identity."""
@@ -224,6 +239,8 @@ class Gated(nn.Module):
 
     Shapes: ``[B, L, D]`` unchanged.
     """
+
+    parting: ClassVar = Grain.TOKEN
 
     @spec
     class Spec(ModuleSpec):

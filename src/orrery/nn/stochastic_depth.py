@@ -1,9 +1,12 @@
 """Stochastic depth: in training whole branches are left out, row by row."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from orrery.nn.parting import Grain
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -13,6 +16,8 @@ class StochasticDepth(nn.Module):
 
     Huang et al. 2016, scaled in training. It fills the slot behind a branch. Shapes: ``[B, L, D]`` unchanged.
     """
+
+    parting: ClassVar = Grain.NUMBER
 
     @spec
     class Spec(ModuleSpec):

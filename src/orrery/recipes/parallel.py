@@ -14,7 +14,6 @@ REST = -1
 """As ``data``: all processes that the other degrees leave."""
 Degree = Annotated[int, Field(ge=REST, le=MOST), NoTruth]
 NOT_YET = {
-    "tensor": "no layer is cut across processes yet; fsdp shares the weights instead",
     "pipeline": "the layers are not divided into stages yet; fsdp shares the weights instead",
     "context": "no sequence is shared by processes yet; lower batches.length, or training.micro_batch",
     "expert": "the experts of a layer are not divided yet; fsdp shares their weights too",
@@ -28,12 +27,13 @@ class ParallelSettings(Section):
 
     ``data`` processes have copies of the model and share the batch; -1, as usual, stands for all that the other degrees
     leave. ``fsdp`` processes share the batch and, with ``zero`` 3, the weights, gradients and optimizer; with 2 the
-    weights stay whole from the forward to the backward pass (Zhao et al. 2023). ``micro`` is taken in the place of
-    ``training.micro_batch``.
+    weights stay whole from the forward to the backward pass (Zhao et al. 2023). ``tensor`` processes compute each layer
+    together (Shoeybi et al. 2019), with ``sequence`` what stands between the matrices too (Korthikanti et al. 2022).
+    ``micro`` is taken in the place of ``training.micro_batch``.
     A process that waits for the others for ``timeout`` seconds ends with an error.
     ``recompute`` computes again in the backward pass what attention makes of its keys (``selective``), or whole blocks.
-    ``tensor``, ``pipeline``, ``context``, ``expert`` and ``interleave`` are those of a plan; above 1 they are refused,
-    as is ``zero`` 1.
+    ``pipeline``, ``context``, ``expert`` and ``interleave`` are those of a plan; above 1 they are refused, as is
+    ``zero`` 1.
     """
 
     data: Degree = REST
@@ -64,7 +64,7 @@ class ParallelSettings(Section):
     @property
     def usual(self) -> bool:
         """Whether nothing is said of how processes share the run: each then has the whole model."""
-        return self.data == REST and self.fsdp == 1
+        return self.data == REST and self.fsdp == self.tensor == 1
 
 
 def settled(degrees: ParallelSettings, processes: int, rows: int | None) -> ParallelSettings:
@@ -78,16 +78,23 @@ def settled(degrees: ParallelSettings, processes: int, rows: int | None) -> Para
     Raises:
         UsageError: the degrees are those of another number of processes, or do not divide the rows.
     """
-    if degrees.data == REST and processes % degrees.fsdp:
-        message = f"parallel.fsdp {degrees.fsdp} does not divide the number of processes, {processes}"
-        raise UsageError(message, f"would fit: {near(divisors(processes), degrees.fsdp)}; {_start(degrees.fsdp)}")
-    copies = processes // degrees.fsdp if degrees.data == REST else degrees.data
-    if copies * degrees.fsdp != processes:
-        message = f"parallel.data {copies} x parallel.fsdp {degrees.fsdp} are {copies * degrees.fsdp:,} processes"
-        raise UsageError(f"{message}, and there are {processes:,}", _start(copies * degrees.fsdp))
+    shares = degrees.fsdp * degrees.tensor
+    said = " x ".join(f"parallel.{name} {getattr(degrees, name)}" for name in shown(degrees))
+    if degrees.data == REST and processes % shares:
+        message = f"{said} does not divide the number of processes, {processes}"
+        raise UsageError(message, f"would fit: {near(divisors(processes), shares)}; {_start(shares)}")
+    copies = processes // shares if degrees.data == REST else degrees.data
+    if copies * shares != processes:
+        message = f"parallel.data {copies} x {said} are {copies * shares:,} processes"
+        raise UsageError(f"{message}, and there are {processes:,}", _start(copies * shares))
     if rows is not None and not degrees.usual:
         refuse_uneven(rows, copies, degrees.fsdp, degrees.micro or 1)
     return degrees.model_copy(update={"data": copies})
+
+
+def shown(degrees: ParallelSettings) -> list[str]:
+    """Return the names of the degrees beside ``data`` that an error names."""
+    return ["fsdp"] if degrees.tensor == 1 else ["fsdp", "tensor"] if degrees.fsdp > 1 else ["tensor"]
 
 
 def _start(processes: int) -> str:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from orrery.errors import MachineError
 from orrery.recipes.parallel import ParallelSettings
+from orrery.training.parallel.shards import own_part
 from orrery.training.precision import find_device
 from orrery.training.processes import environment_number
 from orrery.training.watching import Watch, watch
@@ -90,14 +91,21 @@ class Alone:
 
 
 class Group:
-    """One of several processes started by ``torchrun``, joined through gloo or, on GPUs, nccl."""
+    """One of several processes started by ``torchrun``, joined through gloo or, on GPUs, nccl.
 
-    def __init__(self, device: str = "auto", timeout: float = ParallelSettings().timeout) -> None:
+    Each ``tensor`` neighbours compute the same rows together. What is summed is of rows, so that one of them counts.
+    """
+
+    def __init__(self, device: str = "auto", timeout: float = ParallelSettings().timeout, tensor: int = 1) -> None:
         self.device = own_device(device)
         if not dist.is_initialized():  # of several runs in a row the first joins
             join(self.device, timedelta(seconds=timeout))
         self.rank, self.devices = dist.get_rank(), dist.get_world_size()
-        self.replica, self.replicas = self.rank, self.devices
+        self.replica, self.replicas = self.rank // tensor, self.devices // tensor
+        self.alike: Any = None
+        for first in range(tensor if tensor > 1 else 0):  # every process takes part in making every group
+            group = dist.new_group(range(first, self.devices, tensor))
+            self.alike = group if self.rank % tensor == first else self.alike
 
     def rows(self, count: int) -> range:
         """Return a contiguous share of the rows; the shares differ by one row at most."""
@@ -108,9 +116,9 @@ class Group:
         return iter(())
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum over the ranks, a new tensor."""
+        """Return the sum over the ranks of different rows, a new tensor."""
         total = values.to(self.device, copy=True)
-        dist.all_reduce(total)
+        dist.all_reduce(total, group=self.alike)
         return total.to(values.device)
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
@@ -124,13 +132,15 @@ class Group:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         flat = self.sum(torch.cat([_gradient(parameter).flatten() for parameter in shared]))
-        pieces = flat.split([parameter.numel() for parameter in shared])
-        for parameter, piece in zip(shared, pieces, strict=True):
-            _gradient(parameter).copy_(piece.view_as(parameter))
+        gradients = [_gradient(parameter) for parameter in shared]
+        for gradient, piece in zip(gradients, flat.split([each.numel() for each in gradients]), strict=True):
+            gradient.copy_(piece.view_as(gradient))
 
     def any(self, flag: bool) -> bool:
         """Say whether any rank raised its flag."""
-        return bool(self.sum(torch.tensor([int(flag)])).item())
+        raised = torch.tensor([int(flag)], device=self.device)
+        dist.all_reduce(raised)
+        return bool(raised.item())
 
     def told(self, text: str) -> str:
         """Return the text of the first rank."""
@@ -140,8 +150,9 @@ class Group:
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
+    """Return this process's part of a gradient."""
     assert parameter.grad is not None
-    return parameter.grad
+    return own_part(parameter.grad)
 
 
 @contextmanager

@@ -150,7 +150,7 @@ class Trainer:
         self.model = self.parts.model.to(device).train()
         self.described = self._description()  # what shares the weights changes the classes of its parts
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
-        recompute(self.model, self.recipe.parallel.recompute)
+        recompute(self.model, self.recipe.parallel.recompute, lambda: self.precision.context())
         self.placement = place(self.model, self.ranks, self.recipe.parallel)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
         refuse_untrainable(self.learner)

@@ -16,7 +16,7 @@ GRACE = 2.0
 """Seconds in which a process may end by the error of its own message, before it is ended where it stands."""
 
 
-class Store(Protocol):
+class TextStore(Protocol):
     """Where the processes tell each other where they are: torch's."""
 
     def set(self, key: str, value: str) -> None:
@@ -74,7 +74,7 @@ class Watch:
                         return
 
 
-def watch(store: Store, rank: int, world: int, seconds: float, end: Callable[[], object]) -> Watch:
+def watch(store: TextStore, rank: int, world: int, seconds: float, end: Callable[[], object]) -> Watch:
     """Connect the first process with all others; each of them calls this.
 
     Args:
@@ -96,7 +96,7 @@ def watch(store: Store, rank: int, world: int, seconds: float, end: Callable[[],
         raise MachineError(message, "let the machines of the run reach each other at all ports") from error
 
 
-def _lines(store: Store, rank: int, world: int, seconds: float) -> list[socket.socket]:
+def _lines(store: TextStore, rank: int, world: int, seconds: float) -> list[socket.socket]:
     if rank:
         port, word = store.get("watch").decode().split()
         line = socket.create_connection((os.environ["MASTER_ADDR"], int(port)), timeout=seconds)

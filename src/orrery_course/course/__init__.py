@@ -6,9 +6,11 @@ from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery_course.course._item import Deck, Item, decks, find
+    from orrery_course.course._reading import DAYS, EVENING, SUBJECTS, Subject, levels
 
 _ITEM = ["Deck", "Item", "decks", "find"]
-__all__ = ["Deck", "Item", "decks", "find"]
+_READING = ["DAYS", "EVENING", "SUBJECTS", "Subject", "levels"]
+__all__ = ["DAYS", "EVENING", "SUBJECTS", "Deck", "Item", "Subject", "decks", "find", "levels"]
 
 
-__getattr__ = lazily(__name__, {"_item": _ITEM})
+__getattr__ = lazily(__name__, {"_item": _ITEM, "_reading": _READING})

@@ -1,4 +1,4 @@
-"""A small ladder of post-training that takes seconds: sums of two digits, as files and as recipes."""
+"""Trainings of the course that take seconds, as files and recipes: sums of two digits, and kind or unkind words."""
 
 import json
 from collections.abc import Sequence
@@ -56,3 +56,27 @@ def stage(folder: Path, task: str, steps: int, rewards: Sequence[dict[str, Any]]
         return recipe | {"model": {"family": "llama", "config": _CONFIG}, "tokenizer": bytes_alone}
     recipe["model"] = {"from": str(folder / "sft")}
     return recipe | ({"rewards": list(rewards)} if rewards else {})
+
+
+def sentiment(folder: Path) -> dict[str, Any]:
+    """Write sentences with their sentiment, and return the recipe of a small BERT that learns it."""
+    words = {"positive": "lovely gentle clever warm", "negative": "fickle cruel dull noisy"}
+    rows = [
+        {"text": f"{who} are {word} {what}", "label": label}
+        for label, named in words.items()
+        for who, word, what in product(("Cats", "Dogs", "Birds"), named.split(), ("creatures", "animals", "pets"))
+    ]
+    file = folder / "sentences.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    return {
+        "name": "sentiment", "task": "classification", "seed": 1,
+        "model": {"family": "bert", "config": {**config, "max_position_embeddings": 16}},
+        "tokenizer": {"kind": "word", "frame": "bert"},
+        "data": {"kind": "labelled", "train": str(file)},
+        "batches": {"kind": "padded", "length": 12, "size": 32},
+        "objective": {"kind": "classification"},
+        "training": {
+            "steps": 60, "precision": "float32", "device": "cpu", "optimizer": {"kind": "adamw", "rate": 3e-3},
+        },
+    }  # fmt: skip

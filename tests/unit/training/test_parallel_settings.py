@@ -38,7 +38,8 @@ def test_the_degrees_are_the_planners() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["data=1", "data=4", "data=2,micro=2", "micro=4", "fsdp=4", "data=2,fsdp=2,recompute=full"]
+    "text",
+    ["data=1", "data=4", "data=2,micro=2", "micro=4", "fsdp=4", "data=2,fsdp=2,recompute=full", "fsdp=2,tensor=2"],
 )
 def test_what_the_planner_prints_is_accepted_as_printed(text: str) -> None:
     layout = parse_layout(text)
@@ -46,6 +47,7 @@ def test_what_the_planner_prints_is_accepted_as_printed(text: str) -> None:
     read = recipe(**degrees)
     found = settled(read.parallel, layout.devices, 16)
     assert (found.data, found.fsdp, found.zero) == (layout.data, layout.fsdp, layout.zero)
+    assert (found.tensor, found.sequence) == (layout.tensor, layout.sequence)
     assert (read.training.micro_batch, read.parallel.recompute) == (layout.micro, layout.recompute.name)
 
 
@@ -83,6 +85,9 @@ def test_what_is_no_degree_is_refused(settings: dict[str, object], said: str) ->
         ({"data": 1}, 1, 1, 1),
         ({"fsdp": 2}, 8, 8, 4),
         ({"fsdp": 2}, 2, 2, 1),
+        ({"tensor": 2}, 8, 8, 4),
+        ({"tensor": 2}, 2, 3, 1),
+        ({"fsdp": 2, "tensor": 2}, 8, 4, 2),
     ],
 )
 def test_the_processes_are_shared_out(settings: dict[str, object], processes: int, rows: int | None, data: int) -> None:
@@ -96,6 +101,9 @@ def test_the_processes_are_shared_out(settings: dict[str, object], processes: in
         ({"data": 2}, 8, 8, "are 2 processes, and there are 8", "torchrun --nproc-per-node 2"),
         ({"fsdp": 4}, 6, 8, "parallel.fsdp 4 does not divide the number of processes, 6", "would fit: 1, 2, 3, 6"),
         ({"fsdp": 2}, 1, 8, "parallel.fsdp 2 does not divide", "torchrun --nproc-per-node 2"),
+        ({"tensor": 4}, 6, 8, "parallel.tensor 4 does not divide the number of processes, 6", "would fit: 1, 2, 3, 6"),
+        ({"fsdp": 2, "tensor": 2}, 2, 8, "parallel.fsdp 2 x parallel.tensor 2 does not divide", "--nproc-per-node 4"),
+        ({"data": 2, "tensor": 2}, 2, 8, "parallel.data 2 x parallel.tensor 2 are 4 processes", "--nproc-per-node 4"),
         ({"fsdp": 2}, 4, 6, "data=2 x fsdp=2 x micro=1 = 4 does not divide the 6 sequences", "would fit: 1, 2, 3, 6"),
         ({"data": 4}, 4, 6, "data=4 x fsdp=1 x micro=1 = 4 does not divide the 6 sequences", "would fit: 1, 2, 3, 6"),
         ({"data": 4}, 4, 2, "does not divide the 2 sequences", "would fit: 1, 2"),

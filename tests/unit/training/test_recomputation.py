@@ -25,7 +25,7 @@ def built(family: str) -> nn.Module:
     return with_dropout(spec_of(rules := load_family(family), rules.TINY), 0.2).build().train()
 
 
-def learned(family: str, model: nn.Module) -> tuple[dict[str, torch.Tensor], int]:
+def learned(family: str, model: nn.Module, precision: Precision = PLAIN) -> tuple[dict[str, torch.Tensor], int]:
     """Return the gradients of a step, and the bytes that its forward passes keep."""
     name = {"t5": "seq2seq", "albert": "masked"}.get(family, "causal")
     ids = torch.randint(1, 20, (4, 24), generator=torch.Generator().manual_seed(1))
@@ -41,7 +41,7 @@ def learned(family: str, model: nn.Module) -> tuple[dict[str, torch.Tensor], int
     alive: list[torch.Tensor] = []
     read = {each: batch[each] for each in {*model.spec.inputs, "targets"}}
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        accumulate(model, objective, read, micro_batch=2, seed=(0, 0), ranks=Alone(), precision=PLAIN)
+        accumulate(model, objective, read, micro_batch=2, seed=(0, 0), ranks=Alone(), precision=precision)
     return {name: each.grad for name, each in model.named_parameters() if each.grad is not None}, sum(kept.values())
 
 
@@ -82,3 +82,14 @@ def test_a_model_without_such_a_part_is_refused() -> None:
             recompute(nn.Linear(2, 2), what)
     with pytest.raises(UsageError, match=r"parallel.recompute selective: the model has no attention"):
         recompute(built("mamba"), "selective")
+
+
+@pytest.mark.parametrize("what", ["selective", "full"])
+@pytest.mark.parametrize("path", ["plain", "onednn", "autocast"])
+def test_it_is_computed_again_by_the_products_of_the_precision(path: str, what: str) -> None:
+    precision = Precision("bfloat16" if path == "autocast" else "float32", path, "cpu", 1)
+    model = built("llama")
+    other = copy.deepcopy(model)
+    recompute(other, what, lambda: precision.context())
+    expected, found = learned("llama", model, precision)[0], learned("llama", other, precision)[0]
+    assert all(torch.equal(expected[name], found[name]) for name in expected)

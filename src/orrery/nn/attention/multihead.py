@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -12,6 +12,7 @@ from orrery.errors import UsageError
 from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.attention.sources import CrossSource, SelfSource, Source
 from orrery.nn.context import Context
+from orrery.nn.parting import Grain, Parted
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
 
@@ -41,6 +42,8 @@ class ScoreSettings(Value):
 class NoSinks(nn.Module):
     """No sink: a pattern sums to one. Shapes: none."""
 
+    parting: ClassVar = Grain.NUMBER
+
     @spec
     class Spec(ModuleSpec):
         """It has no settings."""
@@ -56,6 +59,8 @@ class NoSinks(nn.Module):
 
 class Sinks(nn.Module):
     """A learned score that each head gives to nothing (gpt-oss; Xiao et al. 2023). Shapes: ``[H]``."""
+
+    parting: ClassVar = Grain.HEAD
 
     @spec
     class Spec(ModuleSpec):
@@ -77,6 +82,8 @@ class Sinks(nn.Module):
 class NoGate(nn.Module):
     """``z``: what the heads have mixed reaches the output matrix whole (see ``output_gate``). Shapes: unchanged."""
 
+    parting: ClassVar = Grain.NUMBER
+
     def forward(
         self, mixed_BHLC: Float[Tensor, "B H L C"], x_BLD: Float[Tensor, "B L D"], tap: Tap
     ) -> Float[Tensor, "B H L C"]:
@@ -94,6 +101,7 @@ class MultiHeadAttention(nn.Module):
     Shapes: ``[B, L, D]`` to ``[B, L, D]``; inside q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
     """
 
+    parting: ClassVar = Parted(("q", "k", "v"), ("out",), ("sinks.weight",), "head_width", Grain.HEAD)
     role: str = ""
 
     @spec

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from orrery.nn.attention.operands import KeysValues
 from orrery.nn.cache.contract import Pair
 from orrery.nn.context import Context
 from orrery.nn.masks import BoundMask
+from orrery.nn.parting import Grain
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -45,6 +46,8 @@ class SelfSource(Source):
     Shapes: x ``[B, L, D]`` to itself.
     """
 
+    parting: ClassVar = Grain.NUMBER
+
     @spec
     class Spec(ModuleSpec):
         """``values`` is applied to the values, all heads in a row, as ``qk_norm`` is to queries and keys."""
@@ -71,6 +74,8 @@ class CrossSource(Source):
 
     Shapes: x ``[B, L, D]`` to the encoder states ``[B, S, M]``.
     """
+
+    parting: ClassVar = Grain.NUMBER
 
     @spec
     class Spec(ModuleSpec):

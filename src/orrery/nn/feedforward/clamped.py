@@ -1,10 +1,13 @@
 """The clamped gated network of gpt-oss."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.context import Context
+from orrery.nn.parting import Parted
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -15,6 +18,7 @@ class ClampedGatedMLP(nn.Module):
     (gpt-oss model card, OpenAI 2025). Shapes: ``[B, L, D]`` through twice ``[B, L, F]`` to ``[B, L, D]``.
     """
 
+    parting: ClassVar = Parted(columns=("gate", "up"), rows=("down",))
     role: str = ""
 
     @spec

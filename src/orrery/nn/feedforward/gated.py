@@ -1,10 +1,13 @@
 """The gated feed-forward network (GLU variants)."""
 
+from typing import ClassVar
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.activations import activation
 from orrery.nn.context import Context
+from orrery.nn.parting import Parted
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -16,6 +19,7 @@ class GatedMLP(nn.Module):
     Shapes: ``[B, L, D]`` through twice ``[B, L, F]`` to ``[B, L, D]``.
     """
 
+    parting: ClassVar = Parted(columns=("gate", "up"), rows=("down",))
     role: str = ""
 
     @spec

@@ -1,10 +1,13 @@
 """The feed-forward network of the original Transformer."""
 
+from typing import ClassVar
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.activations import activation
 from orrery.nn.context import Context
+from orrery.nn.parting import Parted
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -14,6 +17,7 @@ class MLP(nn.Module):
     Shapes: ``[B, L, D]`` through ``[B, L, F]`` to ``[B, L, D]``.
     """
 
+    parting: ClassVar = Parted(columns=("up",), rows=("down",))
     role: str = ""
 
     @spec

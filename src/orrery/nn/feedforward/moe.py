@@ -1,6 +1,7 @@
 """Mixture of experts: every token is sent to a few of many feed-forward networks."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -10,6 +11,7 @@ from orrery.errors import UsageError
 from orrery.nn.context import Context
 from orrery.nn.feedforward.routers import RouterSpec
 from orrery.nn.feedforward.routing import Routing
+from orrery.nn.parting import Grain
 from orrery.nn.residual import give_role
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -24,6 +26,7 @@ class MoE(nn.Module):
     Shapes: ``[B, L, D]`` unchanged; chosen and weights ``[B L, chosen]``.
     """
 
+    parting: ClassVar = Grain.ROWS
     role: str = ""
 
     @spec

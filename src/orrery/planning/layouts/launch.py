@@ -31,17 +31,19 @@ class Launch:
         group = ["torchrun", f"--nnodes {self.nodes}", f"--nproc-per-node {self.processes}"]
         if self.nodes > 1:
             group += ["--rdzv-backend c10d", f"--rdzv-endpoint HOST:{PORT}"]
-        keys = [f"--parallel.{name} {value}" for name, value in self.degrees().items()]
+        keys = [f"--parallel.{name} {str(value).lower()}" for name, value in self.degrees().items()]
         return " ".join([*group, "-m orrery train", recipe, *keys])
 
-    def degrees(self) -> dict[str, int | str]:
+    def degrees(self) -> dict[str, int | str | bool]:
         """Return the settings that are not as usual, by their key, and ``micro``, which is no number as usual there."""
         usual, layout = ParallelLayout(), self.layout
         names = ("data", "fsdp", "tensor", "pipeline", "context", "expert", "micro", "interleave")
-        settings: dict[str, int | str] = {name: getattr(layout, name) for name in names}
+        settings: dict[str, int | str | bool] = {name: getattr(layout, name) for name in names}
         settings = {name: value for name, value in settings.items() if value != getattr(usual, name) or name == "micro"}
         if layout.fsdp > 1:
             settings["zero"] = layout.zero
+        if layout.tensor > 1 and not layout.sequence:
+            settings["sequence"] = False
         if layout.recompute != usual.recompute:
             settings["recompute"] = layout.recompute.name
         return settings

@@ -25,6 +25,7 @@ def find_ranks(device: str = "auto", degrees: ParallelSettings | None = None) ->
     own = own_device(device)
     if own.type == "cuda":
         torch.cuda.set_device(own)
-    if degrees is None or degrees.fsdp == 1:
-        return Group(device) if degrees is None else Group(device, degrees.timeout)
-    return Sharing(Group(device, degrees.timeout))
+    if degrees is None:
+        return Group(device)
+    group = Group(device, degrees.timeout, degrees.tensor)
+    return group if degrees.fsdp == 1 else Sharing(group)

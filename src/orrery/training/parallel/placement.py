@@ -61,8 +61,8 @@ class Everywhere:
 
 def place(model: nn.Module, ranks: Ranks, degrees: ParallelSettings) -> Placement:
     """Place a model, which every process has whole so far, as the degrees say."""
-    if degrees.fsdp == 1:
+    if degrees.fsdp == degrees.tensor == 1:
         return Everywhere(model)
-    from orrery.training.parallel.fully_sharded import FullySharded  # its parts of torch take a second to import
+    from orrery.training.parallel.shared_weights import SharedWeights  # its parts of torch take a second to import
 
-    return FullySharded(model, ranks, degrees)
+    return SharedWeights(model, ranks, degrees)

@@ -1,5 +1,7 @@
 """What a forward pass would keep for the backward pass, computed there again: all of a block, or its attention."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -11,7 +13,7 @@ from orrery.nn.block import Block
 from orrery.nn.stack import Stack
 
 
-def recompute(model: nn.Module, what: str) -> None:
+def recompute(model: nn.Module, what: str, context: Callable[[], AbstractContextManager[Any]] = nullcontext) -> None:
     """Have a model compute something again in its backward pass, with the dropout that it had.
 
     Chen et al. 2016, https://arxiv.org/abs/1604.06174; ``selective`` is that of Korthikanti et al. 2022,
@@ -20,6 +22,7 @@ def recompute(model: nn.Module, what: str) -> None:
     Args:
         model: changed in place; what it computes stays, bit by bit.
         what: ``none``, ``selective`` (what attention makes of queries, keys and values) or ``full`` (whole blocks).
+        context: in which forward passes run, and what is computed again.
 
     Raises:
         UsageError: it has no such part.
@@ -32,10 +35,11 @@ def recompute(model: nn.Module, what: str) -> None:
     if not blocks or (what == "selective" and not attend):
         message = f"parallel.recompute {what}: the model has no {'attention' if blocks else 'blocks'}"
         raise UsageError(message, "leave it out, and lower training.micro_batch")
+    again = partial(checkpoint, use_reentrant=False, context_fn=lambda: (nullcontext(), context()))
     if what == "selective":
         described: Any = model
-        described.kernel = partial(checkpoint, described.kernel, use_reentrant=False)
+        described.kernel = partial(again, described.kernel)
         return
     for block in blocks:
         own: Any = block
-        own.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        own.forward = partial(again, block.forward)

@@ -1,7 +1,8 @@
 """A file of tensors that several processes write: each writes its part, and the bytes are those of one process."""
 
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torch import Tensor
@@ -11,7 +12,7 @@ from orrery.checkpoints.store import Checkpoint
 from orrery.checkpoints.tensors import header_of, raw_bytes
 from orrery.errors import MachineError
 from orrery.training.distributed import Ranks
-from orrery.training.parallel.shards import first_row, own_part, shared
+from orrery.training.parallel.shards import is_first, own_part, part_of, shared
 
 DONE = ""
 """What the first process says in the place of a file, when nothing is left to write."""
@@ -84,11 +85,11 @@ def write_part(ranks: Ranks, path: Path, tensors: dict[str, Tensor]) -> None:
         start, places = header_of(tensors)
         with path.open("r+b") as file:
             for name, place in places.items():
-                row = first_row(tensors[name]) if shared(tensors[name]) else None if ranks.rank else 0
-                if row is not None:
-                    size = (place.end - place.start) // max(1, place.shape[0]) if place.shape else 0
-                    file.seek(len(start) + place.start + row * size)
-                    file.write(raw_bytes(own_part(tensors[name])))
+                tensor = tensors[name]
+                if is_first(tensor) if shared(tensor) else not ranks.rank:
+                    for begin, piece in pieces_of(tensor):
+                        file.seek(len(start) + place.start + begin * tensor.element_size())
+                        file.write(raw_bytes(piece))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -96,3 +97,20 @@ def write_part(ranks: Ranks, path: Path, tensors: dict[str, Tensor]) -> None:
     if ranks.any(fault is not None):
         hint = "see what the other processes say; all need the same folder, and room on its disk"
         raise fault or MachineError(f"another process could not write its part of {path}", hint)
+
+
+def pieces_of(tensor: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """Yield what this process has of a tensor, in pieces that lie in a row, each with the place of its first number."""
+    own = own_part(tensor)
+    if not shared(tensor):
+        yield 0, own
+        return
+    shape, part = tensor.shape, part_of(tensor.shape, tensor.device_mesh, tensor.placements)  # type: ignore[attr-defined]
+    whole_rows = all(one.stop - one.start == count for one, count in zip(part[1:], shape[1:], strict=True))
+    size = math.prod(shape[1:])
+    if whole_rows:
+        yield part[0].start * size, own
+        return
+    # Only matrices are cut along their columns.
+    for row, numbers in enumerate(own, part[0].start):
+        yield row * size + part[1].start, numbers

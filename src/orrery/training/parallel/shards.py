@@ -1,8 +1,10 @@
 """Tensors of which each process has a part (torch's DTensor); its module is imported only where there are some."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -28,33 +30,43 @@ def like(tensor: Tensor, pattern: Any) -> Tensor:
     """Return a tensor, which every process has whole, shared as another one of its shape is; nothing is sent."""
     if not shared(pattern) or tensor.shape != pattern.shape:
         return tensor.to(pattern.device)
-    from torch.distributed.tensor import DTensor, Replicate
+    return cut(tensor.to(pattern.device), pattern.device_mesh, pattern.placements)
 
-    mesh = pattern.device_mesh
-    everywhere = DTensor.from_local(tensor.to(pattern.device), mesh, [Replicate()] * mesh.ndim, run_check=False)
-    cut: DTensor = everywhere.redistribute(placements=pattern.placements)
+
+def cut(tensor: Tensor, mesh: Any, placements: Any) -> Tensor:
+    """Return a tensor, which every process has whole, shared among the processes of a mesh; nothing is sent."""
+    from torch.distributed.tensor import DTensor
+
     # A part of its own: as a view it would keep the whole in memory.
-    kept = cut.to_local().clone()
-    return DTensor.from_local(
-        kept, mesh, pattern.placements, run_check=False, shape=pattern.shape, stride=pattern.stride()
-    )
+    kept = tensor[part_of(tensor.shape, mesh, placements)].contiguous().clone()
+    shape, stride = tensor.shape, torch.empty(tensor.shape, device="meta").stride()
+    return DTensor.from_local(kept, mesh, placements, run_check=False, shape=shape, stride=stride)
 
 
-def first_row(tensor: Any) -> int | None:
-    """Return the first row of the part that this process has of a tensor; None where another process has the same.
+def part_of(shape: Sequence[int], mesh: Any, placements: Any) -> tuple[slice, ...]:
+    """Return which places along each axis this process has of a tensor that is shared.
 
-    Of copies the first counts. Rows are cut as ``torch.chunk`` does: all parts have as many, but for the last ones.
+    An axis is cut as ``torch.chunk`` does: all parts have as many places, but for the last ones. One that several
+    degrees cut is cut by the last of the mesh first, as tensor parallelism comes before the sharing of weights.
     """
-    row, step = 0, len(tensor)
-    for axis, placement in enumerate(tensor.placements):
-        number, count = tensor.device_mesh.get_local_rank(axis), tensor.device_mesh.size(axis)
-        if not placement.is_shard():
-            if number:
-                return None
-            continue
-        step = -(-step // count)
-        row = min(number * step, len(tensor))
-    return row
+    places = [(0, count) for count in shape]
+    for number, placement in reversed([*enumerate(placements)]):
+        if not placement.is_replicate():
+            first, end = places[placement.dim]
+            step = -(-(end - first) // mesh.size(number))
+            own = min(first + mesh.get_local_rank(number) * step, end)
+            places[placement.dim] = own, min(own + step, end)
+    return tuple(slice(first, end) for first, end in places)
+
+
+def is_first(tensor: Any) -> bool:
+    """Say whether this process is the first of those that have its part of a tensor.
+
+    Of the groups of processes that share a tensor, each with all of its parts, that of process 0 is the first.
+    """
+    mesh = tensor.device_mesh
+    copied = [number for number, placement in enumerate(tensor.placements) if placement.is_replicate()]
+    return bool((mesh.mesh == 0).any()) and not any(mesh.get_local_rank(number) for number in copied)
 
 
 def held_bytes(tensor: Any) -> int:
