@@ -83,6 +83,7 @@ class Context:
         grid: rows and columns of the patches where pictures are read; ``None`` is the one the model was made for.
         routings: where each mixture of experts appends what its router decided; ``None`` drops it.
         taps: a recorder, or ``None``, which leaves nothing in a compiled graph.
+        entered: what the first block reads, ``[B, L, D]``, for blocks that read it again (Zamba).
     """
 
     positions: Mapping[str, BoundPosition]
@@ -97,6 +98,7 @@ class Context:
     grid: Grid | None = None
     routings: list[Routing] | None = None
     taps: Taps | None = None
+    entered: Tensor | None = None
 
     def at(self, layer: Layer) -> "Context":
         """Return the context of one depth; the stack alone asks for it."""
@@ -113,6 +115,7 @@ class Context:
             grid=self.grid,
             routings=self.routings,
             taps=self.taps,
+            entered=self.entered,
         )
 
     def tap(self, owner: nn.Module, name: str, value: Tensor) -> Tensor:
