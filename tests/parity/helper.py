@@ -217,7 +217,7 @@ def reads_padding(both: Pair) -> bool:
     before them, which they add to padding too.
     """
     return both.kind in ("rwkv", "recurrent_gemma") or any(
-        both.config.get(key) for key in ("use_bias", "mamba_proj_bias", "conv_bias")
+        both.config.get(key) for key in ("use_bias", "mamba_proj_bias", "conv_bias", "add_bias_linear")
     )
 
 

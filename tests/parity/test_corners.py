@@ -84,6 +84,7 @@ FIXED = {
     "phimoe": {"num_experts_per_tok"},  # its router chooses two, and the reference reads past the key
     "mamba2": {"hidden_act"},  # no published model has another than silu
     "recurrent_gemma": {"num_hidden_layers"},  # the reference needs a layer that attends
+    "zamba2": {"num_hidden_layers", "num_key_value_heads", "tie_word_embeddings"},  # as adapters need them
     "smollm3": {"num_hidden_layers"},  # the layers without positions are listed one by one
 }
 

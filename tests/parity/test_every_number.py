@@ -46,7 +46,7 @@ NOT_LINEAR = {
 }
 """Families without logits that are a sum of parts: an activation stands before their vocabulary, or they have none."""
 IN_THE_WEIGHTS = set(names()) - {
-    *("albert", "deberta", "deberta_v2", "deepseek_v2", "deepseek_v3", "youtu"),  # blocks at several depths, latents
+    *("albert", "deberta", "deberta_v2", "deepseek_v2", "deepseek_v3", "youtu", "zamba2"),  # shared blocks, latents
     *("bloom", "mpnet", "mpt", "mt5", "t5", "umt5"),  # positions with numbers for each head
     *("cohere", "minimax_m2", "olmo", "olmo2", "olmo3", "olmoe", "stablelm"),  # norms over all heads together
 }

@@ -43,6 +43,7 @@ KINDS = [
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),
     (ENCODERS, {"cache", "decode", "neurons"}),
     (MIXTURES, {"neurons"}),
+    ({"zamba2"}, {"neurons"}),  # its network writes to what a mixer reads, and not to the stream
     ({"jamba", "nemotron_h"}, {"position"}),
     (set(IMAGES), {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
     (

@@ -71,6 +71,7 @@ ONE_WIDTH = "the heads make the width; another number alone is illegal"
 FURTHER = "modules that predict further tokens: no logits pass through them"
 FIRST = "the rotary settings that are written beside it count first"
 GROUPS = "experts are in one group: another number alone is illegal"
+MADE = "the reference makes it of other keys"
 OF_MAMBA2 = {
     **dict.fromkeys(("hidden_size", "mamba_n_heads", "mamba_d_head", "mamba_expand"), ONE_WIDTH),
     "mamba_chunk_size": "how many tokens a piece of the same recurrence has",
@@ -78,6 +79,19 @@ OF_MAMBA2 = {
 }
 IDLE = defaultdict(
     dict,
+    zamba2={
+        **dict.fromkeys(("num_hidden_layers", "layer_types"), "layers_block_type beside it names every layer"),
+        **dict.fromkeys(
+            ("attention_hidden_size", "attention_head_dim", "head_dim", "mamba_headdim", "kv_channels"), MADE
+        ),
+        **dict.fromkeys(("num_query_groups", "use_conv_bias", "use_mem_eff_path"), "the reference reads past it"),
+        **SAME_NUMBERS,
+        "time_step_max": "how new weights are drawn",
+        "chunk_size": "how many tokens a piece of the same recurrence has",
+        "num_key_value_heads": "the adapters are made for as many as there are heads: another number alone is illegal",
+        "num_logits_to_keep": "how many logits are handed back",
+        "use_long_context": "says how long a text may be",
+    },
     apertus={"head_dim": PAIRED},
     bamba={
         **OF_MAMBA2,

@@ -47,6 +47,14 @@ CORNERS = [
         {"block_types": ["attention", "recurrent"], "attention_bias": True, "lru_width": None, "head_dim": 12},
     ),
     ("seed_oss", {"attention_out_bias": True, "mlp_bias": True}),
+    ("zamba2", {"use_shared_attention_adapter": False, "num_key_value_heads": 2, "add_bias_linear": True}),
+    (
+        "zamba2",
+        {
+            "use_mem_rope": False, "num_mem_blocks": 1, "hidden_act": "silu", "mamba_expand": 3, "time_step_min": 0.2,
+            "layers_block_type": ["linear_attention", "hybrid", "hybrid", "linear_attention"],
+        },
+    ),
     ("vaultgemma", {"attn_logit_softcapping": None, "attention_bias": True}),
 ]  # fmt: skip
 
@@ -94,6 +102,12 @@ def test_float64(kind, corner):
         ("recurrent_gemma", {"block_types": []}, "block_types has the unknown"),
         ("recurrent_gemma", {"lru_width": 30}, "lru_width = 30 is not divisible by num_attention_heads = 4"),
         ("recurrent_gemma", {"intermediate_size": 1}, "intermediate_size = 1 is half a channel"),
+        ("zamba2", {"layers_block_type": ["hybrid", "rnn", "mamba", "mamba"]}, "has the unknown rnn"),
+        ("zamba2", {"layers_block_type": ["hybrid"]}, "lists 1 layers, num_hidden_layers is 4"),
+        ("zamba2", {"hybrid_layer_ids": [1]}, r"hybrid_layer_ids = \[1\], and layers_block_type says \[0, 2, 3\]"),
+        ("zamba2", {"num_key_value_heads": 2}, "num_key_value_heads = 2 beside num_attention_heads = 4"),
+        ("zamba2", {"n_mamba_heads": 6}, "mamba_expand . hidden_size = 32, and n_mamba_heads = 6"),
+        ("zamba2", {"tie_word_embeddings": False}, "tie_word_embeddings = False is not supported"),
         ("recurrent_gemma", {"embeddings_scale_by_sqrt_dim": False}, "embeddings_scale_by_sqrt_dim = False"),
     ],
 )

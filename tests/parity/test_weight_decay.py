@@ -12,7 +12,7 @@ from orrery.training.optimizers import undecayed
 FAMILIES = [name for name in names() if hasattr(transformers, load_family(name).ARCHITECTURE)]
 RECURRENT = {
     "bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "lfm2", "mamba", "mamba2", "nemotron_h",
-    "qwen3_next", "recurrent_gemma", "rwkv",
+    "qwen3_next", "recurrent_gemma", "rwkv", "zamba2",
 }  # fmt: skip
 """Rates, steps and filters of each channel, which we never decay."""
 TABLES = {"mpnet", "mt5", "t5", "umt5"}

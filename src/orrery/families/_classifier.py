@@ -30,7 +30,7 @@ _PADDING = {
     "GemmaForCausalLM": 0, "Gemma2ForCausalLM": 0, "Glm4ForCausalLM": 151329, "JambaForCausalLM": 0,
     "OlmoForCausalLM": 1, "Olmo2ForCausalLM": 1, "OPTForCausalLM": 1, "Phi3ForCausalLM": 32000,
     "SmolLM3ForCausalLM": 128004, "HeliumForCausalLM": 3, "Ministral3ForCausalLM": 11, "Olmo3ForCausalLM": 1,
-    "SeedOssForCausalLM": 1,
+    "SeedOssForCausalLM": 1, "Zamba2ForCausalLM": 0,
 }  # fmt: skip
 """The ``pad_token_id`` that a family's configuration class of transformers has where a file names none."""
 _RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")

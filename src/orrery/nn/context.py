@@ -84,6 +84,7 @@ class Context:
         length: how many tokens the rows have, where what stands between the layers sees some of them; else ``None``.
         routings: where each mixture of experts appends what its router decided; ``None`` drops it.
         taps: a recorder, or ``None``, which leaves nothing in a compiled graph.
+        entered: what the first block reads, ``[B, L, D]``, for blocks that read it again (Zamba).
     """
 
     positions: Mapping[str, BoundPosition]
@@ -99,6 +100,7 @@ class Context:
     length: int | None = None
     routings: list[Routing] | None = None
     taps: Taps | None = None
+    entered: Tensor | None = None
 
     def at(self, layer: Layer) -> "Context":
         """Return the context of one depth; the stack alone asks for it."""
@@ -116,6 +118,7 @@ class Context:
             length=self.length,
             routings=self.routings,
             taps=self.taps,
+            entered=self.entered,
         )
 
     def tap(self, owner: nn.Module, name: str, value: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from orrery.nn.context import Context
 from orrery.nn.parting import Grain
+from orrery.nn.several_depths import BesideEntry, BranchChain, BranchInput, ByTurn
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -224,10 +225,15 @@ class Normed(nn.Module):
             """Return the normed branch."""
             return Normed(self, width)
 
+        def out_width(self, width: int) -> int:
+            """Return the channels that come out behind the branch."""
+            return self.post.out_width(self.branch.out_width(self.norm.out_width(width)))
+
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.norm, self.branch = spec.norm.build(width), spec.branch.build(width)
-        self.post = spec.post.build(width)
+        self.norm = spec.norm.build(width)
+        inner = spec.norm.out_width(width)
+        self.branch, self.post = spec.branch.build(inner), spec.post.build(spec.branch.out_width(inner))
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Normalise, then branch."""
@@ -265,8 +271,11 @@ class Gated(nn.Module):
 def give_role(module: nn.Module, role: str) -> None:
     """Name a branch for the taps: a leaf takes its residual's name, the parts of a sum their own."""
     module.role = role  # type: ignore[assignment]
-    if isinstance(module, Sum):
+    if isinstance(module, Sum | BranchChain):
         for name, branch in module.named_children():
             give_role(branch, name)
-    elif isinstance(module, Residual | Normed | Gated):
+    elif isinstance(module, Residual | Normed | Gated | BesideEntry | BranchInput):
         give_role(module.branch, role)
+    elif isinstance(module, ByTurn):
+        for branch in module.turns:
+            give_role(branch, role)

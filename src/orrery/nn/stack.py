@@ -1,6 +1,7 @@
 """A stack: an explicit tuple of blocks, the final norm, and what the blocks share."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -86,6 +87,7 @@ class Stack(nn.Module):
         self.needs = frozenset[Need]().union(*(mask.needs for mask in self.masks.values()))
         self.start = spec.start.build(entered)
         self.order = range(len(spec.blocks)) if spec.order is None else spec.order
+        self.turns = [list(self.order[:depth]).count(number) for depth, number in enumerate(self.order)]
         self.blocks = nn.ModuleList(block.build(width) for block in spec.blocks)
         self.final = spec.final.build(width)
 
@@ -136,7 +138,8 @@ class Stack(nn.Module):
         for position in positions.values():
             x_BLD = position.embed(x_BLD)
         x_BLD = ctx.tap(self, "positioned", x_BLD)
-        return ctx.tap(self, "embedded", self.start(x_BLD)), ctx
+        x_BLD = ctx.tap(self, "embedded", self.start(x_BLD))
+        return x_BLD, replace(ctx, entered=x_BLD)
 
     def bind_masks(
         self, places: TokenPositions, keys: Mapping[str, TokenPositions], cache: Cache, whole: bool
@@ -157,9 +160,12 @@ class Stack(nn.Module):
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Run the blocks; this is what is compiled."""
         for depth, number in enumerate(self.order):
-            layer = Layer(depth, f"{self.path}blocks.{depth}", ctx.cache)
-            x_BLD = self.blocks[number](x_BLD, ctx.at(layer))
+            x_BLD = self.blocks[number](x_BLD, ctx.at(self.layer(depth, ctx.cache)))
         return ctx.tap(self, "final", self.final(x_BLD))
+
+    def layer(self, depth: int, cache: Cache) -> Layer:
+        """Return who runs at a depth."""
+        return Layer(depth, f"{self.path}blocks.{depth}", cache, self.turns[depth])
 
 
 def _reach(positions: Tensor, real_BL: Tensor | None) -> int:

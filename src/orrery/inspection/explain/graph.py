@@ -34,7 +34,7 @@ from orrery.nn.attention.output_gate import OutputGate
 from orrery.nn.attention.shortened import ShortenedSource
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
-from orrery.nn.cache.contract import UNCACHED, Layer
+from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.context import Context, Execution
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.gated import GatedMLP
@@ -212,12 +212,12 @@ def _residual(nodes: Nodes, side: StackSide, path: str, residual: Residual, stre
 
 def _undescribed(side: StackSide, path: str, residual: Residual, read: str) -> TensorNode:
     """Return the node of what a layer adds that no function is registered for."""
-    name, (block, depth) = type(residual.branch).__name__, path.removeprefix(side.prefix).split(".")[:2]
+    name, depth = type(residual.branch).__name__, path.removeprefix(side.prefix).split(".")[1]
     # What steps from token to token has too many operations, or kernels that torch does not see.
     steps = any(isinstance(part, StatefulMixer) for part in residual.branch.modules())
     if side.ctx is None or side.encoder_states is not None or steps:
         return GivenTensor(f"{path}.added", f"what {name} makes of its input")
-    ctx = side.ctx.at(Layer(int(depth), f"{side.prefix}{block}.{depth}", side.ctx.cache))
+    ctx = side.ctx.at(side.stack.layer(int(depth), side.ctx.cache))
     modules = (residual.branch, residual.post)
     return RecordedLayer(f"{path}.added", read, lambda x: residual.post(residual.branch(x, ctx)), modules, name)
 

@@ -14,7 +14,7 @@ from orrery.inspection.recorder import Recorder
 from orrery.inspection.research.variants import check_reader
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import MultiHeadAttention, NoGate
-from orrery.nn.cache.contract import UNCACHED, Layer
+from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.context import Execution
 from orrery.nn.residual import Identity, Residual
 from orrery.tuning import matrix_of
@@ -135,7 +135,7 @@ class ComputationGraph:
     def _call(self, sublayer: _Sublayer, ids_NL: Tensor, x_NLD: Tensor, recorder: Recorder) -> Tensor:
         """Return what a branch makes of a stream."""
         _, ctx = self.model.prepare(ids_NL, execution=Execution(eager))
-        layer = Layer(sublayer.depth, f"blocks.{sublayer.depth}", UNCACHED)
+        layer = self.model.stack.layer(sublayer.depth, UNCACHED)
         residual = sublayer.residual
         added_NLD: Tensor = residual.branch(residual.pre(x_NLD), replace(ctx.at(layer), taps=recorder))
         return added_NLD

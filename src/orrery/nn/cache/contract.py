@@ -27,11 +27,15 @@ Place = tuple[int, str]
 
 @dataclass(frozen=True)
 class Layer:
-    """Who is running: the depth, the path that taps show, and the share of the cache."""
+    """Who is running: the depth, the path that taps show, and the share of the cache.
+
+    ``turn`` counts the depths above at which the same block stands.
+    """
 
     depth: int
     path: str
     cache: "Cache"
+    turn: int = 0
 
     def extend(self, mask: str, k_BKLC: Float[Tensor, "B K L C"], v_BKLE: Float[Tensor, "B K L E"]) -> KeysValues:
         """Store the new keys and values and return all that the mask of this name may show, old ones first."""
