@@ -7,6 +7,8 @@ DECK = Deck(
     "ShanghaiTech CS182, Transformer language models",
     "The sizes of large models, a language model by recurrence and by attention, batches, tokens, ways to write, the "
     "cache, and what comes before and after a training.",
+    "swap",
+    "Let x1 and x4 change places instead: which line is the same?",
 )
 
 
