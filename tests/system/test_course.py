@@ -113,6 +113,9 @@ def test_an_item_says_what_it_is():
         assert all((item.title, item.about, item.slide, item.codes)), item.name
         assert not item.title.endswith("."), item.name
         assert re.fullmatch(r"[a-z0-9-]+", item.name), item.name
+    for deck in decks().values():
+        assert deck.to_see
+        assert deck.find(deck.change)[0].source
 
 
 def test_an_item_is_found_by_its_name_and_by_words():
