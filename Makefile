@@ -36,7 +36,7 @@ both = $(call tier,--tier $(1) $(TYPES) tests $(NUMBERS:%=--ignore=%)) && { $(ca
 # One process: the pages run examples, and a forked worker that dies says nothing but "EOFError".
 pages = OMP_NUM_THREADS=1 PYTHONFAULTHANDLER=1 $(BIN)/sphinx-build $(1) -W --keep-going docs docs/_build/html
 
-.PHONY: help demo quick test test-all test-rest test-long test-for mutants checks style types pages docs clean
+.PHONY: help demo quick test test-all test-rest test-long test-for mutants checks style types pages docs notebooks clean
 .DEFAULT_GOAL := help
 
 help:
@@ -49,6 +49,7 @@ help:
 	@echo "make mutants     break the program on purpose and list what no test notices: three hours on two cores"
 	@echo "make checks      format, lint, types, import contracts, documentation"
 	@echo "make docs        the documentation, into docs/_build/html"
+	@echo "make notebooks   the pages of the course as notebooks with their outputs, into docs/_build/notebooks"
 	@echo "make clean       remove .venv and everything built"
 	@echo "PYTHON=python3.12 chooses the interpreter; PIP_ARGS='...' is passed to every pip install"
 
@@ -115,6 +116,9 @@ pages: $(TEST)
 
 docs: $(TEST)
 	$(call pages)
+
+notebooks: $(TEST)
+	OMP_NUM_THREADS=1 $(BIN)/python docs/_notebooks.py docs/_build/notebooks
 
 clean:
 	rm -rf $(VENV) dist build docs/_build .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -10,6 +10,15 @@ from orrery_course.course import DAYS, EVENING, SUBJECTS, Deck, Item, Subject, d
 
 PAGES = tuple(f"docs/course/{name.lower()}.md" for name in decks())
 
+MOVED = {
+    ("S1", "soft-dictionary"): "scale",
+    ("S1", "mask"): "mask",
+    ("S2", "sinusoids"): "base",
+    ("S2", "llama"): "window",
+    ("S3", "sampling"): "temperature",
+}
+"""The examples that have a picture with a slider."""
+
 
 def page(deck: Deck) -> str:
     """Return everything of a deck's page but its heading: each item in the order of the slides, then the questions."""
@@ -24,8 +33,10 @@ def _item(item: Item) -> Iterator[str]:
     yield f"```{{{kind}}}\n{body}\n```"
     if item.beside:
         yield item.beside
+    if name := MOVED.get((item.deck, item.name)):
+        yield f"```{{interactive}}\n{name}\n```"
     more = f"; more by `{item.more}`" if item.more else ""
-    yield f"In the terminal: `orrery course {item.deck} {item.name}`{more}. Items: {', '.join(item.codes)}."
+    yield f"In the terminal: `orrery course {item.deck} {item.name}`{more}."
 
 
 def _questions(deck: Deck) -> Iterator[str]:
@@ -68,42 +79,42 @@ def term() -> str:
 
 
 def drawing() -> str:
-    """Return the subjects, each to the right of what it needs, as SVG in a block of the page."""
+    """Return the subjects, each below what it needs, as SVG in a block of the page."""
     return f"```{{raw}} html\n{_svg(SUBJECTS)}\n```\n"
 
 
-WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 176, 30, 44, 22, 8
+STYLE = (
+    ".cs path{fill:none;stroke:currentColor;stroke-opacity:.5}"
+    ".cs rect{fill:var(--color-background-primary,#fff);stroke:#0b62a4}"
+    ".cs text{font:12px sans-serif;fill:currentColor;text-anchor:middle}"
+)
+WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 190, 30, 20, 34, 8
 """Pixels of a box, between boxes, and around all."""
 
 
 def _svg(subjects: Sequence[Subject]) -> str:
-    """Place each subject in the column of its level, and join it to what it needs by a curve."""
-    column, rows, place = levels(), dict.fromkeys(levels().values(), 0), {}
+    """Place each subject in the row of its level, and join it to what it needs by a curve."""
+    row, placed, place = levels(), dict.fromkeys(levels().values(), 0), {}
     for subject in subjects:
-        level = column[subject.name]
-        place[subject.name] = (MARGIN + level * (WIDTH + ACROSS), MARGIN + rows[level] * (HEIGHT + DOWN))
-        rows[level] += 1
-    parts = []
+        level = row[subject.name]
+        place[subject.name] = (MARGIN + placed[level] * (WIDTH + ACROSS), MARGIN + level * (HEIGHT + DOWN))
+        placed[level] += 1
+    lines, boxes = [], []
     for subject in subjects:
         x, y = place[subject.name]
         for name in subject.needs:
-            begin, top = place[name][0] + WIDTH, place[name][1] + HEIGHT // 2
-            bend = (begin + x) // 2
-            parts.append(f'<path d="M{begin} {top}C{bend} {top} {bend} {y + HEIGHT // 2} {x} {y + HEIGHT // 2}"/>')
-        parts.append(f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="4"/>')
-        words = f'<text x="{x + WIDTH // 2}" y="{y + 19}">{escape(_short(subject.name))}</text>'
-        parts.append(words)
+            begin, end, top = place[name][0] + WIDTH // 2, x + WIDTH // 2, place[name][1] + HEIGHT
+            lines.append(f'<path d="M{begin} {top}C{begin} {top + DOWN} {end} {y - DOWN} {end} {y}"/>')
+        boxes.append(f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="4"/>')
+        boxes.append(f'<text x="{x + WIDTH // 2}" y="{y + 19}">{escape(_short(subject.name))}</text>')
     wide = max(x for x, _ in place.values()) + WIDTH + MARGIN
     high = max(y for _, y in place.values()) + HEIGHT + MARGIN
-    style = (
-        "<style>.cs path{fill:none;stroke:currentColor;stroke-opacity:.5}.cs rect{fill:none;stroke:#0b62a4}"
-        ".cs text{font:12px sans-serif;fill:currentColor;text-anchor:middle}</style>"
-    )
-    title = "What depends on what: an arrow leads from each subject to those that need it"
-    return (
-        f'<figure class="example"><svg class="cs" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
-        f'style="max-width:none" role="img" aria-label="{title}">{style}{"".join(parts)}</svg></figure>'
-    )
+    style = "<style>" + STYLE + "</style>"
+    title = "What depends on what: a line leads down from each subject to those that need it"
+    size = f'viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" style="max-width:100%;height:auto"'
+    named = f'role="img" aria-label="{title}"'
+    drawn = f'<svg class="cs" {size} {named}>{style}{"".join(lines + boxes)}</svg>'
+    return f'<figure class="example">{drawn}</figure>'
 
 
 def _short(name: str) -> str:

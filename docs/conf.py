@@ -23,6 +23,7 @@ extensions = [
     "_exactness",
     "_families",
     "_examples",
+    "_interactive",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -3,17 +3,24 @@
 import ast
 import contextlib
 import io
+import json
 import re
 import subprocess
 import sys
 import time
 
 import pytest
+import torch
 
+from browser import Seen
 from orrery.cli.program import run
 from orrery.errors import UsageError
+from orrery.generation.filters import History, Temperature
+from orrery.laws.golden import sinusoid
+from orrery.nn.masks import Causal, TokenPositions, Window, bind
 from orrery_course.course import DAYS, EVENING, SUBJECTS, Deck, Item, decks, find
-from pages import module
+from orrery_course.course.attending import attention
+from pages import DOCS, module
 
 INVENTORY = {"W": 9, "R": 12, "T": 15, "F": 12, "D": 9, "P": 10, "X": 5, "V": 6, "C": 1}
 """How many items of each kind the decks have: words, recurrences, Transformers, families, data, training, decoding,
@@ -106,6 +113,9 @@ def test_an_item_says_what_it_is():
         assert all((item.title, item.about, item.slide, item.codes)), item.name
         assert not item.title.endswith("."), item.name
         assert re.fullmatch(r"[a-z0-9-]+", item.name), item.name
+    for deck in decks().values():
+        assert deck.to_see
+        assert deck.find(deck.change)[0].source
 
 
 def test_an_item_is_found_by_its_name_and_by_words():
@@ -148,3 +158,73 @@ def test_the_list_imports_no_torch():
     with contextlib.redirect_stdout(io.StringIO()):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_page_becomes_a_notebook_with_what_it_printed(tmp_path):
+    notebooks, examples = module("_notebooks"), module("_examples")
+    text = "# Page\n\n<!-- table: x -->\nA word.\n\n```{example}\nprint(6 * 7)\n```\n\n"
+    text += "```{command}\norrery --version\n```\n"
+    made = notebooks.notebook(text, examples.Page(tmp_path))
+    kinds = [cell["cell_type"] for cell in made["cells"]]
+    assert kinds == ["markdown", "code", "code"]
+    assert made["cells"][0]["source"] == "# Page\n\nA word."
+    assert made["cells"][1]["outputs"] == [{"output_type": "stream", "name": "stdout", "text": "42\n"}]
+    assert made["cells"][2]["source"] == "!orrery --version"
+    warned, page = "```{example}\nimport warnings\nwarnings.warn('careful')\n```", examples.Page(tmp_path)
+    with pytest.raises(UserWarning, match="careful"):
+        notebooks.notebook(warned, page)
+
+
+@pytest.mark.long
+def test_every_page_is_a_notebook_whose_cells_have_run(tmp_path):
+    module("_notebooks").main(tmp_path)
+    for name, deck in decks().items():
+        made = json.loads((tmp_path / f"{name.lower()}.ipynb").read_text(encoding="utf-8"))
+        assert (made["nbformat"], made["nbformat_minor"]) == (4, 5)
+        code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
+        assert len({cell["id"] for cell in made["cells"]}) == len(made["cells"])
+        assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+        assert len(code) == len(deck.items) + 1
+        assert all(cell["outputs"] for cell in code)
+        assert made["cells"][-2]["source"].startswith("## Change this and look")
+
+
+def by_python(kind: str, data, value: float) -> torch.Tensor:
+    """Return the rows of a picture by the program."""
+    if kind == "temperature":
+        logits_BV = torch.tensor([data["logits"]], dtype=torch.float64)
+        return Temperature(value)(logits_BV, History.of([[]], logits_BV)).softmax(-1)
+    if kind == "base":
+        return sinusoid(10.0**value, data["width"], torch.arange(data["places"]))
+    q_LC, k_LC = (torch.tensor(data[name], dtype=torch.float64) for name in ("queries", "keys"))
+    if kind == "scale":
+        return attention(q_LC, k_LC, k_LC, scale=value)[1]
+    places = TokenPositions(torch.arange(len(q_LC))[None])
+    if kind == "window":
+        allowed_LS = bind(Causal() & Window(length=int(value)), places, places).dense[0, 0]
+    else:  # so many words ahead: the causal mask of a query that stands so much later
+        later = TokenPositions(places.positions + int(value))
+        allowed_LS = bind(Causal(), later, places).dense[0, 0]
+    return (data["scale"] * q_LC @ k_LC.T).masked_fill(~allowed_LS, -torch.inf).softmax(-1)
+
+
+def test_the_browser_computes_what_python_computes(browser, tmp_path):
+    interactive = module("_interactive")
+    script = (DOCS / "_static" / "interactive.js").read_text(encoding="utf-8")
+    figures = "".join(interactive.figure(name) for name in interactive.SLIDERS)
+    file = tmp_path / "page.html"
+    file.write_text(f"<!doctype html><meta charset=utf-8><script>{script}</script>{figures}", encoding="utf-8")
+    seen = Seen(browser)
+    seen.page.goto(file.as_uri())
+    for name, one in interactive.SLIDERS.items():
+        steps = round((one.most - one.least) / one.step)
+        for part in (0, 0.25, 0.5, 0.75, 1):
+            value = one.least + one.step * round(part * steps)
+            call = "([kind, data, value]) => orreryInteractive.compute[kind](data, value)"
+            rows = torch.tensor(seen.page.evaluate(call, [name, one.data(), value]), dtype=torch.float64)
+            torch.testing.assert_close(rows, by_python(name, one.data(), value), rtol=0, atol=1e-12)
+    assert seen.page.locator("figure.interactive svg").count() == len(interactive.SLIDERS)
+    before = seen.page.locator("figure .picture").first.inner_html()
+    seen.page.locator("figure input").first.fill("0.5")
+    assert seen.page.locator("figure .picture").first.inner_html() != before
+    assert seen.said == []

@@ -65,11 +65,13 @@ class Item:
 
 @dataclass
 class Deck:
-    """A deck of slides, and its items in their order."""
+    """A deck of slides, and its items in their order; ``change`` names one to change, ``to_see`` says how and why."""
 
     name: str
     title: str
     about: str
+    change: str = ""
+    to_see: str = ""
     items: list[Item] = field(default_factory=list)
 
     def code(
@@ -127,7 +129,7 @@ def body_of(function: Body) -> str:
     (node,) = ast.parse(text).body
     assert isinstance(node, ast.FunctionDef)
     lines = text.splitlines()[node.body[0].end_lineno :]
-    return textwrap.dedent("\n".join(lines)).strip()
+    return textwrap.dedent("\n".join(lines)).replace("  # fmt: skip", "").strip()
 
 
 @cache

@@ -7,6 +7,8 @@ DECK = Deck(
     "UMass COMPSCI 589, lecture 9",
     "Words become vectors, positions are added, attention mixes them, a block is built, blocks are stacked, and the "
     "stack learns the next word.",
+    "self-attention",
+    "Multiply the queries by 10, then by 0: the weights become one word's alone, and then those of a mean.",
 )
 
 

@@ -7,6 +7,8 @@ DECK = Deck(
     "UMass CS 685, Transformers II",
     "Attention for one word and for all at once, the residual stream, the mask, embeddings in and out, the optimizer, "
     "and subwords.",
+    "quadratic",
+    "Double every length: which counts are twice as many, and which four times?",
 )
 
 

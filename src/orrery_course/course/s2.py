@@ -6,6 +6,8 @@ DECK = Deck(
     "S2",
     "COMP 4630, Transformers and large language models",
     "Attention between an encoder and a decoder, the original Transformer, and the families that came of it.",
+    "sinusoids",
+    "Give the part another base, such as 100.0, and look which marks it keeps.",
 )
 
 

@@ -7,6 +7,8 @@ DECK = Deck(
     "ShanghaiTech CS182, Transformer language models",
     "The sizes of large models, a language model by recurrence and by attention, batches, tokens, ways to write, the "
     "cache, and what comes before and after a training.",
+    "swap",
+    "Let x1 and x4 change places instead: which line is the same?",
 )
 
 
@@ -142,7 +144,7 @@ def residual() -> None:
     task = Delayed(2, 8, 12, 64)
     seen, new = (task(torch.Generator().manual_seed(seed)) for seed in (0, 1))
     for name, skip in skips().items():
-        for depth in (2, 16):
+        for depth in (2, 12):
             model = network(depth, skip, 0)
             fit(model, CausalLanguageModel(), Fixed(seen), 100, 5e-3, 0)
             wrong = [error(model, rows) for rows in (seen, new)]

@@ -7,6 +7,8 @@ DECK = Deck(
     "CUHK IERG5050, Transformers part I",
     "From words as symbols to words as vectors, recurrences and what is hard for them, and the Transformer by its "
     "parts and its three architectures.",
+    "library",
+    "Ask about engines, with a question of other numbers; and let two summaries be alike.",
 )
 
 
