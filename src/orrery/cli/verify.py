@@ -42,7 +42,7 @@ def verify(
     family
         Only the laws of this model family.
     everything
-        Also every training precision, and what needs a C++ compiler.
+        Also every training precision, and what needs a C++ compiler or several processes.
     overwrite
         Replace the file of --json.
     workers

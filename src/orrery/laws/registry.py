@@ -62,6 +62,7 @@ CHECKS = (
     LawCheck("padding", "padding", "padding:check"),
     LawCheck("packing", "packing", "packing:check"),
     LawCheck("accumulation", "accumulation", "accumulation:check"),
+    LawCheck("ranks", "ranks", "ranks:check", "once", default=False),
     LawCheck("resume", "resume", "resume:check"),
     LawCheck("kernel", "kernel", "kernel:check"),
     LawCheck("kernel: compiled", "kernel", "compiled:check", default=False),
@@ -76,7 +77,7 @@ CHECKS = (
 SLIDES = ("golden:slides", "mixtures:slides", "sizes:slides", "lectures:slides")
 LATER = {
     "batching: alone == in any batch": "needs requests that come and go; the tests of the engine run it",
-    "ranks: 1 process == N processes": "needs several processes; the tests of training run it",
+    "ranks: whole runs of N processes": "takes minutes; the tests of training run it",
     "resume: killed at any moment": "kills processes; the tests of training run it",
 }
 """Laws that this program cannot check here, and why."""
@@ -226,7 +227,7 @@ def one_thread() -> Iterator[None]:
 
 def _run(check: LawCheck, family: str, everything: bool, say: Callable[[str], None]) -> Report:
     if not (check.default or everything):
-        return Report(not_run={check.name: "takes a minute or a compiler; --all runs it"})
+        return Report(not_run={check.name: "takes a minute, a compiler or several processes; --all runs it"})
     label = f"{check.name} ({family})" if family else check.name
     say(label)
     report, began = Report(), time.thread_time()
