@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
@@ -14,6 +14,7 @@ from orrery.recipes.parallel import ParallelSettings
 from orrery.training.distributed import Ranks
 
 
+@runtime_checkable
 class Placement(Protocol):
     """What the training loop asks of a model whose weights may be shared; every process asks it."""
 
