@@ -16,6 +16,7 @@ from orrery.families._config import Config
 from orrery.families._keys import items, positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import ScoreSettings
+from orrery.nn.attention.narrowed import Narrowed
 from orrery.nn.block import Block
 from orrery.nn.elementwise import Projection
 from orrery.nn.linear.gating import GateThenNorm
@@ -205,17 +206,17 @@ def _attention(c: Config) -> ModuleSpec:
         head_width=_head_width(c),
         scoring=ScoreSettings(scale=(_head_width(c) / 2) ** -0.5, dropout=c["attention_dropout"]),
         position="rotary" if c["use_mem_rope"] else "none",
-        written=c["hidden_size"],
     )
+    narrowed = Narrowed(attention=attention, written=c["hidden_size"])
     if not c["use_shared_attention_adapter"]:
-        return attention
+        return narrowed
     if kv_heads != heads or 2 * c["hidden_size"] % heads:
         raise ModelFileError(
             f"zamba2: num_key_value_heads = {kv_heads} beside num_attention_heads = {heads} with "
             "use_shared_attention_adapter",
             "the adapters of keys are as wide as those of queries: let the two be equal, and divide twice the width",
         )
-    return LowRankSum.Spec(of=attention, groups=(("q",), ("k",), ("v",)), rank=c["adapter_rank"])
+    return LowRankSum.Spec(of=narrowed, groups=(("q",), ("k",), ("v",)), rank=c["adapter_rank"])
 
 
 _TRANSFORMER = "shared.branch.branch"

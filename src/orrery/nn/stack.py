@@ -137,8 +137,7 @@ class Stack(nn.Module):
         x_BLD = ctx.tap(self, "looked_up", self.enter(x_BLD))
         for position in positions.values():
             x_BLD = position.embed(x_BLD)
-        x_BLD = ctx.tap(self, "positioned", x_BLD)
-        x_BLD = ctx.tap(self, "embedded", self.start(x_BLD))
+        x_BLD = ctx.tap(self, "embedded", self.start(ctx.tap(self, "positioned", x_BLD)))
         return x_BLD, replace(ctx, entered=x_BLD)
 
     def bind_masks(

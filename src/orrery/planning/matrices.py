@@ -90,7 +90,8 @@ def matrices(model: nn.Module, copies: Callable[[str], int] = lambda name: 1) ->
         shape, tied = shapes[id(parameter)], name not in own
         if path in by_path:
             one = by_path[path]
-            by_path[path] = Matrix(**{**vars(one), "copies": one.copies + copies(name)})
+            more = 0 if tied else copies(name)  # what turns of one block share is there once
+            by_path[path] = Matrix(**{**vars(one), "copies": one.copies + more})
             continue
         heads, axis = _heads(model, name, shape)
         layer = None if block is None else int(block[1])

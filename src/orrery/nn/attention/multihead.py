@@ -109,7 +109,7 @@ class MultiHeadAttention(nn.Module):
         """Heads, and the names of the stack's positions and mask.
 
         ``source`` says where keys and values come from; ``qk_norm`` is applied to q and to k, all heads in a row;
-        ``sinks`` adds a score that goes to nothing; ``written`` channels come out, by default as many as go in.
+        ``sinks`` adds a score that goes to nothing.
         """
 
         heads: int
@@ -122,11 +122,6 @@ class MultiHeadAttention(nn.Module):
         source: ModuleSpec = SelfSource.Spec()
         position: str = "none"
         mask: str = "causal"
-        written: int | None = None
-
-        def out_width(self, width: int) -> int:
-            """Return the channels that come out."""
-            return self.written or width
 
         @property
         def cached(self) -> int:
@@ -158,7 +153,7 @@ class MultiHeadAttention(nn.Module):
         self.q = nn.Linear(width, queries, bias=spec.biases.q)
         self.k = nn.Linear(read, keys, bias=spec.biases.k)
         self.v = nn.Linear(read, keys, bias=spec.biases.v)
-        self.out = nn.Linear(queries, spec.out_width(width), bias=spec.biases.out)
+        self.out = nn.Linear(queries, width, bias=spec.biases.out)
         self.q_norm, self.k_norm = spec.qk_norm.build(queries), spec.qk_norm.build(keys)
         self.sinks = spec.sinks.build(spec.heads)
         self.gate: nn.Module = NoGate()
