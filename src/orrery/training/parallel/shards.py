@@ -22,7 +22,15 @@ def own_part(tensor: Any) -> Tensor:
 
 def whole(tensor: Any) -> Tensor:
     """Return a tensor with the parts of all processes, which must all ask for it."""
-    gathered: Tensor = tensor.full_tensor() if shared(tensor) else tensor
+    if not shared(tensor):
+        return tensor
+    from torch.distributed.tensor import Replicate
+
+    placements = list(tensor.placements)
+    for number in range(len(placements)):  # an axis at a time: torch warns of several at once
+        placements[number] = Replicate()
+        tensor = tensor.redistribute(placements=placements)
+    gathered: Tensor = tensor.full_tensor()
     return gathered
 
 
