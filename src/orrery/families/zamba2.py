@@ -84,7 +84,7 @@ _IGNORED = (
 """Which program computes the same numbers, and what the reference makes of other keys whatever a file says; its
 convolution always has a bias."""
 # Without a tied head the reference shares no blocks either.
-_FIXED = {"tie_word_embeddings": True}
+_FIXED = {"tie_word_embeddings": True, "time_step_limit": None}
 _ALIASES = {"layer_types": "layers_block_type"}
 _KINDS = {"hybrid": True, "linear_attention": False, "mamba": False}
 

@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from orrery.generation.vocabulary import TokenVocabulary, matcher_of, reason_of
+from orrery.generation.vocabulary import TokenVocabulary, is_whole, matcher_of, reason_of
 
 BEGINNING = 2.0
 """Seconds in which a form has to be compiled, and the tokens found with which an answer may begin."""
@@ -77,7 +77,7 @@ def _hold(line: socket.socket, vocabulary: TokenVocabulary) -> NoReturn:
                     copies[number] = first.deep_copy()
                 own = copies[number]
                 own.consume_token(token)
-                _tell(line, number, OVER, bytes([own.is_stopped()]))
+                _tell(line, number, OVER, bytes([is_whole(own)]))
                 _tell_next(line, number, own, FAILED)
     finally:  # whatever happened, this is not the process that forks
         os._exit(0)

@@ -14,7 +14,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.generation.form_limits import SCHEMA, check_schema, check_text
 from orrery.generation.guides import Guide
-from orrery.generation.vocabulary import TokenVocabulary, matcher_of, reason_of
+from orrery.generation.vocabulary import TokenVocabulary, is_whole, matcher_of, reason_of
 
 SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """Where JSON may have blanks: as json.dumps writes it, since a model may go on with blanks for ever."""
@@ -110,7 +110,7 @@ class Formed(Guide):
     @property
     def over(self) -> bool:
         """Whether the answer is whole and nothing can be added."""
-        return bool(self._matcher.is_stopped())
+        return is_whole(self._matcher)
 
 
 def unusable(reason: str) -> UsageError:

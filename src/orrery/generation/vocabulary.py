@@ -90,6 +90,11 @@ def matcher_of(lark: str, vocabulary: TokenVocabulary) -> Any:
     return LLMatcher(vocabulary.engine, lark, log_level=0, limits=limits)
 
 
+def is_whole(matcher: Any) -> bool:
+    """Say whether an answer is whole and nothing can be added; the library calls one stopped that has failed too."""
+    return bool(matcher.is_stopped() and not matcher.is_error())
+
+
 def reason_of(matcher: Any) -> str:
     """Return what the library has against a form, without the places in its own notation."""
     error = str(matcher.get_error())

@@ -87,6 +87,20 @@ def test_a_form_held_elsewhere_allows_what_it_allows_here(number: int, apart: Fo
         walked(begin(), here.copy(), seed)
 
 
+def test_an_answer_that_a_form_fails_in_is_not_whole(apart: FormsApart, vocabulary: TokenVocabulary,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """The library calls what has failed stopped, as it does what is whole: the answer would end as if it were."""
+    monkeypatch.setattr(forms_apart, "GLANCE", 10.0)
+    failing = Form(regex="ab")
+    for guide in (apart.begin(failing)(), Formed.begin(failing, vocabulary)):
+        guide.push(BYTES.index(b"a"))
+        assert guide.allowed().nonzero().flatten().tolist() == [BYTES.index(b"b")]
+        guide.push(BYTES.index(b"x"))
+        assert not guide.over
+        with pytest.raises(UsageError, match="this form cannot be followed"):
+            guide.allowed()
+
+
 def test_answers_of_one_form_go_their_own_ways(apart: FormsApart) -> None:
     begin = apart.begin(Form(regex="ab|cd|ef"))
     several = [begin() for _ in range(3)]

@@ -1,6 +1,8 @@
 """Each law passes on both families and is shown to fail on a machine with one broken part."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -385,8 +387,9 @@ def test_a_crash_is_a_failed_check_and_does_not_stop_the_rest(monkeypatch):
     assert set(report.as_json()["seconds"]["by family"]) == {"gpt2"}
 
 
-def test_every_golden_number_of_the_course_is_checked() -> None:
+def test_every_golden_number_of_the_course_is_checked(data_set: Callable[[str], Path]) -> None:
     """G3 and G4 stand in the sizes of published models, under their names."""
+    data_set("course-slides/slides.json")
     checks = (golden.check, golden.check_padding, golden.check_noam, mixtures.check, sizes.check, lectures.check)
     named = [evidence.name for check in checks for evidence in check()]
     named += [slide.name for part in (golden, mixtures, sizes, lectures) for slide in part.slides()]

@@ -1,6 +1,7 @@
 """Metrics: what sums come to, over batches and over processes, and which way is better."""
 
 import math
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -108,7 +109,7 @@ def test_better_is_lower_or_higher() -> None:
 class Third:
     """One of three processes, of which only the first two have a batch."""
 
-    rank, world = 2, 3
+    rank, replica, replicas, devices = 2, 2, 3, 3
 
     def __init__(self) -> None:
         self.sent: list[torch.Tensor] = []
@@ -116,11 +117,17 @@ class Third:
     def rows(self, count: int) -> range:
         return range(0)
 
+    def idle(self, count: int, size: int | None) -> Iterator[range]:
+        return iter(())
+
     def sum_gradients(self, parameters) -> None:
         """There are none."""
 
     def any(self, flag: bool) -> bool:
         return flag
+
+    def told(self, text: str) -> str:
+        return text
 
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         self.sent.append(values)
