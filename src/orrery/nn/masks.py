@@ -110,7 +110,10 @@ class RecurrentPast(Mask):
 
 @spec
 class Window(Mask):
-    """A causal window: the last ``length`` tokens, the token itself among them: ``i - length < j``."""
+    """No token ``length`` or more places back: ``i - length < j``, the token itself counted.
+
+    What comes later stays to be seen: decoders take ``Causal() & Window(length=n)``.
+    """
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISTANCE})
 
