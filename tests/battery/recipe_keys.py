@@ -44,8 +44,8 @@ FREE = {"name", "data.column", "evaluation.sample", "expect.bound", "seed", "mod
 FROM_ZERO = {
     "seed", "data.skip_bad", "words.phrases", "training.schedule.warmup", "training.schedule.decay", "expect.bound",
     "training.final_rate", "words.sample", "training.optimizer.momentum", "training.optimizer.weight_decay",
-    "objective.power", "objective.label_smoothing", "model.dropout", "training.schedule.final", "training.steps",
-    "generation.min_new_tokens", "generation.no_repeat_ngram_size", "generation.length_penalty",
+    "objective.power", "objective.label_smoothing", "objective.balance", "model.dropout", "training.schedule.final",
+    "training.steps", "generation.min_new_tokens", "generation.no_repeat_ngram_size", "generation.length_penalty",
     "generation.temperature", "generation.top_k", "generation.min_p",
     "generation.presence_penalty", "generation.frequency_penalty",
 }  # fmt: skip

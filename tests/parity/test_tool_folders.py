@@ -59,6 +59,8 @@ def is_built(family: str, name: str) -> bool:
     whole = load_family(family).ARCHITECTURE
     if name.endswith(NOT_BUILT) or name in ROWS_NOT_BUILT:
         return False
+    if family == "blip":
+        return name == whole
     if whole.endswith(("ForConditionalGeneration", "MTModel")):
         return name in (whole, whole.replace("ForConditionalGeneration", "Model").replace("MTModel", "Model"))
     if whole.endswith("ForMaskedLM"):

@@ -85,7 +85,7 @@ def _stacks(model: Any) -> Iterator[tuple[str, nn.ModuleList]]:
     yield "", first
 
 
-_SIDES = (("encoder", "decoder"), ("vit", "decoder"), ("vision_model", "text_model"))
+_SIDES = (("encoder", "decoder"), ("vit", "decoder"), ("vision_model", "text_model"), ("vision_model", "text_decoder"))
 """What the two sides of a model are called there: the one that is read first, and the one that answers."""
 
 
