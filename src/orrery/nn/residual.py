@@ -208,7 +208,7 @@ class Sum(nn.Module):
 class Normed(nn.Module):
     """``post(branch(norm(x)))``: a branch with a norm of its own (GPT-NeoX), or multipliers (Falcon-H1).
 
-    Shapes: ``[B, L, D]`` unchanged.
+    Shapes: ``[B, L, D]`` to as many channels as the last part writes, nearly always ``D``.
     """
 
     parting: ClassVar = Grain.TOKEN
@@ -235,7 +235,7 @@ class Normed(nn.Module):
         inner = spec.norm.out_width(width)
         self.branch, self.post = spec.branch.build(inner), spec.post.build(spec.branch.out_width(inner))
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L E"]:
         """Normalise, then branch."""
         return self.post(self.branch(self.norm(x_BLD), ctx))
 

@@ -7,7 +7,7 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from orrery.errors import MachineError
 
@@ -16,6 +16,7 @@ GRACE = 2.0
 """Seconds in which a process may end by the error of its own message, before it is ended where it stands."""
 
 
+@runtime_checkable
 class TextStore(Protocol):
     """Where the processes tell each other where they are: torch's."""
 

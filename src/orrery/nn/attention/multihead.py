@@ -98,7 +98,7 @@ class MultiHeadAttention(nn.Module):
     (Ainslie et al. 2023). q, k and v are always separate; fused layouts are facts of a checkpoint.
     The product with ``W_out`` equals the sum over heads of ``W_out_h head_h``, the form of the course's first deck.
 
-    Shapes: ``[B, L, D]`` to ``[B, L, D]``; inside q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``, or as wide as the output matrix; inside q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
     """
 
     parting: ClassVar = Parted(("q", "k", "v"), ("out",), ("sinks.weight",), "head_width", Grain.HEAD)
@@ -164,8 +164,8 @@ class MultiHeadAttention(nn.Module):
         self.scale = spec.head_width**-0.5 if spec.scoring.scale is None else spec.scoring.scale
         self.dropout, self.cap = spec.scoring.dropout, spec.scoring.cap
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
-        """Let every token read what it may see."""
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L E"]:
+        """Let every token read what it may see; as many channels come out as the output matrix has."""
         position, read = ctx.positions[self.position], self.source.read(x_BLD, ctx, self.mask)
         q_BHLC = self.split(self.q_norm(self.q(x_BLD)))
 
