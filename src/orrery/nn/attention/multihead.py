@@ -98,7 +98,8 @@ class MultiHeadAttention(nn.Module):
     (Ainslie et al. 2023). q, k and v are always separate; fused layouts are facts of a checkpoint.
     The product with ``W_out`` equals the sum over heads of ``W_out_h head_h``, the form of the course's first deck.
 
-    Shapes: ``[B, L, D]`` to ``[B, L, D]``, or as wide as the output matrix; inside q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``, or as wide as the output matrix; inside q ``[B, H, L, C]``, k and v
+    ``[B, K, S, C]``.
     """
 
     parting: ClassVar = Parted(("q", "k", "v"), ("out",), ("sinks.weight",), "head_width", Grain.HEAD)
