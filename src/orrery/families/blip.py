@@ -13,21 +13,15 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Reshaped
 from orrery.checkpoints.rules import Rule, fused, rename, renames
-from orrery.families import _captioners, _heads, _parts, _seq2seq, _vit
+from orrery.families import _captioners, _clip, _heads, _seq2seq, _vit
 from orrery.families._config import Config
 from orrery.families._keys import items, plain, size, table, token
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
-from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
-from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.masks import Full
-from orrery.nn.norms import LayerNorm
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.positions.grid import GridPositions
 from orrery.nn.residual import Identity
-from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "BlipForConditionalGeneration"
 PICTURES: Mapping[str, Any] = {
@@ -116,23 +110,8 @@ def _seeing(c: Config) -> Encoder.Spec:
     """Return the side that reads a picture."""
     image, patch = c["image_size"], c["patch_size"]
     embed = PatchEmbedding.Spec(image=(image, image), patch=(patch, patch), channels=3)
-    norm = LayerNorm.Spec(eps=c["layer_norm_eps"])
-    attention = MultiHeadAttention.Spec(
-        heads=c["num_attention_heads"],
-        kv_heads=c["num_attention_heads"],
-        head_width=c.divide("hidden_size", "num_attention_heads"),
-        biases=_parts.biases(),
-        scoring=ScoreSettings(dropout=c["attention_dropout"]),
-        mask="full",
-    )
-    feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
-    block: Block.Spec = _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm)
-    stack = Stack.Spec(
-        blocks=repeat(block, c["num_hidden_layers"]),
-        final=norm,
-        positions={"learned": GridPositions.Spec(grid=embed.grid)},
-        masks={"full": Full()},
-    )
+    positions = {"learned": GridPositions.Spec(grid=embed.grid)}
+    stack = _clip.stack(c, "full", positions=positions, final=_clip.norm(c))
     return Encoder.Spec(width=c["hidden_size"], context=embed.tokens, embed=embed, stack=stack, heads={})
 
 

@@ -27,6 +27,7 @@ from orrery.exchange.reading.gguf_parts import (
     Facts,
     GgufArchitecture,
     branch_of,
+    gpt2_config,
     head_rules,
     layer_norm_facts,
     rotary_config,
@@ -103,13 +104,7 @@ def _fused_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
 
 def _gpt2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     return {
-        "vocab_size": facts["vocab_size"],
-        "n_positions": facts["context_length"],
-        "n_embd": facts["embedding_length"],
-        "n_layer": facts["block_count"],
-        "n_inner": facts["feed_forward_length"],
-        "n_head": facts["attention.head_count"],
-        "layer_norm_epsilon": facts["attention.layer_norm_epsilon"],
+        **gpt2_config(facts),
         "tie_word_embeddings": "output.weight" not in tensors,
     }
 

@@ -256,11 +256,7 @@ def _jamba_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     kv_heads, layers = _kv_heads(facts), range(facts["block_count"])
     mixes = [f"blk.{i}.ffn_gate_inp.weight" in tensors for i in layers]
     return {
-        "vocab_size": facts["vocab_size"],
-        "hidden_size": facts["embedding_length"],
-        "intermediate_size": facts["feed_forward_length"],
-        "num_hidden_layers": facts["block_count"],
-        "num_attention_heads": facts["attention.head_count"],
+        **parts.sizes_config(facts),
         "num_key_value_heads": max(kv_heads),
         "max_position_embeddings": facts["context_length"],
         "rms_norm_eps": facts["attention.layer_norm_rms_epsilon"],

@@ -68,11 +68,7 @@ def _neox_facts(spec: Decoder.Spec) -> Facts:
 def _neox_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     parts.pass_over(facts, "attention.head_count_kv")  # the family has as many as heads
     return {
-        "vocab_size": facts["vocab_size"],
-        "hidden_size": facts["embedding_length"],
-        "intermediate_size": facts["feed_forward_length"],
-        "num_hidden_layers": facts["block_count"],
-        "num_attention_heads": facts["attention.head_count"],
+        **parts.sizes_config(facts),
         "max_position_embeddings": facts["context_length"],
         "layer_norm_eps": facts["attention.layer_norm_epsilon"],
         "rotary_pct": _share(facts),
@@ -160,14 +156,8 @@ def _bigcode_facts(spec: Decoder.Spec) -> Facts:
 
 def _bigcode_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     return {
-        "vocab_size": facts["vocab_size"],
-        "n_positions": facts["context_length"],
-        "n_embd": facts["embedding_length"],
-        "n_layer": facts["block_count"],
-        "n_inner": facts["feed_forward_length"],
-        "n_head": facts["attention.head_count"],
+        **parts.gpt2_config(facts),
         "multi_query": facts.get("attention.head_count_kv", facts["attention.head_count"]) == 1,
-        "layer_norm_epsilon": facts["attention.layer_norm_epsilon"],
         "tie_word_embeddings": "output.weight" not in tensors,
     }
 

@@ -121,15 +121,35 @@ def scaling_config(facts: Mapping[str, Any]) -> Config | None:
     return scaling if trained is None else {**scaling, "original_max_position_embeddings": trained}
 
 
-def rotary_config(facts: Mapping[str, Any], tensors: Collection[str], epsilon: str = "rms_norm_eps") -> Config:
-    """Return the keys that Llama and its descendants share; ``epsilon`` is the key of that of the norms."""
-    norm = next(name for name in ("layer_norm_rms_epsilon", "layer_norm_epsilon") if f"attention.{name}" in facts)
+def sizes_config(facts: Mapping[str, Any]) -> Config:
+    """Return the sizes under the names that nearly all configurations have."""
     return {
         "vocab_size": facts["vocab_size"],
         "hidden_size": facts["embedding_length"],
         "intermediate_size": facts["feed_forward_length"],
         "num_hidden_layers": facts["block_count"],
         "num_attention_heads": facts["attention.head_count"],
+    }
+
+
+def gpt2_config(facts: Mapping[str, Any]) -> Config:
+    """Return the keys that GPT-2 and its descendants share."""
+    return {
+        "vocab_size": facts["vocab_size"],
+        "n_positions": facts["context_length"],
+        "n_embd": facts["embedding_length"],
+        "n_layer": facts["block_count"],
+        "n_inner": facts["feed_forward_length"],
+        "n_head": facts["attention.head_count"],
+        "layer_norm_epsilon": facts["attention.layer_norm_epsilon"],
+    }
+
+
+def rotary_config(facts: Mapping[str, Any], tensors: Collection[str], epsilon: str = "rms_norm_eps") -> Config:
+    """Return the keys that Llama and its descendants share; ``epsilon`` is the key of that of the norms."""
+    norm = next(name for name in ("layer_norm_rms_epsilon", "layer_norm_epsilon") if f"attention.{name}" in facts)
+    return {
+        **sizes_config(facts),
         "num_key_value_heads": facts["attention.head_count_kv"],
         "max_position_embeddings": facts["context_length"],
         epsilon: facts[f"attention.{norm}"],
