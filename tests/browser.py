@@ -11,6 +11,8 @@ import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LOCAL = ("127.0.0.1", "localhost", "::1")
+# How many times slower than this machine a page's own code runs. Set it to find tests that read what is not drawn yet.
+SLOW = int(os.environ.get("ORRERY_TEST_SLOW_PAGE", "1"))
 
 
 @contextmanager
@@ -40,6 +42,9 @@ class Seen:
 
     def __init__(self, browser: Any, width: int = 1300, height: int = 900, scheme: str = "light") -> None:
         self.page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": height})
+        if SLOW > 1:
+            slower = self.page.context.new_cdp_session(self.page)
+            slower.send("Emulation.setCPUThrottlingRate", {"rate": SLOW})
         self.said: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.said.append(message.text))
@@ -73,6 +78,29 @@ class Seen:
         self.frame().page.wait_for_selector(f'.view[data-view="{name}"][data-ready]')
         return self
 
+    def click(self, selector: str) -> "Seen":
+        """Click, and wait until what it changes is drawn."""
+        self.page.click(selector)
+        return self.settled()
+
+    def press(self, *keys: str) -> "Seen":
+        """Press keys one after another, and wait each time until what it changes is drawn."""
+        for key in keys:
+            self.page.keyboard.press(key)
+            self.settled()
+        return self
+
+    def choose(self, selector: str, value: str) -> "Seen":
+        """Choose an option, and wait until what it changes is drawn."""
+        self.page.select_option(selector, value)
+        return self.settled()
+
+    def settled(self) -> "Seen":
+        """Wait until the page was told of what changed, and no screen or view is being drawn."""
+        drawing = "#main:not([data-ready]), .view:not([data-ready])"
+        self.frame().page.wait_for_function("(drawing) => !document.querySelector(drawing)", arg=drawing)
+        return self
+
     def frame(self) -> "Seen":
         """Wait until the page was told of what changed, which happens once a frame: until then the old is ready."""
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
@@ -80,7 +108,7 @@ class Seen:
 
     def ready(self) -> "Seen":
         """Wait until a view is drawn, with no failure."""
-        self.frame().page.wait_for_selector(".view[data-ready]")
+        self.settled().page.wait_for_selector(".view[data-ready]")
         assert self.page.locator(".view .failure").count() == 0, self.page.locator(".failure").all_inner_texts()
         return self
 

@@ -55,7 +55,7 @@ def ablate(seen):
 
 
 def compare(seen):
-    seen.page.keyboard.press("d")
+    seen.press("d")
     seen.page.wait_for_selector('[data-lab="difference"]:checked')
     seen.page.wait_for_selector('.view canvas[data-colours="signed"]')
     seen.ready()
@@ -64,7 +64,7 @@ def compare(seen):
 def test_two_clicks_ablate_a_head_and_the_difference_is_that_of_two_traces(seen, runs):
     clean, edited = runs
     ablate(seen)
-    seen.page.click('.grid button[data-layer="1"][data-head="2"]')
+    seen.click('.grid button[data-layer="1"][data-head="2"]')
     seen.page.wait_for_selector('.grid button[data-layer="1"][data-head="2"][aria-pressed="true"]')
     compare(seen)
     wanted = (edited["blocks.1.attention.pattern"] - clean["blocks.1.attention.pattern"])[0, 2]
@@ -86,7 +86,7 @@ def test_two_clicks_ablate_a_head_and_the_difference_is_that_of_two_traces(seen,
 @pytest.mark.parametrize("view", ["attention", "heads", "residual", "lens", "logits", "neurons", "saliency"])
 def test_every_view_that_can_be_compared_is_drawn_so(seen, view):
     ablate(seen)
-    seen.page.keyboard.press("d")
+    seen.press("d")
     seen.page.wait_for_selector('[data-lab="difference"]:checked')
     seen.ready()
     if view != "attention":
@@ -135,15 +135,15 @@ def test_edits_are_switched_off_undone_and_in_the_address(browser, seen):
     again.quiet()
     again.close()
     for key, told in (("z", "2 of 2"), ("z", "1 of 1"), ("z", 0), ("Shift+Z", "1 of 1"), ("Shift+Z", "2 of 2")):
-        seen.page.keyboard.press(key)
+        seen.press(key)
         settled(seen, told)
-    seen.page.click('.edits button[aria-label="Remove 1"]')
+    seen.click('.edits button[aria-label="Remove 1"]')
     settled(seen, "1 of 1")
 
 
 def test_the_python_gives_the_same_numbers(seen, toy):
     """Every kind of edit of the drawer, one of them from another text, copied and executed: equal bit for bit."""
-    seen.page.keyboard.press("x")
+    seen.press("x")
     settled(seen, "1 of 1")
     page = seen.page
     page.click("#lab details.more summary")
@@ -190,8 +190,8 @@ def test_what_cannot_be_carried_out_is_told_and_changes_nothing(seen):
 
 
 def test_keys_choose_the_measure_and_cutting_edges_is_measured(seen, runs):
-    seen.page.click('.strip .token[data-place="5"]')
-    seen.page.keyboard.press("c")
+    seen.click('.strip .token[data-place="5"]')
+    seen.press("c")
     seen.page.wait_for_selector('.view th:has-text("KL when cut")')
     edits = runs[0].edit().mask("blocks.1.attention.scores", head=2, position=5, key=0)
     wanted = float(difference(runs[0], edits.run()).kl_BL[0, 5])
@@ -202,10 +202,10 @@ def test_keys_choose_the_measure_and_cutting_edges_is_measured(seen, runs):
     ]
     assert any(value == pytest.approx(wanted, rel=2e-3) for value in values), (wanted, values)
     assert values[0] == max(value for value in values if value == value)
-    seen.page.keyboard.press("v")
+    seen.press("v")
     seen.page.wait_for_selector('[data-choice="measure"]')
     assert seen.page.locator('[data-choice="measure"]').input_value() == "value"
-    seen.page.keyboard.press("a")
+    seen.press("a")
     seen.page.wait_for_selector('[data-choice="measure"] option[value="weight"]:checked', state="attached")
 
 
@@ -216,7 +216,7 @@ def test_a_saved_page_has_the_edits_that_it_was_saved_with(browser, toy, runs, t
     visit = Seen(browser).open(f"{file.as_uri()}#layer=1&head=2&lab=true").ready()
     ablate(visit)
     compare(visit)
-    visit.page.click('.grid button[data-layer="1"][data-head="2"]')
+    visit.click('.grid button[data-layer="1"][data-head="2"]')
     visit.page.wait_for_selector('.grid button[data-layer="1"][data-head="2"][aria-pressed="true"]')
     wanted = (edited["blocks.1.attention.pattern"] - clean["blocks.1.attention.pattern"])[0, 2]
     value, lowest, highest = visit.cell(HEAT, 6, 2)
@@ -233,10 +233,10 @@ def test_a_saved_page_has_the_edits_that_it_was_saved_with(browser, toy, runs, t
     wanted = clean.edit([EDIT, other, {**other, "head": 3}]).run()
     assert torch.equal(made["edited"].logits, wanted.logits)
     settled(visit, "2 of 2")
-    visit.page.click('[data-saved="0"]')  # what was saved can be chosen from a list
+    visit.click('[data-saved="0"]')  # what was saved can be chosen from a list
     settled(visit, "1 of 1")
     assert visit.page.locator('[data-saved="0"]').get_attribute("aria-pressed") == "true"
-    visit.page.click('[data-saved="1"]')
+    visit.click('[data-saved="1"]')
     settled(visit, "2 of 2")
     visit.accessible()
     assert [url for url in visit.asked if not url.startswith("data:")] == [file.as_uri()]

@@ -63,14 +63,14 @@ def test_the_pointer_shows_and_a_click_locks(seen, pattern):
     seen.page.mouse.click(*at)
     seen.page.wait_for_selector(f'.token.looks[data-place="{query}"]')
     seen.page.wait_for_selector(f'.token.seen[data-place="{key}"]')
-    seen.page.keyboard.press("Escape")
+    seen.press("Escape")
     seen.page.wait_for_selector(".token.looks", state="detached")
 
 
 def test_the_keyboard_moves_and_the_address_brings_everything_back(browser, toy, seen):
-    seen.page.keyboard.press("ArrowUp")
-    seen.page.keyboard.press("]")
-    seen.page.keyboard.press("ArrowRight")
+    seen.press("ArrowUp")
+    seen.press("]")
+    seen.press("ArrowRight")
     seen.page.wait_for_selector('.grid button[data-layer="0"][data-head="3"][aria-pressed="true"]')
     address = seen.page.evaluate("location.href")
     assert json.loads(unquote(address.split("given=")[1].split("&")[0]).replace("+", " ")) == {"text": TEXT}
@@ -93,14 +93,14 @@ def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, sc
 
 
 def test_the_words_change_with_the_language(seen):
-    seen.page.select_option("header select", "de")
+    seen.choose("header select", "de")
     seen.page.wait_for_selector('.go:has-text("Hineinsehen")')
     assert seen.page.evaluate("document.documentElement.lang") == "de"
 
 
 def test_what_cannot_be_read_is_told_on_the_page(seen):
     seen.page.fill("textarea[name=text]", "the " * 3000)
-    seen.page.click("form.ask button.go")
+    seen.click("form.ask button.go")
     seen.page.wait_for_selector("form.ask .failure:not([hidden])")
     assert "context" in seen.page.locator("form.ask .failure").inner_text()
     seen.said.clear()  # the browser itself writes of an answer of 400
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_told_on_the_page(seen):
 @pytest.mark.parametrize("way", ["csv", "safetensors", "png", "svg"])
 def test_what_is_shown_can_be_saved(seen, pattern, tmp_path, way):
     with seen.page.expect_download() as waited:
-        seen.page.click(f'[data-export="{way}"]')
+        seen.click(f'[data-export="{way}"]')
     file = tmp_path / f"file.{way}"
     waited.value.save_as(file)
     if way == "csv":
@@ -151,10 +151,10 @@ def test_every_module_that_is_sent_parses_and_loads(browser, toy):
 
 def test_two_heads_of_any_blocks_stand_side_by_side(browser, toy):
     visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2&drawing=%22lines%22").look(TEXT)
-    visit.page.select_option("[data-choice=beside]", "0.3")
+    visit.choose("[data-choice=beside]", "0.3")
     visit.page.wait_for_selector('[data-beside="0.3"]')
     query = 6
-    visit.page.click(f'.token[data-place="{query}"]')
+    visit.click(f'.token[data-place="{query}"]')
     visit.page.wait_for_selector(".most li")
     trace = toy.served.lm.trace(TEXT)
     for layer, head in ((1, 2), (0, 3)):

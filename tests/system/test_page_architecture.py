@@ -20,7 +20,7 @@ def served(request):
 
 
 def drawing(seen, name):
-    seen.page.select_option("select[name=drawing]", name)
+    seen.choose("select[name=drawing]", name)
     seen.page.wait_for_selector(f'[data-drawing="{name}"]')
 
 
@@ -38,7 +38,7 @@ def test_every_part_of_the_graph_is_drawn_with_its_numbers(browser, served):
     name = f"{part['what']}: {part['parameters']:,} parameters"
     box = seen.page.locator(f'.drawing .part[aria-label^="{name}"]').first
     box.focus()
-    seen.page.keyboard.press("Enter")
+    seen.press("Enter")
     told = seen.page.locator("[data-part]").inner_text()
     assert told.startswith(name)
     assert all(str(side) in told.split("gives")[1] for side in part["shape"])

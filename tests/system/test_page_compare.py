@@ -15,7 +15,7 @@ def test_what_differs_from_a_family_stands_in_a_table(scheme):
     with serving(subject_of("gpt2").lm, grace=5) as served, chromium() as browser:
         seen = Seen(browser, width=390, scheme=scheme)
         seen.open(f'{served.url}/#screen="model"&view="compare"', "model").ready()
-        seen.page.select_option("select[name=other]", "llama")
+        seen.choose("select[name=other]", "llama")
         wanted = shown("compare", ViewSubject(served.served.lm), {"other": "llama"}).facts["differences"]
         seen.page.wait_for_selector("[data-path]")
         for row, one in zip(seen.page.locator("[data-path]").all(), wanted, strict=True):

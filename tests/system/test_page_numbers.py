@@ -312,12 +312,12 @@ def test_one_row_in_numbers(opened, inside, lm):
 
 def test_one_row_as_bars(opened, inside):
     at_view(opened, "attention", layer=LAYER, head=HEAD, query=QUERY)
-    opened.page.locator('.view .controls select[data-choice="drawing"]').select_option("bars")
+    opened.choose('.view .controls select[data-choice="drawing"]', "bars")
     opened.page.wait_for_selector(".view table.bars")
     weight_S = inside[f"blocks.{LAYER}.attention.pattern"][0, HEAD, QUERY]
     for place, (_, _, share) in enumerate(table(opened, ".view table.bars")):
         assert parsed(share) == pytest.approx(float(weight_S[place]), rel=6e-3, abs=HALF)
-    opened.page.locator('.view .controls select[data-choice="drawing"]').select_option("map")
+    opened.choose('.view .controls select[data-choice="drawing"]', "map")
 
 
 def test_steps_of_a_head(opened, inside):

@@ -121,9 +121,9 @@ def test_the_slider_opens_the_pass_at_a_checkpoint(seen, served, run):
     for place, step in enumerate(steps):
         slider = seen.page.locator("input[name=checkpoint]")
         slider.focus()
-        seen.page.keyboard.press("Home")
+        seen.press("Home")
         for _ in range(place):
-            seen.page.keyboard.press("ArrowRight")
+            seen.press("ArrowRight")
         seen.page.wait_for_selector(f'#said:has-text("step {step}")', state="attached")
         seen.page.wait_for_selector(".view[data-view=attention][data-ready]")
         pattern = load(store.path(step), "cpu", "float32", say=lambda line: None).trace(TEXT)[
@@ -168,7 +168,7 @@ def test_the_slider_stands_on_the_screen_inside_too(browser, served):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, served, scheme):
     visit = Seen(browser, width=390, scheme=scheme).open(f"{served.url}/#screen=%22train%22", "train").look(TEXT)
-    visit.page.click("details summary:has-text('What else')")
+    visit.click("details summary:has-text('What else')")
     visit.accessible()
     visit.narrow()
     visit.quiet()
@@ -177,7 +177,7 @@ def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, served,
 
 def test_heads_are_measured_at_every_checkpoint(browser, run, served):
     seen = Seen(browser).open(f"{served.url}/#screen=%22train%22", "train").look("abcd abcd abcd")
-    seen.page.click("[data-do=forming]")
+    seen.click("[data-do=forming]")
     seen.page.wait_for_selector('[data-forming="induction"]')
     store = CheckpointStore(run / "checkpoints")
     steps = sorted(store.steps())
@@ -200,12 +200,12 @@ def test_a_saved_page_has_the_curves_and_the_architecture(browser, served, run, 
     assert points(seen) == len(records(run))
     assert seen.page.locator("[data-do=forming], input[name=checkpoint]").count() == 0
     seen.accessible()
-    seen.page.click("[data-screen=model]")
+    seen.click("[data-screen=model]")
     seen.page.wait_for_selector("main[data-ready=model]")
     seen.view("architecture")
     assert seen.page.locator(".drawing .part").count() > 10
     seen.view("compare")
-    seen.page.select_option("select[name=other]", "gpt2")
+    seen.choose("select[name=other]", "gpt2")
     seen.page.wait_for_selector("[data-path]")
     assert seen.said == []
     seen.close()

@@ -61,7 +61,7 @@ def test_every_cell_has_its_worst_value_and_its_bound(seen, evidence):
 
 
 def test_a_cell_opens_the_checks_behind_it(seen):
-    seen.page.click('.laws button[data-state="fails"]')
+    seen.click('.laws button[data-state="fails"]')
     seen.page.wait_for_selector("td:has-text('made up, and failing')")
     seen.page.check("input[name=only]")
     assert seen.page.locator(".laws button").count() == 2
@@ -76,27 +76,27 @@ def test_both_columns_of_the_reference_are_shown(seen):
 
 
 def test_the_laws_of_the_model_are_checked_in_the_background(seen, toy):
-    seen.page.click("[data-check=model]")
+    seen.click("[data-check=model]")
     seen.page.wait_for_selector("[data-running]")
     seen.page.wait_for_selector('[data-summary]:has-text("Evidence: llama")', timeout=120_000)
     assert "failed: 0." in seen.page.locator("[data-summary]").inner_text()
     measured = verify("llama").as_json()
     assert toy.served.laws.report["checks"] == measured["checks"]
     assert toy.served.laws.report["seconds"].keys() == measured["seconds"].keys()
-    seen.page.click("[data-check=default]")
-    seen.page.click("[data-check=nothing]")
+    seen.click("[data-check=default]")
+    seen.click("[data-check=nothing]")
     seen.page.wait_for_selector(".failure:has-text('stopped')")
 
 
 def test_the_badges_of_what_was_seen_are_collected(browser, toy):
     visit = Seen(browser).open(f"{toy.url}/#screen=%22inside%22").look(TEXT)
     visit.view("lens").view("attention")
-    visit.page.click("[data-screen=trust]")
+    visit.click("[data-screen=trust]")
     visit.page.wait_for_selector("main[data-ready=trust]")
     assert visit.page.locator("[data-badge]").first.get_attribute("data-badge") == "attention"
     assert visit.page.locator("[data-badge=lens]").count() == 1
     assert "checks pass" in visit.page.locator("[data-badge=lens]").inner_text()
-    visit.page.click("[data-badge=lens] button")
+    visit.click("[data-badge=lens] button")
     visit.page.wait_for_selector('.view[data-view="lens"][data-ready]')
     visit.quiet()
     visit.close()
@@ -114,7 +114,7 @@ def test_a_saved_page_has_the_evidence_and_the_badges(browser, toy, evidence, tm
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, scheme):
     visit = Seen(browser, width=390, scheme=scheme).open(f"{toy.url}/#screen=%22trust%22", "trust")
-    visit.page.click('.laws button[data-state="fails"]')
+    visit.click('.laws button[data-state="fails"]')
     visit.accessible()
     visit.narrow()
     visit.quiet()

@@ -35,7 +35,7 @@ export class Stage {
   /** Draw the rail and the chosen view again. */
   async again() {
     const turn = ++this.turn;
-    delete this.element.dataset.ready;
+    this.clear();
     const views = this.page.views(this.screen).filter((view) => view.kind !== "tokens" || this.page.pass);
     const modules = await Promise.all(views.map(({ kind }) => module(kind)));
     if (turn !== this.turn) return; // what is drawn has changed again meanwhile
@@ -48,6 +48,7 @@ export class Stage {
   async show(chosen) {
     this.clear();
     const turn = ++this.turn;
+    this.missed = new Set(); // what changes while the view is drawn, which it may have read before
     fill(this.element);
     badge(this.lamp, []);
     if (!chosen) return;
@@ -56,8 +57,9 @@ export class Stage {
     this.element.setAttribute("aria-label", t(`view.${chosen.kind}`));
     try {
       const drawn = await chosen.module.draw(this.element, { page: this.page, check: (checks) => turn === this.turn && this.told(checks) });
-      if (turn === this.turn) this.drawn = drawn;
-      else drawn?.destroy?.();
+      if (turn !== this.turn) return drawn?.destroy?.();
+      this.drawn = drawn;
+      if (this.missed.size) await drawn?.focus?.(this.missed);
     } catch (error) {
       if (turn === this.turn) fill(this.element, h("p.failure", { role: "alert" }, t("failed", { why: error.message })));
     }
@@ -70,9 +72,17 @@ export class Stage {
     this.page.note(this.kind, checks);
   }
 
-  follow(changed) {
+  /** A view may draw again for what has changed; until all of that is drawn the stage is not ready. */
+  async follow(changed) {
     if (changed.has("view")) return this.again();
-    this.drawn?.focus?.(changed);
+    if (!this.drawn) return changed.forEach((name) => this.missed?.add(name));
+    const { turn } = this;
+    const drawing = this.drawn.focus?.(changed);
+    if (!drawing?.finally) return;
+    delete this.element.dataset.ready;
+    this.drawing = (this.drawing ?? 0) + 1;
+    await drawing.finally(() => this.drawing--);
+    if (turn === this.turn && !this.drawing) this.element.dataset.ready = "true";
   }
 
   /** The next or the previous stop of the rail. */

@@ -18,6 +18,7 @@ export async function draw(element, page) {
   fill(element, curves, lamp, page.live && h("h2", {}, t("train.inside")), page.live && h("p.soft", {}, t("train.about")), below, heads.element);
   const { draw: drawCurves } = await module("curves");
   const drawn = await drawCurves(curves, { page, check: (checks) => badge(lamp, checks) });
+  curves.dataset.ready = "true";
   const end = page.focus.listen((changed) => drawn.focus(changed));
   const stage = page.live ? await inside(below, page) : null;
   const destroy = () => {
