@@ -1,4 +1,4 @@
-// Two heads side by side, of any blocks: whom a token looks at in each, such as "it" at "animal" or at "tired".
+// Two heads side by side, of any blocks: whom a token looks at in each.
 import { h, number } from "#see/dom.js";
 import { t } from "#see/words.js";
 

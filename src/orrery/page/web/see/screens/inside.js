@@ -37,9 +37,8 @@ export class Stage {
     const turn = ++this.turn;
     this.clear();
     const views = this.page.views(this.screen).filter((view) => view.kind !== "tokens" || this.page.pass);
-    const modules = await Promise.all(views.map(({ kind }) => module(kind)));
-    if (turn !== this.turn) return; // what is drawn has changed again meanwhile
-    const named = views.map(({ kind }, i) => ({ kind, module: modules[i] }));
+    const named = await Promise.all(views.map(async ({ kind }) => ({ kind, module: await module(kind) })));
+    if (turn !== this.turn) return; // it has changed again
     const chosen = named.find(({ kind }) => kind === this.page.focus.get("view")) ?? named.find(({ kind }) => kind === "attention") ?? named[0];
     fill(this.rail, named.map(({ kind }) => h("button.stop", { "aria-current": kind === chosen?.kind ? "page" : null, "data-view": kind, onclick: () => this.page.focus.set({ view: kind }) }, t(`view.${kind}`))));
     await this.show(chosen);
@@ -48,7 +47,7 @@ export class Stage {
   async show(chosen) {
     this.clear();
     const turn = ++this.turn;
-    this.missed = new Set(); // what changes while the view is drawn, which it may have read before
+    this.missed = new Set(); // what changes while it is drawn
     fill(this.element);
     badge(this.lamp, []);
     if (!chosen) return;
@@ -72,7 +71,7 @@ export class Stage {
     this.page.note(this.kind, checks);
   }
 
-  /** A view may draw again for what has changed; until all of that is drawn the stage is not ready. */
+  /** Tell the view what has changed; while it draws that the stage is not ready. */
   async follow(changed) {
     if (changed.has("view")) return this.again();
     if (!this.drawn) return changed.forEach((name) => this.missed?.add(name));
