@@ -1,5 +1,5 @@
 // Lines over a horizontal axis, as SVG with texts that can be selected.
-import { h, number } from "#see/dom.js";
+import { h, number, whole } from "#see/dom.js";
 
 export const LINES = ["var(--accent)", "var(--look)", "var(--good)", "var(--soft)", "var(--bad)", "var(--ink)"];
 const DASHES = [null, "6 3", "2 3", "9 3 2 3", "1 4", "12 4"];
@@ -44,7 +44,7 @@ export function chart({ series, label, show = (value) => number(value, 3), x = "
     { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, style: { "max-width": `${width}px` } },
     h("title", {}, label),
     rows.map((value) => [h("line", { class: "rule", x1: left, x2: width - right, y1: py(value), y2: py(value) }), text(show(value), { x: left - 6, y: py(value) + 4, "text-anchor": "end" })]),
-    ticks(x0, x1, 5).map((place) => text(place.toLocaleString("en"), { x: px(place), y: height - bottom + 16, "text-anchor": "middle" })),
+    ticks(x0, x1, 5).map((place) => text(whole(place), { x: px(place), y: height - bottom + 16, "text-anchor": "middle" })),
     text(x, { x: width - right, y: height - 2, "text-anchor": "end" }),
     at !== null && h("line", { class: "rule now", x1: px(at), x2: px(at), y1: top, y2: height - bottom }),
     kept.map(({ name, points }, i) => points.length > 0 && h("path", { class: "curve", "data-series": name, style: { stroke: LINES[i % LINES.length] }, "stroke-dasharray": DASHES[i % DASHES.length], d: `M${points.map(([place, value]) => `${px(place).toFixed(1)} ${py(value).toFixed(1)}`).join("L")}${points.length === 1 ? "h1" : ""}` })),

@@ -1,5 +1,5 @@
 // The checkpoints of a run as a slider: the pass that is open is opened again at the one that is chosen.
-import { fill, h } from "#see/dom.js";
+import { fill, h, whole } from "#see/dom.js";
 import { addWords, t } from "#see/words.js";
 
 addWords({
@@ -65,7 +65,7 @@ class Slider {
 
   say() {
     const one = this.steps[Number(this.range.value)];
-    const text = one ? t(one.best ? "checkpoint.best" : "checkpoint.step", { step: one.step.toLocaleString("en") }) : t("checkpoint.served", { name: this.served });
+    const text = one ? t(one.best ? "checkpoint.best" : "checkpoint.step", { step: whole(one.step) }) : t("checkpoint.served", { name: this.served });
     this.said.textContent = text;
     this.range.setAttribute("aria-valuetext", text);
   }

@@ -41,6 +41,8 @@ export function visible(text) {
 }
 
 /** A number as it is shown, with its sign as typographers write it. */
+export const whole = (count) => count.toLocaleString("en");
+
 export function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";

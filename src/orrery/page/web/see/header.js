@@ -1,5 +1,5 @@
 // The header: the model, the screens, and what holds for all of them.
-import { fill, h } from "#see/dom.js";
+import { fill, h, whole } from "#see/dom.js";
 import { download } from "#see/export.js";
 import { help } from "#see/keys.js";
 import { scheme } from "#see/palette.js";
@@ -16,7 +16,7 @@ export function header(element, page, screen) {
     { "aria-label": t("language"), onchange: (event) => page.focus.set({ language: useLanguage(event.target.value) }) },
     Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, selected: code === document.documentElement.lang }, name)),
   );
-  const facts = { family: session.family ?? "", parameters: session.parameters.toLocaleString("en"), dtype: session.dtype, device: session.device };
+  const facts = { family: session.family ?? "", parameters: whole(session.parameters), dtype: session.dtype, device: session.device };
   fill(
     element,
     h("div.model", {}, h("strong", {}, session.model), h("span.soft", {}, t("model.facts", facts)), !page.live && h("span.soft", {}, t("offline"))),

@@ -25,7 +25,7 @@ async function start() {
   const show = async () => {
     const mine = ++turn;
     delete main.dataset.ready;
-    const name = screens.includes(page.focus.get("screen")) ? page.focus.get("screen") : screens.find((one) => one === "inside") ?? screens[0];
+    const name = [page.focus.get("screen"), "inside", screens[0]].find((one) => screens.includes(one));
     shown?.destroy?.();
     shown = null;
     header(document.getElementById("header"), page, name);

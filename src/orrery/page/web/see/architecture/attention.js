@@ -1,4 +1,4 @@
-// One attention of the model: what is made of its input by each head, with shapes, and its mask.
+// One attention of the model: what is made of its input, head by head, with the shapes of a pass; and its mask.
 import { h } from "#see/dom.js";
 import { arrow, box, label, named, picture, sides, whole } from "#see/architecture/shapes.js";
 import { t } from "#see/words.js";

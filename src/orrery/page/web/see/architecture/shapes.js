@@ -1,8 +1,8 @@
 // What the drawings of an architecture are made of: boxes, arrows, and words for parts and shapes.
-import { h } from "#see/dom.js";
+import { h, whole } from "#see/dom.js";
 import { t } from "#see/words.js";
 
-export const whole = (count) => count.toLocaleString("en");
+export { whole };
 
 /** `L × 512`, as it stands in a figure. */
 export const sides = (shape) => (shape ? shape.join(" × ") : "");

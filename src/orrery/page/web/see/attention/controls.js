@@ -1,4 +1,4 @@
-// What can be chosen about the drawing of an attention; the focus holds it.
+// What can be chosen about the drawing of an attention; the focus holds the choices, so that an address does.
 import { h } from "#see/dom.js";
 import { t } from "#see/words.js";
 

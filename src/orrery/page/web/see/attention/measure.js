@@ -1,4 +1,4 @@
-// What is drawn of an attention: weights, or weights times lengths, as shares of a row.
+// What is drawn of an attention: weights or weights times lengths, of one head or of all, as shares of a row.
 import { at } from "#see/safetensors.js";
 
 /**

@@ -1,4 +1,4 @@
-// Two heads side by side, of any blocks: whom a token looks at in each.
+// Two heads side by side, of any blocks: whom a token looks at in each, such as "it" at "animal" or at "tired".
 import { h, number } from "#see/dom.js";
 import { t } from "#see/words.js";
 

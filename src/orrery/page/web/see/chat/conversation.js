@@ -1,4 +1,4 @@
-// A conversation as a tree: turns side by side answer the same words; one path is shown.
+// A conversation as a tree: turns that stand beside each other answer the same words, and one path is shown.
 
 /**
  * @typedef {object} Turn

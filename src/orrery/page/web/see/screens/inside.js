@@ -36,18 +36,19 @@ export class Stage {
   async again() {
     const turn = ++this.turn;
     this.clear();
-    const views = this.page.views(this.screen).filter((view) => view.kind !== "tokens" || this.page.pass);
-    const named = await Promise.all(views.map(async ({ kind }) => ({ kind, module: await module(kind) })));
+    const views = this.page.views(this.screen).filter(({ kind }) => kind !== "tokens" || this.page.pass);
+    const named = await Promise.all(views.map(async ({ kind }) => ({ kind, ...(await module(kind)) })));
     if (turn !== this.turn) return; // it has changed again
-    const chosen = named.find(({ kind }) => kind === this.page.focus.get("view")) ?? named.find(({ kind }) => kind === "attention") ?? named[0];
+    const of = (name) => named.find(({ kind }) => kind === name);
+    const chosen = of(this.page.focus.get("view")) ?? of("attention") ?? named[0];
     fill(this.rail, named.map(({ kind }) => h("button.stop", { "aria-current": kind === chosen?.kind ? "page" : null, "data-view": kind, onclick: () => this.page.focus.set({ view: kind }) }, t(`view.${kind}`))));
     await this.show(chosen);
   }
 
   async show(chosen) {
-    this.clear();
     const turn = ++this.turn;
     this.missed = new Set(); // what changes while it is drawn
+    this.all = null;
     fill(this.element);
     badge(this.lamp, []);
     if (!chosen) return;
@@ -55,7 +56,7 @@ export class Stage {
     this.element.dataset.view = chosen.kind;
     this.element.setAttribute("aria-label", t(`view.${chosen.kind}`));
     try {
-      const drawn = await chosen.module.draw(this.element, { page: this.page, check: (checks) => turn === this.turn && this.told(checks) });
+      const drawn = await chosen.draw(this.element, { page: this.page, check: (checks) => turn === this.turn && this.told(checks) });
       if (turn !== this.turn) return drawn?.destroy?.();
       this.drawn = drawn;
       if (this.missed.size) await drawn?.focus?.(this.missed);
@@ -75,13 +76,13 @@ export class Stage {
   async follow(changed) {
     if (changed.has("view")) return this.again();
     if (!this.drawn) return changed.forEach((name) => this.missed?.add(name));
-    const { turn } = this;
-    const drawing = this.drawn.focus?.(changed);
-    if (!drawing?.finally) return;
-    delete this.element.dataset.ready;
-    this.drawing = (this.drawing ?? 0) + 1;
-    await drawing.finally(() => this.drawing--);
-    if (turn === this.turn && !this.drawing) this.element.dataset.ready = "true";
+    const { turn, element: { dataset } } = this;
+    const work = this.drawn.focus?.(changed);
+    if (!work?.then) return;
+    delete dataset.ready;
+    const all = (this.all = Promise.all([this.all, work]));
+    await all;
+    if (turn === this.turn && all === this.all) dataset.ready = "true";
   }
 
   /** The next or the previous stop of the rail. */

@@ -1,4 +1,4 @@
-// How the model is built, drawn from its modules: whole, an attention, the stream, unrolled, in its time.
+// How the model is built, drawn from its modules: as a whole, an attention, the stream, unrolled, and in its time.
 import { attention, withHeads } from "#see/architecture/attention.js";
 import { figure } from "#see/architecture/figure.js";
 import { paths } from "#see/architecture/paths.js";

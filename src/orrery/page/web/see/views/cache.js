@@ -1,6 +1,6 @@
 // The KV cache while it grows: what this model keeps of each token, and what another design would keep.
 import { chart, legend } from "#see/chart.js";
-import { fill, h } from "#see/dom.js";
+import { fill, h, whole } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { paint } from "#see/heat.js";
 import { bytes, changed, readable } from "#see/memory.js";
@@ -64,12 +64,12 @@ class Growth {
 
   show() {
     const { designs, tokens, facts } = this;
-    this.parts.tokens.textContent = tokens.toLocaleString("en");
+    this.parts.tokens.textContent = whole(tokens);
     const places = Array.from({ length: 65 }, (_, i) => Math.round((i * facts.context) / 64));
     const series = designs.map(({ name, layers, size }) => ({ name: t(`cache.${name}`), points: places.map((place) => [place, bytes(layers, size, place)]) }));
     fill(this.parts.chart, chart({ series, label: t("cache.about"), show: readable, binary: true, x: t("cache.tokens") }, { at: tokens, zero: true }), legend(series.map(({ name }) => name)));
     this.picture(designs.find(({ name }) => name === "other") ?? designs[0]);
-    const row = ({ name, layers, size }) => h("tr", { "data-design": name }, h("td", {}, t(`cache.${name}`)), h("td", {}, formula(layers, size, tokens)), h("td.right", {}, bytes(layers, size, tokens).toLocaleString("en")), h("td.right", {}, readable(bytes(layers, size, tokens))));
+    const row = ({ name, layers, size }) => h("tr", { "data-design": name }, h("td", {}, t(`cache.${name}`)), h("td", {}, formula(layers, size, tokens)), h("td.right", {}, whole(bytes(layers, size, tokens))), h("td.right", {}, readable(bytes(layers, size, tokens))));
     const more = bytes(facts.layers, facts.size, tokens + 1) - bytes(facts.layers, facts.size, tokens);
     fill(this.parts.table, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("cache.design")), h("th", { scope: "col" }, t("cache.formula")), h("th.right", { scope: "col", colspan: 2 }, t("cache.sum")))), h("tbody", {}, designs.map(row))), h("p.soft", {}, t("cache.next", { bytes: readable(more) })));
     fill(this.parts.save, exports({ csv: () => download("cache.csv", csv([["tokens", ...designs.map(({ name }) => name)], ...places.map((place) => [place, ...designs.map(({ layers, size }) => bytes(layers, size, place))])]), "text/csv") }));
@@ -80,7 +80,7 @@ class Growth {
     const { tokens } = this;
     const most = Math.max(...layers.map(({ cached }) => cached));
     const values = layers.flatMap(({ cached, window }) => Array.from({ length: tokens }, (_, place) => (place >= tokens - (window ?? tokens) ? cached / most : 0)));
-    this.said.textContent = t("cache.picture", { n: tokens.toLocaleString("en") });
+    this.said.textContent = t("cache.picture", { n: whole(tokens) });
     paint(this.canvas, { values, rows: layers.length, columns: tokens, highest: 1, label: this.said.textContent });
   }
 
@@ -93,7 +93,7 @@ class Growth {
 function formula(layers, size, tokens) {
   const alike = new Map();
   for (const { cached, window } of layers) {
-    const key = `${cached} · ${Math.min(tokens, window ?? tokens).toLocaleString("en")}`;
+    const key = `${cached} · ${whole(Math.min(tokens, window ?? tokens))}`;
     alike.set(key, (alike.get(key) ?? 0) + 1);
   }
   return [...alike].map(([key, count]) => `${count} · ${key} · ${size}`).join(" + ");

@@ -1,5 +1,5 @@
 // What differs between the architecture of this model and another.
-import { fill, h } from "#see/dom.js";
+import { fill, h, whole } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { t } from "#see/words.js";
 
@@ -35,7 +35,7 @@ function table({ name, other, differences, parameters }) {
   if (!differences.length) return h("p", {}, t("compare.same"));
   const cell = (text) => h("td", {}, text || h("span.soft", {}, t("compare.only")));
   const head = h("tr", {}, ["compare.part", name, other].map((text) => h("th", { scope: "col" }, t(text))));
-  const count = h("tr", {}, h("th", { scope: "row" }, t("compare.parameters")), parameters.map((number) => h("td", {}, number.toLocaleString("en"))));
+  const count = h("tr", {}, h("th", { scope: "row" }, t("compare.parameters")), parameters.map((number) => h("td", {}, whole(number))));
   const rows = differences.map(({ path, first, second }) => h("tr", { "data-path": path }, h("th.path", { scope: "row" }, path), cell(first), cell(second)));
   const save = { csv: () => download("compare.csv", csv([["part", name, other], ["parameters", ...parameters], ...differences.map(({ path, first, second }) => [path, first, second])]), "text/csv") };
   return [h("p", {}, t("compare.count", { count: differences.length })), h("div.scroll", { tabindex: 0, role: "region", "aria-label": t("view.compare") }, h("table", {}, h("thead", {}, head), h("tbody", {}, count, rows))), exports(save)];

@@ -1,4 +1,4 @@
-// The curves of a run, which grow while it learns: loss, rate, gradient norm, speed and others.
+// The curves of a run, which grow while it learns: loss, rate, gradient norm, speed, and what else was measured.
 import { chart, legend } from "#see/chart.js";
 import { nearest, tellCheckpoints } from "#see/checkpoints.js";
 import { fill, h, number } from "#see/dom.js";

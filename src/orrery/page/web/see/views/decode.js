@@ -1,5 +1,5 @@
 // The decoding tree, and the distribution of what follows any of its nodes.
-import { fill, h, number, visible } from "#see/dom.js";
+import { fill, h, number, visible, whole } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { descending, drawn, entropy } from "#see/sampling.js";
 import { drawTree, find, way } from "#see/tree.js";
@@ -160,8 +160,8 @@ class Decoding {
     const rest = this.logits.length - first.length;
     fill(
       this.parts.bars,
-      h("p.soft", { "data-possible": count }, t("decode.possible", { n: count.toLocaleString("en"), all: now.length.toLocaleString("en"), nats: number(entropy(now), 3) })),
-      h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("decode.token")), ["p", "drawn"].map((name) => h("th.right", { scope: "col" }, t(`decode.${name}`))), h("td"))), h("tbody", {}, first.map(row), rest > 0 && h("tr", {}, h("td.soft", {}, t("decode.rest", { n: rest.toLocaleString("en") })), h("td.right", {}, number(Math.max(0, sum(plain)))), h("td.right", {}, number(Math.max(0, sum(now)))), h("td")))),
+      h("p.soft", { "data-possible": count }, t("decode.possible", { n: whole(count), all: whole(now.length), nats: number(entropy(now), 3) })),
+      h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("decode.token")), ["p", "drawn"].map((name) => h("th.right", { scope: "col" }, t(`decode.${name}`))), h("td"))), h("tbody", {}, first.map(row), rest > 0 && h("tr", {}, h("td.soft", {}, t("decode.rest", { n: whole(rest) })), h("td.right", {}, number(Math.max(0, sum(plain)))), h("td.right", {}, number(Math.max(0, sum(now)))), h("td")))),
     );
     if (served) this.told(served);
   }

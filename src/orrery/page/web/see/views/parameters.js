@@ -1,6 +1,6 @@
 // Every number of the model: by kind, by layer, by head, and each matrix itself; and what conventions count.
 import { counts, FILE, LECTURE, pieces, total } from "#see/counting.js";
-import { fill, h } from "#see/dom.js";
+import { fill, h, whole } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { drawMatrix } from "#see/matrix.js";
 import { treemap } from "#see/treemap.js";
@@ -21,7 +21,6 @@ const words = {
   },
 };
 
-const whole = (count) => count.toLocaleString("en");
 
 async function draw(element, { page, check }) {
   const payload = await page.model.get("parameters");
