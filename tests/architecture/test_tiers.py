@@ -21,7 +21,9 @@ from tiers import (
     level,
     nothing_built,
     of_cases,
+    of_share,
     record,
+    share,
     taken_by_others,
     turn,
 )
@@ -192,3 +194,39 @@ def _is_shut(folder: Path) -> bool:
         except BlockingIOError:
             return True
     return False
+
+
+class _Config:
+    """What a selection asks pytest: an option, and a hook that is told what was left out."""
+
+    def __init__(self, share):
+        self.share, self.hook, self.left = share, self, []
+
+    def getoption(self, name):
+        return self.share
+
+    def pytest_deselected(self, items):
+        self.left += items
+
+
+class _Item:
+    def __init__(self, nodeid):
+        self.nodeid = nodeid
+
+
+def test_the_shares_part_the_functions_and_keep_the_cases_of_one_together():
+    items = [_Item(f"tests/test_a.py::test_{number}[{case}]") for number in range(60) for case in ("x", "y")]
+    configs = [_Config(share(f"{number}/3")) for number in (1, 2, 3)]
+    shares = [of_share(config, items) for config in configs]
+    assert sorted(item.nodeid for kept in shares for item in kept) == sorted(item.nodeid for item in items)
+    assert all(kept and len(kept) + len(config.left) == len(items) for kept, config in zip(shares, configs, strict=True))
+    for kept in shares:
+        ids = {item.nodeid for item in kept}
+        assert all(id.replace("[x]", "[y]") in ids for id in ids)
+    assert of_share(_Config(None), items) is items
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "2", "a/b", "1/0"])
+def test_a_share_that_is_none_is_refused(text):
+    with pytest.raises(ValueError):
+        share(text)

@@ -92,6 +92,18 @@ def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, sc
     visit.close()
 
 
+def test_what_is_chosen_while_a_view_is_drawn_is_shown_in_it(seen):
+    held = []
+    seen.page.route("**/logits*", lambda route: held.append(route), times=1)
+    with seen.page.expect_request("**/logits*"):
+        seen.page.click('.rail [data-view="logits"]')
+    seen.page.evaluate("window.orrery.focus.set({ query: 3 })")
+    seen.frame()
+    held[0].continue_()
+    seen.view("logits")
+    assert "sat" in seen.page.locator(".view h3").first.inner_text()
+
+
 def test_the_words_change_with_the_language(seen):
     seen.choose("header select", "de")
     seen.page.wait_for_selector('.go:has-text("Hineinsehen")')
