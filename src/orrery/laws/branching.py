@@ -14,7 +14,7 @@ from orrery.models.session import DecodingSession
 
 LENGTHS = (6, 3)
 """The prompts of every session here; a window of the tiny models slides in the steps that follow."""
-STEPS = 5
+STEPS = 3
 
 
 def check(family: str) -> Iterator[Evidence]:
@@ -117,7 +117,7 @@ def started(model: Subject, cache: Kind) -> DecodingSession:
 
 
 def write(model: Subject, session: DecodingSession, seed: int) -> Tensor:
-    """Tell each row a few random tokens, the first two at once, and return the logits."""
+    """Tell each row three random tokens, the first two at once, and return the logits."""
     tokens = random_ids(len(session.lengths), STEPS, seed=seed)
     pieces = [tokens[:, :2], *tokens[:, 2:].split(1, 1)]
     return torch.cat([model.step(piece, session) for piece in pieces], 1)
