@@ -103,6 +103,7 @@ MANY = {
     "cli/data/app.py": ["data show"],
     "cli/data/clean.py": ["data clean"],
     "cli/data/prepare.py": ["data prepare"],
+    "data/shards/parts.py": ["data prepare"],
     "cli/tokenizer/app.py": ["tokenizer train"],
     "cli/tokenizer/show.py": ["tokenizer show"],
     "cli/tokenizer/compare.py": ["tokenizer compare"],

@@ -71,6 +71,28 @@ def test_killed_again_and_again_ends_with_the_bytes_of_a_run_that_never_was(sour
     assert content(folder) == content(tmp_path / "whole")
 
 
+@pytest.mark.slow
+def test_parts_that_run_beside_each_other_and_are_killed_join_to_the_bytes_of_one_run(corpus, tmp_path):
+    programs.run(command(corpus, "text.txt", tmp_path / "whole"), check=True, capture_output=True)
+    folder = tmp_path / "out"
+
+    def begun(*numbers):
+        words = command(corpus, "text.txt", folder)
+        return [Program([*words, "--part", f"{number}/4"], stdout=DEVNULL) for number in numbers]
+
+    for number, process in enumerate(begun(1, 2), 1):
+        wait_for_commit(folder / f"part-{number}-of-4", process)
+        process.kill()
+        process.wait()
+    early = programs.run(command(corpus, "text.txt", folder), capture_output=True, text=True)
+    assert early.returncode == 3
+    assert "3, 4 are not there" in early.stderr
+    for pair in ((1, 2), (3, 4)):
+        assert [process.wait() for process in begun(*pair)] == [0, 0]
+    programs.run(command(corpus, "text.txt", folder), check=True, capture_output=True)
+    assert content(folder) == content(tmp_path / "whole")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_it_says_how_to_go_on(number, code, corpus, tmp_path):
     for attempt in range(5):  # on a busy machine it may be done before the signal comes: then once more

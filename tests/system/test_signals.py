@@ -189,6 +189,32 @@ def test_a_signal_inside_a_destructor_is_raised_after_it(number: int, tmp_path: 
     assert "Traceback" not in end.err
 
 
+ENDING = """
+import os, signal
+from orrery.cli import start, stopping
+
+def run(words):
+    set_handler = signal.signal
+    def interrupted(number, handler):
+        signal.signal = set_handler
+        os.kill(os.getpid(), {number})
+        return set_handler(number, handler)
+    signal.signal = interrupted
+    return 7
+
+import orrery.cli.program
+orrery.cli.program.run = run
+start.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_end_is_prepared_leaves_with_what_the_verb_earned(number: int) -> None:
+    code = ENDING.format(number=int(number))
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (7, "")
+
+
 def long_run(here: Path) -> list[str]:
     recipe = outputs_toy.TRAIN | {"training": outputs_toy.TRAIN["training"] | {"steps": 1_000_000}}
     recipe |= {"checkpoints": {"every": 1_000_000}, "evaluation": {"every": 1_000_000, "batches": 1}}

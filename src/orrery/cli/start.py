@@ -23,7 +23,8 @@ def main() -> None:
     try:
         prepare_streams()
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # while an error was being told
+        stopping.STOPS.after(code)
+    except KeyboardInterrupt:  # while an error was being told, or when all was done
         code = 130
-    stopping.STOPS.after(code)
+        stopping.STOPS.after(code)
     sys.exit(code)

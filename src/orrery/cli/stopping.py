@@ -36,6 +36,7 @@ class Stops:
 
     def __init__(self) -> None:
         self.raised: int | None = None
+        self.earned: int | None = None
         self._asked: float | None = None
 
     def before(self) -> None:
@@ -59,13 +60,16 @@ class Stops:
         sys.unraisablehook = self.dropped
 
     def after(self, code: int) -> None:
-        """Leave with the code that the verb earned."""
+        """Leave with the code that the verb earned, also at a signal that comes while this is said."""
+        self.earned = code
         for number in NUMBERS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda number, frame: os._exit(code))
 
     def receive(self, number: int, frame: "FrameType | None") -> None:
-        """Unwind, or leave where that has begun already."""
+        """Unwind, or leave where that has begun already, or the verb has ended."""
+        if self.earned is not None:
+            os._exit(self.earned)
         if self.raised is not None or _imports(frame):
             leave(number, frame)
         self.raised = number

@@ -181,3 +181,11 @@ def test_a_pattern_that_is_slow_only_for_a_text_nobody_thought_of_is_an_ordinary
     for call in (slow.encode, slow.words, slow.spans):
         with pytest.raises(ModelFileError, match=r"the tokenizer fails on a text: .*retry-limit"):
             call("a" * 200 + "!")
+
+
+def test_time_in_which_others_use_the_machine_is_not_counted() -> None:
+    class Waiting:
+        def pre_tokenize_str(self, text: str) -> None:
+            time.sleep(2 * bounds.SECONDS)
+
+    assert bounds._seconds(Waiting(), "ab") < bounds.SECONDS

@@ -15,6 +15,7 @@ from orrery.cli.places import RUN_OR_PATH
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from orrery.data.shards.index import Index
     from orrery.data.shards.prepare import PreparationProgress
 
 PATIENCE = 2.0
@@ -34,11 +35,13 @@ def prepare(
     invalid: Literal["error", "replace"] = "error",
     skip_bad: Annotated[int, COUNT_OR_NONE] = 0,
     shard_tokens: Annotated[int, COUNT] = 1 << 26,
+    part: str | None = None,
 ) -> None:
     """Write a corpus as token shards, train-00000.tokens and so on, with their index.json.
 
     Memory does not grow with the corpus. A preparation that was stopped, by whatever, goes on where the same
-    command is given again, and ends with the same bytes.
+    command is given again, and ends with the same bytes. Several machines share the work by --part 1/8 to 8/8 beside
+    the same words, with an output that all see; once all parts are there, the command without --part joins them.
 
     Parameters
     ----------
@@ -58,12 +61,12 @@ def prepare(
         Number of bad .jsonl lines a file that are left out.
     shard_tokens
         Number of tokens a shard.
+    part
+        Which part of the source to write, 3/8 for the third of eight.
     """
-    from orrery.checkpoints.lock import NAME as LOCK
-    from orrery.checkpoints.outputs import OutputFolder
     from orrery.data.cleaning.shared_text import notes_on_shards
-    from orrery.data.shards.index import NAME, Index
     from orrery.data.shards.large_text import ReadingOptions
+    from orrery.data.shards.parts import parse_part, part_folder
     from orrery.data.shards.prepare import prepare
     from orrery.errors import UsageError
     from orrery.text import load_tokenizer
@@ -71,23 +74,41 @@ def prepare(
     for name, number in (("every", every), ("shard-tokens", shard_tokens)):
         if number < 1:
             raise UsageError(f"--{name} is {number}", "give a number of at least 1")
-    if Index.read(output) is None:
-        begun = [file.name for file in output.glob(f"{NAME}.tmp-*")]
-        OutputFolder(output, (LOCK, *begun), inputs=[source, tokenizer], overwrite=True)
+    own = None if part is None else parse_part(part)
+    place = part_folder(output, own) if own else output
+    _refuse(place, inputs=[source, tokenizer])
     reading = ReadingOptions(column, invalid, skip_bad)
     loaded = load_tokenizer(tokenizer)
     try:
         with _shown() as report:
-            index = prepare(source, loaded, output, reading, every, shard_tokens, report)
+            index = prepare(source, loaded, output, reading, every, shard_tokens, report, own)
     except (KeyboardInterrupt, SystemExit):
-        print(f"stopped; the same command goes on from what {output} holds", file=sys.stderr)
+        print(f"stopped; the same command goes on from what {place} holds", file=sys.stderr)
         raise
-    for note in notes_on_shards(index.shared, ""):
+    for note in () if own else notes_on_shards(index.shared, ""):
         print(note, file=sys.stderr)
-    width = 16 if loaded.size <= 1 << 16 else 32
+    _tell(place, index)
+    if own:
+        print(f"once all {own[1]} parts are there, the same command without --part joins them", file=sys.stderr)
+
+
+def _refuse(place: Path, inputs: "list[str | Path]") -> None:
+    """Raise `UsageError` for a folder that holds anything else than a preparation or its parts."""
+    from orrery.checkpoints.lock import NAME as LOCK
+    from orrery.checkpoints.outputs import OutputFolder
+    from orrery.data.shards.index import NAME, Index
+
+    if Index.read(place) is None:
+        begun = [file.name for file in (*place.glob(f"{NAME}.tmp-*"), *place.glob("part-*-of-*"))]
+        OutputFolder(place, (LOCK, *begun), inputs=inputs, overwrite=True)
+
+
+def _tell(place: Path, index: "Index") -> None:
+    """Print what was written of each split."""
+    width = 16 if index.plan.vocabulary <= 1 << 16 else 32
     for name, split in index.splits.items():
         files = f"{len(split.shards):,} shard{'s' * (len(split.shards) != 1)}"
-        print(f"{output}: {name}: {split.tokens:,} tokens of {split.documents:,} documents, {files}, uint{width}")
+        print(f"{place}: {name}: {split.tokens:,} tokens of {split.documents:,} documents, {files}, uint{width}")
 
 
 def verify(folder: Path, /) -> None:

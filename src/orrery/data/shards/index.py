@@ -77,11 +77,19 @@ class ShardPlan(Record):
     skip_bad: Count
 
 
+class PartRecord(Record):
+    """Which blocks of the source a part holds, and the chained sha256 of those before it."""
+
+    begins: Count
+    ends: Count
+    after: Digest
+
+
 class Index(Record):
     """The plan of a folder, how far it was carried out, and its shards.
 
     ``blocks`` of the source were written, whose chained sha256 is ``source``; ``complete`` once that was all, with what
-    is ``shared`` by both splits, which older preparations did not record.
+    is ``shared`` by both splits, which older preparations did not record. A ``part`` has only some of the blocks.
     """
 
     format: Literal[1] = 1
@@ -91,6 +99,7 @@ class Index(Record):
     source: Digest = "0" * 64
     splits: dict[Split, SplitRecord] = {"train": SplitRecord(), "validation": SplitRecord()}
     shared: SharedText | None = None
+    part: PartRecord | None = None
 
     @classmethod
     def read(cls, folder: Path) -> "Index | None":
@@ -108,7 +117,8 @@ class Index(Record):
 
     def write(self, folder: Path) -> None:
         """Replace the index in one step, so that a kill leaves the old one or this one."""
-        write_text(folder / NAME, self.model_dump_json(indent=1) + "\n")
+        alone = {"part"} if self.part is None else None
+        write_text(folder / NAME, self.model_dump_json(indent=1, exclude=alone) + "\n")
 
 
 class ShardSet:
@@ -127,8 +137,15 @@ class ShardSet:
         Raises `DataError` where the folder is unfinished, contradicts its index, or another tokenizer made it.
         """
         folder = Path(folder)
+        return cls.open_part(folder, finished(folder), split, tokenizer_fingerprint)
+
+    @classmethod
+    def open_part(
+        cls, folder: Path, index: Index, split: Split, tokenizer_fingerprint: str | None = None
+    ) -> "ShardSet":
+        """Open the finished shards of a split that an index names; raises `DataError` where one contradicts it."""
         shards = []
-        for record in finished(folder).splits[split].shards:
+        for record in index.splits[split].shards:
             shard = Shard.open(folder / record.file, tokenizer_fingerprint)
             if len(shard) != record.tokens:
                 message = f"{shard.path}: {len(shard):,} tokens, the index says {record.tokens:,}"
@@ -162,6 +179,9 @@ def finished(folder: Path) -> Index:
     if not index.complete:
         message = f"{folder}: its preparation was interrupted after {index.blocks:,} blocks"
         raise DataError(message, "run the same `orrery data prepare` again: it goes on from there")
+    if index.part is not None:
+        message = f"{folder}: a part of a preparation"
+        raise DataError(message, "join the parts: give the same `orrery data prepare` without a part")
     return index
 
 

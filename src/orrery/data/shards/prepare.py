@@ -6,7 +6,7 @@ again, and their chained sha256 must be the one recorded: a source that changed 
 open then, with a tokenizer whose ids depend on all that goes before (SentencePiece), is encoded from its beginning.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -31,12 +31,14 @@ from orrery.data.shards.encoding import (
 )
 from orrery.data.shards.index import NAME, Index, ShardPlan, SharedText, Split, remove_leftovers
 from orrery.data.shards.large_text import ReadingOptions, read_blocks
+from orrery.data.shards.parts import begin_part, join_parts, part_folder, remove_parts
 from orrery.data.shards.writer import ShardWriter
 from orrery.errors import DataError, MachineError
 
 SHARD_TOKENS = 1 << 26
 COMMIT_SECONDS = 5.0
 COMPARING = "comparing what is trained on with what is held back"
+JOINING = "joining the parts"
 
 
 @dataclass(frozen=True)
@@ -57,47 +59,60 @@ def prepare(
     every: int = 20,
     shard_tokens: int = SHARD_TOKENS,
     report: Callable[[PreparationProgress], None] = lambda progress: None,
+    part: tuple[int, int] | None = None,
 ) -> Index:
     """Write the shards of a source, each of ``shard_tokens`` ids, and return their index.
 
     About one document in ``every`` is held back by a hash of its name; of a single text the last tenth. A
     folder that an interrupted call left is continued: the end is the same, byte for byte; a finished one is
-    compared with its source. Raises `DataError` for a source, settings or tokenizer that changed since, and
-    where nothing is left to train or to validate on; `MachineError` where it cannot be written.
+    compared with its source. ``part`` (3, 8) writes the third of eight parts into a folder of its own in ``folder``;
+    once all are there a call without it joins them, to the same bytes. Raises `DataError` for a source, settings or
+    tokenizer that changed since, and where nothing is left to train or to validate on; `MachineError` where it cannot
+    be written.
     """
     reading = reading or ReadingOptions()
     tail, total = measure(read_blocks(source, reading, tokenizer.last_cut))
-    plan = ShardPlan(
-        source=Path(source).name if Path(source).exists() else str(source),
-        tokenizer=tokenizer.fingerprint,
-        vocabulary=tokenizer.size,
-        opening=tokenizer.document_opening,
-        end=tokenizer.special("end"),
-        shard_tokens=shard_tokens,
-        every=every,
-        tail=tail,
-        **asdict(reading),
-    )
-    blocks, again, held_back, trained_on = (
-        assign(read_blocks(source, reading, tokenizer.last_cut), every, tail) for _ in range(4)
-    )
-    documents = Documents(tokenizer, plan.end, plan.opening)
+    plan = _plan(source, tokenizer, reading, shard_tokens=shard_tokens, every=every, tail=tail)
+
+    def blocks() -> Iterator[Assigned]:
+        return assign(read_blocks(source, reading, tokenizer.last_cut), every, tail)
+
+    folder = part_folder(folder, part) if part else folder
     with machine_errors(folder), room_errors(folder), folder_lock(folder):
         remove_leftovers(folder)
-        begun = _begin(folder, plan)
+        begun = _begin(folder, plan, lambda: begin_part(plan, blocks, part) if part else Index(plan=plan))
         with Preparation(folder, begun) as preparation:
-            opened = preparation.skip(blocks)
-            documents.resume(islice(again, opened, preparation.blocks))
-            report(PreparationProgress(preparation.bytes, total, preparation.tokens))
-            for batch, encoded in encode_ahead(batches(blocks), documents):
-                preparation.write(batch, encoded)
-                report(PreparationProgress(preparation.bytes, total, preparation.tokens))
+
+            def told(doing: str = "") -> None:
+                report(PreparationProgress(preparation.bytes, None if part else total, preparation.tokens, doing))
+
+            def comparing(block: Assigned) -> Assigned:
+                told(COMPARING)
+                return block
+
+            if not part:
+                join_parts(preparation, lambda: told(JOINING))
+            preparation.encode(blocks, Documents(tokenizer, plan.end, plan.opening), told)
+            if part:
+                return preparation.finish(None)
             preparation.check()
+            index = preparation.finish(begun.shared or shared_text(*(map(comparing, blocks()) for _ in range(2))))
+            remove_parts(folder)
+            return index
 
-            def told(blocks: Iterable[Assigned]) -> Iterator[Assigned]:
-                return map(lambda each: preparation.comparing(each, total, report), blocks)
 
-            return preparation.finish(begun.shared or shared_text(told(held_back), told(trained_on)))
+def _plan(source: str | Path, tokenizer: ShardEncoder, reading: ReadingOptions, **settings: int | None) -> ShardPlan:
+    return ShardPlan.model_validate(
+        {
+            "source": Path(source).name if Path(source).exists() else str(source),
+            "tokenizer": tokenizer.fingerprint,
+            "vocabulary": tokenizer.size,
+            "opening": tokenizer.document_opening,
+            "end": tokenizer.special("end"),
+            **asdict(reading),
+            **settings,
+        }
+    )
 
 
 class Preparation:
@@ -108,7 +123,7 @@ class Preparation:
         self.folder, self.plan = folder, begun.plan
         self.writers = {split: ShardWriter(folder, split, begun.plan, begun.splits[split]) for split in begun.splits}
         self.blocks, self.source, self.complete = begun.blocks, begun.source, begun.complete
-        self.shared = begun.shared
+        self.shared, self.part = begun.shared, begun.part
         self._committed = monotonic()
 
     def __enter__(self) -> "Preparation":
@@ -138,10 +153,21 @@ class Preparation:
         for split, block in islice(blocks, self.blocks):
             digest, count = chained(digest, split, block), count + 1
             opened = count if block.last else opened
-        grown = self.complete and next(blocks, None) is not None
+        grown = self.complete and self.part is None and next(blocks, None) is not None
         if grown or (digest, count) != (self.source, self.blocks):
             raise _changed(self.folder, "the content of the source is not what it was")
         return opened
+
+    def encode(self, blocks: Callable[[], Iterator[Assigned]], documents: Documents, told: Callable[[], None]) -> None:
+        """Read over what is written, and write the rest of the blocks, or of the part's."""
+        rest = blocks()
+        opened = self.skip(rest)
+        documents.resume(islice(blocks(), opened, self.blocks))
+        told()
+        left = None if self.part is None else self.part.ends - self.blocks
+        for batch, encoded in encode_ahead(batches(islice(rest, left)), documents):
+            self.write(batch, encoded)
+            told()
 
     def write(self, batch: list[Assigned], encoded: dict[Split, NDArray[np.uint32]]) -> None:
         """Write the ids of whole blocks; record it after a full shard, and every few seconds."""
@@ -165,15 +191,11 @@ class Preparation:
             source=self.source,
             splits=splits,
             shared=self.shared,
+            part=self.part,
         )
         index.write(self.folder)
         self._committed = monotonic()
         return index
-
-    def comparing(self, block: Assigned, total: int | None, report: Callable[[PreparationProgress], None]) -> Assigned:
-        """Return a block that is compared with the other side, having reported that."""
-        report(PreparationProgress(self.bytes, total, self.tokens, COMPARING))
-        return block
 
     def check(self) -> None:
         """Raise `DataError` where a split got no text."""
@@ -185,8 +207,8 @@ class Preparation:
                 message = f"{documents} documents leave 0 tokens for {name}"
                 raise DataError(message, "use more documents, or hold back more often")
 
-    def finish(self, shared: SharedText) -> Index:
-        """Finish the last shards and the index, with what both splits share."""
+    def finish(self, shared: SharedText | None) -> Index:
+        """Finish the last shards and the index, with what both splits share; a part has not been compared."""
         self.shared = shared
         for writer in self.writers.values():
             writer.finish()
@@ -201,18 +223,18 @@ class Preparation:
                 file.unlink()
 
 
-def _begin(folder: Path, plan: ShardPlan) -> Index:
+def _begin(folder: Path, plan: ShardPlan, new: Callable[[], Index]) -> Index:
     """Return what the folder records, or a new index. Raises `DataError` where it is another preparation's."""
     index = Index.read(folder)
     if index is None:
-        index = Index(plan=plan)
+        index = new()
         index.write(folder)
         return index
     for name, old in index.plan:
-        new = getattr(plan, name)
-        if old != new:
-            old, new = (str(value)[:12] for value in (old, new))
-            raise _changed(folder, f"{WORDS.get(name, name)} was {old}, now it is {new}")
+        now = getattr(plan, name)
+        if old != now:
+            before, after = (str(value)[:12] for value in (old, now))
+            raise _changed(folder, f"{WORDS.get(name, name)} was {before}, now it is {after}")
     return index
 
 

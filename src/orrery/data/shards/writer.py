@@ -26,6 +26,11 @@ class ShardWriter:
         self.bytes += len(block.text.encode())
         self.documents += block.last
 
+    def add(self, record: SplitRecord) -> None:
+        """Count the text of a part, whose ids are written."""
+        self.bytes += record.bytes
+        self.documents += record.documents
+
     def write(self, ids: NDArray[np.uint32]) -> bool:
         """Append ids; return whether that filled a shard."""
         before = len(self.shards)
