@@ -230,5 +230,5 @@ def test_the_shares_part_the_functions_and_keep_the_cases_of_one_together():
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "2", "a/b", "1/0"])
 def test_a_share_that_is_none_is_refused(text):
-    with pytest.raises(ValueError, match="no share|values to unpack|invalid literal"):
+    with pytest.raises(ValueError, match=r"no share|values to unpack|invalid literal"):
         share(text)
