@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from orrery.nn.recurrent.engine import computes
 from orrery.planning.rehearsal import MAPPED
 from orrery.planning.roofline import ACROSS
 
@@ -95,6 +96,12 @@ PRODUCTS: Mapping[str, Sequence[Callable[[], Sample]]] = {
     "mkldnn_rnn_layer_backward": [partial(_lstm_backward, 8, 128), partial(_lstm_backward, 16, 512)],
 }
 """Samples of each kind of product."""
+
+
+def products_here() -> Mapping[str, Sequence[Callable[[], Sample]]]:
+    """Return the samples of products that this processor computes in the format at hand: few have every LSTM."""
+    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
+    return {name: makes for name, makes in PRODUCTS.items() if "rnn" not in name or computes(dtype)}
 
 
 def _of(make: Callable[..., Sample]) -> Sequence[Callable[[], Sample]]:

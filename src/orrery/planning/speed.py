@@ -15,7 +15,7 @@ from orrery.inspection.operations import OperationWatch
 from orrery.planning.measured_step import clock_of
 from orrery.planning.rehearsal import MAPPED, operations_of
 from orrery.planning.roofline import RooflineOperation, call_of
-from orrery.planning.samples import NARROW, PRODUCTS, USUAL, WRITES, Sample, filled
+from orrery.planning.samples import NARROW, USUAL, WRITES, Sample, filled, products_here
 from orrery.planning.whole_step import WholeStep, rehearse
 from orrery.training.machine_rates import timings
 from orrery.training.precision import Precision
@@ -82,7 +82,7 @@ def calibrate(precision: Precision) -> MachineSpeed:
     """Measure this machine with the arithmetic and the threads of a training. Nothing is kept."""
     clock = clock_of(precision.threads)
     with torch.no_grad(), precision.context():
-        products = {name: _curve(makes, clock) for name, makes in PRODUCTS.items()}
+        products = {name: _curve(makes, clock) for name, makes in products_here().items()}
         writes = {name: _curve(makes, clock) for name, makes in WRITES.items()}
         _, narrow, seconds = _timed(NARROW, clock)
         new = _seconds(filled(new=True), clock) - _seconds(filled(new=False), clock)

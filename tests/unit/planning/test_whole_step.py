@@ -13,14 +13,14 @@ import torch
 
 from orrery.errors import RunError, UsageError
 from orrery.families import load_family
-from orrery.planning import fitting, measured_step, rehearsal, roofline
+from orrery.planning import fitting, measured_step, rehearsal, roofline, samples
 from orrery.planning.fitting import check_fits
 from orrery.planning.lstm_workspace import workspace_bytes
 from orrery.planning.measured_step import libraries_bytes, measure
 from orrery.planning.plan import Plan
 from orrery.planning.rehearsal import watched
 from orrery.planning.roofline import ACROSS, RooflineOperation, call_of
-from orrery.planning.samples import PRODUCTS, USUAL, WRITES
+from orrery.planning.samples import PRODUCTS, USUAL, WRITES, products_here
 from orrery.planning.speed import Curve, MachineSpeed
 from orrery.planning.whole_step import GAPS, WholeStep, rehearse
 from orrery.training.precision import Precision
@@ -128,11 +128,21 @@ def test_a_curve_is_straight_between_logarithms_and_level_outside():
 
 @pytest.mark.parametrize("precision", [PLAIN, NARROW], ids=["float32", "bfloat16"])
 def test_every_sample_calls_what_it_is_named_after(precision):
-    for name, makes in (*PRODUCTS.items(), *WRITES.items()):
+    with precision.context():
+        products = products_here()
+    assert precision is NARROW or products == PRODUCTS
+    for name, makes in (*products.items(), *WRITES.items()):
         with torch.no_grad(), precision.context(), torch.profiler.profile() as seen:
             makes[0]()()
         called = name.removesuffix(" across")
         assert name == USUAL or any(event.name == f"aten::{called}" for event in seen.events()), name
+
+
+def test_what_the_processor_has_no_product_of_is_not_measured(monkeypatch):
+    monkeypatch.setattr(samples, "computes", lambda dtype: dtype == torch.float32)
+    assert products_here() == PRODUCTS
+    with NARROW.context():
+        assert {*PRODUCTS} - {*products_here()} == {"mkldnn_rnn_layer", "mkldnn_rnn_layer_backward"}
 
 
 class Processes:

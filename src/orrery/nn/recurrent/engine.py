@@ -37,7 +37,7 @@ def _switches(engine: nn.Module, x: Tensor) -> Iterator[tuple[Any, str]]:
     """Yield what is to be off meanwhile: the library, and the name of its switch."""
     if x.device.type == "cpu":
         dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
-        if not _computes(dtype):
+        if not computes(dtype):
             yield torch.backends.mkldnn, "enabled"
     elif x.device.type == "cuda":
         yield torch.backends.cudnn, "allow_tf32"
@@ -45,8 +45,8 @@ def _switches(engine: nn.Module, x: Tensor) -> Iterator[tuple[Any, str]]:
             yield torch.backends.cudnn, "enabled"
 
 
-def _computes(dtype: torch.dtype) -> bool:
-    """Say whether oneDNN computes a format here."""
+def computes(dtype: torch.dtype) -> bool:
+    """Say whether oneDNN computes an LSTM in a format here."""
     if dtype == torch.bfloat16:
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     if dtype == torch.float16:
