@@ -174,6 +174,9 @@ def documents() -> list[dict]:
 
 def test_the_commands_of_the_page_start_what_the_files_start() -> None:
     page = (CLUSTER.parent / "clusters.md").read_text(encoding="utf-8")
-    for command in re.findall(r"^torchrun .*(?:\\\n.*)*", page, re.MULTILINE):
+    commands = re.findall(r"^torchrun (?:.*\\\n)*.*", page, re.MULTILINE)
+    assert commands
+    for command in commands:
         words = shlex.split(command.replace("\\\n", " "))
         assert words[words.index("-m") + 1 : words.index("-m") + 3] == ["orrery", "train"]
+        assert {"--nnodes", "--rdzv-endpoint", "--resume"} <= {*words}
