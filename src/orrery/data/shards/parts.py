@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from orrery.data.shards.encoding import Assigned, chained
 from orrery.data.shards.index import NAME, Index, PartRecord, ShardPlan, ShardSet, Split
 from orrery.data.shards.writer import ShardWriter
@@ -84,7 +86,7 @@ def join_parts(preparation: Joined, told: Callable[[], None]) -> None:
         for split, record in index.splits.items():
             writer, shards = preparation.writers[split], ShardSet.open_part(folder, index, split)
             for start in range(0, len(shards), AT_ONCE):
-                writer.write(shards[start : start + AT_ONCE])
+                writer.write(shards[start : start + AT_ONCE].astype(np.uint32))
             writer.add(record)
         preparation.blocks, preparation.source = index.blocks, index.source
         preparation.commit()
