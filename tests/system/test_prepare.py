@@ -139,6 +139,16 @@ def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
     assert content(copy) == content(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("part", [[], ["--part", "1/2"]], ids=["whole", "part"])
+def test_a_folder_with_something_else_is_refused(part, corpus, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    done = programs.run([*command(corpus, "text.txt", tmp_path / "out"), *part], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "it has notes.txt, which this command does not write" in done.stderr
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["notes.txt"]
+
+
 def test_a_folder_that_cannot_be_written_is_refused(corpus, tmp_path):
     (tmp_path / "file").write_text("")
     done = programs.run(command(corpus, "text.txt", tmp_path / "file"), capture_output=True, text=True)

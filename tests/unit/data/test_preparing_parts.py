@@ -162,6 +162,18 @@ def test_parts_that_are_all_of_an_older_source_are_refused(byte_reader, tmp_path
         make(given, byte_reader, tmp_path / "out")
 
 
+def test_an_id_of_a_part_that_changed_on_its_way_is_found(byte_reader, tmp_path):
+    given = source("rows", tmp_path)
+    for part in ((1, 2), (2, 2)):
+        make(given, byte_reader, tmp_path / "out", part)
+    shard = part_folder(tmp_path / "out", (2, 2)) / "train-00000.tokens"
+    content = bytearray(shard.read_bytes())
+    content[-2] ^= 1
+    shard.write_bytes(content)
+    with pytest.raises(DataError, match="its ids changed since they were written"):
+        make(given, byte_reader, tmp_path / "out")
+
+
 def test_a_part_is_no_data_and_files_of_others_stay(byte_reader, tmp_path):
     given = source("rows", tmp_path)
     make(given, byte_reader, tmp_path / "out", (1, 1))

@@ -76,7 +76,8 @@ def prepare(
             raise UsageError(f"--{name} is {number}", "give a number of at least 1")
     own = None if part is None else parse_part(part)
     place = part_folder(output, own) if own else output
-    _refuse(place, inputs=[source, tokenizer])
+    for folder in (output, place):
+        _refuse(folder, inputs=[source, tokenizer])
     reading = ReadingOptions(column, invalid, skip_bad)
     loaded = load_tokenizer(tokenizer)
     try:

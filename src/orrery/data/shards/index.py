@@ -187,14 +187,17 @@ def finished(folder: Path) -> Index:
 
 def verify(folder: Path) -> int:
     """Read every id of a folder and return their number. Raises `DataError` for the first shard that changed."""
-    index, total = finished(folder), 0
-    for split, record in index.splits.items():
-        shards = ShardSet.open(folder, split, index.plan.tokenizer).shards
-        for shard, expected in zip(shards, record.shards, strict=True):
-            if shard.sha256() != expected.sha256:
-                raise DataError(f"{shard.path}: its ids changed since they were written", "prepare the folder again")
-            total += len(shard)
-    return total
+    index = finished(folder)
+    return sum(len(as_written(folder, index, split)) for split in index.splits)
+
+
+def as_written(folder: Path, index: Index, split: Split) -> ShardSet:
+    """Read every id of a split and return its shards. Raises `DataError` for the first shard that changed."""
+    opened = ShardSet.open_part(folder, index, split, index.plan.tokenizer)
+    for shard, expected in zip(opened.shards, index.splits[split].shards, strict=True):
+        if shard.sha256() != expected.sha256:
+            raise DataError(f"{shard.path}: its ids changed since they were written", "prepare the folder again")
+    return opened
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from orrery.data.shards.encoding import Assigned, chained
-from orrery.data.shards.index import NAME, Index, PartRecord, ShardPlan, ShardSet, Split
+from orrery.data.shards.index import NAME, Index, PartRecord, ShardPlan, Split, as_written
 from orrery.data.shards.writer import ShardWriter
 from orrery.errors import DataError, UsageError
 
@@ -84,7 +84,7 @@ def join_parts(preparation: Joined, told: Callable[[], None]) -> None:
             message = f"{folder} does not go on where {preparation.folder} is: another source, tokenizer or setting"
             raise DataError(message, f"prepare the parts again, or delete {folder.parent}")
         for split, record in index.splits.items():
-            writer, shards = preparation.writers[split], ShardSet.open_part(folder, index, split)
+            writer, shards = preparation.writers[split], as_written(folder, index, split)
             for start in range(0, len(shards), AT_ONCE):
                 writer.write(shards[start : start + AT_ONCE].astype(np.uint32))
             writer.add(record)
