@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from orrery.settings import data_folder
 from registries import forget_made_up
+from seeds import pytest_fixture_setup, pytest_runtest_setup
 from tiers import (
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -26,9 +27,11 @@ __all__ = [
     "pytest_addoption",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_fixture_setup",
     "pytest_ignore_collect",
     "pytest_make_collect_report",
     "pytest_runtest_protocol",
+    "pytest_runtest_setup",
     "pytest_unconfigure",
 ]
 

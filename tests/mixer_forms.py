@@ -1,5 +1,7 @@
 """Every form of a mixer with a state beside a loop that a test writes down itself: numbers, states and gradients."""
 
+import copy
+
 import torch
 
 
@@ -29,9 +31,7 @@ def everything(mixer, run, x, before):
     y, after = run(x, before)
     rng = torch.Generator().manual_seed(2)
     seen = {"output": y, **{f"state {n}": part for n, part in enumerate(after)}}
-    loss = sum(
-        (part * torch.randn(part.shape, generator=rng, dtype=torch.float64).to(part)).sum() for part in seen.values()
-    )
+    loss = sum((part * torch.randn(part.shape, generator=rng).to(part)).sum() for part in seen.values())
     needed = {
         "input": x,
         **{f"state {n} before": part for n, part in enumerate(before)},
@@ -51,7 +51,20 @@ def apart(given, expected):
 
 
 def wrong(mixer, form, definition, x, before, bound):
-    """Return what differs from a definition, ``definition(mixer, x, before) -> (y, after)``, in one form."""
+    """Return what differs from a definition, ``definition(mixer, x, before) -> (y, after)``, in one form.
+
+    The definition is computed in float64, whatever the form is computed in: over many steps its own rounding would be
+    as large as what is looked for.
+    """
     numbers = everything(mixer, lambda x, before: mixer.compute(form, x, None, before), x, before)
-    expected = everything(mixer, lambda x, before: definition(mixer, x, before), x, before)
-    return {name: error for name, error in apart(numbers, expected).items() if not error <= bound}
+    assert all(part.dtype == x.dtype for part in numbers.values())
+    exact = copy.deepcopy(mixer).double()
+    expected = everything(
+        exact, lambda x, before: definition(exact, x, before), in_float64(x), tuple(in_float64(part) for part in before)
+    )
+    given = {name: part.double() for name, part in numbers.items()}
+    return {name: error for name, error in apart(given, expected).items() if not error <= bound}
+
+
+def in_float64(part):
+    return part.detach().double().requires_grad_()
