@@ -80,6 +80,14 @@ MIXTURES: dict[str, dict[str, Any]] = {
     },
     "qwen3_moe": {**ALIKE, "moe_intermediate_size": 32, "norm_topk_prob": True},
 }
+EXPERTS: dict[str, dict[str, Any]] = {
+    "deepseek_v2": {"hidden_size": 32, "topk_method": "greedy"},
+    "deepseek_v3": {"hidden_size": 32},
+    "ernie4_5_moe": {**ALIKE, "head_dim": 8, "num_hidden_layers": 4},
+    "glm4_moe": {**ALIKE, "num_hidden_layers": 3},
+    "gpt_oss": {"hidden_size": 32, "head_dim": 8, "swiglu_limit": 7.0, "rope_parameters": {"rope_type": "default"}},
+    "minimax_m2": ALIKE,
+}
 FACTORS = ("embedding", "lm_head", "key", "attention_in", "attention_out", "ssm_in", "ssm_out")
 RECURRENT: dict[str, dict[str, Any]] = {
     "falcon_h1": {
@@ -98,7 +106,7 @@ RECURRENT: dict[str, dict[str, Any]] = {
         "mamba_head_dim": 8, "ssm_state_size": 16, "head_dim": 8,
     },
 }  # fmt: skip
-FURTHER = {**DENSE, **MIXTURES, **RECURRENT}
+FURTHER = {**DENSE, **MIXTURES, **EXPERTS, **RECURRENT}
 ALONE = ("mamba", "mamba2", "falcon_mamba")
 """Behind a token that no text is written with, whose vector is zero here, they say of all tokens the same."""
 # On log probabilities, against a model that rounds where llama.cpp rounds. Measured over all texts and corners:
@@ -122,6 +130,7 @@ GELU = (
 BOUNDS = {name: 2e-3 if name in GELU else 5e-5 if name == "nemotron" else 2e-5 for name in (*BASES, *FURTHER)}
 HALF_BOUNDS = {name: 6e-3 if name in ("gemma", "gemma2") else 3e-3 for name in BASES}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+MLA_YARN = {**YARN, "type": "yarn", "mscale": 0.707, "mscale_all_dim": 0.707}
 LLAMA3 = {
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
@@ -144,7 +153,17 @@ CORNERS = [
 KNOWN = [corner for corner in CORNERS if corner[0] in FAMILIES]
 FURTHER_CORNERS = [
     *((name, {}) for name in FURTHER),
+    ("deepseek_v2", {"num_hidden_layers": 27, "q_lora_rank": None, "n_shared_experts": 2, "rope_scaling": MLA_YARN}),
+    ("deepseek_v3", {"rope_theta": 500.0, "rope_scaling": {**MLA_YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+    ("deepseek_v3", {"norm_topk_prob": False, "n_group": 1, "topk_group": 1, "tie_word_embeddings": True}),
+    ("ernie4_5_moe", {"moe_layer_start_index": 0, "moe_num_shared_experts": 0, "tie_word_embeddings": False}),
     ("falcon", {"new_decoder_architecture": False, "multi_query": True, "num_kv_heads": None}),
+    (
+        "glm4_moe",
+        {"use_qk_norm": False, "attention_bias": True, "first_k_dense_replace": 0, "partial_rotary_factor": 1.0},
+    ),
+    ("gpt_oss", {"num_local_experts": 3, "rope_parameters": {**YARN, "truncate": False}}),
+    ("minimax_m2", {"rotary_dim": 8, "num_key_value_heads": 4}),
     ("gpt_bigcode", {"n_inner": 96, "tie_word_embeddings": False}),
     ("gpt_neox", {"use_parallel_residual": False, "rotary_pct": 1.0}),
     ("granitemoehybrid", {"num_local_experts": 0, "position_embedding_type": None}),
@@ -244,6 +263,24 @@ UNSAID = [
     ("qwen3_moe", {"norm_topk_prob": False}, "weighing.kind = nn.feedforward.routers.RawScores"),
     ("smollm3", {"no_rope_layer_interval": 2}, "attention.branch.position = none (a reader takes rotary)"),
 ]
+
+NOT_COMPUTED = [
+    ("deepseek_v2", {"topk_method": "group_limited_greedy"}, "judges a group of experts by its two best"),
+    ("deepseek_v3", {"first_k_dense_replace": 2}, "wants experts in at least one layer"),
+    ("deepseek_v3", {"q_lora_rank": None}, "takes queries without a latent in models of 26 or 27 layers alone"),
+    ("ernie4_5_moe", {"moe_layer_interval": 2}, "wants experts in every layer behind the dense ones"),
+    ("gpt_oss", {"tie_word_embeddings": True}, "head.tied = True (a reader takes False)"),
+    ("gpt_oss", {"attention_bias": False}, "biases.q = False (a reader takes True)"),
+    ("minimax_m2", {"tie_word_embeddings": True}, "head.tied = True (a reader takes False)"),
+]
+
+
+@pytest.mark.parametrize(("family", "config", "told"), NOT_COMPUTED, ids=str)
+def test_what_llama_cpp_would_not_compute_is_refused_with_the_way_out(tmp_path, family, config, told):
+    with pytest.raises(UsageError) as refused:
+        written(tmp_path, "f32", family, **config)
+    assert told in refused.value.message
+    assert refused.value.hint == "export to hf"
 
 
 @pytest.mark.parametrize(("family", "config", "told"), UNSAID, ids=str)

@@ -180,6 +180,32 @@ def test_llama_cpp_cuts_texts_by_the_rule_that_a_file_names(rule: str, tmp_path:
     assert (ours.frame("cat").ids[0] == first) == True  # noqa: E712
 
 
+def test_the_first_rule_of_deepseek_cuts_ascii_from_other_letters() -> None:
+    """Its punctuation goes from the colon to the tilde, letters among it, and cuts what its letters kept together."""
+    cuts = [pre_tokenizers.Split(tokenizers.Regex(cut), "isolated") for cut in RULES["deepseek-llm"].cuts]
+    words = [word for word, _ in pre_tokenizers.Sequence(cuts).pre_tokenize_str("naïve Über, 12 日本 Ωx=y\n end  ")]
+    assert words == [
+        "na",
+        "ï",
+        "ve",
+        " Ü",
+        "ber",
+        ",",
+        " ",
+        "1",
+        "2",
+        " ",
+        "日本",
+        " Ω",
+        "x",
+        "=",
+        "y",
+        "\n",
+        " end",
+        "  ",
+    ]
+
+
 def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         (
@@ -214,7 +240,29 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
         assert refused.value.hint
 
 
-@pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2", "granitemoehybrid", "jamba", "mamba2", "nemotron_h"])
+def test_layers_that_predict_further_tokens_are_left_out(tmp_path: Path) -> None:
+    """As the files of GLM-4.5 hold one; llama.cpp reads past it too."""
+    path = written(tmp_path, "f32", "glm4_moe")
+    layers = GgufFile(path).facts["glm4moe.block_count"]
+    further = {"glm4moe.nextn_predict_layers": 1}
+    longer = rewritten(path, tmp_path / "longer.gguf", "F32", further)
+    ours, whole = load(longer, say=lambda line: None), read(path)
+    assert len(ours.model.spec.stack.blocks) == layers - 1
+    after: list[torch.Tensor] = []
+    whole.model.stack.blocks[-1].register_forward_pre_hook(lambda module, given: after.append(given[0]))
+    logits(whole.model)
+    with torch.no_grad():
+        expected = whole.model.head.vocabulary(whole.model.stack.final(after[0]))
+    assert torch.equal(logits(ours.model), expected)
+
+
+FACTS_OF = (
+    "llama", "gpt2", "gemma2", "granitemoehybrid", "jamba", "mamba2", "nemotron_h",
+    "deepseek_v3", "ernie4_5_moe", "glm4_moe", "gpt_oss",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FACTS_OF)
 def test_a_fact_of_any_value_ends_in_nothing_else_than_a_refusal(family: str, tmp_path: Path) -> None:
     plain = export_gguf(read(saved(tmp_path / "model", family)), tmp_path / "x.gguf", "f32").path
     hints = []

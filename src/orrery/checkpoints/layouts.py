@@ -137,7 +137,7 @@ class Column(Layout):
 
 @dataclass(frozen=True)
 class Grouped(Layout):
-    """A vector cut into a row for each group (the gains of Mamba-2's norm in GGUF)."""
+    """A vector cut into a row for each group, or a matrix into one (Mamba-2's gains and DeepSeek's values in GGUF)."""
 
     groups: int
 
@@ -148,6 +148,21 @@ class Grouped(Layout):
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
         """Return the rows one behind the other."""
         return [tensor.flatten(0, 1)]
+
+
+@dataclass(frozen=True)
+class GroupTransposed(Layout):
+    """A matrix cut into one a group of its rows, each with rows and columns exchanged (DeepSeek's keys in GGUF)."""
+
+    groups: int
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Cut it, and turn every piece."""
+        return parts[0].unflatten(0, (self.groups, -1)).mT
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Turn the pieces back, and put them one below the other."""
+        return [tensor.mT.flatten(0, 1)]
 
 
 @dataclass(frozen=True)

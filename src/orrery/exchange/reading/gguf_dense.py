@@ -141,7 +141,6 @@ def _exaone4_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Confi
 
 def cohere_facts(spec: Decoder.Spec) -> Facts:
     """Return the facts of Command R and its successor."""
-    """Return the facts of Command R and its successor."""
     return {
         **parts.rotary_facts(spec, "layer_norm_epsilon"),
         "logit_scale": getattr(_cap(spec), "factor", 1.0),
@@ -151,14 +150,12 @@ def cohere_facts(spec: Decoder.Spec) -> Facts:
 
 def cohere_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
     """Return the rules of a block whose branches stand side by side behind one norm."""
-    """Return the rules of a block whose branches stand side by side behind one norm."""
     norm = (("attn_norm", "parallel.pre"),)
     ours = f"{BLOCK}.parallel.branch.attention"
     return (*OUTER, *renames(THEIRS, BLOCK, (*norm, *_PARALLEL)), *parts.head_rules(spec, ours=ours))
 
 
 def cohere_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    """Return the keys of Command R and its successor."""
     """Return the keys of Command R and its successor."""
     return {
         **parts.rotary_config(facts, tensors, "layer_norm_eps"),

@@ -1,6 +1,7 @@
 """A model from a GGUF file: facts to a configuration, tensors to ours, what was rounded stays as it is stored."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from orrery.tuning.blocks import KINDS, StoredBlocks, can_stay
 ELSEWHERE = "take the Hugging Face folder of the same model"
 SLOWING = "rope_freqs.weight"
 SUFFIX = ".gguf"
+_LAYER = re.compile(r"blk\.(\d{1,5})\.")
 _HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal"})
 """Facts that change no number of a decoder."""
 _WORDS = frozenset({"rope.scaling.type", "tensor_data_layout"})
@@ -134,7 +136,8 @@ def read_gguf(path: Path) -> GgufModel:
     staying = _staying(model, files, rules)
     if staying:
         StoredBlocks(parameters=tuple(f"{ours} {kind}" for ours, kind in staying.values())).apply(model)
-    theirs = {name: files[name] if name in staying else files.numbers(name) for name in files if name != SLOWING}
+    read = [name for name in files if name != SLOWING and not _predicts_further(name, files.facts)]
+    theirs = {name: files[name] if name in staying else files.numbers(name) for name in read}
     tensors = from_theirs(model, theirs, rules)
     check_fit(model, tensors)
     fill(model, tensors)
@@ -182,6 +185,14 @@ def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, 
     return staying
 
 
+def _predicts_further(name: str, facts: Mapping[str, Any]) -> bool:
+    """Say whether a tensor is of the last layers, which predict further tokens and are no part of the logits."""
+    architecture = facts["general.architecture"]
+    layers, further = (facts.get(f"{architecture}.{key}", 0) for key in ("block_count", "nextn_predict_layers"))
+    number = _LAYER.match(name)
+    return bool(further and number and int(number[1]) >= layers - further)
+
+
 class _Files(Mapping[str, Tensor]):
     """The tensors of a model in one file or several; the facts are those of the first."""
 
@@ -225,7 +236,7 @@ def _family(facts: Mapping[str, Any], path: Path) -> tuple[str, GgufArchitecture
     """Return the first family of this architecture; one that a fact tells from the others goes before them."""
     name = facts.get("general.architecture")
     named = [(family, row) for family, row in ARCHITECTURES.items() if row.name == name]
-    told = [(family, row) for family, row in named if row.told_by and facts.get(f"{name}.{row.told_by}")]
+    told = [(family, row) for family, row in named if row.is_told(facts)]
     for family, row in told or [(family, row) for family, row in named if not row.told_by]:
         return family, row
     known = dict.fromkeys(architecture.name for architecture in ARCHITECTURES.values())

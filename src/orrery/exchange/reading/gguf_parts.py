@@ -27,6 +27,7 @@ class GgufArchitecture:
         partial: whether a part of each head may be rotated alone.
         listed: the facts that may be one for each layer.
         told_by: a fact by which the file tells this family from another of the same architecture.
+        told_as: the value of that fact; without one, any that is neither zero nor false.
     """
 
     name: str
@@ -37,6 +38,12 @@ class GgufArchitecture:
     partial: bool = False
     listed: frozenset[str] = frozenset()
     told_by: str | None = None
+    told_as: int | None = None
+
+    def is_told(self, facts: Mapping[str, Any]) -> bool:
+        """Say whether the facts of a file, by full key, tell this family from others of its architecture."""
+        value = facts.get(f"{self.name}.{self.told_by}") if self.told_by else None
+        return bool(value) if self.told_as is None else value == self.told_as
 
 
 _MOST_LAYERS = 10_000

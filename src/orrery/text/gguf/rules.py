@@ -19,6 +19,18 @@ _CAMEL = tuple(rf"[^\r\n\p{{L}}\p{{N}}]?{word}" for word in (f"{_UPPER}*{_LOWER}
 _PATHS = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 _STOPS = r" ?[^(\s|[.,!?…。，、।۔،])]+"  # noqa: RUF001 - the stops of many scripts
 _HAN = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+_CASED = (
+    "41-5A 61-7A B5 C0-D6 D8-F6 F8-1BA 1BC-1BF 1C4-293 295-2AF 370-373 376 377 37B-37D 37F 386 388-38A 38C 38E-3A1 "
+    "3A3-3F5 3F7-481 48A-52F 531-556 10A0-10C5 13A0-13F5 13F8-13FD 1C90-1CBA 1CBD-1CBF 1D00-1D2B 1D6B-1D77 1D79-1D9A "
+    "1E00-1F15 1F18-1F1D 1F20-1F45 1F48-1F4D 1F50-1F57 1F59 1F5B 1F5D 1F5F-1F7D 1F80-1FB4 1FB6-1FBC 1FBE 1FC2-1FC4 "
+    "1FC6-1FCC 1FD0-1FD3 1FD6-1FDB 1FE0-1FEC 1FF2-1FF4 1FF6-1FFC 2102 2107 210A-2113 2115 2119-211D 2124 2126 2128 "
+    "212A-212D 212F-2134 2139 213C-213F 2145-2149 214E 2183 2184 2C00-2C7B 2C7E-2CE4 2CEB-2CEE 2CF2 2CF3 A640-A66D "
+    "A680-A69B A722-A76F A771-A787 A78B-A78E AB70-ABBF FB00-FB06 FB13-FB17 FF21-FF3A FF41-FF5A 10400-1044F 104B0-104D3 "
+    "104D8-104FB 10C80-10CB2 10CC0-10CF2 118A0-118DF 1E900-1E943"
+)
+"""The letters of DeepSeek's first tokenizer, those that have case, as its file lists them."""
+_PUNCTUATED = "21-2F 3A-7E FF01-FF0F FF1A-FF5E 2018-201F 3000-3002"
+_ASIAN = "[一-龥ࠀ-一가-퟿]+"
 _DEEPSEEK = (
     r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
     rf"| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_BLANKS}"
@@ -27,6 +39,12 @@ _DEEPSEEK = (
 
 def _any(*patterns: str) -> str:
     return "|".join(patterns)
+
+
+def _among(ranges: str) -> str:
+    """Return the class of the characters in ranges of hexadecimal numbers."""
+    ends = ([chr(int(end, 16)) for end in part.split("-")] for part in ranges.split())
+    return f"[{''.join('-'.join(pair) for pair in ends)}]"
 
 
 @dataclass(frozen=True)
@@ -87,7 +105,10 @@ _NAMES: dict[str, CuttingRule] = {
     "gpt-4o llama4 kanana2 minimax-m2": CuttingRule((_GPT4O,)),
     "tekken": CuttingRule((_TEKKEN,), True, True),
     "deepseek-v3 hunyuan-dense joyai-llm hy_v4": CuttingRule((r"\p{N}{1,3}", _HAN, _DEEPSEEK)),
-    "deepseek-coder": CuttingRule((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}")),
+    "deepseek-coder": CuttingRule((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _ASIAN, r"\p{N}")),
+    "deepseek-llm": CuttingRule(
+        (r"[\r\n]", rf"\s?{_among(_CASED)}+", rf"\s?{_among(_PUNCTUATED)}+", r"\s+$", _ASIAN, r"\p{N}")
+    ),
     "falcon": CuttingRule((_PUNCTUATION, _GPT2, _THREE)),
     "default": CuttingRule((r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", _THREE)),
     "bloom poro-chat gpt3-finnish": CuttingRule((_STOPS,)),
