@@ -1,5 +1,6 @@
 """GGUF files for tests: another file's facts and tensors, with its matrices in blocks of random bytes."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,9 +62,10 @@ def rewritten(
             writer.add_key_value(key, value, _type(value))
     for name in file:
         tensor = file[name]
-        blocks = tensor.ndim == 2 and tensor.dtype == torch.float32 and only(name) and own.block > 1
-        if blocks and tensor.shape[1] % own.block == 0 and not name.startswith(("position", "rope")):
-            stored = random_blocks(tensor.shape[0], tensor.shape[1], own, rng)
+        blocks = tensor.ndim >= 2 and tensor.dtype == torch.float32 and only(name) and own.block > 1
+        if blocks and tensor.shape[-1] % own.block == 0 and not name.startswith(("position", "rope")):
+            stored = random_blocks(math.prod(tensor.shape[:-1]), tensor.shape[-1], own, rng)
+            stored = stored.reshape(*tensor.shape[:-1], -1)
             writer.add_tensor(name, stored, raw_dtype=gguf.GGMLQuantizationType[kind])
         else:
             writer.add_tensor(name, tensor.numpy())

@@ -80,12 +80,14 @@ MIXTURES: dict[str, dict[str, Any]] = {
     },
     "qwen3_moe": {**ALIKE, "moe_intermediate_size": 32, "norm_topk_prob": True},
 }
+SMALL = {"moe_intermediate_size": 32}
+LATENT = {"hidden_size": 32, "v_head_dim": 16, "kv_lora_rank": 32, **SMALL}
 EXPERTS: dict[str, dict[str, Any]] = {
-    "deepseek_v2": {"hidden_size": 32, "topk_method": "greedy"},
-    "deepseek_v3": {"hidden_size": 32},
-    "ernie4_5_moe": {**ALIKE, "head_dim": 8, "num_hidden_layers": 4},
-    "glm4_moe": {**ALIKE, "num_hidden_layers": 3},
-    "gpt_oss": {"hidden_size": 32, "head_dim": 8, "swiglu_limit": 7.0, "rope_parameters": {"rope_type": "default"}},
+    "deepseek_v2": {**LATENT, "topk_method": "greedy"},
+    "deepseek_v3": LATENT,
+    "ernie4_5_moe": {**ALIKE, **SMALL, "head_dim": 8, "num_hidden_layers": 4},
+    "glm4_moe": {**ALIKE, **SMALL, "num_hidden_layers": 3},
+    "gpt_oss": {**WIDTHS, "head_dim": 8, "swiglu_limit": 7.0, "rope_parameters": {"rope_type": "default"}},
     "minimax_m2": ALIKE,
 }
 FACTORS = ("embedding", "lm_head", "key", "attention_in", "attention_out", "ssm_in", "ssm_out")

@@ -150,10 +150,10 @@ def _empty(name: str, parameter: nn.Parameter, kind: Kind) -> Tensor:
 
 def can_stay(model: nn.Module, name: str) -> bool:
     """Say whether a parameter can be in blocks: the matrix of a plain linear that is called, or a table of tokens."""
-    path = name.rpartition(".")[0]
+    path, _, end = name.rpartition(".")
     owner, _, leaf = path.rpartition(".")
     called = leaf not in getattr(model.get_submodule(owner), "multiplies_itself", ())
-    return called and type(model.get_submodule(path)) in (nn.Linear, nn.Embedding)
+    return end == "weight" and called and type(model.get_submodule(path)) in (nn.Linear, nn.Embedding)
 
 
 def _stored(path: str, module: nn.Module, weight: nn.Parameter, kind: Kind) -> nn.Module:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.checkpoints.gguf_blocks import unpacked
 from orrery.checkpoints.gguf_file import MAGIC, PLAIN, GgufEntry, GgufFile, parts_of
-from orrery.checkpoints.layouts import RotaryInterleaved, Rows
+from orrery.checkpoints.layouts import Grouped, Layout, RotaryInterleaved, Rows, Stacked
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, scaling_of
@@ -135,7 +135,9 @@ def read_gguf(path: Path) -> GgufModel:
         raise ModelFileError(f"{path}: {error.message}", error.hint) from None
     staying = _staying(model, files, rules)
     if staying:
-        StoredBlocks(parameters=tuple(f"{ours} {kind}" for ours, kind in staying.values())).apply(model)
+        StoredBlocks(parameters=tuple(f"{ours} {kind}" for names, kind in staying.values() for ours in names)).apply(
+            model
+        )
     read = [name for name in files if name != SLOWING and not _predicts_further(name, files.facts)]
     theirs = {name: files[name] if name in staying else files.numbers(name) for name in read}
     tensors = from_theirs(model, theirs, rules)
@@ -170,19 +172,23 @@ def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, t
     return family, config, spec, architecture.rules(spec)
 
 
-def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, tuple[str, str]]:
-    """Return the tensors that stay in blocks, each with the parameter that it is and its kind.
+def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, tuple[tuple[str, ...], str]]:
+    """Return the tensors that stay in blocks, each with the parameters that it is and their kind.
 
-    It is one parameter of ours, a linear's matrix or a table of tokens, whose rows may be in another order.
+    They are linears' matrices or a table of tokens: one whose rows may be in another order, or all experts' in one.
     """
     own = {name: parameter for name, parameter in model.named_parameters() if can_stay(model, name)}
-    staying: dict[str, tuple[str, str]] = {}
+    staying: dict[str, tuple[tuple[str, ...], str]] = {}
     for rule in rules:
-        if isinstance(rule.layout, Rows | RotaryInterleaved):
-            for theirs, ours in rule.places(own):
-                if len(ours) == 1 and theirs in files and files.entry(theirs).kind.name in KINDS:
-                    staying[theirs] = ours[0], files.entry(theirs).kind.name
+        for theirs, ours in rule.places(own):
+            if theirs in files and files.entry(theirs).kind.name in KINDS and _keeps_rows(rule.layout, len(ours)):
+                staying[theirs] = ours, files.entry(theirs).kind.name
     return staying
+
+
+def _keeps_rows(layout: Layout, parts: int) -> bool:
+    """Say whether each row of these parts of ours is one row of theirs: a block lies in one row."""
+    return layout == Stacked() or (parts == 1 and isinstance(layout, Rows | RotaryInterleaved | Grouped))
 
 
 def _predicts_further(name: str, facts: Mapping[str, Any]) -> bool:
