@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename
@@ -82,6 +83,12 @@ def choose(
             "the reference cannot run such a model either; remove the keys if the head has two rows",
         )
     return {name: heads[name] for name in purposes[end]}
+
+
+def without_pooler(spec: Any) -> Any:
+    """Return an architecture without the pooler, where that is its only head: bare files may lack it."""
+    heads = getattr(spec, "heads", None)
+    return replace(spec, heads={}) if heads and heads.keys() == {"pooled"} else spec
 
 
 def labels(c: Config) -> int:

@@ -10,6 +10,7 @@ import yaml
 from orrery.checkpoints import manifest, succession
 from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.places import WANTED, place_of
+from orrery.checkpoints.rules import Rule
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading import hub
@@ -23,6 +24,7 @@ from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, tra
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import current_names, load_family, rules_of
+from orrery.families._heads import without_pooler
 from orrery.families._wrappers import is_value_head
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
@@ -170,8 +172,9 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
-    model = built(spec, folder / CONFIG)
     rules = load_family(family)
+    spec = without_lacking_pooler(spec, rules_of(rules, config), current_names(rules, config, files.empty()))
+    model = built(spec, folder / CONFIG)
     for check, tensors in ((check_fit, files.empty()), (fill, files)):
         theirs = current_names(rules, config, tensors)
         check(model, from_theirs(model, theirs, rules_of(rules, config)))
@@ -180,6 +183,16 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     rounded = files.method if isinstance(files, RoundedWeights) else None
     left, pictures = tuple(filter(is_value_head, files)), _pictures(folder)
     return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures)
+
+
+def without_lacking_pooler(spec: ModelSpec, rules: Sequence[Rule], theirs: Collection[str]) -> ModelSpec:
+    """Return the architecture without its pooler where the files hold nothing of it.
+
+    A bare model may be saved without one (``add_pooling_layer=False``, as the encoders of DINO and of many vectors of
+    texts are), and its configuration does not say so.
+    """
+    pooler = {rule.theirs for rule in rules if rule.ours[0].startswith("heads.pooled.")}
+    return without_pooler(spec) if pooler and not pooler & set(theirs) else spec
 
 
 def built(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:

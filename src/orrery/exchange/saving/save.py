@@ -21,6 +21,7 @@ from orrery.exchange.saving.cross_encoder_folder import section_of, tell_tokeniz
 from orrery.exchange.saving.sentence_folder import FILES as SENTENCE_FILES
 from orrery.exchange.saving.sentence_folder import write_sentences
 from orrery.families import Family, defaults_of, is_row_decoder, load_family, model_type, rules_of, spec_of
+from orrery.families._heads import without_pooler
 from orrery.models.dropout import without_dropout
 from orrery.models.model import Model
 from orrery.models.pair_scores import PairScores
@@ -106,7 +107,8 @@ def save_model(
     refuse_buffers(model)
     describe(model)
     ours = weights_of(model)
-    if without_dropout(spec_of(rules, config)) != without_dropout(getattr(model, "spec", None)):
+    described, own = without_dropout(spec_of(rules, config)), without_dropout(getattr(model, "spec", None))
+    if own not in (described, without_pooler(described)):
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
     control = _control_tokens({**_read_control(rules, config), **config}, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
