@@ -15,7 +15,15 @@ from torch import Tensor
 from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
-from orrery.exchange.reading import gguf_dense, gguf_experts, gguf_hybrid, gguf_mixtures, gguf_older, gguf_recurrent
+from orrery.exchange.reading import (
+    gguf_dense,
+    gguf_experts,
+    gguf_hybrid,
+    gguf_mixtures,
+    gguf_older,
+    gguf_recurrent,
+    gguf_vectors,
+)
 from orrery.exchange.reading.gguf_parts import (
     BLOCK,
     MATRICES,
@@ -234,5 +242,6 @@ ARCHITECTURES = {
     **gguf_experts.ARCHITECTURES,
     **gguf_recurrent.ARCHITECTURES,
     **gguf_hybrid.ARCHITECTURES,
+    **gguf_vectors.ARCHITECTURES,
 }
 """By ``model_type``."""

@@ -15,12 +15,15 @@ from orrery.checkpoints.layouts import Grouped, Layout, RotaryInterleaved, Rows,
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, scaling_of
-from orrery.exchange.reading.gguf_parts import GgufArchitecture
+from orrery.exchange.reading.gguf_parts import POOLING, GgufArchitecture
+from orrery.exchange.reading.gguf_vectors import sentences_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import load_family
+from orrery.families._heads import without_pooler
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
+from orrery.models.sentence_vectors import Sentences
 from orrery.models.soundness import describes_a_model
 from orrery.text.gguf.reading import ends_of, tokenizer_of
 from orrery.text.tokenizer import Tokenizer
@@ -30,8 +33,8 @@ ELSEWHERE = "take the Hugging Face folder of the same model"
 SLOWING = "rope_freqs.weight"
 SUFFIX = ".gguf"
 _LAYER = re.compile(r"blk\.(\d{1,5})\.")
-_HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal"})
-"""Facts that change no number of a decoder."""
+_HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal", POOLING})
+"""Facts that change no number of a model; that of pooling is read beside it."""
 _WORDS = frozenset({"rope.scaling.type", "tensor_data_layout"})
 """Facts that are words; all others are numbers, or true or false."""
 _NEUTRAL = (0, None, False, "none")
@@ -52,6 +55,7 @@ class GgufModel:
     tokenizer: Tokenizer | None
     chat: dict[str, str]
     unpacked: tuple[str, ...] = ()
+    sentences: Sentences | None = None
 
 
 class Facts(Mapping[str, Any]):
@@ -147,7 +151,14 @@ def read_gguf(path: Path) -> GgufModel:
         {kind.name for name in theirs if name not in staying and (kind := files.entry(name).kind).block > 1}
     )
     return GgufModel(
-        model, family, config, _generation(files.facts, tokenizer), tokenizer, _chat(files.facts), tuple(unpacked_kinds)
+        model,
+        family,
+        config,
+        _generation(files.facts, tokenizer),
+        tokenizer,
+        _chat(files.facts),
+        tuple(unpacked_kinds),
+        sentences_of(files.facts),
     )
 
 
@@ -167,7 +178,7 @@ def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, t
     config = _config(architecture, facts, files, path)
     check_numbers(config, path)
     with describes_a_model(path):
-        spec: Any = load_family(family).spec(config)
+        spec: Any = without_pooler(load_family(family).spec(config))
         check_size(spec, files.elements, path)
     return family, config, spec, architecture.rules(spec)
 
@@ -255,6 +266,8 @@ def _config(architecture: GgufArchitecture, facts: Facts, files: _Files, path: P
     if table is None or len(table.shape) != 2:
         raise ModelFileError(f"{path} has no table of tokens, token_embd.weight", ELSEWHERE)
     facts.settle({"vocab_size": table.shape[0]})
+    if (types := "token_types.weight") in files:
+        facts.settle({"token_types": files.entry(types).shape[0]})
     if architecture.rotary:
         _settle_rotary(facts, path, partial=architecture.partial)
     try:

@@ -47,6 +47,8 @@ class GgufArchitecture:
 
 
 _MOST_LAYERS = 10_000
+POOLING = "pooling_type"
+"""The fact that says how a vector of a text is made."""
 BLOCK, THEIRS = "stack.blocks.{i}", "blk.{i}"
 """What the names of a layer begin with, ours and theirs."""
 OUTER = (

@@ -76,9 +76,10 @@ def _read_gguf(path: Path, say: Callable[[str], None]) -> Stored:
     if content.unpacked:
         say(f"{path}: matrices in {' and '.join(content.unpacked)} are unpacked to float32")
     content.model.eval()
-    return Stored(
+    stored = Stored(
         path, content.model, content.family, content.config, content.generation, content.tokenizer, content.chat
     )
+    return replace(stored, sentences=content.sentences)
 
 
 def _read_folder(folder: Path) -> Stored:

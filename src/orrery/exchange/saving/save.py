@@ -107,9 +107,7 @@ def save_model(
     refuse_buffers(model)
     describe(model)
     ours = weights_of(model)
-    described, own = without_dropout(spec_of(rules, config)), without_dropout(getattr(model, "spec", None))
-    if own not in (described, without_pooler(described)):
-        raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
+    _check_configuration(model, spec_of(rules, config), family)
     control = _control_tokens({**_read_control(rules, config), **config}, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
     config_written = {
@@ -130,6 +128,13 @@ def save_model(
             **{name: text_writer(text) for name, text in texts.items()},
         }
         write_all(folder, writers)
+
+
+def _check_configuration(model: Model, spec: Any, family: str) -> None:
+    """Refuse a configuration that describes another model; what it says of dropout, and of a pooler, is left open."""
+    described, own = without_dropout(spec), without_dropout(getattr(model, "spec", None))
+    if own not in (described, without_pooler(described)):
+        raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
 
 
 def _write_beside(

@@ -30,6 +30,7 @@ class LlamaCpp:
         context: the most tokens of a row.
         threads: as many as everybody has.
         exact: keep keys and values in float32.
+        embeds: give vectors of texts, and write none.
 
     Attributes:
         address: where it answers.
@@ -38,9 +39,12 @@ class LlamaCpp:
         RunError: it does not load the file.
     """
 
-    def __init__(self, path: Path, kind: str, rows: int, context: int, threads: int, *, exact: bool) -> None:
+    def __init__(
+        self, path: Path, kind: str, rows: int, context: int, threads: int, *, exact: bool, embeds: bool = False
+    ) -> None:
         self.name = f"llama.cpp {kind}"
         settings = {"path": str(path), "rows": rows, "context": context, "threads": threads, "exact": exact}
+        settings |= {"embeds": True} if embeds else {}
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, json.dumps(settings)],
             stdin=subprocess.PIPE,
@@ -84,7 +88,7 @@ def _killed(process: "subprocess.Popen[str]") -> None:
     process.communicate()
 
 
-def serve(path: str, rows: int, context: int, threads: int, exact: bool) -> None:
+def serve(path: str, rows: int, context: int, threads: int, exact: bool, embeds: bool = False) -> None:
     """Serve a file until the input ends; ``exact`` keeps keys and values in float32."""
     xllamacpp: Any = __import__("xllamacpp")
     settings = xllamacpp.CommonParams()
@@ -95,6 +99,7 @@ def serve(path: str, rows: int, context: int, threads: int, exact: bool) -> None
     if exact:
         settings.cache_type_k = settings.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
         settings.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    settings.embedding = embeds
     server = xllamacpp.Server(settings)
     print(f"\n{server.listening_address}", flush=True)
     sys.stdin.read()

@@ -1,0 +1,68 @@
+"""GGUF files of embedders: the encoder of BERT, and how any model of a file makes one vector of a text.
+
+The files of RoBERTa and XLM-R name the same architecture: their table of positions begins behind the row of padding, so
+that what is left of their own rule is BERT's. The pooler is not in a file.
+Source: https://github.com/ggml-org/llama.cpp, ``convert_hf_to_gguf.py`` and ``src/llama-model.cpp``; measured against
+llama.cpp itself.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.errors import ModelFileError, UsageError
+from orrery.exchange.reading import gguf_parts as parts
+from orrery.exchange.reading.gguf_parts import BLOCK, THEIRS, Config, Facts
+from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, UnitLength
+
+POOLINGS = {1: "mean", 2: "cls", 3: "lasttoken"}
+"""Ours by llama.cpp's number; 0 pools nothing."""
+
+
+def sentences_of(facts: Mapping[str, Any]) -> Sentences | None:
+    """Return how a file's model makes vectors of texts, of length one as llama.cpp's programs give them.
+
+    Raises:
+        ModelFileError: the texts are ranked by a head of its own, or pooled in an unknown way.
+    """
+    architecture = facts.get("general.architecture")
+    number = facts.get(f"{architecture}.{parts.POOLING}", 0)
+    if not number:
+        return None
+    if number not in POOLINGS:
+        said = f"{architecture}.{parts.POOLING} = {str(number)[:40]}"
+        raise ModelFileError(
+            f"{said}: only the mean (1), the first (2) and the last token (3) are built",
+            "take the Hugging Face folder of the same model",
+        )
+    return Sentences(SentenceVectors(Pooling((POOLINGS[number],)), [UnitLength()]).eval())
+
+
+def _unwritten(spec: Any) -> Facts:
+    raise UsageError("GGUF files of encoders are read, and not written", "export to hf")
+
+
+def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    return {
+        **parts.sizes_config(facts),
+        "architectures": ["BertModel"],
+        "max_position_embeddings": facts["context_length"],
+        "layer_norm_eps": facts["attention.layer_norm_epsilon"],
+        "type_vocab_size": facts["token_types"],
+    }
+
+
+def _bert_rules(spec: Any) -> tuple[Rule, ...]:
+    matrices = (*parts.MATRICES, *((f"attn_{x}", f"attention.branch.{x}") for x in "qkv"))
+    norms = (("attn_output_norm", "attention.out"), ("layer_output_norm", "feed_forward.out"))
+    return (
+        rename("token_embd.weight", "embed.token.weight"),
+        rename("token_types.weight", "embed.segment.weight"),
+        rename("position_embd.weight", "stack.positions.learned.table.weight"),
+        *(rename(f"token_embd_norm.{end}", f"stack.start.0.{end}") for end in ("weight", "bias")),
+        *renames(THEIRS, BLOCK, (*norms, *matrices)),
+    )
+
+
+ARCHITECTURES = {"bert": parts.GgufArchitecture("bert", _unwritten, _bert_config, _bert_rules, rotary=False)}
+"""By ``model_type``."""
