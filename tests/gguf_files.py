@@ -44,7 +44,12 @@ def random_blocks(rows: int, width: int, kind: Kind, rng: np.random.Generator) -
 
 
 def rewritten(
-    source: Path, target: Path, kind: str, facts: Mapping[str, Any] | None = None, only: Callable[[str], bool] = bool
+    source: Path,
+    target: Path,
+    kind: str,
+    facts: Mapping[str, Any] | None = None,
+    only: Callable[[str], bool] = bool,
+    others: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]] = dict,
 ) -> Path:
     """Write a file with the matrices of another in blocks of a kind, and with some facts changed.
 
@@ -54,14 +59,14 @@ def rewritten(
         kind: of the matrices, by ggml's name.
         facts: put in the place of the source's, or taken out where one is None.
         only: says of a name whether its matrix is stored so.
+        others: makes of the tensors those of the new file.
     """
     file, rng, own = GgufFile(source), np.random.default_rng(0), BY_NAME[kind]
     writer = gguf.GGUFWriter(target, file.facts["general.architecture"])
     for key, value in {**file.facts, **(facts or {})}.items():
         if key != "general.architecture" and value is not None:
             writer.add_key_value(key, value, _type(value))
-    for name in file:
-        tensor = file[name]
+    for name, tensor in others({name: file[name] for name in file}).items():
         blocks = tensor.ndim >= 2 and tensor.dtype == torch.float32 and only(name) and own.block > 1
         if blocks and tensor.shape[-1] % own.block == 0 and not name.startswith(("position", "rope")):
             stored = random_blocks(math.prod(tensor.shape[:-1]), tensor.shape[-1], own, rng)

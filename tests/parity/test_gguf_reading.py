@@ -1,5 +1,6 @@
 """GGUF files that others write: their tensors, facts and tokenizers are read as the files' own programs read them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +278,43 @@ def test_a_fact_of_any_value_ends_in_nothing_else_than_a_refusal(family: str, tm
                 hints.append(error.hint)
     assert len(hints) > 10
     assert all(hints)
+
+
+def latent_in_one(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Put DeepSeek's keys and values together, head by head, as files before April 2025 have them."""
+    made = dict(tensors)
+    for name in [name for name in tensors if name.endswith("attn_k_b.weight")]:
+        keys, values = made.pop(name), made.pop(name.replace("k_b", "v_b"))
+        made[name.replace("k_b", "kv_b")] = torch.cat([keys.mT, values], 1).flatten(0, 1).contiguous()
+    return made
+
+
+def one_by_one(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give each expert of Mixtral tensors of its own, as files before April 2024 do."""
+    made = {name: tensor for name, tensor in tensors.items() if "_exps" not in name}
+    for name in tensors.keys() - made.keys():
+        for number, expert in enumerate(tensors[name]):
+            made[name.replace("_exps", f".{number}")] = expert
+    return made
+
+
+OLDER = {
+    "deepseek_v2": latent_in_one,
+    "deepseek_v3": latent_in_one,
+    "mixtral": one_by_one,
+}
+
+
+@pytest.mark.parametrize("family", OLDER)
+def test_files_from_before_a_change_of_names_are_the_same_model(family: str, tmp_path: Path) -> None:
+    plain = written(tmp_path, "f32", family)
+    architecture, facts = ARCHITECTURES[family].name, GgufFile(plain).facts
+    changed: dict[str, Any] = {}
+    for part in ("key", "value") if architecture == "deepseek2" else ():
+        key = f"{architecture}.attention.{part}_length"
+        changed |= {f"{key}_mla": None, key: facts[f"{key}_mla"]}
+    path = rewritten(plain, tmp_path / "older.gguf", "F32", changed, others=OLDER[family])
+    assert set(GgufFile(path)) != set(GgufFile(plain))
+    assert torch.equal(logits(read(path).model), logits(read(plain).model))
+    blocks = rewritten(plain, tmp_path / "blocks.gguf", "Q8_0", changed, others=OLDER[family])
+    assert torch.uint8 in {parameter.dtype for parameter in read(blocks).model.parameters()}

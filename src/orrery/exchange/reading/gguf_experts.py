@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from orrery.checkpoints.layouts import Grouped, GroupTransposed
+from orrery.checkpoints.layouts import Grouped, GroupInterleaved, GroupTransposed
 from orrery.checkpoints.rules import Rule, fused, renames
 from orrery.errors import UsageError
 from orrery.exchange.reading import gguf_dense as dense
@@ -266,9 +266,11 @@ def _latent_scaling(spec: Decoder.Spec) -> Facts:
 
 
 def _deepseek_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    parts.pass_over(facts, "attention.head_count_kv", "attention.key_length", "attention.value_length")
+    parts.pass_over(facts, "attention.head_count_kv")
     parts.pass_over(facts, "expert_gating_func", "expert_shared_feed_forward_length")
     turned = facts["rope.dimension_count"]
+    # Older files give the widths of a head where newer ones give those of the latent that is cached.
+    widths = [facts.get(f"attention.{x}_length_mla", facts[f"attention.{x}_length"]) for x in ("key", "value")]
     scaling = parts.scaling_config(facts)
     if scaling is not None and scaling["rope_type"] == "yarn":
         weight = round(10 * facts.get("rope.scaling.yarn_log_multiplier", 0.0), 5)
@@ -283,9 +285,9 @@ def _deepseek_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Conf
         "tie_word_embeddings": "output.weight" not in tensors,
         "q_lora_rank": facts.get("attention.q_lora_rank") or None,
         "kv_lora_rank": facts["attention.kv_lora_rank"],
-        "qk_nope_head_dim": facts["attention.key_length_mla"] - turned,
+        "qk_nope_head_dim": widths[0] - turned,
         "qk_rope_head_dim": turned,
-        "v_head_dim": facts["attention.value_length_mla"],
+        "v_head_dim": widths[1],
     }
 
 
@@ -310,13 +312,21 @@ def _deepseek_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
     )
 
 
+def _latent_in_one(spec: Decoder.Spec) -> tuple[Rule, ...]:
+    """Return the rule of files from before April 2025, in which one matrix makes keys and values of a latent."""
+    ours, heads = f"{BLOCK}.attention.branch", parts.branch_of(spec, "attention").heads
+    return (Rule(f"{THEIRS}.attn_kv_b.weight", (f"{ours}.k.weight", f"{ours}.v.weight"), GroupInterleaved(heads)),)
+
+
 _Row = parts.GgufArchitecture
 ARCHITECTURES = {
     "deepseek_v3": _Row(
         "deepseek2", _deepseek_facts, _deepseek_config, _deepseek_rules, False,
-        told_by="expert_gating_func", told_as=SIGMOID,
+        told_by="expert_gating_func", told_as=SIGMOID, older=_latent_in_one,
     ),
-    "deepseek_v2": _Row("deepseek2", _v2_facts, _deepseek_v2_config, _deepseek_rules, rotary=False),
+    "deepseek_v2": _Row(
+        "deepseek2", _v2_facts, _deepseek_v2_config, _deepseek_rules, False, older=_latent_in_one
+    ),
     "ernie4_5_moe": _Row("ernie4_5-moe", _ernie_facts, _ernie_config, _ernie_rules),
     "glm4_moe": _Row("glm4moe", _glm_facts, _glm_config, _glm_rules, partial=True),
     "gpt_oss": _Row("gpt-oss", _gpt_oss_facts, _gpt_oss_config, _gpt_oss_rules),

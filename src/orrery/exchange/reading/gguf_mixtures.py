@@ -140,10 +140,20 @@ def _qwen2_moe_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Con
     }
 
 
+def _one_by_one(spec: Decoder.Spec) -> tuple[Rule, ...]:
+    """Return the rules of files from before April 2024, in which each expert has tensors of its own."""
+    mixture = mixture_of(spec)
+    return tuple(
+        rename(f"{THEIRS}.ffn_{part}.{x}.weight", f"{_NETWORK}.experts.{x}.{part}.weight")
+        for x in range(mixture.router.experts if mixture else 0)
+        for part in _PARTS
+    )
+
+
 _Row = parts.GgufArchitecture
 ARCHITECTURES = {
     "granitemoe": _Row("granitemoe", _granitemoe_facts, _granitemoe_config, _neighbours),
-    "mixtral": _Row("llama", _facts, _mixtral_config, _neighbours, told_by="expert_count"),
+    "mixtral": _Row("llama", _facts, _mixtral_config, _neighbours, told_by="expert_count", older=_one_by_one),
     "olmoe": _Row("olmoe", _facts, _olmoe_config, _rules),
     "qwen2_moe": _Row("qwen2moe", _qwen_facts, _qwen2_moe_config, _rules),
     "qwen3_moe": _Row("qwen3moe", _qwen_facts, _qwen3_moe_config, _rules),

@@ -180,7 +180,7 @@ def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, t
     with describes_a_model(path):
         spec: Any = without_pooler(load_family(family).spec(config))
         check_size(spec, files.elements, path)
-    return family, config, spec, architecture.rules(spec)
+    return family, config, spec, architecture.rules_of(spec, files)
 
 
 def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, tuple[tuple[str, ...], str]]:

@@ -1,5 +1,6 @@
 """What the architectures of GGUF files share: the facts of a spec, the keys made of them, and the names of tensors."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,9 @@ from orrery.nn.positions.rotary import Linear, Scaling, Yarn
 
 Facts = dict[str, Any]
 Config = dict[str, Any]
+
+
+_NUMBER = re.compile(r"\{[a-z]\}")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class GgufArchitecture:
         listed: the facts that may be one for each layer.
         told_by: a fact by which the file tells this family from another of the same architecture.
         told_as: the value of that fact; without one, any that is neither zero nor false.
+        older: rules of files that were written before others took their place, for reading alone.
     """
 
     name: str
@@ -39,6 +44,13 @@ class GgufArchitecture:
     listed: frozenset[str] = frozenset()
     told_by: str | None = None
     told_as: int | None = None
+    older: Callable[[Decoder.Spec], tuple[Rule, ...]] = lambda spec: ()
+
+    def rules_of(self, spec: Decoder.Spec, tensors: Collection[str]) -> tuple[Rule, ...]:
+        """Return the rules for a file with these tensors, which may have been written long ago."""
+        older = [rule for rule in self.older(spec) if _NUMBER.sub("0", rule.theirs) in tensors]
+        replaced = {name for rule in older for name in rule.ours}
+        return (*older, *(rule for rule in self.rules(spec) if not replaced & set(rule.ours)))
 
     def is_told(self, facts: Mapping[str, Any]) -> bool:
         """Say whether the facts of a file, by full key, tell this family from others of its architecture."""
