@@ -24,7 +24,7 @@ from orrery.studies.bench.llama_cpp import LlamaCpp
 from orrery.text.gguf.rules import RULES
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import merge, numbers_of
-from tests.parity.test_gguf import FAMILIES, FURTHER, FURTHER_CORNERS, KNOWN, saved, written
+from tests.parity.test_gguf import FAMILIES, FURTHER, FURTHER_CORNERS, KNOWN, distance, saved, written
 
 IDS = torch.randint(0, 30, (2, 12), generator=torch.Generator().manual_seed(0))
 WIDE: dict[str, dict[str, Any]] = {
@@ -312,9 +312,13 @@ def test_files_from_before_a_change_of_names_are_the_same_model(family: str, tmp
     changed: dict[str, Any] = {}
     for part in ("key", "value") if architecture == "deepseek2" else ():
         key = f"{architecture}.attention.{part}_length"
-        changed |= {f"{key}_mla": None, key: facts[f"{key}_mla"]}
+        heads = {f"{architecture}.attention.head_count_kv": facts[f"{architecture}.attention.head_count"]}
+        changed |= {f"{key}_mla": None, key: facts[f"{key}_mla"], **heads}
     path = rewritten(plain, tmp_path / "older.gguf", "F32", changed, others=OLDER[family])
     assert set(GgufFile(path)) != set(GgufFile(plain))
     assert torch.equal(logits(read(path).model), logits(read(plain).model))
+    if changed:  # which llama.cpp still reads
+        lm, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 64, 1, exact=True)
+        assert distance(lm, reader, "the cat sat") < 2e-5
     blocks = rewritten(plain, tmp_path / "blocks.gguf", "Q8_0", changed, others=OLDER[family])
     assert torch.uint8 in {parameter.dtype for parameter in read(blocks).model.parameters()}

@@ -151,9 +151,16 @@ def _q3_k(blocks: Tensor) -> Tensor:
     return (scale[..., None] * (steps.float() - least).reshape(len(blocks), 16, 16)).flatten(1)
 
 
+def _mxfp4(blocks: Tensor) -> Tensor:
+    exponent, four = blocks[:, :1].float(), _halves(blocks[:, 1:])
+    size = torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0])[(four & 7).long()]
+    return torch.ldexp(torch.where(four > 7, -size, size), exponent - 128)
+
+
 FORMULAS: dict[str, Callable[[Tensor], Tensor]] = {
     "Q4_0": _q4_0, "Q4_1": _q4_1, "Q5_0": _q5_0, "Q5_1": _q5_1, "Q8_0": _q8_0,
     "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
+    "MXFP4": _mxfp4,
 }  # fmt: skip
 """From the bytes of blocks ``[blocks, size]`` to their numbers in float32 ``[blocks, block]``."""
 

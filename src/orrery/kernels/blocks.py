@@ -23,6 +23,8 @@ from orrery.kernels.prefetch import AHEAD, LINE, ask
 from orrery.kernels.quantised import LANES, lanes_added
 from orrery.kernels.step.codes import BLOCKS
 
+FLOAT4 = tuple(sign * size for sign in (1.0, -1.0) for size in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0))
+"""Twice what four bits stand for in MXFP4: a sign, two bits of an exponent and one of a fraction."""
 SUMS, ROWS = 4, 4
 """Sums of a row, and rows that are computed together."""
 
@@ -78,6 +80,21 @@ class _Writer:
         floats = self.builder.sitofp(whole, _VECTOR)
         return self.builder.fsub(floats, self.constant(float(less))) if less else floats
 
+    def float4(self, longs: ir.Value) -> ir.Value:
+        """Return twice what the low four bits of each stand for as a float of two exponent bits and one of fraction."""
+        if self.looks_up:
+            return self.called("llvm.x86.avx512.permvar.sf.512", _VECTOR, ir.Constant(_VECTOR, FLOAT4), longs)
+        b, many = self.builder, lambda number: ir.Constant(_LONGS, [number] * LANES)
+
+        def beyond(bound: int) -> ir.Value:
+            rest = b.sub(size, many(bound))
+            return b.select(b.icmp_signed(">", rest, many(0)), rest, many(0))
+
+        size = b.and_(longs, many(7))
+        whole = b.add(b.add(size, beyond(4)), b.shl(beyond(6), many(1)))  # 0, 1, 2, 3, 4, then 6 and 8, then 12
+        signed = b.select(b.icmp_signed("!=", b.and_(longs, many(8)), many(0)), b.sub(many(0), whole), whole)
+        return b.sitofp(signed, _VECTOR)
+
     def shifted(self, longs: ir.Value, bits: int) -> ir.Value:
         return self.builder.lshr(longs, ir.Constant(_LONGS, [bits] * LANES)) if bits else longs
 
@@ -120,6 +137,16 @@ def _q4_1(w: _Writer, at: ir.Value) -> Decoded:
     d, m, packed = w.spread(w.half(at, 0)), w.spread(w.half(at, 2)), w.longs(at, 4)
     for k in (0, 1):
         yield 16 * k, w.fused(d, w.low(w.shifted(packed, 4 * k)), m)
+
+
+def _mxfp4(w: _Writer, at: ir.Value) -> Decoded:
+    """Half of two to the exponent that the first byte says less 127, times the numbers."""
+    b, exponent = w.builder, w.builder.zext(w.loaded(_BYTE, at, 0), _LONG)
+    usual = b.shl(b.sub(exponent, _LONG(1)), _LONG(23))
+    bits = b.select(b.icmp_unsigned(">", exponent, _LONG(1)), usual, b.shl(_LONG(1 << 21), exponent))
+    d, packed = w.spread(b.bitcast(bits, _FLOAT)), w.longs(at, 1)
+    for k in (0, 1):
+        yield 16 * k, w.times(d, w.float4(w.shifted(packed, 4 * k)))
 
 
 def _five_bits(w: _Writer, at: ir.Value, bits: int, rest: int, less: int) -> Iterator[tuple[int, ir.Value]]:
@@ -208,6 +235,7 @@ def _q6_k(w: _Writer, at: ir.Value) -> Decoded:
 KINDS: dict[str, tuple[int, int, Callable[[_Writer, ir.Value], Decoded]]] = {
     "Q4_0": (32, 18, _q4_0), "Q4_1": (32, 20, _q4_1), "Q5_0": (32, 22, _q5_0), "Q5_1": (32, 24, _q5_1),
     "Q8_0": (32, 34, _q8_0), "Q4_K": (256, 144, _q4_k), "Q5_K": (256, 176, _q5_k), "Q6_K": (256, 210, _q6_k),
+    "MXFP4": (32, 17, _mxfp4),
 }  # fmt: skip
 """By ggml's name: numbers of a block, its bytes, and what decodes it."""
 NUMBERS = {name: number for number, name in enumerate(BLOCKS)}

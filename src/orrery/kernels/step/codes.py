@@ -9,5 +9,5 @@ SOFT_CAP, CLAMP, CLAMP_ABOVE, SCALED_SUM, SCALED_SIGMOID, SCALED, ROUNDED = rang
 TIMES = 32
 """Added to the number of a function of x: multiply it with y."""
 
-BLOCKS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
+BLOCKS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4")
 """Kinds of blocks in which a matrix is multiplied as it is stored; the place of a name is its number."""
