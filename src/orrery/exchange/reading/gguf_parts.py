@@ -46,7 +46,7 @@ class GgufArchitecture:
     told_as: int | None = None
     older: Callable[[Decoder.Spec], tuple[Rule, ...]] = lambda spec: ()
 
-    def rules_of(self, spec: Decoder.Spec, tensors: Collection[str]) -> tuple[Rule, ...]:
+    def rules_of(self, spec: Any, tensors: Collection[str]) -> tuple[Rule, ...]:
         """Return the rules for a file with these tensors, which may have been written long ago."""
         older = [rule for rule in self.older(spec) if _NUMBER.sub("0", rule.theirs) in tensors]
         replaced = {name for rule in older for name in rule.ours}
