@@ -124,10 +124,11 @@ def _count(tensors: Mapping[str, Tensor]) -> int:
 
 
 def _architecture(family: str | None) -> GgufArchitecture:
-    if family not in ARCHITECTURES:
+    written = {name: architecture for name, architecture in ARCHITECTURES.items() if architecture.facts}
+    if family not in written:
         named = "a model without a family" if family is None else f"the family {family!r}"
-        raise UsageError(f"{named} cannot be written to GGUF", f"GGUF takes {', '.join(ARCHITECTURES)}; export to hf")
-    return ARCHITECTURES[family]
+        raise UsageError(f"{named} cannot be written to GGUF", f"GGUF takes {', '.join(written)}; export to hf")
+    return written[family]
 
 
 def _tensors(model: Model, spec: Decoder.Spec, architecture: GgufArchitecture) -> dict[str, Tensor]:
@@ -152,6 +153,7 @@ def _facts(
     Raises:
         UsageError: a reader of the facts would build another model.
     """
+    assert architecture.facts is not None
     facts = architecture.facts(spec)
     understood = load_family(stored.family).spec(architecture.config(facts, tensors))
     if difference := _difference(without_dropout(stated(spec)), without_dropout(understood)):

@@ -24,7 +24,7 @@ class GgufArchitecture:
 
     Attributes:
         name: llama.cpp's.
-        facts: from a spec, without the name in front.
+        facts: from a spec, without the name in front; None where files are read and not written.
         config: what a reader makes of the facts and of the names of the tensors: a ``config.json``.
         rules: from llama.cpp's tensors to ours.
         rotary: whether it rotates queries and keys, so that the widths of heads are settled.
@@ -36,7 +36,7 @@ class GgufArchitecture:
     """
 
     name: str
-    facts: Callable[[Decoder.Spec], Facts]
+    facts: Callable[[Decoder.Spec], Facts] | None
     config: Callable[[Mapping[str, Any], Collection[str]], Config]
     rules: Callable[[Decoder.Spec], tuple[Rule, ...]]
     rotary: bool = True

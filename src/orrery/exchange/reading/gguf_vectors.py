@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError
 from orrery.exchange.reading import gguf_parts as parts
-from orrery.exchange.reading.gguf_parts import BLOCK, THEIRS, Config, Facts
+from orrery.exchange.reading.gguf_parts import BLOCK, THEIRS, Config
 from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, UnitLength
 
 POOLINGS = {1: "mean", 2: "cls", 3: "lasttoken"}
@@ -38,10 +38,6 @@ def sentences_of(facts: Mapping[str, Any]) -> Sentences | None:
     return Sentences(SentenceVectors(Pooling((POOLINGS[number],)), [UnitLength()]).eval())
 
 
-def _unwritten(spec: Any) -> Facts:
-    raise UsageError("GGUF files of encoders are read, and not written", "export to hf")
-
-
 def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     return {
         **parts.sizes_config(facts),
@@ -64,5 +60,5 @@ def _bert_rules(spec: Any) -> tuple[Rule, ...]:
     )
 
 
-ARCHITECTURES = {"bert": parts.GgufArchitecture("bert", _unwritten, _bert_config, _bert_rules, rotary=False)}
+ARCHITECTURES = {"bert": parts.GgufArchitecture("bert", None, _bert_config, _bert_rules, rotary=False)}
 """By ``model_type``."""
