@@ -260,6 +260,28 @@ def test_layers_that_predict_further_tokens_are_left_out(tmp_path: Path) -> None
     assert torch.equal(logits(ours.model), expected)
 
 
+OTHERWISE = [
+    ("glm4_moe", {"glm4moe.expert_gating_func": 1}, "expert_gating_func = 1"),
+    ("gpt_oss", {"gpt-oss.expert_gating_func": 2}, "expert_gating_func = 2"),
+    ("ernie4_5_moe", {"ernie4_5-moe.expert_gating_func": 2}, "expert_gating_func = 2"),
+    ("deepseek_v2", {"deepseek2.expert_weights_norm": True}, "expert_weights_norm"),
+    ("deepseek_v3", {"deepseek2.expert_gating_func": 7}, "expert_gating_func = 7"),
+]
+
+
+@pytest.mark.parametrize(("family", "changed", "named"), OTHERWISE, ids=str)
+def test_experts_chosen_or_weighed_otherwise_are_refused(
+    family: str, changed: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    plain = written(tmp_path, "f32", family)
+    with pytest.raises(ModelFileError, match=named) as refused:
+        read(rewritten(plain, tmp_path / "x.gguf", "F32", changed))
+    assert str(tmp_path) in refused.value.message
+    unsaid = dict.fromkeys(changed)  # as older files are
+    if family != "deepseek_v3":  # of which an older file has to say it
+        assert read(rewritten(plain, tmp_path / "y.gguf", "F32", unsaid)).family == family
+
+
 FACTS_OF = (
     "llama", "gpt2", "gemma2", "granitemoehybrid", "jamba", "mamba2", "nemotron_h",
     "deepseek_v3", "ernie4_5_moe", "glm4_moe", "gpt_oss",

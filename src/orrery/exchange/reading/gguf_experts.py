@@ -12,7 +12,7 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Grouped, GroupInterleaved, GroupTransposed
 from orrery.checkpoints.rules import Rule, fused, renames
-from orrery.errors import UsageError
+from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading import gguf_dense as dense
 from orrery.exchange.reading import gguf_mixtures as mixtures
 from orrery.exchange.reading import gguf_parts as parts
@@ -22,7 +22,7 @@ from orrery.nn.feedforward.moe import MoE
 from orrery.nn.feedforward.routers import SigmoidRouter
 from orrery.nn.positions.rotary import Yarn
 
-SOFTMAX, SIGMOID = 1, 2
+SOFTMAX, SIGMOID, SOFTMAX_OF_CHOSEN = 1, 2, 3
 """llama.cpp's numbers for how scores are made."""
 _BEHIND = (("attn_norm", "attention.pre"), ("post_attention_norm", "feed_forward.pre"))
 """The norms of a file that names the one before the network after the attention before it."""
@@ -66,6 +66,17 @@ def _facts_of_experts(spec: Decoder.Spec) -> Facts:
     }
 
 
+def _check_scores(facts: Mapping[str, Any], *known: int) -> None:
+    """Refuse a file whose scores are made otherwise than its architecture's; a file need not say how.
+
+    Raises:
+        ModelFileError: it says another way.
+    """
+    way = facts.get("expert_gating_func") or known[0]
+    if way not in known:
+        raise ModelFileError(f"expert_gating_func = {way}: in this architecture only {known[0]} is built", dense.HINT)
+
+
 def _facts_of_weighing(spec: Decoder.Spec) -> Facts:
     """Return by what the weights of the chosen are multiplied, and among which groups experts are chosen."""
     router = _mixture_of(spec).router
@@ -105,7 +116,7 @@ def _glm_facts(spec: Decoder.Spec) -> Facts:
 
 
 def _glm_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    parts.pass_over(facts, "expert_gating_func")  # the reader takes sigmoids where the file does not say so
+    _check_scores(facts, SIGMOID)
     return {
         **dense.whole_config(facts, tensors),
         **_experts_config(facts),
@@ -133,7 +144,7 @@ def _gpt_oss_facts(spec: Decoder.Spec) -> Facts:
 def _gpt_oss_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     # Every second layer sees everything, and there are biases and a head whatever the file holds. The ramp of its
     # YaRN is not rounded, though llama.cpp rounds that of all models.
-    parts.pass_over(facts, "expert_gating_func", "expert_feed_forward_length")
+    _check_scores(facts, SOFTMAX, SOFTMAX_OF_CHOSEN)
     config = {**dense.whole_config(facts, tensors), **mixtures.expert_config(facts, "num_local_experts")}
     scaling = config.pop("rope_scaling")
     rotation = {"rope_type": "default"} if scaling is None else {**scaling, "truncate": False}
@@ -169,7 +180,8 @@ def _ernie_facts(spec: Decoder.Spec) -> Facts:
 
 def _ernie_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     # That a weight is divided by no less than a least sum is known to nobody but the model's makers.
-    parts.pass_over(facts, "expert_gating_func", "expert_shared_count", "expert_weights_norm", "expert_weights_scale")
+    _check_scores(facts, SOFTMAX)
+    parts.pass_over(facts, "expert_shared_count", "expert_weights_norm", "expert_weights_scale")
     small = facts["expert_feed_forward_length"]
     return {
         **parts.rotary_config(facts, tensors),
@@ -194,7 +206,8 @@ def _ernie_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
 
 
 def _minimax_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    parts.pass_over(facts, "expert_gating_func", "expert_weights_norm", "expert_weights_scale")
+    _check_scores(facts, SIGMOID)
+    parts.pass_over(facts, "expert_weights_norm", "expert_weights_scale")
     return {
         **parts.rotary_config(facts, tensors),
         **mixtures.expert_config(facts, "num_local_experts"),
@@ -266,8 +279,8 @@ def _latent_scaling(spec: Decoder.Spec) -> Facts:
 
 
 def _deepseek_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    parts.pass_over(facts, "attention.head_count_kv")
-    parts.pass_over(facts, "expert_gating_func", "expert_shared_feed_forward_length")
+    parts.pass_over(facts, "attention.head_count_kv", "expert_shared_feed_forward_length")
+    _check_scores(facts, SOFTMAX, SIGMOID)
     turned = facts["rope.dimension_count"]
     # Older files give the widths of a head where newer ones give those of the latent that is cached.
     widths = [facts.get(f"attention.{x}_length_mla", facts[f"attention.{x}_length"]) for x in ("key", "value")]
@@ -293,6 +306,8 @@ def _deepseek_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Conf
 
 def _deepseek_v2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     config = _deepseek_config(facts, tensors)
+    if config["norm_topk_prob"]:
+        raise ModelFileError("expert_weights_norm: DeepSeek-V2 weighs by the scores themselves", dense.HINT)
     return {**config, "topk_method": "group_limited_greedy" if config["n_group"] > 1 else "greedy"}
 
 
