@@ -174,8 +174,9 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
     rules = load_family(family)
-    spec = without_lacking_pooler(spec, rules_of(rules, config), current_names(rules, config, files.empty()))
     model = built(spec, folder / CONFIG)
+    if lacks_pooler(model, rules_of(rules, config), current_names(rules, config, files.empty())):
+        model = built(without_pooler(spec), folder / CONFIG)
     for check, tensors in ((check_fit, files.empty()), (fill, files)):
         theirs = current_names(rules, config, tensors)
         check(model, from_theirs(model, theirs, rules_of(rules, config)))
@@ -186,14 +187,16 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures)
 
 
-def without_lacking_pooler(spec: ModelSpec, rules: Sequence[Rule], theirs: Collection[str]) -> ModelSpec:
-    """Return the architecture without its pooler where the files hold nothing of it.
+def lacks_pooler(model: Model, rules: Sequence[Rule], theirs: Collection[str]) -> bool:
+    """Say whether a model has a pooler with weights, of which the files hold none.
 
     A bare model may be saved without one (``add_pooling_layer=False``, as the encoders of DINO and of many vectors of
     texts are), and its configuration does not say so.
     """
-    pooler = {rule.theirs for rule in rules if rule.ours[0].startswith("heads.pooled.")}
-    return without_pooler(spec) if pooler and not pooler & set(theirs) else spec
+    own = [name for name, _ in model.named_parameters() if name.startswith("heads.pooled.")]
+    places = {name for rule in rules for name, _ in rule.places(own)}
+    named = bool(places) and all("pooler" in name for name in places)  # SigLIP's are parts that must be there
+    return named and not places & set(theirs)
 
 
 def built(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
