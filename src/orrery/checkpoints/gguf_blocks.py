@@ -13,6 +13,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from orrery.checkpoints.gguf_file import KINDS, PLAIN, Kind
+from orrery.kernels.step.codes import FLOAT4
 
 BY_NAME = {kind.name: kind for kind in KINDS.values()}
 AT_ONCE = 1 << 22
@@ -153,7 +154,7 @@ def _q3_k(blocks: Tensor) -> Tensor:
 
 def _mxfp4(blocks: Tensor) -> Tensor:
     exponent, four = blocks[:, :1].float(), _halves(blocks[:, 1:])
-    size = torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0])[(four & 7).long()]
+    size = 2 * torch.tensor(FLOAT4)[(four & 7).long()]
     return torch.ldexp(torch.where(four > 7, -size, size), exponent - 128)
 
 

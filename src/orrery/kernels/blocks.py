@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from orrery.kernels.compiled import exactly_compiled, in_parallel
 from orrery.kernels.prefetch import AHEAD, LINE, ask
 from orrery.kernels.quantised import LANES, lanes_added
-from orrery.kernels.step.codes import BLOCKS
+from orrery.kernels.step.codes import BLOCKS, FLOAT4
 
-FLOAT4 = tuple(sign * size for sign in (1.0, -1.0) for size in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0))
-"""Twice what four bits stand for in MXFP4: a sign, two bits of an exponent and one of a fraction."""
 SUMS, ROWS = 4, 4
 """Sums of a row, and rows that are computed together."""
 
@@ -81,9 +79,10 @@ class _Writer:
         return self.builder.fsub(floats, self.constant(float(less))) if less else floats
 
     def float4(self, longs: ir.Value) -> ir.Value:
-        """Return twice what the low four bits of each stand for as a float of two exponent bits and one of fraction."""
+        """Return twice the number of MXFP4 that the low four bits of each stand for: a whole number."""
         if self.looks_up:
-            return self.called("llvm.x86.avx512.permvar.sf.512", _VECTOR, ir.Constant(_VECTOR, FLOAT4), longs)
+            table = ir.Constant(_VECTOR, [2 * sign * size for sign in (1, -1) for size in FLOAT4])
+            return self.called("llvm.x86.avx512.permvar.sf.512", _VECTOR, table, longs)
         b, many = self.builder, lambda number: ir.Constant(_LONGS, [number] * LANES)
 
         def beyond(bound: int) -> ir.Value:
@@ -140,7 +139,7 @@ def _q4_1(w: _Writer, at: ir.Value) -> Decoded:
 
 
 def _mxfp4(w: _Writer, at: ir.Value) -> Decoded:
-    """Half of two to the exponent that the first byte says less 127, times the numbers."""
+    """Scale by ``2^(e - 128)``, e the first byte; the two smallest scales are below float32's normal numbers."""
     b, exponent = w.builder, w.builder.zext(w.loaded(_BYTE, at, 0), _LONG)
     usual = b.shl(b.sub(exponent, _LONG(1)), _LONG(23))
     bits = b.select(b.icmp_unsigned(">", exponent, _LONG(1)), usual, b.shl(_LONG(1 << 21), exponent))

@@ -134,7 +134,7 @@ def read_gguf(path: Path) -> GgufModel:
     with describes_a_model(path):
         model = build_on_meta(spec)
     try:
-        tokenizer = tokenizer_of(files.facts)
+        tokenizer, sentences = tokenizer_of(files.facts), sentences_of(files.facts)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error.message}", error.hint) from None
     staying = _staying(model, files, rules)
@@ -158,7 +158,7 @@ def read_gguf(path: Path) -> GgufModel:
         tokenizer,
         _chat(files.facts),
         tuple(unpacked_kinds),
-        sentences_of(files.facts),
+        sentences,
     )
 
 

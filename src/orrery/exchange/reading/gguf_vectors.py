@@ -29,7 +29,7 @@ def sentences_of(facts: Mapping[str, Any]) -> Sentences | None:
     number = facts.get(f"{architecture}.{parts.POOLING}", 0)
     if not number:
         return None
-    if number not in POOLINGS:
+    if type(number) is not int or number not in POOLINGS:
         said = f"{architecture}.{parts.POOLING} = {str(number)[:40]}"
         raise ModelFileError(
             f"{said}: only the mean (1), the first (2) and the last token (3) are built",
@@ -44,7 +44,7 @@ def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
         "architectures": ["BertModel"],
         "max_position_embeddings": facts["context_length"],
         "layer_norm_eps": facts["attention.layer_norm_epsilon"],
-        "type_vocab_size": facts["token_types"],
+        "type_vocab_size": facts.get("token_types", 1),
     }
 
 

@@ -174,12 +174,12 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
     rules = load_family(family)
+    own_rules, empty = rules_of(rules, config), current_names(rules, config, files.empty())
     model = built(spec, folder / CONFIG)
-    if lacks_pooler(model, rules_of(rules, config), current_names(rules, config, files.empty())):
+    if lacks_pooler(model, own_rules, empty):
         model = built(without_pooler(spec), folder / CONFIG)
-    for check, tensors in ((check_fit, files.empty()), (fill, files)):
-        theirs = current_names(rules, config, tensors)
-        check(model, from_theirs(model, theirs, rules_of(rules, config)))
+    check_fit(model, from_theirs(model, empty, own_rules))
+    fill(model, from_theirs(model, current_names(rules, config, files), own_rules))
     loaded = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
     passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
     rounded = files.method if isinstance(files, RoundedWeights) else None

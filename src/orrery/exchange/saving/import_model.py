@@ -92,7 +92,7 @@ def _from_gguf(
     rounded = bool(stored.model.transforms)
     merge(stored.model)
     with target.aside() as fresh:
-        _write(fresh, stored)
+        _write(fresh, stored, sentences=stored.sentences)
         _compare(stored, {}, fresh, out)
     say(f"{out}: {len(weights_of(stored.model)):,} tensors, read back equal bit for bit")
     if rounded:

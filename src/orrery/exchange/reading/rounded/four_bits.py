@@ -11,11 +11,10 @@ from torch import Tensor
 
 from orrery.exchange.reading.placement import DTYPES
 from orrery.exchange.reading.rounded.method import Method, RoundedParts, same
+from orrery.kernels.step.codes import FLOAT4
 
 MOST = 10_000
 """Bytes of a state, which has a few hundred."""
-VALUES = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
-"""The numbers of MXFP4 without a sign."""
 
 
 class Mxfp4(Method):
@@ -55,7 +54,8 @@ class Mxfp4(Method):
         return matrices_read
 
     def _matrix(self, block_EGN: UInt8[Tensor, "E G N"], scale_EG: UInt8[Tensor, "E G"]) -> Float[Tensor, "E D"]:
-        table = torch.cat([VALUES, -VALUES])
+        values = torch.tensor(FLOAT4)
+        table = torch.cat([values, -values])
         value_EGN = table[torch.stack([block_EGN & 15, block_EGN >> 4], -1).flatten(-2).int()]
         return (value_EGN * (scale_EG.float() - 127).exp2()[..., None]).flatten(-2)
 
