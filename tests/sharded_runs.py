@@ -231,7 +231,7 @@ def main() -> int:
     for number, case in enumerate(runs()):
         if not re.search(words.get("only", ""), case[0]):
             continue
-        if "tensor" in degrees:
+        if degrees.keys() & {"tensor", "context", "pipeline"}:
             without_dropout(case[2])
         again = {"more gpt2": "full", "more t5": "selective", "ppo llama": "selective", "grpo llama": "full"}.get(
             case[0], "none"

@@ -20,8 +20,8 @@ class OneOf:
     """One rank's share, without the others: their gradients are added by hand."""
 
     def __init__(self, bounds: list[int], rank: int) -> None:
-        self.rank = self.replica = rank
-        self.replicas = self.devices = len(bounds) - 1
+        self.rank = self.replica = self.part = rank
+        self.replicas = self.parts = self.devices = len(bounds) - 1
         self.bounds = bounds
 
     def rows(self, count: int) -> range:
@@ -29,6 +29,9 @@ class OneOf:
 
     def idle(self, count: int, size: int | None) -> tuple[()]:
         return ()
+
+    def own(self, batch: Batch) -> Batch:
+        return batch
 
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         return values

@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import torch
 import yaml
 
 from orrery.checkpoints.tensors import read_tensors
+from orrery.laws.ranks import free_port
 from programs import ORRERY
 
 CLUSTER = Path(__file__).parents[2] / "docs" / "cluster"
@@ -62,12 +62,6 @@ def environment(folder: Path) -> dict[str, str]:
     place = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     slurm = {"SLURM_NNODES": "2", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_ID": "7", "SLURM_GPUS_ON_NODE": "1"}
     return {**os.environ, **slurm, "PATH": place, "PORT": str(free_port())}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def submitted(folder: Path, *words: str) -> subprocess.Popen[str]:

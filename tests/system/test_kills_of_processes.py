@@ -6,7 +6,6 @@ Twenty kills over three layouts, in steps, in saves and in evaluations, each pro
 import os
 import random
 import resource
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 from orrery.checkpoints.manifest import file_sha256
 from orrery.checkpoints.tensors import read_tensors
 from orrery.errors import MachineError
+from orrery.laws.ranks import free_port
 
 STEPS, EVERY = 40, 5
 RECIPE = """
@@ -51,9 +51,7 @@ def started(folder: Path, output: str, layout: str, full: int | None = None) -> 
     world = 1
     for each in degrees:
         world *= int(each.partition("=")[2])
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     words = ["train", "recipe.yaml", "--resume", "--output", output, "--parallel.timeout", "60"]
     for each in degrees:
         name, _, value = each.partition("=")

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ import pytest
 
 from orrery.checkpoints.manifest import file_sha256
 from orrery.errors import MachineError
+from orrery.laws.ranks import free_port
 from programs import ORRERY
 
 STEPS = 40
@@ -58,9 +58,7 @@ def left(folder: Path) -> dict[str, str]:
 def test_a_process_ends_that_has_lost_another_one(how: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the cat sat on the mat. " * 200)
     (tmp_path / "recipe.yaml").write_text(RECIPE)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     words = [*ORRERY, "train", "recipe.yaml", "--output", "cut", "--parallel.fsdp", "2"]
     # A lost one is noticed by its connection, long before the timeout; one that stands by the timeout alone.
     timeout, bound = (60, 20) if how is signal.SIGKILL else (8, 30)

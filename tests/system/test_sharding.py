@@ -5,7 +5,6 @@ Objectives call the model, and never one of its parts around it: only then do th
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from orrery.families import names
+from orrery.laws.ranks import free_port
 from orrery.objectives import OBJECTIVES
 
 HERE = Path(__file__).parents[1]
@@ -22,11 +22,9 @@ KINDS = "llama|gpt2|bert|t5|mixtral|vit|gpt_oss|bloom|qwen3|apertus|albert"
 """Decoders, an encoder, an encoder-decoder, experts, pictures, biases of heads, shared blocks, learned activations."""
 
 
-def told(*words: str, world: int = 2) -> dict[str, float]:
+def told(*words: str, world: int = 2, patience: int = 300) -> dict[str, float]:
     """Start a program of several processes, and return what the first one says."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     common = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     # Processes of their own: ranks start threads of torch's, and a fork of a warm process has died of that.
     ranks = [
@@ -39,7 +37,7 @@ def told(*words: str, world: int = 2) -> dict[str, float]:
         )
         for rank in range(world)
     ]
-    said = [process.communicate(timeout=300) for process in ranks]
+    said = [process.communicate(timeout=patience) for process in ranks]
     assert [process.returncode for process in ranks] == [0] * world, "".join(err for _, err in said)
     errors: dict[str, float] = json.loads(said[0][0].splitlines()[-1])
     return errors
@@ -79,6 +77,55 @@ def test_runs_that_compute_layers_together_leave_what_one_process_leaves(tmp_pat
     assert {"causal llama: bytes of files", "more t5", "more mixtral"} <= errors.keys()
 
 
+@pytest.mark.parametrize(
+    ("layout", "families"),
+    [
+        ("context=2", "gpt2|gemma3_text|bart|mamba"),
+        ("expert=2", "mixtral|llama"),
+        ("pipeline=2 recompute=full", "gpt2|nplm"),
+        ("pipeline=2 interleave=2", "mixtral"),
+    ],
+)
+def test_rows_experts_and_stages_are_shared(layout: str, families: str) -> None:
+    errors = told(str(HERE / "shared_work.py"), *layout.split(), f"only={families}")
+    assert max(errors.values()) <= 1e-9, errors
+    found = {name.partition(",")[0].split()[0] for name in errors}
+    assert found == set(families.split("|")) - {"bart"}  # it reads a source
+    refused = {name.split()[0] for name in errors if " is refused: parallel." in name}
+    assert refused == found & ({"mamba"} if "context" in layout else {"llama"} if "expert" in layout else {"nplm"})
+
+
+@pytest.mark.parametrize(
+    ("layout", "cases"),
+    [
+        ("context=2", "causal llama|more mamba|optimizer muon"),
+        ("expert=2", "mixtral|more gpt2"),
+        ("pipeline=2", "causal llama|more t5|optimizer muon"),
+    ],
+)
+def test_runs_that_share_other_work_leave_what_one_process_leaves(layout: str, cases: str, tmp_path: Path) -> None:
+    errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), layout, f"only={cases}")
+    assert max(errors.values()) <= 1e-9, errors
+    assert len([name for name in errors if "refused" not in name]) >= 2, errors
+    assert any(" is refused: parallel." in name for name in errors), errors
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layout", ["context=2", "expert=2", "pipeline=2"])
+def test_every_objective_and_kind_shares_other_work(layout: str, tmp_path: Path) -> None:
+    errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), layout, "only=causal|sft|prefix|more|optimizer")
+    assert max(errors.values()) <= 1e-9, errors
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layout", ["context=2", "expert=2", "pipeline=2 recompute=selective"])
+def test_every_decoder_shares_other_work_or_is_refused_by_name(layout: str) -> None:
+    errors = told(str(HERE / "shared_work.py"), *layout.split(), "kinds=packed", patience=900)
+    assert max(errors.values()) <= 1e-9, errors
+    equal = {name.partition(",")[0] for name in errors if name.endswith("packed")}
+    assert len(equal) >= {"context=2": 55, "expert=2": 15}.get(layout, 60), sorted(errors)
+
+
 @pytest.mark.long
 def test_every_family_is_computed_together_or_refused_by_name() -> None:
     errors = told(str(HERE / "parted.py"), "tensor=2")
@@ -109,3 +156,18 @@ def test_every_layout_learns_and_saves_the_same(layout: str, tmp_path: Path) -> 
     errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), *degrees, "only=causal llama|ppo|mixtral", world=world)
     assert {"causal llama: bytes of files", "ppo llama: bytes of files"} <= errors.keys(), errors
     assert max(errors.values()) <= 1e-9, errors
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "layout",
+    [
+        *("context=4", "context=2 fsdp=2", "context=2 tensor=2", "context=2 expert=2", "data=2 context=2"),
+        *("data=2 expert=2", "fsdp=2 expert=2", "fsdp=2 expert=4", "data=2 pipeline=2"),
+    ],
+)
+def test_every_layout_of_other_work_learns_and_saves_the_same(layout: str, tmp_path: Path) -> None:
+    degrees = layout.split()
+    errors = told(str(HERE / "sharded_runs.py"), str(tmp_path), *degrees, "only=causal llama|mixtral", world=4)
+    assert max(errors.values()) <= 1e-9, errors
+    assert len([name for name in errors if "refused" not in name]) >= (2 if "expert" in layout else 6), errors

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,16 +11,11 @@ from torch.testing import assert_close
 
 import training_toy
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
+from orrery.laws.ranks import free_port
 from programs import ORRERY
 from tiny_models import saved
 
 TOY = [sys.executable, str(Path(training_toy.__file__))]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def train(folder: Path, world: int, steps: int) -> None:

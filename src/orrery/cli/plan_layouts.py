@@ -109,7 +109,7 @@ def print_plan(plan: "LayoutPlan", limit: float, tokens: float) -> None:
     from orrery.cli.tables import print_table
     from orrery.planning.layouts.launch import launch
     from orrery.planning.layouts.tables import dollars, memory_rows, time_rows, traffic_rows
-    from orrery.recipes.parallel import NOT_YET
+    from orrery.recipes.parallel import ParallelSettings, unjoined
 
     print(f"\nlayout {plan.layout.text()}: {plan.layout.devices:,} devices")
     print("\nbytes of the fullest device")
@@ -125,8 +125,9 @@ def print_plan(plan: "LayoutPlan", limit: float, tokens: float) -> None:
     )
     start = launch(plan.layout, plan.training, plan.machine)
     print(f"\n{start.micro_batches:,} micro batches a replica; on every node:\n{start.command()}")
-    unbuilt = [f"parallel.{name} ({NOT_YET[name]})" for name in start.degrees() if name in NOT_YET]
-    print(f"a recipe refuses {', '.join(unbuilt)}" if unbuilt else "the keys parallel.* are those of a recipe")
+    refused = unjoined({**ParallelSettings().model_dump(), **start.degrees()})
+    said = ", ".join(f"parallel.{name} ({why})" for name, why in refused.items())
+    print(f"a recipe refuses {said}" if said else "the keys parallel.* are those of a recipe")
 
 
 def print_scaled(search: "LayoutSearch", counts: tuple[int, ...], tokens: float) -> None:

@@ -56,7 +56,8 @@ class OneOf:
     """One of several ranks, computed alone: its rows are its own, and what would be summed stays its share."""
 
     def __init__(self, rank: int, ranks: int) -> None:
-        self.rank, self.replica, self.replicas, self.devices = rank, rank, ranks, ranks
+        self.rank = self.replica = self.part = rank
+        self.replicas = self.parts = self.devices = ranks
 
     def rows(self, count: int) -> range:
         """Return a contiguous share of the rows."""
@@ -65,6 +66,10 @@ class OneOf:
     def idle(self, count: int, size: int | None) -> Iterator[range]:
         """Yield nothing."""
         return iter(())
+
+    def own(self, batch: Batch) -> Batch:
+        """Return all tokens."""
+        return batch
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the share."""

@@ -4,8 +4,10 @@ import copy
 import math
 import multiprocessing
 import os
+import random
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -20,6 +22,7 @@ from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, w
 from orrery.laws.runs import examples, objective_of
 
 PROCESSES, PATIENCE = 2, 120.0
+PORTS = range(15_000, 32_000)
 FAMILIES: Mapping[str, Mapping[str, int]] = {
     "llama": {},
     "gpt2": {"n_embd": 32, "n_head": 4},
@@ -32,7 +35,16 @@ LAYOUTS: Mapping[str, Mapping[str, Any]] = {
     "shared weights": {"fsdp": 2},
     "parted layers": {"tensor": 2, "sequence": False},
     "parted layers and tokens": {"tensor": 2},
+    "shared rows": {"context": 2},
+    "shared experts": {"expert": 2},
+    "stages": {"pipeline": 2},
 }
+LACKS = {
+    ("t5", "shared rows"),
+    ("t5", "stages"),
+    *((family, "shared experts") for family in FAMILIES if family != "mixtral"),
+}
+"""Families that are refused in a layout, since they have no such part, or rows that are not shared yet."""
 Differences = dict[tuple[str, str], float]
 """By family and layout."""
 
@@ -56,9 +68,7 @@ def outcome(measure: Callable[[], Differences]) -> Differences:
     """
     if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
         raise CannotRunError("torch has no gloo here", "install a build of torch with it")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     started = [
@@ -79,6 +89,18 @@ def outcome(measure: Callable[[], Differences]) -> Differences:
     return found
 
 
+def free_port() -> int:
+    """Return a port at which processes may meet, below those that the system gives to connections.
+
+    One of those is free when it is asked for, and may be that of another program's connection a second later.
+    """
+    for port in random.SystemRandom().sample(PORTS, 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise CannotRunError("no port is free here", "close programs that listen")
+
+
 def _begin(measure: Callable[[], Differences], rank: int, port: int, sender: Connection) -> None:
     """Be one of the processes."""
     os.environ |= {"WORLD_SIZE": str(PROCESSES), "RANK": str(rank), "LOCAL_RANK": str(rank)}
@@ -92,20 +114,22 @@ def _begin(measure: Callable[[], Differences], rank: int, port: int, sender: Con
 
 def differences() -> Differences:
     """Return how far each layout is from one process, for each family; a process of several calls this."""
-    return {(family, layout): difference(family, layout) for family in FAMILIES for layout in LAYOUTS}
+    each = ((family, layout) for family in FAMILIES for layout in LAYOUTS)
+    return {(family, layout): difference(family, layout) for family, layout in each if (family, layout) not in LACKS}
 
 
 def difference(family: str, layout: str) -> float:
     """Return the largest deviation of loss and gradients of a layout from those of one process."""
     from orrery.recipes.parallel import ParallelSettings
+    from orrery.training.distributed import Alone
     from orrery.training.parallel.joining import find_ranks
     from orrery.training.parallel.placement import place
+    from orrery.training.step import accumulate
 
     degrees = ParallelSettings(**LAYOUTS[layout])
     ranks, model = find_ranks("cpu", degrees), _model(family)
-    one = _learned(family, copy.deepcopy(model), None)
-    place(model, ranks, degrees)
-    many = _learned(family, model, ranks)
+    one = _learned(family, copy.deepcopy(model), accumulate, Alone())
+    many = _learned(family, model, place(model, ranks, degrees).accumulate, ranks)
     if one.keys() != many.keys():
         return math.inf
     return max(deviation(many[name], one[name]) for name in one)
@@ -122,15 +146,13 @@ def _model(family: str) -> nn.Module:
     return model
 
 
-def _learned(family: str, model: nn.Module, ranks: Any) -> dict[str, Tensor]:
+def _learned(family: str, model: nn.Module, accumulate: Callable[..., Any], ranks: Any) -> dict[str, Tensor]:
     """Return the loss of a step in pieces of one row, and the whole gradients."""
-    from orrery.training.distributed import Alone
     from orrery.training.parallel.shards import whole
     from orrery.training.precision import Precision
-    from orrery.training.step import accumulate
 
     objective, batch = objective_of(family), examples(family, 0)
     step = partial(accumulate, micro_batch=1, seed=(0, 0), precision=Precision("float32", "plain", "cpu", 1))
-    loss = step(model, objective, objective.prepare(batch, torch.Generator()), ranks=ranks or Alone())
+    loss = step(model, objective, objective.prepare(batch, torch.Generator()), ranks=ranks)
     gradients = {name: whole(each.grad) for name, each in model.named_parameters() if each.grad is not None}
     return {"loss": torch.tensor(loss.loss, dtype=torch.float64), **gradients}

@@ -58,7 +58,7 @@ def placed(
         _check_shape(name, given, rows, length)
     if documents is not None and bool((documents < 0).any()):
         real = documents >= 0 if real is None else real & (documents >= 0)
-    counted = _counted(cache, tokens, real, documents)
+    counted = count_positions(cache, tokens, real, documents)
     if positions is None:
         _check_counted(stack, counted, real, documents)
     else:
@@ -74,11 +74,11 @@ def _right_padded(stack: Stack, tokens: Tensor, lengths: Sequence[int], prefix: 
     padded = min(lengths, default=length) < length
     real = real_of(tokens, lengths) if padded else None
     extent = _extent(stack.needs, prefix, rows, length, cache, tokens.device)
-    places = TokenPositions(_counted(cache, tokens, real, None), None, extent)
+    places = TokenPositions(count_positions(cache, tokens, real, None), None, extent)
     return Placed(places, real, cache is UNCACHED and not padded, lengths)
 
 
-def _counted(cache: Cache, tokens: Tensor, real: Tensor | None, documents: Tensor | None) -> Int[Tensor, "#B L"]:
+def count_positions(cache: Cache, tokens: Tensor, real: Tensor | None, documents: Tensor | None) -> Int[Tensor, "#B L"]:
     """Return how many real tokens of its document come before each token, those in the cache among them."""
     positions = cache.next_positions(tokens.shape[1], tokens.device)
     if real is None and documents is None:

@@ -46,6 +46,8 @@ class Objective(ABC):
         makes: the fields that ``prepare`` makes of them, so that a model may read what no source gives.
         metrics: what is measured on examples held back, by name; the first decides which model is the best unless
             the recipe says otherwise.
+        each_token: whether each term is a sum over the tokens that have a target, each of what the model makes of that
+            token alone: then processes may share the tokens of a row.
         reports: the terms of its loss whose means, without their weights, stand in the metrics as ``train/NAME``.
     """
 
@@ -53,6 +55,7 @@ class Objective(ABC):
     needs: ClassVar[tuple[str, ...]]
     makes: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("loss",)
+    each_token: ClassVar[bool] = False
     reports: tuple[str, ...] = ()
 
     @classmethod

@@ -35,6 +35,7 @@ class CausalLanguageModel(Objective):
 
     needs = ("ids", "targets")
     metrics = ("loss", "perplexity", "bpb")
+    each_token = True
 
     def __init__(self, label_smoothing: float = 0.0, balance: float = 0.0) -> None:
         self.label_smoothing, self.balance = label_smoothing, Balance(balance)

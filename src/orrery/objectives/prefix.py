@@ -41,6 +41,7 @@ class PrefixLanguageModel(Objective):
     needs = ("ids", "targets")
     makes = ("prefix", "targets")
     metrics = ("loss", "perplexity")
+    each_token = True
 
     def __init__(self, balance: float = 0.0) -> None:
         self.balance = Balance(balance)

@@ -42,6 +42,7 @@ class SupervisedFineTuning(Objective):
 
     needs = ("ids", "targets")
     metrics = ("loss", "perplexity", "accuracy")
+    each_token = True
 
     def __init__(self, balance: float = 0.0) -> None:
         self.balance = Balance(balance)

@@ -1,7 +1,7 @@
 """How many processes share a run and what each of them has of it: the degrees that ``orrery plan`` plans."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -13,13 +13,14 @@ from orrery.schema.section import Section
 REST = -1
 """As ``data``: all processes that the other degrees leave."""
 Degree = Annotated[int, Field(ge=REST, le=MOST), NoTruth]
-NOT_YET = {
-    "pipeline": "the layers are not divided into stages yet; fsdp shares the weights instead",
-    "context": "no sequence is shared by processes yet; lower batches.length, or training.micro_batch",
-    "expert": "the experts of a layer are not divided yet; fsdp shares their weights too",
-    "interleave": "it cuts the stages of a pipeline, and there is none yet",
+UNJOINED = {
+    ("expert", "tensor"): "experts are shared whole, and tensor cuts them; take one of the two",
+    ("pipeline", "fsdp"): "a stage is not shared further yet; data has copies of the stages",
+    ("pipeline", "tensor"): "a stage is not shared further yet; data has copies of the stages",
+    ("pipeline", "context"): "a stage is not shared further yet; data has copies of the stages",
+    ("pipeline", "expert"): "a stage is not shared further yet; data has copies of the stages",
 }
-"""Degrees that the planner knows and a run does not have yet, with what to do instead."""
+"""Pairs of degrees that the planner joins and a run does not, with why, or what to do instead."""
 
 
 class ParallelSettings(Section):
@@ -29,11 +30,13 @@ class ParallelSettings(Section):
     leave. ``fsdp`` processes share the batch and, with ``zero`` 3, the weights, gradients and optimizer; with 2 the
     weights stay whole from the forward to the backward pass (Zhao et al. 2023). ``tensor`` processes compute each layer
     together (Shoeybi et al. 2019), with ``sequence`` what stands between the matrices too (Korthikanti et al. 2022).
+    ``context`` processes share the tokens of each row (Dubey et al. 2024, section 3.3.2). Of the ``data`` x ``fsdp``
+    processes, each ``expert`` neighbours share the experts of a layer, each has some whole (Lepikhin et al. 2020).
     ``micro`` is taken in the place of ``training.micro_batch``.
     A process that waits for the others for ``timeout`` seconds ends with an error.
     ``recompute`` computes again in the backward pass what attention makes of its keys (``selective``), or whole blocks.
-    ``pipeline``, ``context``, ``expert`` and ``interleave`` are those of a plan; above 1 they are refused, as is
-    ``zero`` 1.
+    ``pipeline`` processes have neighbouring blocks, each ``interleave`` pieces of these (Narayanan et al. 2021), and
+    pass on ``micro`` rows at a time. ``zero`` 1 is refused where ``fsdp`` shares, and so are some pairs of degrees.
     """
 
     data: Degree = REST
@@ -53,9 +56,7 @@ class ParallelSettings(Section):
     def _built(self) -> "ParallelSettings":
         if self.data == 0:
             raise PydanticCustomError("degree", "data 0 is no degree; give a number from 1, or -1 for what is left")
-        unbuilt = {name: reason for name, reason in NOT_YET.items() if getattr(self, name) > 1}
-        if self.zero == 1 and self.fsdp > 1:
-            unbuilt["zero"] = "gradients are always shared among the processes of fsdp; take 2 or 3"
+        unbuilt = unjoined(self.model_dump())
         for name, instead in unbuilt.items():
             parts = {"name": name, "value": str(getattr(self, name)), "instead": instead}
             raise PydanticCustomError("degree", "{name} {value}: {instead}", parts)
@@ -64,7 +65,23 @@ class ParallelSettings(Section):
     @property
     def usual(self) -> bool:
         """Whether nothing is said of how processes share the run: each then has the whole model."""
-        return self.data == REST and self.fsdp == self.tensor == 1
+        return self.data == REST and not shown(self)
+
+
+def unjoined(degrees: Mapping[str, Any]) -> dict[str, str]:
+    """Return which degrees, by all their names, do not go with another one, each with why."""
+    found = {
+        one: f"with {other} {degrees[other]}: {why}"
+        for (one, other), why in UNJOINED.items()
+        if degrees[one] > 1 and degrees[other] > 1
+    }
+    if degrees["expert"] > 1 and degrees["expert"] % degrees["fsdp"]:
+        found["expert"] = f"with fsdp {degrees['fsdp']}: an expert is not shared further; take a multiple of fsdp"
+    if degrees["interleave"] > 1 and degrees["pipeline"] == 1:
+        found["interleave"] = "it cuts the stages of a pipeline, and there is none; give pipeline too"
+    if degrees["zero"] == 1 and degrees["fsdp"] > 1:
+        found["zero"] = "gradients are always shared among the processes of fsdp; take 2 or 3"
+    return found
 
 
 def settled(degrees: ParallelSettings, processes: int, rows: int | None) -> ParallelSettings:
@@ -78,8 +95,8 @@ def settled(degrees: ParallelSettings, processes: int, rows: int | None) -> Para
     Raises:
         UsageError: the degrees are those of another number of processes, or do not divide the rows.
     """
-    shares = degrees.fsdp * degrees.tensor
-    said = " x ".join(f"parallel.{name} {getattr(degrees, name)}" for name in shown(degrees))
+    shares = degrees.fsdp * degrees.tensor * degrees.context * degrees.pipeline
+    said = " x ".join(f"parallel.{name} {getattr(degrees, name)}" for name in shown(degrees) or ["fsdp"])
     if degrees.data == REST and processes % shares:
         message = f"{said} does not divide the number of processes, {processes}"
         raise UsageError(message, f"would fit: {near(divisors(processes), shares)}; {_start(shares)}")
@@ -87,14 +104,18 @@ def settled(degrees: ParallelSettings, processes: int, rows: int | None) -> Para
     if copies * shares != processes:
         message = f"parallel.data {copies} x {said} are {copies * shares:,} processes"
         raise UsageError(f"{message}, and there are {processes:,}", _start(copies * shares))
+    sharing = copies * degrees.fsdp
+    if sharing % degrees.expert:
+        message = f"parallel.expert {degrees.expert} does not divide the {sharing:,} processes of data x fsdp"
+        raise UsageError(message, f"would fit: {near(divisors(sharing), degrees.expert)}")
     if rows is not None and not degrees.usual:
         refuse_uneven(rows, copies, degrees.fsdp, degrees.micro or 1)
     return degrees.model_copy(update={"data": copies})
 
 
 def shown(degrees: ParallelSettings) -> list[str]:
-    """Return the names of the degrees beside ``data`` that an error names."""
-    return ["fsdp"] if degrees.tensor == 1 else ["fsdp", "tensor"] if degrees.fsdp > 1 else ["tensor"]
+    """Return the names of the degrees beside ``data`` whose product is that of the processes, where they are said."""
+    return [name for name in ("fsdp", "tensor", "context", "pipeline") if getattr(degrees, name) > 1]
 
 
 def _start(processes: int) -> str:

@@ -12,8 +12,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from orrery.errors import MachineError
+from orrery.models.inputs import Batch
 from orrery.recipes.parallel import ParallelSettings
-from orrery.training.parallel.shards import own_part
+from orrery.training.parallel.columns import own_columns
+from orrery.training.parallel.shards import own_part, owned, takes_part
 from orrery.training.precision import find_device
 from orrery.training.processes import environment_number
 from orrery.training.watching import Watch, watch
@@ -28,12 +30,15 @@ TRANSPORTS = ("gloo", "NCCL")
 class Ranks(Protocol):
     """One process among ``devices``; rank 0 alone writes files and prints.
 
-    ``replica`` is the number, among ``replicas``, of the share of a batch that this process computes.
+    ``replica`` is the number, among ``replicas``, of the rows of a batch that this process computes; ``part`` that,
+    among ``parts``, of the processes whose sums are added: rows, tokens of rows, or layers.
     """
 
     rank: int
     replica: int
     replicas: int
+    part: int
+    parts: int
     devices: int
 
     def rows(self, count: int) -> range:
@@ -42,6 +47,10 @@ class Ranks(Protocol):
 
     def idle(self, count: int, size: int | None) -> Iterator[range]:
         """Yield rows that this process goes through beside its own, in pieces of ``size``, and that add nothing."""
+        ...
+
+    def own(self, batch: Batch) -> Batch:
+        """Return the tokens of rows that this process computes."""
         ...
 
     def sum(self, values: Tensor) -> Tensor:
@@ -64,7 +73,7 @@ class Ranks(Protocol):
 class Alone:
     """The only process: every row is mine and every sum is already complete."""
 
-    rank, replica, replicas, devices = 0, 0, 1, 1
+    rank, replica, replicas, part, parts, devices = 0, 0, 1, 0, 1, 1
 
     def rows(self, count: int) -> range:
         """Return all rows."""
@@ -73,6 +82,10 @@ class Alone:
     def idle(self, count: int, size: int | None) -> Iterator[range]:
         """Yield nothing."""
         return iter(())
+
+    def own(self, batch: Batch) -> Batch:
+        """Return all tokens."""
+        return batch
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the values."""
@@ -93,15 +106,20 @@ class Alone:
 class Group:
     """One of several processes started by ``torchrun``, joined through gloo or, on GPUs, nccl.
 
-    Each ``tensor`` neighbours compute the same rows together. What is summed is of rows, so that one of them counts.
+    Each ``tensor`` neighbours compute the same numbers together, so that one of them counts in a sum; each ``context``
+    of these share the tokens of rows. The degrees count in the order tensor, context, fsdp, data, pipeline, tensor
+    fastest.
     """
 
-    def __init__(self, device: str = "auto", timeout: float = ParallelSettings().timeout, tensor: int = 1) -> None:
+    def __init__(self, device: str = "auto", degrees: ParallelSettings | None = None) -> None:
+        degrees = degrees or ParallelSettings()
         self.device = own_device(device)
         if not dist.is_initialized():  # of several runs in a row the first joins
-            join(self.device, timedelta(seconds=timeout))
-        self.rank, self.devices = dist.get_rank(), dist.get_world_size()
-        self.replica, self.replicas = self.rank // tensor, self.devices // tensor
+            join(self.device, timedelta(seconds=degrees.timeout))
+        self.rank, self.devices, tensor = dist.get_rank(), dist.get_world_size(), degrees.tensor
+        self.part, self.parts, self.context = self.rank // tensor, self.devices // tensor, degrees.context
+        self.replicas = self.parts // (self.context * degrees.pipeline)
+        self.replica = self.part // self.context % self.replicas
         self.alike: Any = None
         for first in range(tensor if tensor > 1 else 0):  # every process takes part in making every group
             group = dist.new_group(range(first, self.devices, tensor))
@@ -115,17 +133,28 @@ class Group:
         """Yield nothing: ranks with copies of the model wait for each other at the end of a step alone."""
         return iter(())
 
+    def own(self, batch: Batch) -> Batch:
+        """Return the tokens of rows that this process computes: all, or its share."""
+        return batch if self.context == 1 else own_columns(batch, self.context, self.part % self.context)
+
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum over the ranks of different rows, a new tensor."""
+        """Return the sum over the ranks of different parts, a new tensor."""
         total = values.to(self.device, copy=True)
         dist.all_reduce(total, group=self.alike)
         return total.to(values.device)
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Sum all gradients in one message; a parameter no rank used keeps None, as in a single process."""
+        """Sum all gradients in one message; a parameter no rank used keeps None, as in a single process.
+
+        What some ranks alone have is summed over these.
+        """
         everything = list(parameters)
         used = self.sum(torch.tensor([parameter.grad is not None for parameter in everything]).int()).tolist()
-        shared = [parameter for parameter, count in zip(everything, used, strict=True) if count]
+        learning = [parameter for parameter, count in zip(everything, used, strict=True) if count]
+        for parameter in learning:
+            if owned(parameter):
+                sum_owned(parameter)
+        shared = [parameter for parameter in learning if not owned(parameter)]
         if not shared:
             return
         for parameter in shared:
@@ -153,6 +182,15 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     """Return this process's part of a gradient."""
     assert parameter.grad is not None
     return own_part(parameter.grad)
+
+
+def sum_owned(parameter: Any) -> None:
+    """Sum the gradient of a parameter over the ranks that alone have it; the others get one that is empty."""
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    mesh = parameter.device_mesh
+    if takes_part(mesh) and mesh.size() > 1:
+        dist.all_reduce(own_part(parameter.grad), group=mesh.get_group())
 
 
 @contextmanager

@@ -75,11 +75,11 @@ def evaluate(
     model.eval()
     totals: Totals = {}
     try:
-        for first in range(0, validation.batches, ranks.replicas):
+        for first in range(0, validation.batches, ranks.parts):
             if ranks.any(stopped()):
                 return None
-            if first + ranks.replica < validation.batches:
-                add_batch(totals, model, validation, first + ranks.replica, precision)
+            if first + ranks.part < validation.batches:
+                add_batch(totals, model, validation, first + ranks.part, precision)
     finally:
         model.train(training)
     return measures(totals, validation, ranks)

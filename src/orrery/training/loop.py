@@ -31,7 +31,7 @@ from orrery.training.folder import RunFolder
 from orrery.training.memory import STATES, memory_errors, peak_gigabytes, refuse_too_large, weight_bytes
 from orrery.training.observing import Kept, Observers, Shown
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
-from orrery.training.parallel.placement import place
+from orrery.training.parallel.placement import place, refuse_unshared
 from orrery.training.parallel.recomputation import recompute
 from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision
 from orrery.training.progress import Reporter, Silent
@@ -51,7 +51,7 @@ from orrery.training.state import (
     refuse_bad_weights,
     refuse_other_facts,
 )
-from orrery.training.step import StepLoss, accumulate, rows_of
+from orrery.training.step import StepLoss, rows_of
 from orrery.tuning import refuse_untrainable
 
 
@@ -151,6 +151,7 @@ class Trainer:
         self.described = self._description()  # what shares the weights changes the classes of its parts
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         recompute(self.model, self.recipe.parallel.recompute, lambda: self.precision.context())
+        refuse_unshared(self.parts.objective, self.recipe.parallel)
         self.placement = place(self.model, self.ranks, self.recipe.parallel)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
         refuse_untrainable(self.learner)
@@ -263,7 +264,7 @@ class Trainer:
         rng = torch.Generator().manual_seed(derive_seed(self.recipe.seed, "prepare", step))
         batch = finished_batch(self.parts.objective, self.parts.source.batch(step), rng, self.parts.inputs)
         self.optimizer.zero_grad(set_to_none=True)
-        loss = accumulate(
+        loss = self.placement.accumulate(
             self.model,
             self.parts.objective,
             batch,

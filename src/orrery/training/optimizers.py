@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from orrery.errors import ModelFileError, UsageError
 from orrery.training.layer_rates import inside_blocks, layer_scales
 from orrery.training.muon import MOMENTUM, Muon
-from orrery.training.parallel.shards import like, shared
+from orrery.training.parallel.shards import holders, like, shared
 
 KINDS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}
 
@@ -19,8 +19,8 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
 
     Norms' scales and biases are vectors: pulling them to zero would change what the layer means, not its size. So would
     pulling what a part lists in ``no_decay``, whatever its shape. Parameters of one ``scale`` of the rate are a group.
-    The fused form is used: one kernel over all tensors, on the CPU as on a GPU; it takes tensors that processes share
-    apart from others.
+    The fused form is used: one kernel over all tensors, on the CPU as on a GPU; it takes those that the same processes
+    share, apart from others.
 
     Raises:
         UsageError: Muon has nothing to do.
@@ -30,7 +30,7 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     scales = layer_scales(parameters, getattr(settings, "layer_decay", 1.0))
     kept = undecayed(model)
-    groups: dict[tuple[float, bool, bool, bool], dict[str, Any]] = {}
+    groups: dict[tuple[float, bool, bool, tuple[int, ...]], dict[str, Any]] = {}
     # The greatest rate first: the order is that of the optimizer's state in checkpoints.
     for name, parameter in sorted(parameters.items(), key=lambda item: -scales[item[0]]):
         scale, matrix = scales[name], parameter.ndim >= 2 and id(parameter) not in kept
@@ -38,7 +38,7 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
         first = {"params": [], "weight_decay": decay if matrix else 0.0, "lr": settings.rate * scale, "scale": scale}
         if orthogonal:
             first["orthogonal"] = True
-        groups.setdefault((scale, matrix, orthogonal, shared(parameter)), first)["params"].append(parameter)
+        groups.setdefault((scale, matrix, orthogonal, holders(parameter)), first)["params"].append(parameter)
     if settings.kind == "muon" and not any(orthogonal for _, _, orthogonal, _ in groups):
         hint = "choose adamw, which Muon leaves all other parameters to"
         raise UsageError("training.optimizer muon: no block has a matrix to learn", hint)

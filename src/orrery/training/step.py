@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -64,32 +65,62 @@ def accumulate(
     of a piece depends on these and its first row only. ``learner`` has all that learns, the model by default.
     Raises ``UsageError`` naming a coupled term that would be split.
     """
-    counts = objective.counts(batch)
     own = list(pieces(ranks.rows(rows_of(batch)), micro_batch))
-    split = ranks.replicas > 1 or len(own) > 1
-    losses: list[Tensor] = []
-    sums: dict[str, Tensor] = {}
-    reported: dict[str, Tensor] = {}
+    told = Pieces(objective, objective.counts(batch), ranks.parts > 1 or len(own) > 1)
     for number, rows in enumerate(chain(own, ranks.idle(rows_of(batch), micro_batch))):
         torch.manual_seed(derive_seed(*seed, "dropout", rows.start))
         with precision.context():
-            terms = objective.loss(model, to_device(take(batch, rows), precision.device))
-        refuse_misfit(objective, terms, counts)
-        refuse_split(terms, split)
-        loss = torch.stack([share(term, counts[name]) for name, term in terms.items()]).sum()
-        if number >= len(own):
-            (loss * 0).backward()
-            continue
-        loss.backward()
-        losses.append(loss.detach())
-        add_shares(sums, terms, counts)
-        add_shares(reported, {name: replace(terms[name], weight=1.0) for name in objective.reports}, counts)
+            terms = objective.loss(model, to_device(ranks.own(take(batch, rows)), precision.device))
+        (told.loss(terms, rows) if number < len(own) else told.share_of(terms) * 0).backward()
     ranks.sum_gradients(parameter for parameter in (learner or model).parameters() if parameter.requires_grad)
-    values = total_terms(sums, counts, ranks)
-    piece_losses = torch.stack(losses).tolist() if losses else []
-    bad = [rows for rows, value in zip(own, piece_losses, strict=True) if not abs(value) < float("inf")]
-    means = total_terms(reported, {name: counts[name] for name in objective.reports}, ranks)
-    return StepLoss(sum(values.values()), values, counts, objective.tokens_of(batch, counts), bad, means)
+    return told.step_loss(batch, ranks)
+
+
+@final
+class Pieces:
+    """What the pieces of a step tell one after the other.
+
+    Args:
+        objective: whose terms they are.
+        counts: of the global batch.
+        split: whether it is computed in more than one piece.
+    """
+
+    def __init__(self, objective: Objective, counts: dict[str, int], split: bool) -> None:
+        self.objective, self.counts, self.split = objective, counts, split
+        self.rows: list[range] = []
+        self.losses: list[Tensor] = []
+        self.sums: dict[str, Tensor] = {}
+        self.reported: dict[str, Tensor] = {}
+
+    def share_of(self, terms: dict[str, Term]) -> Tensor:
+        """Return what a piece's terms add to the loss of the global batch.
+
+        Raises:
+            UsageError: they are no sums over what was counted, or couple rows that are split.
+        """
+        refuse_misfit(self.objective, terms, self.counts)
+        refuse_split(terms, self.split)
+        return torch.stack([share(term, self.counts[name]) for name, term in terms.items()]).sum()
+
+    def loss(self, terms: dict[str, Term], rows: range) -> Tensor:
+        """Return what a piece's terms add to the loss of the global batch, and keep what they tell."""
+        loss = self.share_of(terms)
+        self.rows.append(rows)
+        self.losses.append(loss.detach())
+        add_shares(self.sums, terms, self.counts)
+        reported = {name: replace(terms[name], weight=1.0) for name in self.objective.reports}
+        add_shares(self.reported, reported, self.counts)
+        return loss
+
+    def step_loss(self, batch: Batch, ranks: Ranks) -> StepLoss:
+        """Return what all pieces of all ranks came to."""
+        objective, counts = self.objective, self.counts
+        values = total_terms(self.sums, counts, ranks)
+        piece_losses = torch.stack(self.losses).tolist() if self.losses else []
+        bad = [rows for rows, value in zip(self.rows, piece_losses, strict=True) if not abs(value) < float("inf")]
+        means = total_terms(self.reported, {name: counts[name] for name in objective.reports}, ranks)
+        return StepLoss(sum(values.values()), values, counts, objective.tokens_of(batch, counts), bad, means)
 
 
 def add_shares(sums: dict[str, Tensor], terms: dict[str, Term], counts: dict[str, int]) -> None:

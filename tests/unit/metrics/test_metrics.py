@@ -109,7 +109,7 @@ def test_better_is_lower_or_higher() -> None:
 class Third:
     """One of three processes, of which only the first two have a batch."""
 
-    rank, replica, replicas, devices = 2, 2, 3, 3
+    rank, replica, replicas, part, parts, devices = 2, 2, 3, 2, 3, 3
 
     def __init__(self) -> None:
         self.sent: list[torch.Tensor] = []
@@ -119,6 +119,9 @@ class Third:
 
     def idle(self, count: int, size: int | None) -> Iterator[range]:
         return iter(())
+
+    def own(self, batch):
+        return batch
 
     def sum_gradients(self, parameters) -> None:
         """There are none."""

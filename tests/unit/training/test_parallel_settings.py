@@ -11,7 +11,7 @@ from orrery.planning.layouts.layout import ParallelLayout, parse_layout
 from orrery.planning.layouts.training import TrainingStep
 from orrery.planning.machines import load_machine
 from orrery.recipes.config import Recipe
-from orrery.recipes.parallel import NOT_YET, ParallelSettings, settled
+from orrery.recipes.parallel import UNJOINED, ParallelSettings, settled
 from orrery.recipes.read import check_recipe, plain, refuse_changes
 from orrery.runs.execute import execute
 from orrery.training.progress import Silent
@@ -39,7 +39,10 @@ def test_the_degrees_are_the_planners() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["data=1", "data=4", "data=2,micro=2", "micro=4", "fsdp=4", "data=2,fsdp=2,recompute=full", "fsdp=2,tensor=2"],
+    [
+        *("data=1", "data=4", "data=2,micro=2", "micro=4", "fsdp=4", "data=2,fsdp=2,recompute=full", "fsdp=2,tensor=2"),
+        *("context=2", "data=2,context=2,tensor=2", "data=4,expert=2", "pipeline=2,interleave=2,data=2"),
+    ],
 )
 def test_what_the_planner_prints_is_accepted_as_printed(text: str) -> None:
     layout = parse_layout(text)
@@ -48,19 +51,23 @@ def test_what_the_planner_prints_is_accepted_as_printed(text: str) -> None:
     found = settled(read.parallel, layout.devices, 16)
     assert (found.data, found.fsdp, found.zero) == (layout.data, layout.fsdp, layout.zero)
     assert (found.tensor, found.sequence) == (layout.tensor, layout.sequence)
+    names = ("context", "expert", "pipeline", "interleave")
+    assert [getattr(found, name) for name in names] == [getattr(layout, name) for name in names]
     assert (read.training.micro_batch, read.parallel.recompute) == (layout.micro, layout.recompute.name)
 
 
-@pytest.mark.parametrize("name", NOT_YET)
-def test_a_degree_that_a_run_does_not_have_is_refused_by_name(name: str) -> None:
-    with pytest.raises(UsageError, match=rf"parallel: {name} 2: .*(;|yet)"):
-        recipe(**{name: 2})
+@pytest.mark.parametrize(("one", "other"), UNJOINED)
+def test_degrees_that_do_not_go_together_are_refused_by_name(one: str, other: str) -> None:
+    with pytest.raises(UsageError, match=rf"parallel: {one} 2: with {other} 2: .*; "):
+        recipe(**{one: 2, other: 2})
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"zero": 1, "fsdp": 2}, "zero 1: gradients are always shared"),
+        ({"expert": 2, "fsdp": 4}, "expert 2: with fsdp 4: an expert is not shared further; take a multiple of fsdp"),
+        ({"interleave": 2}, "interleave 2: it cuts the stages of a pipeline, and there is none; give pipeline too"),
         ({"recompute": "half"}, "parallel.recompute"),
         ({"data": 0}, "data 0 is no degree"),
         ({"data": -2}, "parallel.data"),
@@ -88,6 +95,11 @@ def test_what_is_no_degree_is_refused(settings: dict[str, object], said: str) ->
         ({"tensor": 2}, 8, 8, 4),
         ({"tensor": 2}, 2, 3, 1),
         ({"fsdp": 2, "tensor": 2}, 8, 4, 2),
+        ({"context": 2}, 8, 4, 4),
+        ({"pipeline": 4}, 8, 4, 2),
+        ({"expert": 4}, 8, 8, 8),
+        ({"expert": 4, "fsdp": 2}, 8, 8, 4),
+        ({"context": 2, "tensor": 2, "fsdp": 2}, 8, 4, 1),
     ],
 )
 def test_the_processes_are_shared_out(settings: dict[str, object], processes: int, rows: int | None, data: int) -> None:
@@ -105,6 +117,16 @@ def test_the_processes_are_shared_out(settings: dict[str, object], processes: in
         ({"fsdp": 2, "tensor": 2}, 2, 8, "parallel.fsdp 2 x parallel.tensor 2 does not divide", "--nproc-per-node 4"),
         ({"data": 2, "tensor": 2}, 2, 8, "parallel.data 2 x parallel.tensor 2 are 4 processes", "--nproc-per-node 4"),
         ({"fsdp": 2}, 4, 6, "data=2 x fsdp=2 x micro=1 = 4 does not divide the 6 sequences", "would fit: 1, 2, 3, 6"),
+        (
+            {"context": 4},
+            6,
+            8,
+            "parallel.context 4 does not divide the number of processes, 6",
+            "would fit: 1, 2, 3, 6",
+        ),
+        ({"pipeline": 2}, 1, 8, "parallel.pipeline 2 does not divide", "torchrun --nproc-per-node 2"),
+        ({"expert": 3}, 4, 8, "parallel.expert 3 does not divide the 4 processes of data x fsdp", "would fit: 1, 2, 4"),
+        ({"expert": 2, "context": 2}, 2, 8, "expert 2 does not divide the 1 processes", "would fit: 1"),
         ({"data": 4}, 4, 6, "data=4 x fsdp=1 x micro=1 = 4 does not divide the 6 sequences", "would fit: 1, 2, 3, 6"),
         ({"data": 4}, 4, 2, "does not divide the 2 sequences", "would fit: 1, 2"),
         ({"data": 2, "micro": 3}, 2, 8, "micro=3 = 6 does not divide the 8 sequences", "would fit: 1, 2, 4, 8"),

@@ -22,6 +22,8 @@ def sharing(rank: int, ranks: int) -> Sharing:
         rank=rank,
         replica=rank,
         replicas=ranks,
+        part=rank,
+        parts=ranks,
         devices=ranks,
         rows=lambda count: range(count * rank // ranks, count * (rank + 1) // ranks),
     )
@@ -66,7 +68,7 @@ def test_one_process_has_the_model_itself() -> None:
 
 
 def test_weights_are_shared_by_ranks_that_share_them_alone() -> None:
-    with pytest.raises(UsageError, match="the ranks of the run do not share weights"):
+    with pytest.raises(UsageError, match="fsdp 2 and expert 1: the ranks of the run share nothing"):
         place(nn.Linear(2, 2), Alone(), ParallelSettings(fsdp=2))
 
 

@@ -6,6 +6,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forwar
 
 from orrery.nn.block import Block
 from orrery.nn.feedforward.moe import MoE
+from orrery.training.parallel.shards import owned
 
 ENTRIES = ("start", "step", "hidden", "logits")
 """Methods of models that are called from outside beside ``forward``."""
@@ -14,9 +15,10 @@ ENTRIES = ("start", "step", "hidden", "logits")
 def shard(model: nn.Module, mesh: DeviceMesh, zero: int) -> None:
     """Share the parameters of every block, and those of the rest, among the processes of a mesh; gradients are sums.
 
-    A single number has no parts, and what is no floating-point number learns nothing: both stay in every process.
+    A single number has no parts, and what is no floating-point number learns nothing: both stay in every process. What
+    some processes alone have stays there.
     """
-    kept = {each for each in model.parameters() if each.dim() == 0 or not each.is_floating_point()}
+    kept = {each for each in model.parameters() if each.dim() == 0 or not each.is_floating_point() or owned(each)}
     blocks = [module for module in model.modules() if isinstance(module, Block)]
     for unit in (*blocks, model):
         fully_shard(unit, mesh=mesh, reshard_after_forward=zero == 3, ignored_params=kept)

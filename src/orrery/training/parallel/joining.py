@@ -25,7 +25,5 @@ def find_ranks(device: str = "auto", degrees: ParallelSettings | None = None) ->
     own = own_device(device)
     if own.type == "cuda":
         torch.cuda.set_device(own)
-    if degrees is None:
-        return Group(device)
-    group = Group(device, degrees.timeout, degrees.tensor)
-    return group if degrees.fsdp == 1 else Sharing(group)
+    group = Group(device, degrees)
+    return group if degrees is None or degrees.fsdp == degrees.expert == 1 else Sharing(group)

@@ -10,13 +10,20 @@ from torch.nn.utils import clip_grad_norm_
 from orrery.checkpoints.store import Checkpoint, WriteTensors
 from orrery.checkpoints.tensors import write_tensors
 from orrery.data.batches.rollouts import Writer
-from orrery.recipes.parallel import ParallelSettings
+from orrery.errors import UsageError
+from orrery.objectives import Objective
+from orrery.recipes.parallel import ParallelSettings, shown
+from orrery.schema.registry import label_of
 from orrery.training.distributed import Ranks
+from orrery.training.step import StepLoss, accumulate
 
 
 @runtime_checkable
 class Placement(Protocol):
     """What the training loop asks of a model whose weights may be shared; every process asks it."""
+
+    accumulate: Callable[..., StepLoss]
+    """What computes the gradient of a step: see `orrery.training.step.accumulate`."""
 
     def whole(self) -> AbstractContextManager[Any]:
         """Return the model with all of its weights, to be read and called, by some processes more often than others."""
@@ -40,7 +47,7 @@ class Everywhere:
     """Every process has the whole model: see `Placement`."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.model = model
+        self.model, self.accumulate = model, accumulate
 
     def whole(self) -> AbstractContextManager[Any]:
         """Return the model itself."""
@@ -60,9 +67,24 @@ class Everywhere:
             store(write_tensors)
 
 
+def refuse_unshared(objective: Objective, degrees: ParallelSettings) -> None:
+    """Refuse an objective that needs whole rows, or the whole model, where processes share them.
+
+    Raises:
+        UsageError: it does.
+    """
+    for name, what in (("context", "whole rows"), ("pipeline", "the whole model at once")):
+        if getattr(degrees, name) > 1 and not objective.each_token:
+            message = (
+                f"parallel.{name} {getattr(degrees, name)}: the objective {label_of(type(objective))} needs {what}"
+            )
+            hint = f"causal, sft and prefix learn from each token alone; else leave parallel.{name} out"
+            raise UsageError(message, hint)
+
+
 def place(model: nn.Module, ranks: Ranks, degrees: ParallelSettings) -> Placement:
     """Place a model, which every process has whole so far, as the degrees say."""
-    if degrees.fsdp == degrees.tensor == 1:
+    if not shown(degrees) and degrees.expert == 1:
         return Everywhere(model)
     from orrery.training.parallel.shared_weights import SharedWeights  # its parts of torch take a second to import
 

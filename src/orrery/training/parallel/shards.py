@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+OWNERS = "owners"
+"""The one axis of a mesh of the processes that alone have a tensor, each of them whole; others have nothing of it."""
+
 
 def shared(tensor: Any) -> bool:
     """Say whether processes share a tensor, so that this one has a part of it."""
@@ -31,7 +34,27 @@ def whole(tensor: Any) -> Tensor:
         placements[number] = Replicate()
         tensor = tensor.redistribute(placements=placements)
     gathered: Tensor = tensor.full_tensor()
+    if not owned(tensor):
+        return gathered
+    if not takes_part(tensor.device_mesh):
+        gathered = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    torch.distributed.broadcast(gathered, src=int(tensor.device_mesh.mesh[0]))
     return gathered
+
+
+def owned(tensor: Any) -> bool:
+    """Say whether some processes alone have a tensor."""
+    return shared(tensor) and tensor.device_mesh.mesh_dim_names == (OWNERS,)
+
+
+def holders(tensor: Any) -> tuple[int, ...]:
+    """Return the numbers of the processes that share a tensor; none of one that each has for itself."""
+    return tuple(tensor.device_mesh.mesh.flatten().tolist()) if shared(tensor) else ()
+
+
+def takes_part(mesh: Any) -> bool:
+    """Say whether this process is one of a mesh."""
+    return mesh.get_coordinate() is not None
 
 
 def like(tensor: Tensor, pattern: Any) -> Tensor:
@@ -42,11 +65,15 @@ def like(tensor: Tensor, pattern: Any) -> Tensor:
 
 
 def cut(tensor: Tensor, mesh: Any, placements: Any) -> Tensor:
-    """Return a tensor, which every process has whole, shared among the processes of a mesh; nothing is sent."""
+    """Return a tensor, which every process has whole, shared among the processes of a mesh; nothing is sent.
+
+    A process that is none of them keeps nothing.
+    """
     from torch.distributed.tensor import DTensor
 
     # A part of its own: as a view it would keep the whole in memory.
-    kept = tensor[part_of(tensor.shape, mesh, placements)].contiguous().clone()
+    there = takes_part(mesh)
+    kept = tensor[part_of(tensor.shape, mesh, placements)].contiguous().clone() if there else tensor.new_empty(0)
     shape, stride = tensor.shape, torch.empty(tensor.shape, device="meta").stride()
     return DTensor.from_local(kept, mesh, placements, run_check=False, shape=shape, stride=stride)
 
@@ -73,6 +100,8 @@ def is_first(tensor: Any) -> bool:
     Of the groups of processes that share a tensor, each with all of its parts, that of process 0 is the first.
     """
     mesh = tensor.device_mesh
+    if owned(tensor):
+        return bool(mesh.mesh[0] == torch.distributed.get_rank())
     copied = [number for number, placement in enumerate(tensor.placements) if placement.is_replicate()]
     return bool((mesh.mesh == 0).any()) and not any(mesh.get_local_rank(number) for number in copied)
 

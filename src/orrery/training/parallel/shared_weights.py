@@ -8,7 +8,6 @@ from typing import Any, final
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.utils import get_total_norm
 
 from orrery.checkpoints.store import Checkpoint, WriteTensors
@@ -16,20 +15,27 @@ from orrery.data.batches.rollouts import PromptRow, Writer
 from orrery.errors import UsageError
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.distributed import Ranks
+from orrery.training.parallel.context_parallel import share_rows
+from orrery.training.parallel.expert_parallel import share_experts
 from orrery.training.parallel.fully_sharded import shard
+from orrery.training.parallel.meshes import neighbours, sharded, with_copies
+from orrery.training.parallel.pipeline import Stages
 from orrery.training.parallel.saving import save_together
 from orrery.training.parallel.shards import is_first, own_part, shared, whole
 from orrery.training.parallel.sharing import Sharing
 from orrery.training.parallel.tensor_parallel import part
+from orrery.training.step import StepLoss, accumulate
 
 
 @final
 class SharedWeights:
     """A model whose weights processes share, in as many copies as ``data`` says: see `Placement`.
 
-    Of ``tensor`` processes each computes a part of every layer; ``fsdp`` processes share what that leaves of weights.
+    Of ``tensor`` processes each computes a part of every layer, of ``context`` processes some tokens of every row, of
+    ``expert`` processes some experts, of ``pipeline`` processes some blocks; ``fsdp`` processes share the weights that
+    are left.
     Papers: Zhao et al. 2023, https://arxiv.org/abs/2304.11277; Rajbhandari et al. 2020, https://arxiv.org/abs/1910.02054;
-    Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053.
+    Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053; Lepikhin et al. 2020, https://arxiv.org/abs/2006.16668.
     Every block is a unit that gathers its weights for a pass; what stands outside of the blocks is another. Gradients
     are sums: a loss divides by the counts of the global batch already.
     Differs from the papers: evaluation, samples and rollouts take a copy that is gathered whole for as long as they
@@ -40,17 +46,24 @@ class SharedWeights:
     """
 
     def __init__(self, model: nn.Module, ranks: Ranks, degrees: ParallelSettings) -> None:
-        if degrees.fsdp > 1 and not isinstance(ranks, Sharing):
-            message = f"parallel.fsdp {degrees.fsdp}: the ranks of the run do not share weights"
+        if degrees.fsdp * degrees.expert > 1 and not isinstance(ranks, Sharing):
+            message = f"parallel.fsdp {degrees.fsdp} and expert {degrees.expert}: the ranks of the run share nothing"
             raise UsageError(message, "take those of find_ranks(device, degrees)")
         self.model, self.hollow, self.tensor = model, hollow(model), degrees.tensor
-        copies = ranks.replicas // degrees.fsdp
-        mesh = mesh_of(next(model.parameters()).device.type, copies, degrees.fsdp, degrees.tensor)
+        self.accumulate: Callable[..., StepLoss] = accumulate
+        device, settled = next(model.parameters()).device.type, with_copies(degrees, ranks)
+        if degrees.context > 1:
+            share_rows(model, neighbours(device, settled, "context"))
         if degrees.tensor > 1:
-            part(model, mesh["tensor"], degrees.sequence)
+            part(model, neighbours(device, settled, "tensor"), degrees.sequence)
+        if degrees.pipeline > 1:
+            self.accumulate = Stages(model, settled, device).accumulate
         if isinstance(ranks, Sharing):
             ranks.watch(model)
-            shard(model, mesh["data", "fsdp"] if copies > 1 else mesh["fsdp"], degrees.zero)
+            if degrees.expert > 1:
+                share_experts(model, device, settled, ranks)
+            if degrees.fsdp > 1:
+                shard(model, sharded(device, settled), degrees.zero)
 
     @contextmanager
     def whole(self) -> Iterator[Any]:
@@ -122,13 +135,6 @@ def hollow(model: nn.Module) -> nn.Module:
         for each in model.parameters()
     }
     return copy.deepcopy(model, dict(empty))
-
-
-def mesh_of(device: str, data: int, fsdp: int, tensor: int) -> DeviceMesh:
-    """Return the processes as ``data`` rows of ``fsdp`` rows of ``tensor`` neighbours, without the degrees of 1."""
-    sizes = {"data": data, "fsdp": fsdp, "tensor": tensor}
-    used = {name: size for name, size in sizes.items() if size > 1}
-    return init_device_mesh(device, tuple(used.values()), mesh_dim_names=tuple(used))
 
 
 def squares(gradients: Sequence[Tensor]) -> Tensor:

@@ -6,9 +6,10 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from orrery.models.inputs import Batch
 from orrery.nn.feedforward.moe import MoE
 from orrery.training.distributed import Group
-from orrery.training.parallel.shards import shared
+from orrery.training.parallel.shards import owned, shared
 from orrery.training.pieces import pieces
 
 
@@ -19,7 +20,10 @@ class Sharing:
     def __init__(self, group: Group) -> None:
         self.group = group
         self.rank, self.replica, self.replicas, self.devices = group.rank, group.replica, group.replicas, group.devices
+        self.part, self.parts = group.part, group.parts
         self.idling = False
+        self.answers_others = False
+        """Whether experts answer to tokens of other ranks, so that they are called for these in an idle pass too."""
         self.experts: list[nn.Module] = []
         self.used: set[nn.Module] = set()
 
@@ -30,7 +34,7 @@ class Sharing:
             expert.register_forward_hook(self._called)
 
     def _called(self, expert: nn.Module, inputs: Any, output: Any) -> None:
-        if not self.idling:
+        if not self.idling or self.answers_others:
             self.used.add(expert)
 
     def rows(self, count: int) -> range:
@@ -45,6 +49,10 @@ class Sharing:
         yield from [range(1)] * more
         self.idling = False
 
+    def own(self, batch: Batch) -> Batch:
+        """Return the tokens of rows that this process computes."""
+        return self.group.own(batch)
+
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over the ranks."""
         return self.group.sum(values)
@@ -54,13 +62,13 @@ class Sharing:
 
         Of an expert that no rank called, the shared gradients are zeros, where one process has none.
         """
-        self.group.sum_gradients(parameter for parameter in parameters if not shared(parameter))
         if self.experts:
             called = self.sum(torch.tensor([expert in self.used for expert in self.experts]).int()).tolist()
             for expert, count in zip(self.experts, called, strict=True):
                 if not count:
                     expert.zero_grad(set_to_none=True)
             self.used.clear()
+        self.group.sum_gradients(parameter for parameter in parameters if owned(parameter) or not shared(parameter))
 
     def any(self, flag: bool) -> bool:
         """Say whether any rank raised its flag."""

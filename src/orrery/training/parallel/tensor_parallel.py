@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
@@ -21,6 +20,7 @@ from orrery.nn.heads import LanguageModelHead
 from orrery.nn.parting import Parted
 from orrery.nn.residual import Dropout
 from orrery.nn.stack import Stack
+from orrery.training.parallel.draws import own_draws
 from orrery.training.parallel.messages import (
     all_tokens,
     entered,
@@ -153,15 +153,6 @@ def own_heads(kernel: Kernel, mesh: DeviceMesh, q_BHLC: Tensor, kv: KeysValues, 
     if not operands.dropout:
         return kernel(q_BHLC, kv, operands)
     return own_draws(kernel, mesh, q_BHLC, kv, operands)
-
-
-def own_draws(compute: Callable[..., Tensor], mesh: DeviceMesh, *given: Any) -> Tensor:
-    """Compute with random numbers of this process alone, and leave the generator as all processes have it."""
-    seed = int(torch.randint(2**62, ()))
-    device = given[0].device
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(seed + mesh.get_local_rank())
-        return compute(*given)
 
 
 def look_up(token: nn.Embedding, mesh: DeviceMesh, ids: Tensor) -> Tensor:
