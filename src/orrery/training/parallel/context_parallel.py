@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +13,11 @@ from orrery.errors import UsageError
 from orrery.models.decoder import Decoder
 from orrery.models.inputs import Batch
 from orrery.nn.attention.operands import KeysValues
-from orrery.nn.cache.contract import Uncached
+from orrery.nn.cache.contract import UNCACHED, Cache, Pair, Place, State
 from orrery.nn.context import Execution
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 from orrery.training.parallel.columns import columns_of
+from orrery.training.parallel.decoders import decoder_of
 from orrery.training.parallel.draws import own_draws
 from orrery.training.parallel.messages import COPY, SUM, passed
 
@@ -50,13 +51,14 @@ def refuse_unshared(model: nn.Module, processes: int) -> Decoder:
         UsageError: it does; what it has.
     """
     said = f"parallel.context {processes}"
-    if not isinstance(model, Decoder):
+    described = decoder_of(model)
+    if described is None:
         raise UsageError(f"{said}: the rows of a {type(model).__name__} are not shared yet, a decoder's are", INSTEAD)
-    if model.stack.pasts:
+    if described.stack.pasts:
         raise UsageError(f"{said}: the model has mixers with a state, which goes from token to token", INSTEAD)
-    if model.stack.learned_places:
+    if described.stack.learned_places:
         raise UsageError(f"{said}: the model has a tuned prefix, which stands before each row", INSTEAD)
-    return model
+    return described
 
 
 def own_stream(model: Decoder, mesh: DeviceMesh, batch: Batch, execution: Execution) -> Tensor:
@@ -79,13 +81,15 @@ def own_stream(model: Decoder, mesh: DeviceMesh, batch: Batch, execution: Execut
 
 
 @final
-class GatheredKeys(Uncached):
+class GatheredKeys(Cache):
     """The keys and values of whole rows, of which each process makes those of its own tokens.
 
     Args:
         mesh: of the processes.
         own: how many places each of them has.
     """
+
+    remembers: ClassVar[bool] = False
 
     def __init__(self, mesh: DeviceMesh, own: int) -> None:
         self.mesh, self.reach = mesh, 0
@@ -111,6 +115,30 @@ class GatheredKeys(Uncached):
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Return the keys and values of all tokens, in the order of the row."""
         return KeysValues(self.gathered(k_BKLC, 2), self.gathered(v_BKLE, 2))
+
+    def next_positions(self, tokens: int, device: torch.device) -> Tensor:
+        """Return nothing of use: a batch says where its tokens stand."""
+        return UNCACHED.next_positions(tokens, device)
+
+    def shows_only_past(self, mask: str) -> bool:
+        """Return no: own tokens stand in two pieces of the row."""
+        return False
+
+    def cross_attention_keys(self, depth: int, project: Callable[[], Pair]) -> KeysValues:
+        """Return the projection: there is no other row to gather it from."""
+        return UNCACHED.cross_attention_keys(depth, project)
+
+    def load_state(self, mask: str, place: Place) -> State | None:
+        """Return nothing: mixers with a state are refused."""
+        return None
+
+    def store_state(self, mask: str, place: Place, state: State) -> None:
+        """Keep nothing."""
+
+    @property
+    def longest(self) -> int:
+        """Return zero: nothing came before."""
+        return 0
 
     def gathered(self, x: Tensor, axis: int) -> Tensor:
         """Return the numbers of all processes along an axis, in the order of the row; gradients are summed."""

@@ -21,6 +21,7 @@ from orrery.nn.context import DEFAULT_EXECUTION, Execution
 from orrery.objectives import Objective
 from orrery.recipes.parallel import ParallelSettings, divisors, near
 from orrery.training.distributed import Ranks
+from orrery.training.parallel.decoders import decoder_of
 from orrery.training.parallel.meshes import keep, neighbours, owners, processes
 from orrery.training.parallel.tensor_parallel import own_tensors
 from orrery.training.pieces import pieces
@@ -52,17 +53,19 @@ def depths_of(layers: int, degrees: ParallelSettings) -> list[range]:
     return [range(first, end) for first, end in pairwise(ends)]
 
 
-def refuse_uncut(model: nn.Module, processes: int) -> None:
-    """Refuse a model whose blocks do not follow one another.
+def refuse_uncut(model: nn.Module, processes: int) -> Decoder:
+    """Return a model, and refuse one whose blocks do not follow one another.
 
     Raises:
         UsageError: it is such a one.
     """
     said = f"parallel.pipeline {processes}"
-    if not isinstance(model, Decoder):
+    described = decoder_of(model)
+    if described is None:
         raise UsageError(f"{said}: the stages of a {type(model).__name__} are not cut yet, a decoder's are", INSTEAD)
-    if [*model.stack.order] != [*range(len(model.stack.blocks))]:
+    if [*described.stack.order] != [*range(len(described.stack.blocks))]:
         raise UsageError(f"{said}: a block of the model stands at several depths", INSTEAD)
+    return described
 
 
 @final
@@ -84,16 +87,14 @@ class Stages:
     """
 
     def __init__(self, model: nn.Module, degrees: ParallelSettings, device: str) -> None:
-        refuse_uncut(model, degrees.pipeline)
-        assert isinstance(model, Decoder)
-        self.model, self.degrees = model, degrees
+        self.model, self.degrees = refuse_uncut(model, degrees.pipeline), degrees
         self.mesh: DeviceMesh = neighbours(device, degrees, "pipeline")
         self.number: int = self.mesh.get_local_rank()
-        depths = depths_of(len(model.stack.blocks), degrees)
+        depths = depths_of(len(self.model.stack.blocks), degrees)
         self._share(depths, device)
         last = len(depths) - 1
         self.parts = [
-            Part(model, number, depths[number], number == last)
+            Part(self.model, number, depths[number], number == last)
             for number in range(self.number, len(depths), degrees.pipeline)
         ]
         self.shape: tuple[int, ...] = ()
