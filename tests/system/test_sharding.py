@@ -3,44 +3,19 @@
 Objectives call the model, and never one of its parts around it: only then do the hooks run that gather parameters.
 """
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from orrery.families import names
-from orrery.laws.ranks import free_port
 from orrery.objectives import OBJECTIVES
+from processes_together import told
 
 HERE = Path(__file__).parents[1]
 FEW = "causal|seq2seq|masked bert|captioning|replaced|ppo|distill|few experts|lstm|more gpt2|more t5|optimizer"
 """Runs that differ most: kinds of models, what is written, an own model beside, optimizers; the program has more."""
 KINDS = "llama|gpt2|bert|t5|mixtral|vit|gpt_oss|bloom|qwen3|apertus|albert"
 """Decoders, an encoder, an encoder-decoder, experts, pictures, biases of heads, shared blocks, learned activations."""
-
-
-def told(*words: str, world: int = 2, patience: int = 300) -> dict[str, float]:
-    """Start a program of several processes, and return what the first one says."""
-    port = free_port()
-    common = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    # Processes of their own: ranks start threads of torch's, and a fork of a warm process has died of that.
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, *words],
-            env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(world)
-    ]
-    said = [process.communicate(timeout=patience) for process in ranks]
-    assert [process.returncode for process in ranks] == [0] * world, "".join(err for _, err in said)
-    errors: dict[str, float] = json.loads(said[0][0].splitlines()[-1])
-    return errors
 
 
 def test_every_objective_learns_the_same_under_fsdp() -> None:

@@ -102,8 +102,8 @@ class LayerBytes:
     Attributes:
         tensor: an all-reduce for attention and one for the feed-forward network, or, with sequence parallelism, a
             reduce-scatter and an all-gather in its place: ``branches 2 (t - 1) / t 2 s b h`` (Shoeybi et al. 2019).
-        context: keys and values of the other ranks' tokens: ``(c - 1) s / c b 2 K C 2 / t`` (Liu et al. 2023); backward
-            with their gradients twice that.
+        context: keys and values for the other ranks: ``(c - 1) s / c b 2 K C 2 / t``, and as many gradients backward
+            (Dubey et al. 2024, section 3.3.2).
         expert: tokens to their experts and back: ``2 (e - 1) / e chosen s b h 2 / t`` (Lepikhin et al. 2020).
         weights: of the layer, that FSDP brings together: ``(n - 1) / n`` of them (Rajbhandari et al. 2020).
         gradients: of the layer, that FSDP adds up and shards.
@@ -137,13 +137,43 @@ def layer_bytes(work: DecoderWork, training: TrainingStep, layout: ParallelLayou
 
 
 @dataclass(frozen=True)
+class EndBytes:
+    """Bytes that a device sends for the table of tokens and the head of a stage, and one micro batch, both passes.
+
+    Attributes:
+        tensor: an all-reduce of what is looked up, one of the gradient before the head, and the logits, brought
+            together: ``(t - 1) / t s b V 2``; with sequence parallelism the stream behind the blocks too, and the
+            gradient before them.
+        fsdp: weights of both tables, brought together twice, and their gradients once.
+    """
+
+    tensor: int | float
+    fsdp: int | float
+
+
+def end_bytes(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> EndBytes:
+    """Return what a device of the last stage sends for the head, and the only one for the table too."""
+    tokens, size = layout.micro * training.length / layout.context, training.bytes
+    ends = 1 if layout.pipeline > 1 else 2
+    table = last_stage(work, layout).tables * work.table / layout.tensor
+    stream, logits = (size.activation * tokens * count for count in (work.width, work.vocabulary))
+    between = all_reduce(layout.tensor, stream) + layout.sequence * all_gather(layout.tensor, stream)
+    weights = all_gather(layout.sharded(3), size.weight * table)
+    return EndBytes(
+        tensor=ends * between + all_gather(layout.tensor, logits),
+        fsdp=2 * weights + reduce_scatter(layout.sharded(2), size.gradient * table),
+    )
+
+
+@dataclass(frozen=True)
 class StepBytes:
     """Bytes that a device sends once a step.
 
     Attributes:
         weights: brought together after the optimizer has changed its shards, by ZeRO 1 and 2.
         gradients: added up and sharded, by ZeRO 1.
-        copies: an all-reduce of what a device holds of the gradients, over the copies of ``data``.
+        copies: an all-reduce of what a device holds of the gradients, over the copies of ``data``, of which experts
+            that are shared have fewer.
     """
 
     weights: int | float
@@ -157,10 +187,12 @@ def step_bytes(work: DecoderWork, training: TrainingStep, layout: ParallelLayout
     size, held = training.bytes, weights.dense + weights.experts
     once = layout.fsdp if layout.zero < 3 else 1
     added = layout.fsdp if layout.zero < 2 else 1
+    pieces = max(1, layout.fsdp // layout.expert)
     return StepBytes(
         weights=all_gather(once, size.weight * held),
         gradients=reduce_scatter(added, size.gradient * held),
-        copies=all_reduce(layout.data, size.gradient * held / layout.fsdp),
+        copies=all_reduce(layout.data, size.gradient * weights.dense / layout.fsdp)
+        + all_reduce(layout.replicas // (layout.expert * pieces), size.gradient * weights.experts / pieces),
     )
 
 
@@ -194,6 +226,7 @@ def _all_traffic(
     work: DecoderWork, training: TrainingStep, layout: ParallelLayout, machine: Machine
 ) -> Iterator[Traffic]:
     layer, step, way = layer_bytes(work, training, layout), step_bytes(work, training, layout), routes(machine, layout)
+    ends = end_bytes(work, training, layout)
     micro_batches = layout.micro_batches(training)
     passes = micro_batches * layout.slots(work)
     # Forward, backward, and forward again where layers are recomputed.
@@ -202,16 +235,17 @@ def _all_traffic(
     def of(kind: str, ranks: Route, size: int | float, formula: str, paper: str) -> Traffic:
         return Traffic(kind, ranks.ranks, size, ranks.inside, formula, paper)
 
-    yield of(
-        "tensor", way.tensor, through * passes * layer.tensor, "2(t-1)/t 2sbh a branch and pass", "Shoeybi et al. 2019"
-    )
-    context = (3 + layout.recompute.attention) * passes * layer.context
-    yield of("context", way.context, context, "(c-1)/c 2sbKC2/t a layer, thrice", "Liu et al. 2023")
+    tensor = through * passes * layer.tensor + micro_batches * ends.tensor
+    yield of("tensor", way.tensor, tensor, "2(t-1)/t 2sbh a branch and pass", "Shoeybi et al. 2019")
+    context = through * passes * layer.context
+    yield of("context", way.context, context, "(c-1)/c 2sbKC2/t a layer and pass", "Dubey et al. 2024")
     yield of("expert", way.expert, through * passes * layer.expert, "2(e-1)/e k 2sbh/t a pass", "Lepikhin et al. 2020")
-    fsdp = passes * (2 * layer.weights + layer.gradients) + step.weights + step.gradients
+    fsdp = passes * (2 * layer.weights + layer.gradients) + micro_batches * ends.fsdp + step.weights + step.gradients
     yield of("fsdp", way.fsdp, fsdp, _ZERO[layout.zero], "Rajbhandari et al. 2020")
     yield of("data", way.data, step.copies, "2(n-1)/n of the gradients a step", RING)
-    boundary = 2 * micro_batches * layout.interleave * layer.boundary
+    # The first and the last chunk have one neighbour; between two stages no device has none of both.
+    chunks = 2 * layout.interleave - (layout.pipeline == 2)
+    boundary = micro_batches * chunks * layer.boundary
     yield of("pipeline", way.pipeline, boundary, "2sbh/t a chunk and pass", "Narayanan et al. 2021")
 
 

@@ -43,7 +43,7 @@ class ParallelLayout:
         fsdp: devices that share out a batch and shards of the state (Rajbhandari et al. 2020; Zhao et al. 2023).
         tensor: devices that share each layer's matrices (Shoeybi et al. 2019).
         pipeline: stages of layers (Narayanan et al. 2021).
-        context: devices that share each sequence (Liu et al. 2023, ring attention).
+        context: devices that share each sequence (Dubey et al. 2024, section 3.3.2).
         expert: devices, out of those of data and fsdp, that share the experts (Lepikhin et al. 2020).
         zero: what fsdp shards: 1 the optimizer, 2 the gradients too, 3 the weights too.
         micro: sequences that go through a stage at once.

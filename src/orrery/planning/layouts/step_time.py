@@ -136,7 +136,7 @@ def layer_passes(
     memory, scores = 2 * kept.whole / machine.bandwidth, 2 * kept.scores / machine.bandwidth
     forward = Pass(matmul, attention, memory, tensor, expert, max(0.0, keys - attention))
     behind = kernel.backward * attention
-    backward = Pass(2 * matmul, behind, memory, tensor, expert, max(0.0, 2 * keys - behind))
+    backward = Pass(2 * matmul, behind, memory, tensor, expert, max(0.0, keys - behind))
     again = layout.recompute
     alone = again.attention - again.layer
     core = Pass(0, attention, scores, 0, 0, forward.context)
