@@ -40,6 +40,11 @@ BASES: dict[str, dict[str, Any]] = {
 }
 FAMILIES = [name for name in BASES if name in names()]
 ALIKE = {**WIDTHS, "num_attention_heads": 4}
+TEMPERED = {
+    "rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 2.0,
+    "beta_slow": 0.5, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.25,
+}  # fmt: skip
+UNSCALED = {"rope_type": "default", "original_max_position_embeddings": 2, "llama_4_scaling_beta": 0.5}
 DENSE: dict[str, dict[str, Any]] = {
     "arcee": ALIKE,
     "cohere": {**ALIKE, "use_qk_norm": False},
@@ -55,6 +60,7 @@ DENSE: dict[str, dict[str, Any]] = {
     "gpt_bigcode": {"n_embd": 32, "n_head": 4},
     "gpt_neox": ALIKE,
     "granite": ALIKE,
+    "ministral3": {**ALIKE, "head_dim": 8, "rope_parameters": TEMPERED},
     "mpt": {"d_model": 32, "n_heads": 4},
     "nemotron": ALIKE,
     "olmo": WIDTHS,
@@ -176,6 +182,8 @@ FURTHER_CORNERS = [
     ("gpt_neox", {"use_parallel_residual": False, "rotary_pct": 1.0}),
     ("granitemoehybrid", {"num_local_experts": 0, "position_embedding_type": None}),
     ("jamba", {"num_experts": 1}),
+    ("ministral3", {"tie_word_embeddings": True, "rope_parameters": {**TEMPERED, "mscale_all_dim": 0.5}}),
+    ("ministral3", {"rope_parameters": UNSCALED}),
     ("mpt", {"attn_config": {"clip_qkv": 0.5}}),
     ("olmo2", {"num_key_value_heads": 4, "rope_theta": 500.0, "rope_scaling": YARN}),
     ("smollm3", {"num_key_value_heads": 4, "tie_word_embeddings": False}),

@@ -244,15 +244,28 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
         assert refused.value.hint
 
 
-def test_a_file_may_list_the_layers_that_have_a_state(tmp_path: Path) -> None:
-    path = written(tmp_path, "f32", "qwen3_next")
-    unsaid = {"qwen3next.full_attention_interval": None}
-    listed = rewritten(
-        path, tmp_path / "listed.gguf", "F32", {**unsaid, "qwen3next.attention.recurrent_layers": [True, False]}
-    )
-    assert torch.equal(logits(read(listed).model), logits(read(path).model))
-    with pytest.raises(ModelFileError, match="tensors"):  # both layers of two would have a state
-        read(rewritten(path, tmp_path / "unsaid.gguf", "F32", unsaid))
+LINEAR = {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": 48, "llama_4_scaling_beta": 0.0}
+SAID_OTHERWISE = [
+    ("ministral3", {}, {"mistral3.rope.scaling.yarn_beta_slow": None}, False),
+    ("ministral3", {"rope_parameters": LINEAR}, {"mistral3.attention.temperature_scale": None}, True),
+    (
+        "qwen3_next",
+        {},
+        {"qwen3next.full_attention_interval": None, "qwen3next.attention.recurrent_layers": [True, False]},
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("family", "config", "changed", "same"), SAID_OTHERWISE, ids=str)
+def test_a_fact_may_be_left_out_or_said_in_another_way(
+    family: str, config: dict[str, Any], changed: dict[str, Any], same: bool, tmp_path: Path
+) -> None:
+    path = written(tmp_path, "f32", family, **config)
+    other = rewritten(path, tmp_path / "other.gguf", "F32", changed)
+    assert torch.equal(logits(read(other).model), logits(read(path).model)) == same
+    lm, reader = load(other, say=lambda line: None), LlamaCpp(other, "", 1, 64, 1, exact=True)
+    assert distance(lm, reader, "the cat sat") < BOUNDS[family]
 
 
 def test_layers_that_predict_further_tokens_are_left_out(tmp_path: Path) -> None:
