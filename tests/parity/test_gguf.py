@@ -46,6 +46,7 @@ TEMPERED = {
 }  # fmt: skip
 UNSCALED = {"rope_type": "default", "original_max_position_embeddings": 2, "llama_4_scaling_beta": 0.5}
 DENSE: dict[str, dict[str, Any]] = {
+    "apertus": {**ALIKE, "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}},
     "arcee": ALIKE,
     "cohere": {**ALIKE, "use_qk_norm": False},
     "cohere2": {**ALIKE, "num_hidden_layers": 4, "sliding_window": 6, "layer_types": None},
@@ -167,6 +168,7 @@ CORNERS = [
 KNOWN = [corner for corner in CORNERS if corner[0] in FAMILIES]
 FURTHER_CORNERS = [
     *((name, {}) for name in FURTHER),
+    ("apertus", {"num_key_value_heads": 4, "attention_bias": True, "rope_parameters": None}),
     ("deepseek_v2", {"num_hidden_layers": 27, "q_lora_rank": None, "n_shared_experts": 2, "rope_scaling": MLA_YARN}),
     ("deepseek_v3", {"rope_theta": 500.0, "rope_scaling": {**MLA_YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
     ("deepseek_v3", {"norm_topk_prob": False, "n_group": 1, "topk_group": 1, "tie_word_embeddings": True}),
@@ -285,6 +287,7 @@ UNSAID = [
 ]
 
 NOT_COMPUTED = [
+    ("apertus", {"tie_word_embeddings": True}, "head.tied = True (a reader takes False)"),
     ("deepseek_v2", {"topk_method": "group_limited_greedy"}, "judges a group of experts by its two best"),
     ("deepseek_v3", {"first_k_dense_replace": 2}, "wants experts in at least one layer"),
     ("deepseek_v3", {"q_lora_rank": None}, "takes queries without a latent in models of 26 or 27 layers alone"),

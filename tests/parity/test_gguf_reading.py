@@ -16,6 +16,7 @@ from orrery.checkpoints.rules import to_theirs
 from orrery.errors import ModelFileError
 from orrery.exchange.exporting.export import export_gguf
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
+from orrery.exchange.reading.gguf_learned import as_facts, is_learned
 from orrery.exchange.reading.read import read
 from orrery.exchange.reading.weights import weights_of
 from orrery.kernels.step.codes import BLOCKS
@@ -109,6 +110,8 @@ def test_blocks_in_further_architectures_are_the_unpacked_model(family: str, tmp
     numbers = {t.name: torch.from_numpy(gguf.dequantize(t.data, t.tensor_type).copy()) for t in theirs.tensors}
     spec: Any = whole.spec
     ours = to_theirs(weights_of(whole), ARCHITECTURES[stored.family].rules(spec))
+    learned = {name: ours.pop(name) for name in list(ours) if is_learned(name)}
+    assert as_facts(learned) == {fact: GgufFile(path).facts[fact] for fact in as_facts(learned)}
     assert ours.keys() == numbers.keys()
     for name, tensor in ours.items():
         rates = name.endswith("ssm_a")
@@ -246,6 +249,7 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
 
 LINEAR = {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": 48, "llama_4_scaling_beta": 0.0}
 SAID_OTHERWISE = [
+    ("apertus", {}, {"xielu.beta": 0.5, "xielu.eps": -0.25}, False),
     ("ministral3", {}, {"mistral3.rope.scaling.yarn_beta_slow": None}, False),
     ("ministral3", {"rope_parameters": LINEAR}, {"mistral3.attention.temperature_scale": None}, True),
     (
@@ -307,7 +311,7 @@ def test_experts_chosen_or_weighed_otherwise_are_refused(
 
 
 FACTS_OF = (
-    "llama", "gpt2", "gemma2", "granitemoehybrid", "jamba", "mamba2", "nemotron_h",
+    "llama", "apertus", "gpt2", "gemma2", "granitemoehybrid", "jamba", "mamba2", "nemotron_h",
     "deepseek_v3", "ernie4_5_moe", "glm4_moe", "gpt_oss", "qwen3_next",
 )  # fmt: skip
 

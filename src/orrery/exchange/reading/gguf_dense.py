@@ -14,6 +14,7 @@ from typing import Any
 from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
 from orrery.checkpoints.rules import Rule, fused, renames
 from orrery.exchange.reading import gguf_parts as parts
+from orrery.exchange.reading.gguf_learned import xielu_rules
 from orrery.exchange.reading.gguf_parts import BLOCK, NORMS, OUTER, ROTARY_MATRICES, THEIRS, Config, Facts
 from orrery.models.decoder import Decoder
 
@@ -283,8 +284,20 @@ def _ministral_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Con
     }
 
 
+def _apertus_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
+    return (*_plain_rules(spec), *xielu_rules())
+
+
+def _apertus_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    # The family slows its pairs where a file says nothing; in a file of llama.cpp nothing means that they are not.
+    plain = {"rope_type": "default", "rope_theta": facts["rope.freq_base"]}
+    config = {**whole_config(facts, tensors), "tie_word_embeddings": False}  # the reader wants a head
+    return {**config, "rope_parameters": plain}
+
+
 _Row = parts.GgufArchitecture
 ARCHITECTURES = {
+    "apertus": _Row("apertus", parts.rotary_facts, _apertus_config, _apertus_rules),
     "arcee": _Row("arcee", parts.rotary_facts, llama_config, _llama_rules),
     "cohere2": _Row("cohere2", cohere_facts, _cohere2_config, cohere_rules),
     "ernie4_5": _Row("ernie4_5", parts.rotary_facts, _ernie_config, _plain_rules),

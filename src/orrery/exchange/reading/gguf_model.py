@@ -15,6 +15,7 @@ from orrery.checkpoints.layouts import Grouped, Layout, RotaryInterleaved, Rows,
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, scaling_of
+from orrery.exchange.reading.gguf_learned import as_tensors
 from orrery.exchange.reading.gguf_parts import POOLING, GgufArchitecture
 from orrery.exchange.reading.gguf_vectors import sentences_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
@@ -144,7 +145,7 @@ def read_gguf(path: Path) -> GgufModel:
         )
     read = [name for name in files if name != SLOWING and not _predicts_further(name, files.facts)]
     theirs = {name: files[name] if name in staying else files.numbers(name) for name in read}
-    tensors = from_theirs(model, theirs, rules)
+    tensors = from_theirs(model, {**theirs, **_learned(files, config, path)}, rules)
     check_fit(model, tensors)
     fill(model, tensors)
     unpacked_kinds = sorted(
@@ -160,6 +161,14 @@ def read_gguf(path: Path) -> GgufModel:
         tuple(unpacked_kinds),
         sentences,
     )
+
+
+def _learned(files: "_Files", config: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
+    """Return the tensors that the file says among its facts."""
+    try:
+        return as_tensors(files.facts, config.get("num_hidden_layers", 0))
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error.message}", error.hint) from None
 
 
 def spec_of_gguf(path: Path) -> ModelSpec:
