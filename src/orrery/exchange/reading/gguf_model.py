@@ -34,7 +34,9 @@ ELSEWHERE = "take the Hugging Face folder of the same model"
 SLOWING = "rope_freqs.weight"
 SUFFIX = ".gguf"
 _LAYER = re.compile(r"blk\.(\d{1,5})\.")
-_HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal", POOLING})
+_COUNTED = {"token_types": "token_types.weight", "labels": "cls.output.weight"}
+"""What is counted in rows of a tensor."""
+_HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal", POOLING, "classifier.output_labels"})
 """Facts that change no number of a model; that of pooling is read beside it."""
 _WORDS = frozenset({"rope.scaling.type", "tensor_data_layout"})
 """Facts that are words; all others are numbers, or true or false."""
@@ -135,7 +137,7 @@ def read_gguf(path: Path) -> GgufModel:
     with describes_a_model(path):
         model = build_on_meta(spec)
     try:
-        tokenizer, sentences = tokenizer_of(files.facts), sentences_of(files.facts)
+        tokenizer, sentences = tokenizer_of(files.facts), sentences_of(files.facts, files)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error.message}", error.hint) from None
     staying = _staying(model, files, rules)
@@ -275,8 +277,9 @@ def _config(architecture: GgufArchitecture, facts: Facts, files: _Files, path: P
     if table is None or len(table.shape) != 2:
         raise ModelFileError(f"{path} has no table of tokens, token_embd.weight", ELSEWHERE)
     facts.settle({"vocab_size": table.shape[0]})
-    if (types := "token_types.weight") in files:
-        facts.settle({"token_types": files.entry(types).shape[0]})
+    for key, name in _COUNTED.items():
+        if name in files:
+            facts.settle({key: files.entry(name).shape[0]})
     if architecture.rotary:
         _settle_rotary(facts, path, partial=architecture.partial)
     try:

@@ -1,7 +1,8 @@
 """GGUF files of embedders: the encoder of BERT, and how any model of a file makes one vector of a text.
 
 The files of RoBERTa and XLM-R name the same architecture: their table of positions begins behind the row of padding, so
-that what is left of their own rule is BERT's. The pooler is not in a file.
+that what is left of their own rule is BERT's. The pooler is in the files of rerankers alone: it is what RoBERTa's head
+does to the first token before it gives a number, and BERT's pooler before its.
 Source: https://github.com/ggml-org/llama.cpp, ``convert_hf_to_gguf.py`` and ``src/llama-model.cpp``; measured against
 llama.cpp itself.
 """
@@ -17,31 +18,36 @@ from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, 
 
 POOLINGS = {1: "mean", 2: "cls", 3: "lasttoken"}
 """Ours by llama.cpp's number; 0 pools nothing."""
+_RANKS = 4
+_HEAD = "cls.output.weight"
 
 
-def sentences_of(facts: Mapping[str, Any]) -> Sentences | None:
+def sentences_of(facts: Mapping[str, Any], tensors: Collection[str]) -> Sentences | None:
     """Return how a file's model makes vectors of texts, of length one as llama.cpp's programs give them.
 
+    An encoder with a head makes none: it gives pairs of texts a number.
+
     Raises:
-        ModelFileError: the texts are ranked by a head of its own, or pooled in an unknown way.
+        ModelFileError: the texts are ranked in another way, or pooled in an unknown one.
     """
     architecture = facts.get("general.architecture")
     number = facts.get(f"{architecture}.{parts.POOLING}", 0)
-    if not number:
+    if not number or (number == _RANKS and architecture == "bert" and _HEAD in tensors):
         return None
     if type(number) is not int or number not in POOLINGS:
         said = f"{architecture}.{parts.POOLING} = {str(number)[:40]}"
         raise ModelFileError(
-            f"{said}: only the mean (1), the first (2) and the last token (3) are built",
+            f"{said}: only the mean (1), the first (2) and the last token (3) are built, and rank (4) of an encoder",
             "take the Hugging Face folder of the same model",
         )
     return Sentences(SentenceVectors(Pooling((POOLINGS[number],)), [UnitLength()]).eval())
 
 
 def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    ranks = {"architectures": ["BertForSequenceClassification"], "num_labels": facts.get("labels", 1)}
     return {
         **parts.sizes_config(facts),
-        "architectures": ["BertModel"],
+        **(ranks if _HEAD in tensors else {"architectures": ["BertModel"]}),
         "max_position_embeddings": facts["context_length"],
         "layer_norm_eps": facts["attention.layer_norm_epsilon"],
         "type_vocab_size": facts.get("token_types", 1),
@@ -57,6 +63,8 @@ def _bert_rules(spec: Any) -> tuple[Rule, ...]:
         rename("position_embd.weight", "stack.positions.learned.table.weight"),
         *(rename(f"token_embd_norm.{end}", f"stack.start.0.{end}") for end in ("weight", "bias")),
         *renames(THEIRS, BLOCK, (*norms, *matrices)),
+        *(rename(f"cls.{end}", f"heads.sequence.pooler.transform.0.0.linear.{end}") for end in ("weight", "bias")),
+        *(rename(f"cls.output.{end}", f"heads.sequence.labels.{end}") for end in ("weight", "bias")),
     )
 
 
