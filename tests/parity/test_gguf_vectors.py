@@ -150,6 +150,73 @@ def test_a_file_of_roberta_is_read_as_llama_cpp_reads_it(tmp_path: Path) -> None
         assert (stream.hidden(ids) - roberta.double()(ids).last_hidden_state).abs().max() < 1e-9
 
 
+MODERN = {
+    "embeddings.tok_embeddings": "token_embd",
+    "embeddings.norm": "token_embd_norm",
+    "final_norm": "output_norm",
+    "attn_norm": "attn_norm",
+    "attn.Wqkv": "attn_qkv",
+    "attn.Wo": "attn_output",
+    "mlp_norm": "ffn_norm",
+    "mlp.Wi": "ffn_up",
+    "mlp.Wo": "ffn_down",
+}
+
+
+def modern(path: Path, window: int, pooling: int = 1) -> Any:
+    """Write what llama.cpp's converter writes of a random ModernBERT, and return the model."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 32}
+    config = transformers.ModernBertConfig(
+        vocab_size=len(PAIRS), max_position_embeddings=40, local_attention=window, **sizes,
+        pad_token_id=1, bos_token_id=0, eos_token_id=2, cls_token_id=0, sep_token_id=2,
+    )  # fmt: skip
+    bert, writer = transformers.ModernBertModel(config).eval(), gguf.GGUFWriter(path, "modern-bert")
+    writer.add_context_length(40)
+    writer.add_embedding_length(32)
+    writer.add_feed_forward_length(32)
+    writer.add_block_count(4)
+    writer.add_head_count(4)
+    writer.add_layer_norm_eps(1e-5)
+    writer.add_rope_freq_base(160_000.0)
+    writer.add_rope_freq_base_swa(10_000.0)
+    writer.add_sliding_window(window)
+    writer.add_sliding_window_pattern(3)
+    writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+    writer.add_vocab_size(len(PAIRS))
+    writer.add_causal_attention(False)
+    writer.add_pooling_type(gguf.PoolingType(pooling))
+    byte_pairs(writer)
+    for name, tensor in bert.state_dict().items():
+        tensor.add_(0.3 * torch.randn_like(tensor))
+        stem, _, end = name.rpartition(".")
+        layer, _, part = stem.removeprefix("layers.").partition(".")
+        writer.add_tensor(f"{MODERN[stem] if stem in MODERN else f'blk.{layer}.{MODERN[part]}'}.{end}", tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return bert
+
+
+@pytest.mark.parametrize(("window", "pooling"), [(4, 1), (64, 2)])
+def test_a_file_of_modernbert_is_that_of_its_makers_and_of_llama_cpp(window: int, pooling: int, tmp_path: Path) -> None:
+    bert = modern(tmp_path / "x.gguf", window, pooling)
+    ours, text = load(tmp_path / "x.gguf", say=lambda line: None), "the cat sat there"
+    reader = LlamaCpp(tmp_path / "x.gguf", "", 1, 40, 1, exact=True, embeds=True)
+    tokens = reader.ask("/tokenize", content=text, add_special=True)["tokens"]
+    assert ours.tokenizer.frame(text).ids == tokens
+    with torch.no_grad():  # in float64, but for the angles of the reference
+        stream = read(tmp_path / "x.gguf").model.double().hidden(torch.tensor([tokens]))
+        assert (stream - bert.double()(torch.tensor([tokens])).last_hidden_state).abs().max() < 1e-5
+    round_gelu(ours.model)
+    theirs = np.array(reader.ask("/v1/embeddings", input=text)["data"][0]["embedding"])
+    assert np.abs(ours.embed([text])[0].numpy() - theirs).max() < 1e-3  # the rounding of gelu
+    import_model(tmp_path / "x.gguf", tmp_path / "imported")
+    again = transformers.AutoModel.from_pretrained(tmp_path / "imported").eval().double()
+    with torch.no_grad():
+        assert (again(torch.tensor([tokens])).last_hidden_state - stream).abs().max() < 1e-5
+
+
 def reranker(kind: str, vocabulary: int, **config: Any) -> tuple[Any, dict[str, torch.Tensor]]:
     """A random encoder with a head of one number, and the head's tensors under llama.cpp's names."""
     bert = model(kind, vocabulary, num_labels=1, **config)

@@ -1,4 +1,4 @@
-"""GGUF files of embedders: the encoder of BERT, and how any model of a file makes one vector of a text.
+"""GGUF files of embedders: the encoders of BERT and ModernBERT, and how any model of a file makes one vector of a text.
 
 The files of RoBERTa and XLM-R name the same architecture: their table of positions begins behind the row of padding, so
 that what is left of their own rule is BERT's. The pooler is in the files of rerankers alone: it is what RoBERTa's head
@@ -10,7 +10,7 @@ llama.cpp itself.
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
 from orrery.exchange.reading import gguf_parts as parts
 from orrery.exchange.reading.gguf_parts import BLOCK, THEIRS, Config
@@ -68,5 +68,44 @@ def _bert_rules(spec: Any) -> tuple[Rule, ...]:
     )
 
 
-ARCHITECTURES = {"bert": parts.GgufArchitecture("bert", None, _bert_config, _bert_rules, rotary=False)}
+# ModernBERT
+
+
+def _modernbert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    # Every third layer sees the whole row, from the first on, where a file has windows; they turn at their own rate.
+    parts.pass_over(facts, "rope.scaling.type")
+    window, base = facts.get("attention.sliding_window", 0), facts.get("rope.freq_base", 10_000.0)
+    slides = {
+        "global_attn_every_n_layers": facts.get("attention.sliding_window_pattern", 3),
+        "local_attention": window,
+        "local_rope_theta": facts.get("rope.freq_base_swa", base),
+    }
+    return {
+        **parts.sizes_config(facts),
+        "architectures": ["ModernBertModel"],
+        "max_position_embeddings": facts["context_length"],
+        "norm_eps": facts["attention.layer_norm_epsilon"],
+        "global_rope_theta": base,
+        **(slides if window else {"global_attn_every_n_layers": 1}),
+    }
+
+
+def _modernbert_rules(spec: Any) -> tuple[Rule, ...]:
+    attention, network = f"{BLOCK}.attention.branch", f"{BLOCK}.feed_forward.branch"
+    matrices = (pair for pair in parts.MATRICES if pair[0] != "ffn_up")
+    return (
+        rename("token_embd.weight", "embed.token.weight"),
+        rename("token_embd_norm.weight", "stack.start.0.weight"),
+        rename("output_norm.weight", "stack.final.weight"),
+        *renames(THEIRS, BLOCK, (*parts.NORMS, *matrices), ("weight",)),
+        fused(f"{THEIRS}.attn_qkv.weight", tuple(f"{attention}.{x}.weight" for x in "qkv")),
+        fused(f"{THEIRS}.ffn_up.weight", (f"{network}.gate.weight", f"{network}.up.weight")),
+    )
+
+
+_Row = parts.GgufArchitecture
+ARCHITECTURES = {
+    "bert": _Row("bert", None, _bert_config, _bert_rules, rotary=False),
+    "modernbert": _Row("modern-bert", None, _modernbert_config, _modernbert_rules, rotary=False),
+}
 """By ``model_type``."""

@@ -54,7 +54,7 @@ class _Facts:
         unused = sum(1 for _ in takewhile(lambda kind: kind == UNUSED, reversed(kinds)))
         self.size = len(kinds) - unused
         self.tokens, self.kinds = self.tokens[: self.size], kinds[: self.size]
-        self.encodes = facts.get("general.architecture") == "bert"
+        self.encodes = facts.get("general.architecture") in ("bert", "modern-bert")
 
     def listed(self, key: str, kind: type, default: list[Any] | None = None) -> list[Any]:
         items = self.known.get(key, default)
