@@ -1,6 +1,6 @@
 """GGUF files of embedders: the stream is that of transformers, the vectors are llama.cpp's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,7 @@ def file_of(
     pooling: int,
     tokenizer: Callable[[gguf.GGUFWriter], None] = words,
     unused: int = 0,
+    head: Mapping[str, torch.Tensor] | None = None,
 ) -> Path:
     """Write what llama.cpp's converter writes of a BERT; of RoBERTa without the ``unused`` rows of its positions."""
     config, writer = bert.config, gguf.GGUFWriter(path, "bert")
@@ -96,9 +97,13 @@ def file_of(
     tokenizer(writer)
     for name, tensor in bert.state_dict().items():
         stem, _, end = name.rpartition(".")
+        if stem.startswith("pooler"):
+            continue
         layer, _, part = stem.removeprefix("encoder.layer.").partition(".")
         theirs = NAMES[stem] if stem in NAMES else f"blk.{layer}.{NAMES[part]}"
         writer.add_tensor(f"{theirs}.{end}", (tensor[unused:] if theirs == "position_embd" else tensor).numpy())
+    for name, tensor in (head or {}).items():
+        writer.add_tensor(name, tensor.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -143,6 +148,141 @@ def test_a_file_of_roberta_is_read_as_llama_cpp_reads_it(tmp_path: Path) -> None
     ids = torch.randint(5, len(PAIRS), (3, 12))
     with torch.no_grad():
         assert (stream.hidden(ids) - roberta.double()(ids).last_hidden_state).abs().max() < 1e-9
+
+
+MODERN = {
+    "embeddings.tok_embeddings": "token_embd",
+    "embeddings.norm": "token_embd_norm",
+    "final_norm": "output_norm",
+    "attn_norm": "attn_norm",
+    "attn.Wqkv": "attn_qkv",
+    "attn.Wo": "attn_output",
+    "mlp_norm": "ffn_norm",
+    "mlp.Wi": "ffn_up",
+    "mlp.Wo": "ffn_down",
+}
+
+
+def modern(path: Path, window: int, pooling: int = 1) -> Any:
+    """Write what llama.cpp's converter writes of a random ModernBERT, and return the model."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 32}
+    config = transformers.ModernBertConfig(
+        vocab_size=len(PAIRS), max_position_embeddings=40, local_attention=window, **sizes,
+        pad_token_id=1, bos_token_id=0, eos_token_id=2, cls_token_id=0, sep_token_id=2,
+    )  # fmt: skip
+    bert, writer = transformers.ModernBertModel(config).eval(), gguf.GGUFWriter(path, "modern-bert")
+    writer.add_context_length(40)
+    writer.add_embedding_length(32)
+    writer.add_feed_forward_length(32)
+    writer.add_block_count(4)
+    writer.add_head_count(4)
+    writer.add_layer_norm_eps(1e-5)
+    writer.add_rope_freq_base(160_000.0)
+    writer.add_rope_freq_base_swa(10_000.0)
+    writer.add_sliding_window(window)
+    writer.add_sliding_window_pattern(3)
+    writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+    writer.add_vocab_size(len(PAIRS))
+    writer.add_causal_attention(False)
+    writer.add_pooling_type(gguf.PoolingType(pooling))
+    byte_pairs(writer)
+    for name, tensor in bert.state_dict().items():
+        tensor.add_(0.3 * torch.randn_like(tensor))
+        stem, _, end = name.rpartition(".")
+        layer, _, part = stem.removeprefix("layers.").partition(".")
+        writer.add_tensor(f"{MODERN[stem] if stem in MODERN else f'blk.{layer}.{MODERN[part]}'}.{end}", tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return bert
+
+
+@pytest.mark.parametrize(("window", "pooling"), [(4, 1), (64, 2)])
+def test_a_file_of_modernbert_is_that_of_its_makers_and_of_llama_cpp(window: int, pooling: int, tmp_path: Path) -> None:
+    bert = modern(tmp_path / "x.gguf", window, pooling)
+    ours, text = load(tmp_path / "x.gguf", say=lambda line: None), "the cat sat there"
+    reader = LlamaCpp(tmp_path / "x.gguf", "", 1, 40, 1, exact=True, embeds=True)
+    tokens = reader.ask("/tokenize", content=text, add_special=True)["tokens"]
+    assert ours.tokenizer.frame(text).ids == tokens
+    with torch.no_grad():  # in float64, but for the angles of the reference
+        stream = read(tmp_path / "x.gguf").model.double().hidden(torch.tensor([tokens]))
+        assert (stream - bert.double()(torch.tensor([tokens])).last_hidden_state).abs().max() < 1e-5
+    round_gelu(ours.model)
+    theirs = np.array(reader.ask("/v1/embeddings", input=text)["data"][0]["embedding"])
+    assert np.abs(ours.embed([text])[0].numpy() - theirs).max() < 1e-3  # the rounding of gelu
+    import_model(tmp_path / "x.gguf", tmp_path / "imported")
+    again = transformers.AutoModel.from_pretrained(tmp_path / "imported").eval().double()
+    with torch.no_grad():
+        assert (again(torch.tensor([tokens])).last_hidden_state - stream).abs().max() < 1e-5
+
+
+def reranker(kind: str, vocabulary: int, **config: Any) -> tuple[Any, dict[str, torch.Tensor]]:
+    """A random encoder with a head of one number, and the head's tensors under llama.cpp's names."""
+    bert = model(kind, vocabulary, num_labels=1, **config)
+    whole = getattr(transformers, f"{kind}ForSequenceClassification")(bert.config).eval()
+    base = getattr(whole, whole.base_model_prefix)
+    base.load_state_dict(bert.state_dict(), strict=False)
+    parts = (
+        (base.pooler.dense, whole.classifier) if kind == "Bert" else (whole.classifier.dense, whole.classifier.out_proj)
+    )
+    for part in parts:
+        torch.nn.init.normal_(part.weight, std=0.5)
+        torch.nn.init.normal_(part.bias)
+    return whole, {
+        f"{name}.{end}": getattr(part, end).detach()
+        for name, part in zip(("cls", "cls.output"), parts, strict=True)
+        for end in ("weight", "bias")
+    }
+
+
+@pytest.mark.parametrize("kind", ["Bert", "Roberta"])
+def test_a_reranker_gives_pairs_the_numbers_of_its_makers(kind: str, tmp_path: Path) -> None:
+    """And llama.cpp's where a model has one type of tokens: it gives both texts the first."""
+    settings: dict[str, Any] = {"length": 42, "layer_norm_eps": 1e-5, "pad_token_id": 1}
+    size, unused, tokens = (len(WORDS), 0, words) if kind == "Bert" else (len(PAIRS), 2, byte_pairs)
+    types = {"type_vocab_size": 2 if kind == "Bert" else 1}
+    whole, head = reranker(kind, size, **types, **({} if kind == "Bert" else settings))
+    bert = getattr(whole, whole.base_model_prefix)
+    path = file_of(tmp_path / "x.gguf", bert, 4, tokens, unused, head)
+    ours, pairs = load(path, say=lambda line: None), [("the cat", text) for text in ("the cat sat", "a dog", "mat")]
+    assert ours.ranks
+    for (query, text), scored in zip(pairs, ours.pair_scores(pairs), strict=True):
+        framed = ours.tokenizer.frame(query, text)
+        given = {"input_ids": torch.tensor([framed.ids]), "token_type_ids": torch.tensor([framed.token_types])}
+        with torch.no_grad():
+            assert abs(float(scored.score) - float(whole(**given).logits.sigmoid())) < 1e-5
+    if kind == "Roberta":
+        round_gelu(ours.model)
+        reader = LlamaCpp(path, "", 1, 40, 1, exact=True, ranks=True)
+        answer = reader.ask("/v1/rerank", query="the cat", documents=[text for _, text in pairs])
+        theirs = {one["index"]: one["relevance_score"] for one in answer["results"]}
+        for number, scored in enumerate(ours.pair_scores(pairs)):
+            assert abs(float(scored.score) - float(torch.tensor(theirs[number]).sigmoid())) < 1e-4  # gelu's rounding
+    import_model(path, tmp_path / "imported")
+    again = load(tmp_path / "imported", say=lambda line: None)
+    before = load(path, say=lambda line: None).pair_scores(pairs)
+    assert [one.score for one in again.pair_scores(pairs)] == [one.score for one in before]
+
+
+def test_what_a_head_lacks_or_has_besides_is_named(tmp_path: Path) -> None:
+    whole, head = reranker("Roberta", len(PAIRS), length=42, layer_norm_eps=1e-5, pad_token_id=1, type_vocab_size=1)
+    path = file_of(tmp_path / "x.gguf", whole.roberta, 4, byte_pairs, 2, head)
+    named = rewritten(path, tmp_path / "named.gguf", "F32", {"bert.classifier.output_labels": ["fits"]})
+    pairs = [("the cat", "a dog")]
+    scores = [load(place, say=lambda line: None).pair_scores(pairs)[0].score for place in (path, named)]
+    assert torch.equal(*scores)
+    with pytest.raises(ModelFileError, match=r"bert\.classifier\.activation = gelu"):
+        read(rewritten(path, tmp_path / "gelu.gguf", "F32", {"bert.classifier.activation": "gelu"}))
+    # As in files of BERTs, whose pooler the converter left out.
+    left = {
+        "others": lambda tensors: {name: t for name, t in tensors.items() if not name.startswith(("cls.w", "cls.b"))}
+    }
+    with pytest.raises(ModelFileError, match=r"missing: cls\.weight, cls\.bias"):
+        read(rewritten(path, tmp_path / "less.gguf", "F32", **left))
+    parted = rewritten(path, tmp_path / "parted.gguf", "F32", {"tokenizer.ggml.add_sep_token": False})
+    whole_frame, frame = (read(place).tokenizer.frame("the", "a").ids for place in (path, parted))
+    assert (whole_frame.count(2), frame.count(2)) == (3, 2)
 
 
 def test_a_decoder_that_pools_embeds_as_its_file_says(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from orrery.checkpoints.outputs import OutputFile, OutputFolder
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import RunError, UsageError
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, stated, written_tensors
+from orrery.exchange.reading.gguf_learned import as_facts, is_learned
 from orrery.exchange.reading.gguf_parts import GgufArchitecture
 from orrery.exchange.reading.read import Stored, read
 from orrery.exchange.reading.weights import refuse_buffers, weights_of
@@ -105,9 +106,10 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
         raise UsageError(f"no type {kind!r}", f"use one of {', '.join(gguf.KINDS)}")
     architecture = _architecture(stored.family)
     spec: Any = model.spec
-    tensors = _tensors(model, spec, architecture)
+    everything = _tensors(model, spec, architecture)
+    tensors = {name: tensor for name, tensor in everything.items() if not is_learned(name)}
     gguf.check_storable(tensors, kind)
-    facts = _facts(stored, spec, architecture, tensors)
+    facts = {**_facts(stored, spec, architecture, tensors), **as_facts(everything)}
     target = OutputFile(path, inputs=[stored.folder], overwrite=overwrite)
     with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
         gguf.write_gguf(fresh, architecture.name, facts, tensors, kind)

@@ -16,6 +16,7 @@ from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
 from orrery.exchange.reading import (
+    gguf_delta,
     gguf_dense,
     gguf_experts,
     gguf_hybrid,
@@ -242,6 +243,7 @@ ARCHITECTURES = {
     **gguf_experts.ARCHITECTURES,
     **gguf_recurrent.ARCHITECTURES,
     **gguf_hybrid.ARCHITECTURES,
+    **gguf_delta.ARCHITECTURES,
     **gguf_vectors.ARCHITECTURES,
 }
 """By ``model_type``."""

@@ -6,12 +6,15 @@ Source: https://github.com/ggml-org/llama.cpp, ``convert_hf_to_gguf.py`` and ``s
 it is misread is measured against llama.cpp itself.
 """
 
+import math
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
 from orrery.checkpoints.rules import Rule, fused, renames
 from orrery.exchange.reading import gguf_parts as parts
+from orrery.exchange.reading.gguf_learned import xielu_rules
 from orrery.exchange.reading.gguf_parts import BLOCK, NORMS, OUTER, ROTARY_MATRICES, THEIRS, Config, Facts
 from orrery.models.decoder import Decoder
 
@@ -249,14 +252,59 @@ def _ernie_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     return {**config, "use_bias": "blk.0.attn_q.bias" in tensors}
 
 
+def _ministral_facts(spec: Decoder.Spec) -> Facts:
+    """Return the facts of a model whose queries grow; a logarithm's factor says by what YaRN multiplies them."""
+    tempered: Any = spec.stack.positions["rotary"]
+    scaling = tempered.rotary.scaling
+    plain = replace(spec, stack=replace(spec.stack, positions={"rotary": tempered.rotary}))
+    growth = {"rope.scaling.original_context_length": tempered.trained, "attention.temperature_scale": tempered.beta}
+    facts = {**parts.rotary_facts(plain), **growth}
+    if getattr(scaling, "temperature", None) is None or scaling.factor <= 1:
+        return facts
+    usual = 0.1 * math.log(scaling.factor)
+    return {**facts, "rope.scaling.yarn_log_multiplier": round(((1 + usual) / scaling.temperature - 1) / usual, 6)}
+
+
+def _ministral_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    config = {**parts.rotary_config(facts, tensors), "head_dim": facts["attention.key_length"]}
+    scaling = config.pop("rope_scaling") or {"rope_type": "default"}
+    weight = facts.get("rope.scaling.yarn_log_multiplier", 0.0) if scaling["rope_type"] == "yarn" else 0.0
+    return {
+        **config,
+        "sliding_window": None,
+        "rope_parameters": {
+            **scaling,
+            "original_max_position_embeddings": facts.get(
+                "rope.scaling.original_context_length", facts["context_length"]
+            ),
+            **({"mscale": 1.0, "mscale_all_dim": weight} if weight else {}),
+            "rope_theta": config["rope_theta"],
+            "llama_4_scaling_beta": facts.get("attention.temperature_scale", 0.0),
+        },
+    }
+
+
+def _apertus_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
+    return (*_plain_rules(spec), *xielu_rules())
+
+
+def _apertus_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    # The family slows its pairs where a file says nothing; in a file of llama.cpp nothing means that they are not.
+    plain = {"rope_type": "default", "rope_theta": facts["rope.freq_base"]}
+    config = {**whole_config(facts, tensors), "tie_word_embeddings": False}  # the reader wants a head
+    return {**config, "rope_parameters": plain}
+
+
 _Row = parts.GgufArchitecture
 ARCHITECTURES = {
+    "apertus": _Row("apertus", parts.rotary_facts, _apertus_config, _apertus_rules),
     "arcee": _Row("arcee", parts.rotary_facts, llama_config, _llama_rules),
     "cohere2": _Row("cohere2", cohere_facts, _cohere2_config, cohere_rules),
     "ernie4_5": _Row("ernie4_5", parts.rotary_facts, _ernie_config, _plain_rules),
     "exaone4": _Row("exaone4", _exaone4_facts, _exaone4_config, _plain_rules),
     "glm4": _Row("glm4", parts.rotary_facts, _glm4_config, _glm4_rules, partial=True),
     "granite": _Row("granite", granite_facts, granite_config, _llama_rules),
+    "ministral3": _Row("mistral3", _ministral_facts, _ministral_config, _llama_rules),
     "nemotron": _Row("nemotron", _phi_facts, _nemotron_config, _nemotron_rules, partial=True),
     "olmo2": _Row("olmo2", parts.rotary_facts, whole_config, _plain_rules),
     "olmo3": _Row("olmo2", _olmo3_facts, _olmo3_config, _plain_rules, told_by="attention.sliding_window"),

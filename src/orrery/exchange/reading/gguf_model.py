@@ -15,6 +15,7 @@ from orrery.checkpoints.layouts import Grouped, Layout, RotaryInterleaved, Rows,
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, scaling_of
+from orrery.exchange.reading.gguf_learned import as_tensors
 from orrery.exchange.reading.gguf_parts import POOLING, GgufArchitecture
 from orrery.exchange.reading.gguf_vectors import sentences_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
@@ -33,7 +34,9 @@ ELSEWHERE = "take the Hugging Face folder of the same model"
 SLOWING = "rope_freqs.weight"
 SUFFIX = ".gguf"
 _LAYER = re.compile(r"blk\.(\d{1,5})\.")
-_HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal", POOLING})
+_COUNTED = {"token_types": "token_types.weight", "labels": "cls.output.weight"}
+"""What is counted in rows of a tensor."""
+_HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal", POOLING, "classifier.output_labels"})
 """Facts that change no number of a model; that of pooling is read beside it."""
 _WORDS = frozenset({"rope.scaling.type", "tensor_data_layout"})
 """Facts that are words; all others are numbers, or true or false."""
@@ -134,7 +137,7 @@ def read_gguf(path: Path) -> GgufModel:
     with describes_a_model(path):
         model = build_on_meta(spec)
     try:
-        tokenizer, sentences = tokenizer_of(files.facts), sentences_of(files.facts)
+        tokenizer, sentences = tokenizer_of(files.facts), sentences_of(files.facts, files)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error.message}", error.hint) from None
     staying = _staying(model, files, rules)
@@ -144,7 +147,7 @@ def read_gguf(path: Path) -> GgufModel:
         )
     read = [name for name in files if name != SLOWING and not _predicts_further(name, files.facts)]
     theirs = {name: files[name] if name in staying else files.numbers(name) for name in read}
-    tensors = from_theirs(model, theirs, rules)
+    tensors = from_theirs(model, {**theirs, **_learned(files, config, path)}, rules)
     check_fit(model, tensors)
     fill(model, tensors)
     unpacked_kinds = sorted(
@@ -160,6 +163,14 @@ def read_gguf(path: Path) -> GgufModel:
         tuple(unpacked_kinds),
         sentences,
     )
+
+
+def _learned(files: "_Files", config: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
+    """Return the tensors that the file says among its facts."""
+    try:
+        return as_tensors(files.facts, config.get("num_hidden_layers", 0))
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error.message}", error.hint) from None
 
 
 def spec_of_gguf(path: Path) -> ModelSpec:
@@ -266,8 +277,9 @@ def _config(architecture: GgufArchitecture, facts: Facts, files: _Files, path: P
     if table is None or len(table.shape) != 2:
         raise ModelFileError(f"{path} has no table of tokens, token_embd.weight", ELSEWHERE)
     facts.settle({"vocab_size": table.shape[0]})
-    if (types := "token_types.weight") in files:
-        facts.settle({"token_types": files.entry(types).shape[0]})
+    for key, name in _COUNTED.items():
+        if name in files:
+            facts.settle({key: files.entry(name).shape[0]})
     if architecture.rotary:
         _settle_rotary(facts, path, partial=architecture.partial)
     try:

@@ -129,7 +129,12 @@ def scaling_facts(scaling: Scaling | None) -> Facts:
             return {"rope.scaling.type": "linear", "rope.scaling.factor": scaling.factor}
         case Yarn():
             facts = {"rope.scaling.type": "yarn", "rope.scaling.factor": scaling.factor}
-            return {**facts, "rope.scaling.original_context_length": scaling.trained}
+            ramp = {"fast": (scaling.fast, 32.0), "slow": (scaling.slow, 1.0)}
+            return {
+                **facts,
+                "rope.scaling.original_context_length": scaling.trained,
+                **{f"rope.scaling.yarn_beta_{end}": own for end, (own, usual) in ramp.items() if own != usual},
+            }
     return {}
 
 
@@ -139,6 +144,9 @@ def scaling_config(facts: Mapping[str, Any]) -> Config | None:
         return None
     scaling = {"rope_type": facts["rope.scaling.type"], "factor": facts["rope.scaling.factor"]}
     trained = facts.get("rope.scaling.original_context_length")
+    if scaling["rope_type"] == "yarn":
+        ramp = {f"beta_{end}": facts.get(f"rope.scaling.yarn_beta_{end}") for end in ("fast", "slow")}
+        scaling |= {key: turns for key, turns in ramp.items() if turns is not None}
     return scaling if trained is None else {**scaling, "original_max_position_embeddings": trained}
 
 

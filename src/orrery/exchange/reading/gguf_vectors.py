@@ -1,7 +1,8 @@
-"""GGUF files of embedders: the encoder of BERT, and how any model of a file makes one vector of a text.
+"""GGUF files of embedders: the encoders of BERT and ModernBERT, and how any model of a file makes one vector of a text.
 
 The files of RoBERTa and XLM-R name the same architecture: their table of positions begins behind the row of padding, so
-that what is left of their own rule is BERT's. The pooler is not in a file.
+that what is left of their own rule is BERT's. The pooler is in the files of rerankers alone: it is what RoBERTa's head
+does to the first token before it gives a number, and BERT's pooler before its.
 Source: https://github.com/ggml-org/llama.cpp, ``convert_hf_to_gguf.py`` and ``src/llama-model.cpp``; measured against
 llama.cpp itself.
 """
@@ -9,7 +10,7 @@ llama.cpp itself.
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
 from orrery.exchange.reading import gguf_parts as parts
 from orrery.exchange.reading.gguf_parts import BLOCK, THEIRS, Config
@@ -17,31 +18,36 @@ from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, 
 
 POOLINGS = {1: "mean", 2: "cls", 3: "lasttoken"}
 """Ours by llama.cpp's number; 0 pools nothing."""
+_RANKS = 4
+_HEAD = "cls.output.weight"
 
 
-def sentences_of(facts: Mapping[str, Any]) -> Sentences | None:
+def sentences_of(facts: Mapping[str, Any], tensors: Collection[str]) -> Sentences | None:
     """Return how a file's model makes vectors of texts, of length one as llama.cpp's programs give them.
 
+    An encoder with a head makes none: it gives pairs of texts a number.
+
     Raises:
-        ModelFileError: the texts are ranked by a head of its own, or pooled in an unknown way.
+        ModelFileError: the texts are ranked in another way, or pooled in an unknown one.
     """
     architecture = facts.get("general.architecture")
     number = facts.get(f"{architecture}.{parts.POOLING}", 0)
-    if not number:
+    if not number or (number == _RANKS and architecture == "bert" and _HEAD in tensors):
         return None
     if type(number) is not int or number not in POOLINGS:
         said = f"{architecture}.{parts.POOLING} = {str(number)[:40]}"
         raise ModelFileError(
-            f"{said}: only the mean (1), the first (2) and the last token (3) are built",
+            f"{said}: only the mean (1), the first (2) and the last token (3) are built, and rank (4) of an encoder",
             "take the Hugging Face folder of the same model",
         )
     return Sentences(SentenceVectors(Pooling((POOLINGS[number],)), [UnitLength()]).eval())
 
 
 def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    ranks = {"architectures": ["BertForSequenceClassification"], "num_labels": facts.get("labels", 1)}
     return {
         **parts.sizes_config(facts),
-        "architectures": ["BertModel"],
+        **(ranks if _HEAD in tensors else {"architectures": ["BertModel"]}),
         "max_position_embeddings": facts["context_length"],
         "layer_norm_eps": facts["attention.layer_norm_epsilon"],
         "type_vocab_size": facts.get("token_types", 1),
@@ -57,8 +63,49 @@ def _bert_rules(spec: Any) -> tuple[Rule, ...]:
         rename("position_embd.weight", "stack.positions.learned.table.weight"),
         *(rename(f"token_embd_norm.{end}", f"stack.start.0.{end}") for end in ("weight", "bias")),
         *renames(THEIRS, BLOCK, (*norms, *matrices)),
+        *(rename(f"cls.{end}", f"heads.sequence.pooler.transform.0.0.linear.{end}") for end in ("weight", "bias")),
+        *(rename(f"cls.output.{end}", f"heads.sequence.labels.{end}") for end in ("weight", "bias")),
     )
 
 
-ARCHITECTURES = {"bert": parts.GgufArchitecture("bert", None, _bert_config, _bert_rules, rotary=False)}
+# ModernBERT
+
+
+def _modernbert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    # Every third layer sees the whole row, from the first on, where a file has windows; they turn at their own rate.
+    parts.pass_over(facts, "rope.scaling.type")
+    window, base = facts.get("attention.sliding_window", 0), facts.get("rope.freq_base", 10_000.0)
+    slides = {
+        "global_attn_every_n_layers": facts.get("attention.sliding_window_pattern", 3),
+        "local_attention": window,
+        "local_rope_theta": facts.get("rope.freq_base_swa", base),
+    }
+    return {
+        **parts.sizes_config(facts),
+        "architectures": ["ModernBertModel"],
+        "max_position_embeddings": facts["context_length"],
+        "norm_eps": facts["attention.layer_norm_epsilon"],
+        "global_rope_theta": base,
+        **(slides if window else {"global_attn_every_n_layers": 1}),
+    }
+
+
+def _modernbert_rules(spec: Any) -> tuple[Rule, ...]:
+    attention, network = f"{BLOCK}.attention.branch", f"{BLOCK}.feed_forward.branch"
+    matrices = (pair for pair in parts.MATRICES if pair[0] != "ffn_up")
+    return (
+        rename("token_embd.weight", "embed.token.weight"),
+        rename("token_embd_norm.weight", "stack.start.0.weight"),
+        rename("output_norm.weight", "stack.final.weight"),
+        *renames(THEIRS, BLOCK, (*parts.NORMS, *matrices), ("weight",)),
+        fused(f"{THEIRS}.attn_qkv.weight", tuple(f"{attention}.{x}.weight" for x in "qkv")),
+        fused(f"{THEIRS}.ffn_up.weight", (f"{network}.gate.weight", f"{network}.up.weight")),
+    )
+
+
+_Row = parts.GgufArchitecture
+ARCHITECTURES = {
+    "bert": _Row("bert", None, _bert_config, _bert_rules, rotary=False),
+    "modernbert": _Row("modern-bert", None, _modernbert_config, _modernbert_rules, rotary=False),
+}
 """By ``model_type``."""

@@ -79,7 +79,7 @@ def _read_gguf(path: Path, say: Callable[[str], None]) -> Stored:
     stored = Stored(
         path, content.model, content.family, content.config, content.generation, content.tokenizer, content.chat
     )
-    return replace(stored, sentences=content.sentences)
+    return replace(stored, sentences=content.sentences, pairs=read_pair_scores(path, stored))
 
 
 def _read_folder(folder: Path) -> Stored:

@@ -31,6 +31,7 @@ class LlamaCpp:
         threads: as many as everybody has.
         exact: keep keys and values in float32.
         embeds: give vectors of texts, and write none.
+        ranks: give pairs of texts a number, and write none.
 
     Attributes:
         address: where it answers.
@@ -40,11 +41,21 @@ class LlamaCpp:
     """
 
     def __init__(
-        self, path: Path, kind: str, rows: int, context: int, threads: int, *, exact: bool, embeds: bool = False
+        self,
+        path: Path,
+        kind: str,
+        rows: int,
+        context: int,
+        threads: int,
+        *,
+        exact: bool,
+        embeds: bool = False,
+        ranks: bool = False,
     ) -> None:
         self.name = f"llama.cpp {kind}"
         settings = {"path": str(path), "rows": rows, "context": context, "threads": threads, "exact": exact}
-        settings |= {"embeds": True} if embeds else {}
+        settings |= {"embeds": True} if embeds or ranks else {}
+        settings |= {"ranks": True} if ranks else {}
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, json.dumps(settings)],
             stdin=subprocess.PIPE,
@@ -88,7 +99,9 @@ def _killed(process: "subprocess.Popen[str]") -> None:
     process.communicate()
 
 
-def serve(path: str, rows: int, context: int, threads: int, exact: bool, embeds: bool = False) -> None:
+def serve(
+    path: str, rows: int, context: int, threads: int, exact: bool, embeds: bool = False, ranks: bool = False
+) -> None:
     """Serve a file until the input ends; ``exact`` keeps keys and values in float32."""
     xllamacpp: Any = __import__("xllamacpp")
     settings = xllamacpp.CommonParams()
@@ -100,6 +113,8 @@ def serve(path: str, rows: int, context: int, threads: int, exact: bool, embeds:
         settings.cache_type_k = settings.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
         settings.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     settings.embedding = embeds
+    if ranks:
+        settings.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_RANK
     server = xllamacpp.Server(settings)
     print(f"\n{server.listening_address}", flush=True)
     sys.stdin.read()

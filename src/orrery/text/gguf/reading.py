@@ -54,6 +54,7 @@ class _Facts:
         unused = sum(1 for _ in takewhile(lambda kind: kind == UNUSED, reversed(kinds)))
         self.size = len(kinds) - unused
         self.tokens, self.kinds = self.tokens[: self.size], kinds[: self.size]
+        self.encodes = facts.get("general.architecture") in ("bert", "modern-bert")
 
     def listed(self, key: str, kind: type, default: list[Any] | None = None) -> list[Any]:
         items = self.known.get(key, default)
@@ -163,11 +164,19 @@ def _byte_level(known: _Facts) -> dict[str, Any]:
 
 
 def _around(known: _Facts, starts: bool, ends: bool) -> frames.Rule | None:
-    """Return what puts the start token before a text and the end token behind it, as the file asks for."""
+    """Return what puts the start token before a text and the end token behind it, as the file asks for.
+
+    Two texts are parted by a separator too where a file asks for it; encoders' files need not say so.
+    """
     before = known.token("bos") if known.flag("add_bos_token", starts) else None
     after = known.token("eos") if known.flag("add_eos_token", ends) else None
     config = {"add_bos_token": bool(before), "add_eos_token": bool(after), "bos_token": before, "eos_token": after}
-    return frames.of_sentencepiece(config, {token: id for id, token in enumerate(known.tokens)}.get)
+    find = {token: id for id, token in enumerate(known.tokens)}.get
+    between = known.token("seperator") or after
+    if not between or not known.flag("add_sep_token", known.encodes):
+        return frames.of_sentencepiece(config, find)
+    first, second = ([*filter(None, (before,)), text, *filter(None, (after,))] for text in "AB")
+    return frames.of_slots(first, [*first, between, *second[bool(before) :]], find)
 
 
 def _scored(known: _Facts, algorithm: int, starts: bool, ends: bool) -> dict[str, Any]:
