@@ -34,6 +34,12 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** Move a row of buttons, where it is wider than its room, so that the current one is seen. */
+export function reveal(row) {
+  const current = row.querySelector("[aria-current]");
+  if (current) row.scrollLeft = current.offsetLeft - (row.clientWidth - current.offsetWidth) / 2;
+}
+
 /** A token as it is shown: blanks and line ends can be seen. */
 export function visible(text) {
   if (text === "") return "∅";
