@@ -15,6 +15,7 @@ from orrery.page.views import names as views
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import to_json
 from orrery.page.views._view import ViewSubject, fitting, shown
+from orrery.page.views.classes import head_of_classes
 from serving_toy import chat_model
 from tests.goldens.cases import IMAGES
 from views_toy import TOKENIZER, language_model_of, subject_of
@@ -95,6 +96,7 @@ def lacking(family, subject):
     mixers = [module for module in subject.lm.model.stack.modules() if isinstance(module, StatefulMixer)]
     stateless = set() if any(mixer.role and mixer.output == "state" for mixer in mixers) else {"recurrence"}
     stateless |= set() if family in SEEING else {"patches"}
+    stateless |= set() if head_of_classes(subject.lm.model) else {"classes"}
     if subject.seen.sites:
         return WITHOUT.get(family, set()) | stateless
     networks = any(isinstance(module, FEED_FORWARDS) for module in subject.lm.model.modules())
