@@ -1,5 +1,7 @@
 """Every view at the widths of a phone, a tablet and a desk, light and dark: nothing is cut, wide or unreadable."""
 
+import re
+
 import pytest
 
 from browser import Seen
@@ -36,12 +38,14 @@ def page_of(tmp_path_factory):
 
 
 def stops(visit):
-    """Yield every view of every screen, each when it is drawn."""
+    """Yield every view of every screen, each when it is drawn without a failure."""
     for screen in visit.page.evaluate("() => window.orrery.session.screens"):
         visit.screen(screen)
         names = [stop.get_attribute("data-view") for stop in visit.page.locator(".rail [data-view]").all()]
         for name in names:
-            yield f"{screen}/{visit.view(name) and name}"
+            visit.view(name)
+            assert visit.page.locator(".view .failure:not([hidden])").all_inner_texts() == [], name
+            yield f"{screen}/{name}"
         if not names:
             yield screen
 
@@ -122,9 +126,10 @@ def test_a_desk_has_text_and_tokens_left_and_the_picture_right(browser, page_of)
 
 
 _OUTSIDE = """() => {
-  const width = document.documentElement.clientWidth;
-  const found = document.documentElement.scrollWidth > width ? [`the page is ${document.documentElement.scrollWidth}`] : [];
-  const scrolls = (one) => one && one !== document.body && (/auto|scroll/.test(getComputedStyle(one).overflowX) || scrolls(one.parentElement));
+  const { clientWidth: width, scrollWidth } = document.documentElement;
+  const found = scrollWidth > width ? [`the page is ${scrollWidth} wide`] : [];
+  const rolls = (one) => /auto|scroll/.test(getComputedStyle(one).overflowX);
+  const scrolls = (one) => one && one !== document.body && (rolls(one) || scrolls(one.parentElement));
   for (const one of document.querySelectorAll("body *")) {
     if (one.closest("svg *, .unseen, .skip, [hidden]") || scrolls(one)) continue;
     const { left, right, width: own } = one.getBoundingClientRect();
@@ -135,3 +140,54 @@ _OUTSIDE = """() => {
   }
   return found.slice(0, 5);
 }"""
+
+
+def test_a_word_of_the_field_opens_its_entry(browser, page_of):
+    for language, word, said in (("en", "stream", "The vector that each token carries"), ("de", "Strom", "Der Vektor")):
+        visit = Seen(browser, *SIZES["phone"]).open(f"{page_of('gpt2').as_uri()}#language=%22{language}%22").ready()
+        visit.view("residual")
+        visit.click(".view .term[data-term=stream]")
+        dialog = visit.page.locator("dialog.glossary")
+        assert said in dialog.inner_text()
+        visit.accessible()
+        visit.page.keyboard.press("Escape")
+        dialog.wait_for(state="detached")
+        visit.click("header .menu")
+        visit.click("[data-tool=glossary]")
+        entries = dialog.locator("dt").all_inner_texts()
+        assert word.capitalize() in entries
+        assert len(entries) >= 25
+        visit.close()
+
+
+def test_the_glossary_says_the_same_words_in_both_languages(browser, page_of):
+    visit = Seen(browser).open(page_of("gpt2").as_uri()).ready()
+    tables = visit.page.evaluate("""async () => {
+      const [en, de] = await Promise.all(["en", "de"].map((one) => import(`#see/glossary/${one}.js`)));
+      return [en.default, de.default];
+    }""")
+    assert list(tables[0]) == list(tables[1])
+    for table in tables:
+        for word, pattern, meaning in table.values():
+            assert re.search(pattern, word, re.IGNORECASE), word
+            assert meaning.endswith(".")
+    visit.close()
+
+
+@pytest.mark.parametrize("name", ["a classifier", "a tagger"])
+def test_classes_are_shown_with_probability_and_saliency(browser, page_of, name):
+    visit = Seen(browser).open(page_of(name).as_uri()).ready().view("classes")
+    if name == "a tagger":
+        visit.click('[data-tag="3"]')
+        assert "sat" not in visit.page.locator(".view h3").first.inner_text()
+    else:
+        visit.click('.view tr[data-label="1"] button')
+    rows = visit.page.locator(".view tr[data-label]")
+    shares = [float(rows.nth(n).locator("td").nth(2).inner_text()) for n in range(rows.count())]
+    assert sum(shares) == pytest.approx(1, abs=2e-3)
+    assert shares == sorted(shares, reverse=True)
+    numbers = visit.page.locator(".view [data-saliency] .shaded")
+    assert numbers.count() == visit.page.evaluate("() => window.orrery.pass.tokens.length")
+    if name == "a classifier":
+        assert visit.page.get_attribute(".view tr[aria-current]", "data-label") == "1"
+    visit.close()

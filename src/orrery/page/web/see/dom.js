@@ -10,6 +10,7 @@ export function h(tag, attributes = {}, ...children) {
   const [name, ...classes] = tag.split(".");
   const element = SVG.has(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   if (classes.length) element.setAttribute("class", classes.join(" "));
+  if (classes.includes("scroll")) element.setAttribute("tabindex", "0"); // the arrow keys move what is wider than its room
   for (const [key, value] of Object.entries(attributes)) set(element, key, value);
   add(element, children);
   return element;

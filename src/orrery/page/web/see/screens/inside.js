@@ -125,6 +125,7 @@ function ask(page) {
   const look = async (event) => {
     event?.preventDefault();
     button.disabled = true;
+    button.textContent = t("working");
     told.hidden = true;
     page.say(t("looking"));
     try {
@@ -138,6 +139,7 @@ function ask(page) {
       told.textContent = error.message;
     }
     button.disabled = false;
+    button.textContent = t("look");
   };
   return h("form.ask", { onsubmit: look }, h("label", {}, t(image ? "image" : two ? "source" : "text"), image || text), two && h("label", {}, t(page.session.reads_source ? "target" : "text"), target), button, memory, told);
 }
