@@ -61,8 +61,7 @@ class ClassesView(View):
         logits_PN = inside.first.logits[0].double()
         logits_PN = logits_PN if logits_PN.dim() > 1 else logits_PN[None]
         spec: Any = subject.lm.model.spec.heads[name]
-        function = _function(spec)
-        shares_PN = _FUNCTIONS[function](logits_PN)
+        function, shares_PN = probabilities(logits_PN, spec)
         facts: dict[str, Any] = {
             "labels": list(spec.names) or [f"LABEL_{number}" for number in range(spec.labels)],
             "of": "row" if isinstance(module, SequenceHead) else "token",
@@ -88,6 +87,12 @@ def head_of_classes(model: Model) -> tuple[str, nn.Module] | None:
     return (name, main) if isinstance(main, SequenceHead | TokenHead) and name != SPAN else None
 
 
+def probabilities(logits: Float[Tensor, "*P N"], spec: Any) -> tuple[str, Float[Tensor, "*P N"]]:
+    """Return what makes probabilities of the logits of a head, by its name, and what it makes."""
+    function = _function(spec)
+    return function, _FUNCTIONS[function](logits)
+
+
 def _function(spec: Any) -> str:
     """Return what makes probabilities of the logits of a head, as transformers' ``problem_type`` has it."""
     problem = getattr(spec, "problem", "")
@@ -96,8 +101,8 @@ def _function(spec: Any) -> str:
     return "sigmoid" if problem == "multi_label_classification" or spec.labels == 1 else "softmax"
 
 
-def _softmax(logits_PN: Float[Tensor, "P N"]) -> Float[Tensor, "P N"]:
-    return logits_PN.softmax(-1)
+def _softmax(logits: Float[Tensor, "*P N"]) -> Float[Tensor, "*P N"]:
+    return logits.softmax(-1)
 
 
 _FUNCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
