@@ -15,6 +15,8 @@ from orrery.page.views import names as views
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import to_json
 from orrery.page.views._view import ViewSubject, fitting, shown
+from orrery.page.views.classes import head_of_classes
+from orrery.page.views.way import stations_of
 from serving_toy import chat_model
 from tests.goldens.cases import IMAGES
 from views_toy import TOKENIZER, language_model_of, subject_of
@@ -95,6 +97,8 @@ def lacking(family, subject):
     mixers = [module for module in subject.lm.model.stack.modules() if isinstance(module, StatefulMixer)]
     stateless = set() if any(mixer.role and mixer.output == "state" for mixer in mixers) else {"recurrence"}
     stateless |= set() if family in SEEING else {"patches"}
+    stateless |= set() if len(stations_of(subject.seen)) > 1 else {"way"}
+    stateless |= set() if head_of_classes(subject.lm.model) else {"classes"}
     if subject.seen.sites:
         return WITHOUT.get(family, set()) | stateless
     networks = any(isinstance(module, FEED_FORWARDS) for module in subject.lm.model.modules())

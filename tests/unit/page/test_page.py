@@ -11,7 +11,7 @@ from orrery.page.assets import assets, served_modules
 from orrery.page.page import address, served_page
 from tiny_models import saved
 
-LARGEST = 300_000
+LARGEST = 400_000
 
 
 @pytest.fixture(scope="module")

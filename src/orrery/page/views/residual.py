@@ -47,12 +47,12 @@ class ResidualView(View):
         }
         sums = [check for check in inside.checks if "sum to the stream" in check.name]
         if not stream_is_edited(kept.call.edit, kept):
-            sums.append(_steps(kept))
+            sums.append(steps(kept))
         return Payload({"streams": streams, "added": writes, "notes": list(inside.first.notes)}, tensors, sums)
 
 
 @torch.no_grad()
-def _steps(kept: Trace) -> Check:
+def steps(kept: Trace) -> Check:
     """Compare each stream with ``out(skip(x) + added)``, what its sublayer makes of the one before it."""
     worst = 0.0
     for layer in sublayers(kept.model.stack):

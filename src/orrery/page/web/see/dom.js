@@ -10,6 +10,7 @@ export function h(tag, attributes = {}, ...children) {
   const [name, ...classes] = tag.split(".");
   const element = SVG.has(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   if (classes.length) element.setAttribute("class", classes.join(" "));
+  if (classes.includes("scroll")) element.setAttribute("tabindex", "0"); // the arrow keys move what is wider than its room
   for (const [key, value] of Object.entries(attributes)) set(element, key, value);
   add(element, children);
   return element;
@@ -32,6 +33,12 @@ export function fill(element, ...children) {
   element.replaceChildren();
   add(element, children);
   return element;
+}
+
+/** Move a row of buttons, where it is wider than its room, so that the current one is seen. */
+export function reveal(row) {
+  const current = row.querySelector("[aria-current]");
+  if (current) row.scrollLeft = current.offsetLeft - (row.clientWidth - current.offsetWidth) / 2;
 }
 
 /** A token as it is shown: blanks and line ends can be seen. */

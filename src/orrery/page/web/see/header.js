@@ -1,6 +1,7 @@
 // The header: the model, the screens, and what holds for all of them.
-import { fill, h, whole } from "#see/dom.js";
+import { fill, h, reveal, whole } from "#see/dom.js";
 import { download } from "#see/export.js";
+import { glossary } from "#see/glossary.js";
 import { help } from "#see/keys.js";
 import { scheme } from "#see/palette.js";
 import { LANGUAGES, t, useLanguage } from "#see/words.js";
@@ -17,12 +18,25 @@ export function header(element, page, screen) {
     Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, selected: code === document.documentElement.lang }, name)),
   );
   const facts = { family: session.family ?? "", parameters: whole(session.parameters), dtype: session.dtype, device: session.device };
-  fill(
-    element,
-    h("div.model", {}, h("strong", {}, session.model), h("span.soft", {}, t("model.facts", facts)), !page.live && h("span.soft", {}, t("offline"))),
-    h("nav.tabs", { "aria-label": "Orrery" }, tabs),
-    h("div.tools", {}, chooser, theme(page), page.live && h("button.quiet", { onclick: () => save(page), "data-tool": "save" }, t("save")), h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")), h("button.quiet", { onclick: help, "data-tool": "help" }, t("help"))),
-  );
+  const [about, name] = [t("model.facts", facts), h("strong", {}, session.model)];
+  const buttons = [
+    theme(page),
+    page.live && h("button.quiet", { onclick: () => save(page), "data-tool": "save" }, t("save")),
+    h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")),
+    h("button.quiet", { onclick: () => glossary(), "data-tool": "glossary" }, t("glossary")),
+    h("button.quiet", { onclick: help, "data-tool": "help" }, t("help")),
+  ];
+  const nav = h("nav.tabs", { "aria-label": "Orrery" }, tabs);
+  const more = h("div.more", { id: "more" }, h("div.model", {}, name, h("span.soft", {}, about), !page.live && h("span.soft", {}, t("offline"))), h("div.tools", {}, chooser, buttons));
+  fill(element, nav, menu(element), more);
+  reveal(nav);
+}
+
+/** On a phone what is no screen stands behind one button, so that the header is one line. */
+function menu(element) {
+  const turn = () => button.setAttribute("aria-expanded", String(element.classList.toggle("open")));
+  const button = h("button.menu", { "aria-expanded": String(element.classList.contains("open")), "aria-controls": "more", "aria-label": t("menu"), onclick: turn }, "☰");
+  return button;
 }
 
 function theme(page) {

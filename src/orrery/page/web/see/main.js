@@ -1,6 +1,7 @@
 // The beginning: read what the page was given, draw the header, and show the screen that the address names.
 import { caller } from "#see/source.js";
 import { fill, h } from "#see/dom.js";
+import { watchWords } from "#see/glossary.js";
 import { header } from "#see/header.js";
 import { keyboard } from "#see/keys.js";
 import { lab } from "#see/lab/lab.js";
@@ -13,6 +14,7 @@ async function start() {
   const held = document.getElementById("held");
   const page = held ? saved(JSON.parse(held.textContent)) : await served();
   useLanguage(page.focus.get("language"));
+  watchWords(main);
   document.documentElement.dataset.theme = page.focus.get("theme") ?? "";
   document.title = `Orrery · ${page.session.model}`;
   const skip = document.querySelector(".skip");

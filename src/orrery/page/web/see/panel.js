@@ -11,7 +11,7 @@ export function panel(page, { name, title, tensor, rows, how }) {
     said.textContent = row === null ? " " : `${rows[row]} · ${tokens[column]}: ${number(data[row * shape[1] + column], 4)}`;
     map.mark(row, column);
   };
-  const map = labelled({ ...how, values: data, rows: shape[0], columns: shape[1], label: title }, { rows, columns: tokens }, { over, chosen: (_, query) => page.focus.set({ query }) });
+  const map = labelled({ ...how, values: data, rows: shape[0], columns: shape[1], label: title }, { rows, columns: tokens }, { over, chosen: (_, query) => page.focus.set({ query }) }, { widest: 320 });
   const ways = { png: () => savePng(`${name}.png`, map.canvas), safetensors: () => download(`${name}.safetensors`, safetensors({ [name]: tensor }), "application/octet-stream") };
   return { map, element: h("section", { "data-panel": name }, h("h3", {}, title), h("div.scroll", {}, map.element), said, exports(ways)) };
 }

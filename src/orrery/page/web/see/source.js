@@ -88,12 +88,24 @@ export class Less {
   }
 }
 
+let asked = 0;
+
+/** Show that the server works, as long as it has not answered; `style.css` draws it after a twentieth of a second. */
+async function working(answer) {
+  document.body.toggleAttribute("data-working", ++asked > 0);
+  try {
+    return await answer;
+  } finally {
+    document.body.toggleAttribute("data-working", --asked > 0);
+  }
+}
+
 /** Asks a server, with the key where it needs one; a refusal becomes an error with the server's words. */
 export function caller() {
   let key = null;
   const call = async (url, body, more = {}) => {
     const headers = { ...(body ? { "Content-Type": "application/json" } : {}), ...(key ? { Authorization: `Bearer ${key}` } : {}) };
-    const answer = await fetch(url, { method: body ? "POST" : "GET", headers, body: body ? JSON.stringify(body) : undefined, ...more });
+    const answer = await working(fetch(url, { method: body ? "POST" : "GET", headers, body: body ? JSON.stringify(body) : undefined, ...more }));
     if (answer.ok) return answer;
     const told = await answer.json().catch(() => null);
     throw Object.assign(new Error(told?.error?.message ?? `${answer.status} ${answer.statusText}`), { status: answer.status });

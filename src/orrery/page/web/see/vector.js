@@ -19,8 +19,14 @@ export function shade(value, highest) {
   const table = palette("signed", scheme());
   const from = 3 * place(value, -highest, highest);
   const [red, green, blue] = table.subarray(from, from + 3);
-  const light = 0.299 * red + 0.587 * green + 0.114 * blue > 140;
-  return { background: `rgb(${red} ${green} ${blue})`, color: light ? "#15181c" : "#fff" };
+  // Black and white have the same contrast where the luminance is about 0.18; the ink is a little lighter than black.
+  const light = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue) > 0.19;
+  return { background: `rgb(${red} ${green} ${blue})`, color: light ? "#0c0e11" : "#fff" };
+}
+
+/** How bright a part of a colour is, as WCAG has it. */
+function linear(part) {
+  return part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4;
 }
 
 /**

@@ -1,7 +1,7 @@
 // One text, seen from its first byte to its last number: a rail of views in the order of computation.
 import { slider } from "#see/checkpoints.js";
 import { badge } from "#see/checks.js";
-import { fill, h } from "#see/dom.js";
+import { fill, h, reveal } from "#see/dom.js";
 import { explainWith } from "#see/explain.js";
 import { strip } from "#see/strip.js";
 import { addWords, t } from "#see/words.js";
@@ -17,7 +17,7 @@ export async function draw(element, page, { screen = "inside", reads = true } = 
   const lamp = h("div");
   const view = h("section.view", { "aria-live": "off" });
   const at = form && page.session.run ? slider(page) : {};
-  fill(element, form, at.element, tokens, rail, lamp, view);
+  fill(element, h("div.desk", {}, h("div.left", {}, form, at.element, tokens, rail, lamp), view));
   const shown = reads ? strip(tokens, page) : {};
   const stage = new Stage(page, screen, rail, view, lamp);
   const ends = [page.listen(() => stage.again()), page.focus.listen((changed) => stage.follow(changed))];
@@ -42,6 +42,7 @@ export class Stage {
     const of = (name) => named.find(({ kind }) => kind === name);
     const chosen = of(this.page.focus.get("view")) ?? of("attention") ?? named[0];
     fill(this.rail, named.map(({ kind }) => h("button.stop", { "aria-current": kind === chosen?.kind ? "page" : null, "data-view": kind, onclick: () => this.page.focus.set({ view: kind }) }, t(`view.${kind}`))));
+    reveal(this.rail);
     await this.show(chosen);
   }
 
@@ -124,6 +125,7 @@ function ask(page) {
   const look = async (event) => {
     event?.preventDefault();
     button.disabled = true;
+    button.textContent = t("working");
     told.hidden = true;
     page.say(t("looking"));
     try {
@@ -137,6 +139,7 @@ function ask(page) {
       told.textContent = error.message;
     }
     button.disabled = false;
+    button.textContent = t("look");
   };
   return h("form.ask", { onsubmit: look }, h("label", {}, t(image ? "image" : two ? "source" : "text"), image || text), two && h("label", {}, t(page.session.reads_source ? "target" : "text"), target), button, memory, told);
 }

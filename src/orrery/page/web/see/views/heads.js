@@ -18,7 +18,7 @@ async function draw(element, { page, check }) {
   const rows = () => {
     const by = facts.roles.indexOf(page.focus.get("role"));
     const order = by < 0 ? all : [...all].sort((a, b) => (b.values[by] || 0) - (a.values[by] || 0));
-    fill(body, order.map(({ layer, head, values }) => h("tr", {}, h("td", {}, h("button.token", { onclick: () => page.focus.set({ view: "attention", site: own, layer, head }) }, `${layer}.${head}`)), values.map((value) => h("td.right", { style: { background: `color-mix(in srgb, var(${value < 0 ? "--look" : "--accent"}) ${Math.round(60 * Math.min(1, Math.abs(value) || 0))}%, transparent)` } }, number(value, 3))))));
+    fill(body, order.map(({ layer, head, values }) => h("tr", {}, h("td", {}, h("button.token", { onclick: () => page.focus.set({ view: "attention", site: own, layer, head }) }, `${layer}.${head}`)), values.map((value) => h("td.right", { style: { background: `color-mix(in srgb, var(${value < 0 ? "--look" : "--accent"}) ${Math.round(45 * Math.min(1, Math.abs(value) || 0))}%, transparent)` } }, number(value, 3))))));
   };
   const head = (role) => h("th.right", { scope: "col" }, h("button.quiet", { onclick: () => page.focus.set({ role }) }, t(`heads.${role}`)));
   const ways = { csv: () => download("heads.csv", csv([["block", "head", ...facts.roles], ...all.map(({ layer, head, values }) => [layer, head, ...values])]), "text/csv") };

@@ -1,6 +1,7 @@
 // Which tokens a prediction depends on: each token coloured by its number.
-import { fill, h, number, visible } from "#see/dom.js";
+import { fill, h, visible } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
+import { shaded } from "#see/shaded.js";
 import { t } from "#see/words.js";
 
 const METHODS = ["gradient", "gradient_times_input", "integrated"];
@@ -26,7 +27,7 @@ async function draw(element, { page, check }) {
     fill(
       body,
       h("p", {}, t("saliency.about", { token: visible(facts.spelled[facts.token] ?? String(facts.token)) })),
-      streams.map((name) => h("p.said", { "data-stream": name }, page.pass[name].map(({ text }, place) => word(text, tensors[name].data[place], most)))),
+      streams.map((name) => h("p.said", { "data-stream": name }, shaded(page.pass[name], tensors[name].data, most))),
       exports({ csv: () => download("saliency.csv", csv([["token", method], ...rows]), "text/csv") }),
     );
   };
@@ -35,12 +36,6 @@ async function draw(element, { page, check }) {
   fill(element, h("div.controls", {}, h("label", {}, t("saliency.method"), chooser)), body);
   await show();
   return { focus: (changed) => ["saliency", "query", "token"].some((name) => changed.has(name)) && show() };
-}
-
-function word(text, value, most) {
-  const share = Math.round((60 * Math.abs(value)) / most);
-  const colour = value < 0 ? "var(--look)" : "var(--accent)";
-  return h("span", { title: number(value, 3), style: { background: `color-mix(in srgb, ${colour} ${share}%, transparent)` } }, visible(text).replaceAll("␣", " "));
 }
 
 export default { words, draw };

@@ -1,7 +1,7 @@
 // German.
 export default {
   "skip": "Zum Inhalt",
-  "screen.chat": "Gespräch", "screen.inside": "Innenansicht", "screen.decode": "Dekodieren", "screen.model": "Modell", "screen.train": "Training", "screen.trust": "Prüfungen",
+  "glossary": "Glossar", "glossary.open": "Was heißt dieses Wort?", "glossary.all": "Alle Wörter", "working": "Rechnet …", "menu": "Modell, Sprache und Werkzeuge", "screen.chat": "Gespräch", "screen.inside": "Innenansicht", "screen.decode": "Dekodieren", "screen.model": "Modell", "screen.train": "Training", "screen.trust": "Prüfungen",
   "text": "Text", "image": "Bild", "source": "Quelle", "target": "Was geschrieben wurde", "look": "Hineinsehen", "looking": "Wird berechnet …", "look.memory": "Das braucht bis zu {said} neben den Gewichten.",
   "link": "Link kopieren", "link.done": "Der Link ist kopiert.", "theme": "Hell oder dunkel", "language": "Sprache", "help": "Tasten", "save": "Als Datei speichern", "save.none": "Zuerst in einen Text hineinsehen.",
   "checks": "{passed} von {all} Prüfungen bestanden", "check.bound": "{value}, höchstens {bound}", "failed": "Diese Ansicht ist gescheitert: {why}",

@@ -1,7 +1,7 @@
 // English.
 export default {
   "skip": "To the content",
-  "screen.chat": "Chat", "screen.inside": "Inside", "screen.decode": "Decode", "screen.model": "Model", "screen.train": "Train", "screen.trust": "Trust",
+  "glossary": "Glossary", "glossary.open": "What does this word mean?", "glossary.all": "All words", "working": "Working …", "menu": "Model, language and tools", "screen.chat": "Chat", "screen.inside": "Inside", "screen.decode": "Decode", "screen.model": "Model", "screen.train": "Train", "screen.trust": "Trust",
   "text": "Text", "image": "Picture", "source": "Source", "target": "What was written", "look": "Look inside", "looking": "Computing …", "look.memory": "It takes up to {said} beside the weights.",
   "link": "Copy link", "link.done": "The link is copied.", "theme": "Light or dark", "language": "Language", "help": "Keys", "save": "Save as a file", "save.none": "Look inside a text first.",
   "checks": "{passed} of {all} checks pass", "check.bound": "{value}, at most {bound}", "failed": "This view failed: {why}",
