@@ -85,6 +85,11 @@ def test_runs_that_share_other_work_leave_what_one_process_leaves(layout: str, c
     assert any(" is refused: parallel." in name for name in errors), errors
 
 
+def test_parted_layers_share_what_is_left_of_their_weights(tmp_path: Path) -> None:
+    words = (str(tmp_path), "fsdp=2", "tensor=2", "only=optimizer sgd")
+    assert max(told(str(HERE / "sharded_runs.py"), *words, world=4).values()) <= 1e-9
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("layout", ["context=2", "expert=2", "pipeline=2"])
 def test_every_objective_and_kind_shares_other_work(layout: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from orrery.training.parallel.shards import OWNERS, cut
 
 AXES = ("pipeline", "data", "fsdp", "context", "tensor")
 """The degrees whose product is that of the processes, the slowest first."""
+COPIES = "copies"
 
 
 def with_copies(degrees: ParallelSettings, ranks: Ranks) -> ParallelSettings:
@@ -32,15 +33,21 @@ def neighbours(device: str, degrees: ParallelSettings, name: str) -> DeviceMesh:
     return DeviceMesh(device, rows, mesh_dim_names=("others", name))[name]
 
 
-def sharded(device: str, degrees: ParallelSettings) -> DeviceMesh:
-    """Return the mesh in which a unit of FSDP lies: copies, and the processes that share it.
+def of_weights(device: str, degrees: ParallelSettings) -> DeviceMesh:
+    """Return the mesh in which weights lie: copies, processes that share them, and that compute a layer together.
 
-    Those that compute other tokens of the same rows have copies too.
+    Those that compute other tokens of the same rows have copies too. Axes of one process are left out.
     """
-    copies = processes(degrees)[0].permute(3, 0, 2, 1).flatten(1, 2)
-    if copies.shape[1] == 1:
-        return neighbours(device, degrees, "fsdp")
-    return DeviceMesh(device, copies, mesh_dim_names=("tensor", "copies", "fsdp"))["copies", "fsdp"]
+    numbers = processes(degrees)[0].transpose(1, 2).flatten(0, 1)
+    sizes = dict(zip((COPIES, "fsdp", "tensor"), numbers.shape, strict=True))
+    used = tuple(name for name, size in sizes.items() if size > 1)
+    return DeviceMesh(device, numbers.view([sizes[name] for name in used]), mesh_dim_names=used)
+
+
+def sharded(weights: DeviceMesh) -> DeviceMesh:
+    """Return the mesh of a unit of FSDP: copies, where there are some, and the processes that share it."""
+    names = weights.mesh_dim_names or ()
+    return weights[COPIES, "fsdp"] if COPIES in names else weights["fsdp"]
 
 
 def owners(device: str, numbers: Tensor) -> DeviceMesh:

@@ -18,7 +18,7 @@ from orrery.training.distributed import Ranks
 from orrery.training.parallel.context_parallel import share_rows
 from orrery.training.parallel.expert_parallel import share_experts
 from orrery.training.parallel.fully_sharded import shard
-from orrery.training.parallel.meshes import neighbours, sharded, with_copies
+from orrery.training.parallel.meshes import neighbours, of_weights, sharded, with_copies
 from orrery.training.parallel.pipeline import Stages
 from orrery.training.parallel.saving import save_together
 from orrery.training.parallel.shards import is_first, own_part, shared, whole
@@ -54,16 +54,17 @@ class SharedWeights:
         device, settled = next(model.parameters()).device.type, with_copies(degrees, ranks)
         if degrees.context > 1:
             share_rows(model, neighbours(device, settled, "context"))
-        if degrees.tensor > 1:
-            part(model, neighbours(device, settled, "tensor"), degrees.sequence)
+        weights = of_weights(device, settled) if degrees.tensor * degrees.fsdp > 1 else None
+        if weights is not None and degrees.tensor > 1:
+            part(model, weights["tensor"], degrees.sequence)
         if degrees.pipeline > 1:
             self.accumulate = Stages(model, settled, device).accumulate
         if isinstance(ranks, Sharing):
             ranks.watch(model)
             if degrees.expert > 1:
                 share_experts(model, device, settled, ranks)
-            if degrees.fsdp > 1:
-                shard(model, sharded(device, settled), degrees.zero)
+            if weights is not None and degrees.fsdp > 1:
+                shard(model, sharded(weights), degrees.zero)
 
     @contextmanager
     def whole(self) -> Iterator[Any]:
