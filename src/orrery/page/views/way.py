@@ -112,13 +112,14 @@ def _some(vector_D: Float[Tensor, "D"]) -> Float[Tensor, "C"]:
     return vector_D[places.to(vector_D.device)]
 
 
-def _heads(inside: Inside, site: AttentionSite, layer: int, position: int) -> list[list[list[float]]]:
+def _heads(inside: Inside, site: AttentionSite, layer: int, position: int) -> list[list[tuple[int, float]]]:
     """Return for each head the places that it looks at most, with their weights."""
-    key, found = site.key(layer, "pattern"), []
+    key = site.key(layer, "pattern")
+    found: list[list[tuple[int, float]]] = []
     for head in range(min(HEADS, inside.shapes[key][1])):
         row_S = inside.rows(key, head, slice(position, position + 1))[0].float()
         most = row_S.topk(min(LOOKED, len(row_S)))
-        found.append([[int(place), float(weight)] for place, weight in zip(most.indices, most.values, strict=True)])
+        found.append([(int(place), float(weight)) for place, weight in zip(most.indices, most.values, strict=True)])
     return found
 
 
