@@ -19,9 +19,13 @@ export function shade(value, highest) {
   const table = palette("signed", scheme());
   const from = 3 * place(value, -highest, highest);
   const [red, green, blue] = table.subarray(from, from + 3);
-  // Black and white have the same contrast where the luminance is about 0.18; the ink is a little lighter than black.
-  const light = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue) > 0.19;
-  return { background: `rgb(${red} ${green} ${blue})`, color: light ? "#0c0e11" : "#fff" };
+  return { background: `rgb(${red} ${green} ${blue})`, color: readable(red, green, blue) };
+}
+
+/** Black or white, whichever can be read on a colour: of both that with the greater contrast has 4.58 or more. */
+export function readable(red, green, blue) {
+  const luminance = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  return luminance > 0.179 ? "#000" : "#fff";
 }
 
 /** How bright a part of a colour is, as WCAG has it. */

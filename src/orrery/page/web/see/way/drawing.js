@@ -1,6 +1,7 @@
 // The drawing of a token's way: the stream runs down, parts add to it from the side; what is near shows its numbers.
 import { number, visible } from "#see/dom.js";
 import { palette, place, scheme } from "#see/palette.js";
+import { readable } from "#see/vector.js";
 
 export const [WIDTH, STEP, TOP] = [720, 120, 90];
 /** The middle of the stream, and where a row of numbers begins. */
@@ -69,8 +70,7 @@ function one(context, { ink, table, station, y, near, reached }) {
     context.fillStyle = `rgb(${red} ${green} ${blue})`;
     context.fillRect(LEFT + i * width, y - ROW / 2, width + 0.4, ROW);
     if (near * width < 16 * NUMBERS) return;
-    const light = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 118;
-    write(context, number(value, 2), LEFT + (i + 0.5) * width, y + 1, { fill: light ? "#0c0e11" : "#fff", size: width / 4, align: "center" });
+    write(context, number(value, 2), LEFT + (i + 0.5) * width, y + 1, { fill: readable(red, green, blue), size: width / 4, align: "center" });
   });
   context.strokeStyle = ink.soft;
   context.lineWidth = 1;
