@@ -143,13 +143,14 @@ SENTENCES = (
     "a+b=c <tag> `code` $5 ~x ^y | z … “quoted” — dash, 、。",
 )
 UNLIKE = {
-    "superbpe": "it cuts inside numbers only",
-    "bailingmoe": "llama.cpp takes possessive quantifiers for greedy ones",
-    "bailingmoe2": "as bailingmoe",
-    "llada-moe": "as bailingmoe",
-    "gpt-4o": "llama.cpp leaves out the marks that belong to letters",
-    "tekken": "as gpt-4o",
+    "superbpe": range(5),  # it cuts inside numbers only
+    "bailingmoe": (3,),  # llama.cpp takes possessive quantifiers for greedy ones
+    "gpt-4o": (3,),  # llama.cpp leaves out the marks that belong to letters
+    "tekken": (3,),
+    "kimi-k2": (3,),
+    "tiny_aya": (1,),  # llama.cpp cuts two blanks before a number apart, which the library leaves together
 }
+"""Of a rule the sentences in which llama.cpp is not followed; the library `tokenizers` is."""
 
 
 def tokenizer_of(rule: str) -> Tokenizer:
@@ -178,9 +179,9 @@ def test_llama_cpp_cuts_texts_by_the_rule_that_a_file_names(rule: str, tmp_path:
     )
     ours, reader = read(file).tokenizer, LlamaCpp(file, "", 1, 64, 1, exact=True)
     assert ours is not None
-    for text in SENTENCES:
+    for number, text in enumerate(SENTENCES):
         theirs = reader.ask("/tokenize", content=text, parse_special=False)["tokens"]
-        if rule not in UNLIKE or (text != SENTENCES[3] and UNLIKE[rule] not in ("it cuts inside numbers only",)):
+        if number not in UNLIKE.get(rule, ()):
             assert ours.encode(text) == theirs, text
         assert ours.decode(ours.encode(text)) == text
     first = reader.ask("/tokenize", content="cat", add_special=True)["tokens"][0]
@@ -245,6 +246,11 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
         assert any(word in refused.value.message for word in words.split("|")) or architecture, refused.value
         assert str(path) in refused.value.message
         assert refused.value.hint
+
+
+def test_tokens_that_a_file_never_lets_be_written_are_told(plain: dict[str, Path], tmp_path: Path) -> None:
+    path = rewritten(plain["llama"], tmp_path / "x.gguf", "F32", {"tokenizer.ggml.suppress_tokens": [3, 5, -1, 10**6]})
+    assert read(path).generation["suppress_tokens"] == [3, 5]
 
 
 LINEAR = {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": 48, "llama_4_scaling_beta": 0.0}

@@ -128,11 +128,19 @@ class _SentencePiece(TextEngine):
         self._model = model
         self._added: dict[str, int] = {token["content"]: token["id"] for token in definition.get("added_tokens") or []}
         self._special = frozenset(self._added.values())
+        self._strips = frozenset(
+            token["content"] for token in definition.get("added_tokens") or [] if token.get("rstrip")
+        )
 
     def encode_control(self, text: str) -> list[int]:
         ids: list[int] = []
+        before = ""
         for part in self._marks.split(text) if self._added else [text]:
-            ids += [self._added[part]] if part in self._added else self._codec.encode(part)
+            if part in self._added:
+                ids.append(self._added[part])
+            else:
+                ids += self._codec.encode(part.lstrip() if before in self._strips else part)
+            before = part
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:

@@ -315,7 +315,11 @@ def _generation(facts: Mapping[str, Any], tokenizer: Tokenizer | None) -> dict[s
     start = "general.sampling."
     said = {_SAMPLING[key]: facts[start + key] for key in _SAMPLING if start + key in facts}
     said |= {"do_sample": True} if "temperature" in said else {}
-    ends = [] if tokenizer is None else ends_of(facts)
+    if tokenizer is None:
+        return said
+    ends, never = ends_of(facts), facts.get("tokenizer.ggml.suppress_tokens")
+    if isinstance(never, list):
+        said["suppress_tokens"] = [id for id in never if type(id) is int and 0 <= id < tokenizer.size]
     return said | ({"eos_token_id": ends if len(ends) > 1 else ends[0]} if ends else {})
 
 

@@ -29,16 +29,23 @@ _ROLES = {
 }  # fmt: skip
 """Our role by llama.cpp's key; ``seperator`` is its spelling."""
 _ENDS = ("eos", "eot", "eom")
-_READ = frozenset(
+_SAID = {
+    "llama": {"bos": 1, "eos": 2, "unknown": 0},
+    "t5": {"eos": 1, "unknown": 2, "padding": 0},
+    "bert": {"bos": 101, "unknown": 100, "seperator": 102, "padding": 0, "mask": 103},
+}  # fmt: skip
+"""The tokens that llama.cpp takes by their ids where a file does not name them, by the kind of tokenizer."""
+_ENDING = frozenset(
     {
-        "model", "pre", "tokens", "token_type", "scores", "merges", "add_bos_token", "add_eos_token", "add_sep_token",
-        "add_space_prefix", "remove_extra_whitespaces", "precompiled_charsmap", "token_type_count",
-        *(f"{name}_token_id" for name in (*_ROLES, *_ENDS, "cls", "eog")),
-        # Where else a control token may stand: in the middle of code, before a file; and an older spelling.
-        *(f"{name}_token_id" for name in ("prefix", "suffix", "middle", "eot", "separator")),
-        *(f"fim_{name}_token_id" for name in ("pre", "suf", "mid", "pad", "rep", "sep")),
+        *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>"),
+        *("<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<end_of_utterance>", "<turn|>", "<|tool_response>"),
+        *("</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "[e~[", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
     }
-)  # fmt: skip
+)
+"""What ends an answer in the models that llama.cpp knows: few files name more than one such token, and it goes by these
+spellings (``llama-vocab.cpp``)."""
+_INNER = {"<|end|>": ({"<|return|>", "<|call|>"}, {"<|calls|>", "<|flush|>"}), "</s>": ({"<|tool_response>"},)}
+"""What ends no answer in a list that has these tokens too: gpt-oss ends its messages so, and an answer has several."""
 
 
 class _Facts:
@@ -54,7 +61,7 @@ class _Facts:
         unused = sum(1 for _ in takewhile(lambda kind: kind == UNUSED, reversed(kinds)))
         self.size = len(kinds) - unused
         self.tokens, self.kinds = self.tokens[: self.size], kinds[: self.size]
-        self.encodes = facts.get("general.architecture") in ("bert", "modern-bert")
+        self.architecture = facts.get("general.architecture")
 
     def listed(self, key: str, kind: type, default: list[Any] | None = None) -> list[Any]:
         items = self.known.get(key, default)
@@ -74,7 +81,8 @@ class _Facts:
         return None if id is None or id >= self.size else self.tokens[id]
 
     def id(self, name: str) -> int | None:
-        value = self.known.get(f"{name}_token_id")
+        said = _SAID.get(str(self.known.get("model")), {}).get(name)
+        value = self.known.get(f"{name}_token_id", said if said is not None and said < self.size else None)
         if value is None or value in (-1, 0xFFFFFFFF):
             return None
         if type(value) is not int or not value >= 0:
@@ -106,16 +114,21 @@ def tokenizer_of(facts: Mapping[str, Any]) -> Tokenizer | None:
 
 
 def ends_of(facts: Mapping[str, Any]) -> list[int]:
-    """Return the ids that end a text, that of the end token first."""
+    """Return the ids that end an answer, that of the end token first: those that the file names, then by spelling."""
     known = _Facts(facts)
-    return list(dict.fromkeys(id for name in _ENDS if (id := known.id(name)) is not None))
+    named = [id for name in _ENDS if (id := known.id(name)) is not None]
+    spelt = {token: id for id, token in enumerate(known.tokens) if token in _ENDING}
+    inner = {token for token, beside in _INNER.items() if any(others <= spelt.keys() for others in beside)}
+    return list(dict.fromkeys([*named, *(id for token, id in spelt.items() if token not in inner)]))
 
 
 def _added(known: _Facts) -> list[dict[str, Any]]:
     """Return the added tokens: control tokens, and texts that are taken whole."""
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    flags = {"single_word": False, "rstrip": False, "normalized": False}
+    # RoBERTa and ModernBERT take the spaces before a hidden word for a part of it; BERT's tokens are parted by spaces.
+    hidden = None if known.known.get("model") == "bert" else known.id("mask")
     return [
-        {"id": id, "content": known.tokens[id], **flags, "special": known.kinds[id] != USER}
+        {"id": id, "content": known.tokens[id], "lstrip": id == hidden, **flags, "special": known.kinds[id] != USER}
         for id in known.of_kind(CONTROL, USER, UNKNOWN)
     ]
 
@@ -173,7 +186,7 @@ def _around(known: _Facts, starts: bool, ends: bool) -> frames.Rule | None:
     config = {"add_bos_token": bool(before), "add_eos_token": bool(after), "bos_token": before, "eos_token": after}
     find = {token: id for id, token in enumerate(known.tokens)}.get
     between = known.token("seperator") or after
-    if not between or not known.flag("add_sep_token", known.encodes):
+    if not between or not known.flag("add_sep_token", known.architecture in ("bert", "modern-bert")):
         return frames.of_sentencepiece(config, find)
     first, second = ([*filter(None, (before,)), text, *filter(None, (after,))] for text in "AB")
     return frames.of_slots(first, [*first, between, *second[bool(before) :]], find)
@@ -184,16 +197,30 @@ def _scored(known: _Facts, algorithm: int, starts: bool, ends: bool) -> dict[str
     scores = known.known.get("scores")
     if not isinstance(scores, list) or len(scores) < known.size:
         raise ModelFileError(f"it has {known.size:,} tokens and no score for each of them", HINT)
+    kinds = _with_one_unknown(known)
     pieces = (
         written(1, written(1, token.encode()) + written_float(2, float(score)) + written(3, kind))
-        for token, score, kind in zip(known.tokens, scores, known.kinds, strict=False)
+        for token, score, kind in zip(known.tokens, scores, kinds, strict=False)
     )
     rules = bytes(number & 255 for number in known.listed("precompiled_charsmap", int, []))
     normal = written(2, rules) + written(3, int(known.flag("add_space_prefix", True)))
     normal += written(4, int(known.flag("remove_extra_whitespaces", algorithm == UNIGRAM)))
     content = b"".join(pieces) + written(2, written(3, algorithm)) + written(3, normal)
     made: dict[str, Any] = json.loads(export.definition(content))
+    for token in made["added_tokens"] if known.architecture == "phi3" else ():
+        # In Phi-3's folders a control token takes the spaces behind it, and no file can say so.
+        token["rstrip"] = token["content"] not in ("<unk>", "<s>", "<|endoftext|>")
     return made | {"post_processor": _around(known, starts, ends)}
+
+
+def _with_one_unknown(known: _Facts) -> list[int]:
+    """Return the kinds of the pieces, of which one alone is unknown, as in every SentencePiece model.
+
+    Files of Phi-3 call what fills their table unknown, and what is unknown a control token; llama.cpp goes by the id.
+    """
+    unknown = known.id("unknown")
+    kinds = [CONTROL if kind == UNKNOWN else kind for kind in known.kinds]
+    return [UNKNOWN if id == unknown else kind for id, kind in enumerate(kinds)]
 
 
 def _words(known: _Facts) -> dict[str, Any]:
@@ -205,6 +232,7 @@ def _words(known: _Facts) -> dict[str, Any]:
         return token.removeprefix(WORD) if token.startswith(WORD) else f"##{token}"
 
     texts = [spelt(token, kind) for token, kind in zip(known.tokens, known.kinds, strict=True)]
+    lower = known.flag("normalizer.lowercase", True)
     unknown = known.token("unknown") or "[UNK]"
     vocabulary = {text: id for id, text in enumerate(texts)}
     if unknown not in vocabulary:
@@ -216,8 +244,8 @@ def _words(known: _Facts) -> dict[str, Any]:
             "type": "BertNormalizer",
             "clean_text": True,
             "handle_chinese_chars": True,
-            "strip_accents": None,
-            "lowercase": True,
+            "strip_accents": known.flag("normalizer.strip_accents", lower),
+            "lowercase": lower,
         },
         pre_tokenizer={"type": "BertPreTokenizer"},
         post_processor=frames.of_bert(vocabulary.get),

@@ -89,6 +89,24 @@ _EXAONE = _any(
     _SHORT, r"[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+", r"\p{N}", r" ?[^\s\p{L}\p{N}]+[\r\n/]?",
     r"\s*[\r\n]|\s+(?!\S)|\s+",
 )  # fmt: skip
+_MINICPM5 = _any(_SHORT, _WORD, r"\p{N}+", _MARKS, _BLANKS)
+_JAIS2 = _any(
+    _SHORT, _WORD, r"\p{N}{1,3}", _MARKS, r"\s*[\r\n]+", *(rf"\s{{{2**n}}}(?!\S)" for n in range(9, 1, -1)),
+    r"\s{1,2}(?!\S)", r"\s",
+)  # fmt: skip
+_SPARK = _DEEPSEEK.replace(rf"[\r\n]*|{_BLANKS}", r"|[\r\n]|\s+(?!\S)|\s+")
+_YOUTU_SCRIPTS = (
+    "[\uac00-\ud7a3\u3131-\u318e]+|[！…“”‘’—：；，\u3001-\u303f\ufe30-\ufe4f]+"  # noqa: RUF001 - its own marks
+    "|[\u3105-\u312f]+|[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+)
+_YOUTU = _any(*(f"{word}{_SHORT}?" for word in _CAMEL), r"\p{N}", _PATHS, _BLANKS)
+_NOT_HAN = tuple(rf"(?:(?!\p{{Han}}){letter})" for letter in (_UPPER, _LOWER))
+_KIMI = _any(
+    r"\p{Han}+",
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_NOT_HAN[0]}*{_NOT_HAN[1]}+{_SHORT}?",
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_NOT_HAN[0]}+{_NOT_HAN[1]}*{_SHORT}?",
+    r"\p{N}{1,3}", _MARKS, _BLANKS,
+)  # fmt: skip
 _PUNCTUATION, _THREE = r"[\p{P}\$\+<=>\^~\|`]+", "[0-9][0-9][0-9]"
 
 _NAMES: dict[str, CuttingRule] = {
@@ -98,13 +116,21 @@ _NAMES: dict[str, CuttingRule] = {
     "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano": CuttingRule(
         (_LLAMA3,), True, True
     ),
-    "dbrx smaug-bpe glm4 chatglm-bpe": CuttingRule((_LLAMA3,)),
+    "dbrx smaug-bpe chatglm-bpe": CuttingRule((_LLAMA3,)),
+    "glm4 glm5": CuttingRule((_LLAMA3,), True),
+    "minicpm5": CuttingRule((r"\p{N}{1,3}", _MINICPM5), True),
+    "jais-2": CuttingRule((_JAIS2,)),
     "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez": CuttingRule((_QWEN2,), composed=True),
     "stablelm2 hunyuan solar-open grok-2": CuttingRule((_QWEN2,)),
     "qwen35": CuttingRule((_QWEN35,), composed=True),
-    "gpt-4o llama4 kanana2 minimax-m2": CuttingRule((_GPT4O,)),
+    "gpt-4o llama4 kanana2 minimax-m2 talkie": CuttingRule((_GPT4O,)),
+    "granite-embed-multi-97m": CuttingRule((_GPT4O,), True),
+    "tiny_aya cohere2moe": CuttingRule((r"\d{1,3}(?=(?:\d{3})*\b)", _GPT4O)),
+    "kimi-k2": CuttingRule((_KIMI,)),
+    "youtu": CuttingRule((_YOUTU_SCRIPTS, _YOUTU), True),
     "tekken": CuttingRule((_TEKKEN,), True, True),
     "deepseek-v3 hunyuan-dense joyai-llm hy_v4": CuttingRule((r"\p{N}{1,3}", _HAN, _DEEPSEEK)),
+    "spark2_5": CuttingRule((r"\p{N}{1,3}", _HAN, _SPARK, r"\p{N}")),
     "deepseek-coder": CuttingRule((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _ASIAN, r"\p{N}")),
     "deepseek-llm": CuttingRule(
         (r"[\r\n]", rf"\s?{_among(_CASED)}+", rf"\s?{_among(_PUNCTUATED)}+", r"\s+$", _ASIAN, r"\p{N}")
@@ -114,6 +140,8 @@ _NAMES: dict[str, CuttingRule] = {
     "bloom poro-chat gpt3-finnish": CuttingRule((_STOPS,)),
     "viking": CuttingRule((_STOPS, r"\p{N}")),
     "seed-coder": CuttingRule((_SEED,)),
+    "ufakzeka": CuttingRule((_any(_WORD, r"\p{N}", _MARKS, _BLANKS),)),
+    "laguna": CuttingRule((r"[^\n]+|[\n]+", _QWEN2)),
     "bailingmoe bailingmoe2 llada-moe": CuttingRule((_BAILING,)),
     "exaone-moe": CuttingRule((_EXAONE,)),
     "superbpe": CuttingRule((r"\p{N}+", r"(?=(\d{3})+(?!\d))")),

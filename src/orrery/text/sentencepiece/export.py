@@ -74,9 +74,10 @@ def model_of(definition: Mapping[str, Any]) -> SentencePieceModel | None:
     if dict(pairs) != {piece.text: id for id, piece in enumerate(model.pieces)}:
         raise ModelFileError("the vocabulary of tokenizer.json is not that of the SentencePiece model in it", HINT)
     for token in definition.get("added_tokens") or []:
-        if not token.get("special") or any(token.get(flag) for flag in ("lstrip", "rstrip", "single_word")):
+        if not token.get("special") or any(token.get(flag) for flag in ("lstrip", "single_word")):
             raise ModelFileError(
-                f"the added token {token['content']!r} is a word or takes spaces with it", "SentencePiece has no such"
+                f"the added token {token['content']!r} is a word or takes the spaces before it",
+                "SentencePiece has no such",
             )
     return model
 
