@@ -100,11 +100,18 @@ def labels(c: Config) -> int:
     named, counted = c["id2label"], c["num_labels"]
     if named == {}:
         raise ModelFileError(f"{c.family}: id2label is empty", "name the labels, or leave the key out for two")
+    if counted and _is_unnamed(named):
+        return int(counted)  # old files count their labels and leave two names that nobody gave
     if named and counted and len(named) != counted:
         raise ModelFileError(
             f"{c.family}: num_labels = {counted}, but id2label names {len(named)}", "keep the one that fits the weights"
         )
     return len(named or ()) or counted or 2
+
+
+def _is_unnamed(labels: Any) -> bool:
+    """Say whether a configuration has the names alone that transformers gives to two labels without any."""
+    return labels == {"0": "LABEL_0", "1": "LABEL_1"}
 
 
 def named(c: Config) -> dict[str, Any]:

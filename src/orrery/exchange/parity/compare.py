@@ -12,7 +12,8 @@ from torch import Tensor
 from orrery.checkpoints.tensors import raw_bytes
 from orrery.errors import UsageError
 from orrery.exchange.reading.architecture import of_folder
-from orrery.exchange.reading.files import CONFIG, read_json
+from orrery.exchange.reading.config_keys import read_config
+from orrery.exchange.reading.files import CONFIG
 from orrery.exchange.reading.placement import DTYPES
 from orrery.exchange.reading.read import locate, read
 from orrery.exchange.reading.weights import weights_of
@@ -128,7 +129,7 @@ def inputs(specs: Sequence[ModelSpec], seed: int) -> list[Tensor]:
 
 def _paddings(folder: Path) -> set[int]:
     """Return the id of padding that a folder names; within a text some families count no position for it."""
-    config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    config = read_config(folder) if (folder / CONFIG).is_file() else {}
     named = config.get("pad_token_id")
     return {named} if isinstance(named, int) else set()
 

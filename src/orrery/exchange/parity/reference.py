@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from orrery.errors import MachineError, UsageError
 from orrery.exchange.parity.compare import Values
-from orrery.exchange.reading.files import CONFIG, read_json
+from orrery.exchange.reading.config_keys import read_config
 from orrery.families import load_family
 from orrery.settings import install
 
@@ -53,7 +53,7 @@ def _load(folder: Path, dtype: torch.dtype) -> Any:
         raise MachineError("transformers is not installed", install("oracle"))
     import transformers
 
-    config = read_json(folder / CONFIG)
+    config = read_config(folder)
     family = load_family(config.get("model_type"))
     names = [name for name in (config.get("architectures") or []) if isinstance(name, str)]
     for name in (*names, family.ARCHITECTURE):

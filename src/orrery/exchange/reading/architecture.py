@@ -8,7 +8,7 @@ from typing import Any
 
 from orrery.checkpoints.store import SPEC
 from orrery.errors import ModelFileError, UsageError
-from orrery.exchange.reading.config_keys import settled
+from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.files import CONFIG, read_json
 from orrery.exchange.reading.gguf_model import spec_of_gguf
 from orrery.families import load_family, names, spec_of
@@ -77,7 +77,7 @@ def described(folder: Path) -> Described:
         return Described(spec_of_gguf(folder))
     if (folder / SPEC).is_file():
         return own(folder / SPEC)
-    return Described(published(read_json(folder / CONFIG), folder / CONFIG))
+    return Described(published(read_config(folder), folder / CONFIG))
 
 
 def of_folder(folder: Path) -> ModelSpec:

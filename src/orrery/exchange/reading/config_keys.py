@@ -8,10 +8,33 @@ from pathlib import Path
 from typing import Any
 
 from orrery.errors import ModelFileError
+from orrery.exchange.reading.files import CONFIG, read_json
 from orrery.exchange.reading.rounded.config import KEY, method_of
-from orrery.families import Family, load_family, spec_of
+from orrery.families import Family, load_family, names, spec_of
 from orrery.families import __name__ as FAMILIES
 from orrery.families._config import UnknownKeysError
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the content of a config.json, with the ``model_type`` that files from before 2020 leave out.
+
+    transformers goes by the name of the folder there; so does this, where ``architectures`` names no class either.
+
+    Raises:
+        ModelFileError: the file is missing or damaged, or neither tells a family.
+    """
+    config = read_json(folder / CONFIG)
+    if config.get("model_type") is not None:
+        return config
+    said = config.get("architectures")
+    words = [*(said if isinstance(said, list) else []), *(part for part in reversed(folder.absolute().parts))]
+    for word in words:
+        plain = str(word).lower().replace("-", "").replace("_", "")
+        if found := max((name for name in names() if name.replace("_", "") in plain), key=len, default=None):
+            return {**config, "model_type": found}
+    raise ModelFileError(
+        f"{folder / CONFIG} names no model_type", 'write into it what the model is: "model_type": "bert", for example'
+    )
 
 
 def settled(config: Mapping[str, Any], path: Path, ignored: Collection[str] = ()) -> tuple[dict[str, Any], list[str]]:

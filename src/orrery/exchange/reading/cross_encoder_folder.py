@@ -9,6 +9,7 @@ from torch import nn
 
 from orrery.checkpoints.json_file import read_json
 from orrery.errors import ModelFileError
+from orrery.exchange.reading.config_keys import read_config
 from orrery.exchange.reading.files import CONFIG
 from orrery.exchange.reading.sentence_folder import (
     HINT,
@@ -103,7 +104,7 @@ def _activation(model: Path, stored: Stored, scorer: Scorer) -> str | None:
     if not (model / CONFIG).is_file():
         head = stored.model.spec.heads.get(scorer.name) if isinstance(scorer, OfHead) else None
         return IDENTITY if getattr(head, "problem", "") == "regression" else None
-    config = read_json(model / CONFIG)
+    config = read_config(model)
     section = config.get(SECTION)
     named = section.get(ACTIVATION) if isinstance(section, Mapping) else None
     activation = config.get(OLD_ACTIVATION) if named is None else named

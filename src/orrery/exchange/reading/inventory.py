@@ -15,8 +15,9 @@ from orrery.checkpoints.store import SPEC
 from orrery.checkpoints.tensors import NAMES
 from orrery.errors import OrreryError
 from orrery.exchange.reading.architecture import Described, described
+from orrery.exchange.reading.config_keys import read_config
 from orrery.exchange.reading.cross_encoder_folder import is_cross_encoder
-from orrery.exchange.reading.files import CONFIG, INDEX, WEIGHTS, Weights, open_weights, pickles_in, read_json
+from orrery.exchange.reading.files import CONFIG, INDEX, WEIGHTS, Weights, open_weights, pickles_in
 from orrery.exchange.reading.gguf_model import SUFFIX
 from orrery.exchange.reading.hub import PREFIX
 from orrery.exchange.reading.read import built, locate
@@ -167,7 +168,7 @@ def _folder(name: str, place: Path) -> ListedModel:
     folder = locate(place)
     described_as = described(folder)
     weights = open_weights(folder)
-    config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    config = read_config(folder) if (folder / CONFIG).is_file() else {}
     plain = unpacking(weights, config, folder / CONFIG)
     stored: Counter[str] = Counter()
     for tensor in weights.empty().values():

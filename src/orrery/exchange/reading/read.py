@@ -15,7 +15,7 @@ from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading import hub
 from orrery.exchange.reading.architecture import own, published
-from orrery.exchange.reading.config_keys import settled
+from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
 from orrery.exchange.reading.files import CONFIG, GENERATION, PICTURES, Weights, open_weights, read_json
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
@@ -164,12 +164,12 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     Raises:
         ModelFileError: files are missing or damaged or do not fit each other.
     """
-    read_config = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
-    check_numbers(read_config, folder / CONFIG)
-    config, passed_over = settled(read_config, folder / CONFIG, ignored)
+    said = _checked_ends(read_config(folder), folder / CONFIG)
+    check_numbers(said, folder / CONFIG)
+    config, passed_over = settled(said, folder / CONFIG, ignored)
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
-    kept = {key: value for key, value in read_config.items() if key not in ignored}
+    kept = {key: value for key, value in said.items() if key not in ignored}
     files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
