@@ -14,6 +14,7 @@ from orrery.language_model.generate import continued
 from orrery.language_model.guides import Demands
 from orrery.language_model.sources import of_ids
 from orrery.language_model.texts import limits_of
+from orrery.text.chat.channels import has_channels, said_in
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of
@@ -55,5 +56,12 @@ def reply(
         )
     demands, drawing = Demands.taken_from(sampling)
     limits = limits_of(stored, max_new_tokens, strings_of(stop), chat.end, demands)
+    if has_channels(chat.source):
+        # What is said is known behind the marks of its message, which decoding leaves out.
+        answer = continued(stored, lambda: of_ids(stored, [ids]), limits, seed, None, drawing)[0]
+        answer = replace(answer, text=said_in(chat.tokenizer, answer.ids))
+        if stream is not None:
+            stream(answer.text)
+        return answer
     show = None if stream is None else lambda row, piece: stream(piece)
     return continued(stored, lambda: of_ids(stored, [ids]), limits, seed, show, drawing)[0]

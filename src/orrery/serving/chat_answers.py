@@ -1,5 +1,6 @@
 """The answers to a conversation while they come: what is thought, what is said, and what is called."""
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
@@ -10,6 +11,7 @@ from orrery.serving.conversations import PreparedConversation
 from orrery.serving.requests import FINISH
 from orrery.serving.served import Served
 from orrery.text.chat.calls import CallWatch, ParsedToolCall
+from orrery.text.chat.channels import ChannelWatch
 from orrery.text.chat.reasoning import ReasoningWatch
 
 
@@ -46,13 +48,15 @@ class ChatAnswers:
         self.ended: dict[int, Answering] = {}
         count = range(prepared.asked.choices)
         self.reasoned = [0] * prepared.asked.choices
-        self._calls = {index: CallWatch(prepared.names) for index in count}
-        self._thoughts = {index: ReasoningWatch(prepared.reasoning) for index in count}
+        self._calls = {index: CallWatch(prepared.functions) for index in count}
+        self._thoughts: dict[int, ReasoningWatch | ChannelWatch] = {
+            index: ChannelWatch() if prepared.channels else ReasoningWatch(prepared.reasoning) for index in count
+        }
 
     @property
     def watches(self) -> bool:
         """Whether an answer is more than its text: reasoning or calls may stand in it."""
-        return bool(self.asked.used_tools) or self.prepared.reasoning is not None
+        return bool(self.asked.used_tools) or self.prepared.reasoning is not None or self.prepared.channels
 
     def take(self, piece: AnswerPiece) -> AnswerPart:
         """Take what became known of an answer; return what of it is certain, by the model itself."""
@@ -110,3 +114,8 @@ class ChatAnswers:
     def _allowed(self, calls: list[ParsedToolCall]) -> list[ParsedToolCall]:
         """Return the calls that the client can take: one, where it asked for one or knows the old form alone."""
         return calls[:1] if self.asked.parallel_tool_calls is False or self.asked.functions else calls
+
+
+def id_of(call: ParsedToolCall) -> str:
+    """Return what a call is named: as its model named it, whose template may need that, else by chance."""
+    return call.id or f"call_{secrets.token_hex(12)}"

@@ -9,7 +9,7 @@ from orrery.generation.requests import Request
 from orrery.language_model.guides import Demands
 from orrery.serving import requests
 from orrery.serving.call_schema import call_schema
-from orrery.serving.errors import api_error
+from orrery.serving.errors import ApiError, api_error
 from orrery.serving.fitting import fitted
 from orrery.serving.old_functions import with_tool_calls
 from orrery.serving.pictures import picture_of, refuse_pictures
@@ -17,6 +17,8 @@ from orrery.serving.schema.chat import ChatRequest, Message
 from orrery.serving.served import Served
 from orrery.serving.thinking import thinking
 from orrery.text.chat.calls import MARKS, with_objects
+from orrery.text.chat.channels import MARKS as CHANNEL_MARKS
+from orrery.text.chat.channels import has_channels
 from orrery.text.chat.reasoning import Reasoning, reasoning_marks
 
 
@@ -52,6 +54,7 @@ class PreparedConversation:
         marks: control tokens that are read in an answer, with their spellings: decoding would leave them out.
         ends: the tokens that end an answer.
         reasoning: how the answer tells its reasoning, where that is told apart.
+        channels: whether the answer comes in channels, as gpt-oss writes it.
     """
 
     asked: ChatRequest
@@ -59,11 +62,12 @@ class PreparedConversation:
     marks: dict[int, str]
     ends: frozenset[int]
     reasoning: Reasoning | None = None
+    channels: bool = False
 
     @property
-    def names(self) -> list[str]:
-        """The functions that may be called."""
-        return [tool.function.name for tool in self.asked.used_tools]
+    def functions(self) -> dict[str, dict[str, Any] | None]:
+        """The functions that may be called, with their parameters."""
+        return {tool.function.name: tool.function.parameters for tool in self.asked.used_tools}
 
 
 def prepare(served: Served, request: ChatRequest, terms: Terms = PLAIN) -> PreparedConversation:
@@ -113,10 +117,20 @@ def continuing(
     adapter = served.adapter_of(request.model)
     one = Request(ids, limits, requests.sampler_for(served, request), scores=scores, adapter=adapter)
     reasoning = _reasoning(served, ids) if terms.apart and not request.has_form else None
-    tokenizer, read = served.lm.tokenizer, (*MARKS, *((reasoning.opening, reasoning.closing) if reasoning else ()))
+    channels = not request.has_form and in_channels(served)
+    read = (*MARKS, *((reasoning.opening, reasoning.closing) if reasoning else ()), *(CHANNEL_MARKS * channels))
+    tokenizer = served.lm.tokenizer
     marks = {id: mark for mark in read if (id := tokenizer.id(mark)) is not None and id in tokenizer.control}
     own = requests.numbered(one, request.seed, request.choices)
-    return PreparedConversation(request, own, marks, frozenset(limits.end), reasoning)
+    return PreparedConversation(request, own, marks, frozenset(limits.end), reasoning, channels)
+
+
+def in_channels(served: Served) -> bool:
+    """Say whether the model's answers to conversations come in channels."""
+    try:
+        return has_channels(served.template.source)
+    except ApiError:  # it has no template
+        return False
 
 
 def _read(served: Served, request: ChatRequest, terms: Terms) -> list[int]:

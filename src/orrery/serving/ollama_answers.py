@@ -1,13 +1,12 @@
 """What Ollama's clients are answered: objects that grow, and the last one with its counts and durations."""
 
 import json
-import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, final
 
 from orrery.serving.answers import AnswerPiece, Answers
-from orrery.serving.chat_answers import AnswerPart, ChatAnswers
+from orrery.serving.chat_answers import AnswerPart, ChatAnswers, id_of
 from orrery.serving.errors import ApiError
 from orrery.serving.logprobs import of_chat
 from orrery.serving.usage import places_of
@@ -39,7 +38,7 @@ def as_response(said: AnswerPart) -> dict[str, Any]:
 
 def _called(call: ParsedToolCall, index: int) -> dict[str, Any]:
     function = {"index": index, "name": call.name, "arguments": json.loads(call.arguments)}
-    return {"id": f"call_{secrets.token_hex(6)}", "function": function}
+    return {"id": id_of(call), "function": function}
 
 
 @final

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from orrery.generation.requests import TokenScore
 from orrery.serving.answers import AnswerPiece
-from orrery.serving.chat_answers import AnswerPart, ChatAnswers
+from orrery.serving.chat_answers import AnswerPart, ChatAnswers, id_of
 from orrery.serving.errors import ApiError
 from orrery.serving.logprobs import of_chat
 from orrery.serving.usage import places_of
@@ -164,7 +164,7 @@ class OutputEvents:
         ]
 
     def _called(self, call: ParsedToolCall) -> list[Event]:
-        ids = {"id": f"fc_{secrets.token_hex(12)}", "call_id": f"call_{secrets.token_hex(12)}"}
+        ids = {"id": f"fc_{secrets.token_hex(12)}", "call_id": id_of(call)}
         item = {"type": "function_call", **ids, "name": call.name}
         begun = {**item, "arguments": "", "status": "in_progress"}
         ended = {**item, "arguments": call.arguments, "status": "completed"}

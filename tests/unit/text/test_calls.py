@@ -6,7 +6,7 @@ from orrery.text.chat.calls import CallWatch, ParsedToolCall, parse_calls, with_
 
 ULM = ParsedToolCall("weather", '{"city": "Ulm"}')
 BONN = ParsedToolCall("weather", '{"city": "Bonn"}')
-NAMES = ["weather"]
+NAMES = {"weather": None}
 IN_ULM, IN_BONN = '{"city": "Ulm"}', '{"city": "Bonn"}'
 
 

@@ -78,7 +78,7 @@ def test_without_tools_a_template_does_with_calls_what_it_does_elsewhere():
 def test_a_call_that_is_said_is_read_as_the_call(chat):
     told = chat.tokenizer.decode(chat.render(TALK[:2], tools=[]).ids, special=True)
     said = told[told.index("<tool_call>") : told.rindex("</tool_call>") + len("</tool_call>")]
-    assert parse_calls(said, ["look"]) == (
+    assert parse_calls(said, {"look": None}) == (
         "",
         [ParsedToolCall("look", '{"at": "mat"}'), ParsedToolCall("look", '{"at": "log"}')],
     )

@@ -1,6 +1,5 @@
 """``POST /v1/chat/completions``: conversations and their next message."""
 
-import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +11,8 @@ from orrery.generation.requests import TokenScore
 from orrery.serving.answer_head import head
 from orrery.serving.answers import AnswerPiece, GoneError, begun
 from orrery.serving.body import StrictRoute
-from orrery.serving.chat_answers import ChatAnswers
-from orrery.serving.conversations import prepare
+from orrery.serving.chat_answers import AnswerPart, ChatAnswers, id_of
+from orrery.serving.conversations import in_channels, prepare
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.events import EventStream
 from orrery.serving.held_scores import shown_scores
@@ -31,7 +30,8 @@ router = APIRouter(route_class=StrictRoute, tags=["chat"])
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
 async def chat_completions(request: ChatRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a conversation; with ``stream`` as server-sent events."""
-    prepared, answers = await begun(served, request, prepare, stream=bool(request.stream or request.used_tools))
+    told = bool(request.stream or request.used_tools) or in_channels(served)
+    prepared, answers = await begun(served, request, prepare, stream=told)
     chat = ChatAnswers(served, prepared)
     if request.stream:
         return EventStream(
@@ -72,6 +72,8 @@ class _Told:
         own, answer = self.chat.ended[index], self.chat.whole(index)
         content = answer.text if answer.text or not answer.calls else None
         message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        if answer.thought:
+            message["reasoning_content"] = answer.thought
         if answer.calls:
             message |= self.called(answer.calls, numbered=False)
         return {
@@ -106,16 +108,22 @@ class _Stream:
     def tell(self, piece: AnswerPiece) -> list[dict[str, Any]]:
         """Return the events of what became known of one answer."""
         chat, index = self._chat, piece.index
-        said, logprobs = chat.take(piece).text, self._objects.logprobs(piece.scores)
-        events = [self._event(index, {"content": said}, logprobs)] if said or (logprobs and logprobs["content"]) else []
+        part, logprobs = chat.take(piece), self._objects.logprobs(piece.scores)
+        events = self._thinks(index, part)
+        if part.text or (logprobs and logprobs["content"]):
+            events.append(self._event(index, {"content": part.text}, logprobs))
         if not piece.ended:
             return events
         rest = chat.rest(index)
+        events += self._thinks(index, rest)
         if rest.text:
             events.append(self._event(index, {"content": rest.text}))
         if rest.calls:
             events.append(self._event(index, self._objects.called(rest.calls, numbered=True)))
         return [*events, self._event(index, {}, reason=self._objects.reason(index, rest.calls))]
+
+    def _thinks(self, index: int, part: AnswerPart) -> list[dict[str, Any]]:
+        return [self._event(index, {"reasoning_content": part.thought})] if part.thought else []
 
     def closing(self) -> list[dict[str, Any]]:
         """Return the event of what was read and written, where it is asked for."""
@@ -135,4 +143,4 @@ class _Stream:
 
 def _told(call: ParsedToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
-    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
+    return {"id": id_of(call), "type": "function", "function": function}

@@ -6,6 +6,7 @@ from typing import Any
 
 from orrery.errors import DataError, UsageError
 from orrery.text.chat import sandbox
+from orrery.text.chat.calls import with_descriptions, with_short_ids, with_texts
 from orrery.text.chat.guard import guarded
 from orrery.text.chat.messages import ROLES, Message, check_leaves
 from orrery.text.chat.reasoning import split_reasoning
@@ -42,11 +43,11 @@ class JinjaTemplate:
         must be the same. Raises `DataError` where they differ, for a message that a template turns into one.
         """
         _check_variables(variables)
-        messages = self._with_contents(messages, prompt, variables)
+        messages, given = self._as_it_reads(messages, prompt, variables)
         markers = ControlTokenMarkers(self._tokenizer)
         others = Placeholders(markers.spellings, self.source)
         # As transformers does: templates tell tools that are none from tools that are not mentioned.
-        given = {"tools": None, "documents": None, **variables}
+        given = {"tools": None, "documents": None, **given}
         said = {"messages": list(messages)} | {name: given[name] for name in ("tools", "documents")}
         blank = {name: others.of_setting(value) for name, value in variables.items()} | others.of_messages(said)
         call = {"add_generation_prompt": prompt, "generation_open": "", "generation_close": "", **self._tokens}
@@ -62,23 +63,37 @@ class JinjaTemplate:
         """Return the messages as this template reads them: reasoning apart from the answer where it wants that."""
         return split_reasoning(messages, self.source)
 
-    def _with_contents(
+    def _as_it_reads(
         self, messages: Sequence[Message], prompt: bool, variables: Mapping[str, Any]
-    ) -> Sequence[Message]:
-        """Return messages with an empty text where one has none and the template cannot do without.
+    ) -> tuple[Sequence[Message], Mapping[str, Any]]:
+        """Return messages and variables in the first form that the template does not fail on.
 
-        A service answers ``"content": null`` beside tool calls. Some templates ask whether there is a content, others
-        join it to their own words, and fail.
+        A service answers ``"content": null`` beside tool calls, and some templates join a content to their own words;
+        Mistral's take identifiers of nine letters and digits alone; DeepSeek's join the arguments of a call as a text;
+        gpt-oss's joins the description of every tool.
         """
-        if all("content" in message for message in messages):
-            return messages
-        call = {"tools": None, "documents": None, **variables, **self._tokens, "add_generation_prompt": prompt}
+        called = [call for message in messages for call in message.get("tool_calls") or ()]
+        tools = variables.get("tools")
+        if not called and not tools and all("content" in message for message in messages):
+            return messages, variables
         filled = [{"content": "", **message} for message in messages]
-        rest = {"generation_open": "", "generation_close": ""}
-        asis, other = sandbox.attempt(
-            self.source, [{"messages": list(spoken), **call, **rest} for spoken in (messages, filled)]
-        )
-        return filled if asis is None and other is not None else messages
+        forms: list[Sequence[Message]] = [messages, filled]
+        if called:
+            forms += [with_texts(filled), with_short_ids(filled), with_texts(with_short_ids(filled))]
+        ways = [variables, {**variables, "tools": with_descriptions(tools)}] if tools else [variables]
+        for given in ways:
+            texts = self._attempts(forms, prompt, given)
+            first = next((number for number, text in enumerate(texts) if text is not None), None)
+            if first is not None:
+                return forms[first], given
+        return messages, variables
+
+    def _attempts(
+        self, forms: Sequence[Sequence[Message]], prompt: bool, variables: Mapping[str, Any]
+    ) -> list[str | None]:
+        call = {"tools": None, "documents": None, **variables, **self._tokens, "add_generation_prompt": prompt}
+        call |= {"generation_open": "", "generation_close": ""}
+        return sandbox.attempt(self.source, [{"messages": list(form), **call} for form in forms])
 
     def _refuse_forgery(self, markers: ControlTokenMarkers, text: str, expected: str) -> None:
         if markers.controls(text) != markers.controls(expected):

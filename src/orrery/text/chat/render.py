@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.errors import ModelFileError, OrreryError, UsageError
+from orrery.text.chat.channels import ENDS, has_channels
 from orrery.text.chat.folder import DEFAULT, read_source, read_templates
 from orrery.text.chat.formats import FORMATS, ChatFormat
 from orrery.text.chat.guard import guarded
@@ -83,7 +84,10 @@ class ChatTemplate:
 
     @cached_property
     def end(self) -> frozenset[int]:
-        """The control token that ends an answer, where the template writes one."""
+        """The control token that ends an answer, where the template writes one; of channels those that end the last."""
+        if has_channels(self.source):
+            ends = (self.tokenizer.id(token) for token in ENDS)
+            return frozenset(id for id in ends if id is not None)
         probe = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
         try:
             rendered = self.render(probe, replies=True)
