@@ -1,5 +1,6 @@
 """GGUF files that others write: their tensors, facts and tokenizers are read as the files' own programs read them."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import gguf
 import pytest
 import tokenizers
 import torch
+import transformers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from gguf_files import BY_NAME, rewritten
@@ -19,13 +21,25 @@ from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
 from orrery.exchange.reading.gguf_learned import as_facts, is_learned
 from orrery.exchange.reading.read import read
 from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.import_model import import_model
 from orrery.kernels.step.codes import BLOCKS
 from orrery.language_model.load import load
 from orrery.studies.bench.llama_cpp import LlamaCpp
 from orrery.text.gguf.rules import RULES
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import merge, numbers_of
-from tests.parity.test_gguf import BOUNDS, FAMILIES, FURTHER, FURTHER_CORNERS, KNOWN, distance, saved, written
+from tests.parity.test_gguf import (
+    BOUNDS,
+    FAMILIES,
+    FURTHER,
+    FURTHER_CORNERS,
+    KNOWN,
+    LONGROPE,
+    YARN,
+    distance,
+    saved,
+    written,
+)
 
 IDS = torch.randint(0, 30, (2, 12), generator=torch.Generator().manual_seed(0))
 WIDE: dict[str, dict[str, Any]] = {
@@ -248,7 +262,13 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
 
 
 LINEAR = {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": 48, "llama_4_scaling_beta": 0.0}
+LONG = {"max_position_embeddings": 96, "original_max_position_embeddings": 16, "rope_scaling": LONGROPE}
 SAID_OTHERWISE = [
+    ("llama", {"rope_theta": 500.0, "rope_scaling": YARN}, {"llama.rope.scaling.attn_factor": 1.5}, False),
+    ("llama", {"rope_theta": 500.0, "rope_scaling": YARN}, {"llama.rope.scaling.attn_factor": 1.0}, True),
+    ("phi3", LONG, {"phi3.rope.scaling.attn_factor": 1.0}, False),
+    ("phi3", LONG, {"phi3.rope.scaling.type": "longrope"}, True),
+    ("phi3", {}, {"phi3.attention.sliding_window": 0}, True),
     ("apertus", {}, {"xielu.beta": 0.5, "xielu.eps": -0.25}, False),
     ("ministral3", {}, {"mistral3.rope.scaling.yarn_beta_slow": None}, False),
     ("ministral3", {"rope_parameters": LINEAR}, {"mistral3.attention.temperature_scale": None}, True),
@@ -270,6 +290,41 @@ def test_a_fact_may_be_left_out_or_said_in_another_way(
     assert torch.equal(logits(read(other).model), logits(read(path).model)) == same
     lm, reader = load(other, say=lambda line: None), LlamaCpp(other, "", 1, 64, 1, exact=True)
     assert distance(lm, reader, "the cat sat") < BOUNDS[family]
+
+
+@pytest.mark.parametrize("temperature", [None, 1.0, 1.5], ids=str)
+def test_two_sets_of_factors_are_those_of_the_makers_on_both_sides_of_the_trained_length(
+    temperature: float | None, tmp_path: Path
+) -> None:
+    """As in the files of Phi-3's long models; of a file whose sets are exchanged the numbers are others."""
+    scaling = LONGROPE if temperature is None else {**LONGROPE, "attention_factor": temperature}
+    path = written(tmp_path, "f32", "phi3", **{**LONG, "rope_scaling": scaling})
+    import_model(path, tmp_path / "imported")
+    config = json.loads((tmp_path / "imported" / "config.json").read_text())["rope_scaling"]
+    assert ("attention_factor" in config) == (temperature is not None)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "imported", attn_implementation="eager")
+    turned = rewritten(path, tmp_path / "turned.gguf", "F32", others=exchanged)
+    for length in (16, 17):
+        ids = torch.randint(0, 30, (2, length), generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            expected = theirs.double()(ids).logits
+            ours, other = (read(place).model.double().logits(ids) for place in (path, turned))
+        assert (ours - expected).abs().max() < 1e-5  # the angles of the reference are in float32
+        assert (other - expected).abs().max() > 1e-2
+
+
+def exchanged(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give the long factors the name of the short ones, and these theirs."""
+    names = {"rope_factors_long.weight": "rope_factors_short.weight"}
+    names |= {short: long for long, short in names.items()}
+    return {names.get(name, name): tensor for name, tensor in tensors.items()}
+
+
+def test_one_set_of_factors_alone_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "f32", "phi3", **LONG)
+    others = {"others": lambda tensors: {name: t for name, t in tensors.items() if "factors_long" not in name}}
+    with pytest.raises(ModelFileError, match=r"x\.gguf: of the two .* it lacks rope_factors_long\.weight"):
+        read(rewritten(path, tmp_path / "x.gguf", "F32", **others))
 
 
 def test_layers_that_predict_further_tokens_are_left_out(tmp_path: Path) -> None:

@@ -6,11 +6,7 @@ whose model is not that of this configuration is refused, with the setting that 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
 from orrery.checkpoints.rules import Rule, fused, rename, renames
@@ -44,55 +40,6 @@ from orrery.exchange.reading.gguf_parts import (
     window_facts,
 )
 from orrery.models.decoder import Decoder
-from orrery.nn.positions.rotary import Llama3, Rotary, Unscaled, plain_rates
-
-
-def written_tensors(spec: Decoder.Spec) -> dict[str, Tensor]:
-    """Return the tensors of a file that are no parameters of ours: the slowing of every rotary pair in Llama 3.1."""
-    rotary = spec.stack.positions.get("rotary")
-    if not isinstance(rotary, Rotary.Spec) or not isinstance(rotary.scaling, Llama3):
-        return {}
-    slowed = rotary.scaling.rates(rotary.base, rotary.width, spec.context)
-    return {"rope_freqs.weight": (plain_rates(rotary.base, rotary.width) / slowed).to(torch.float32)}
-
-
-def scaling_of(factors: Tensor, base: float, context: int) -> Config:
-    """Return how the file slows its rotary pairs: Llama 3.1's rule where it gives these factors, else one by one.
-
-    A file says by what each pair is divided, and not why.
-    """
-    width = 2 * factors.numel()
-    plain = plain_rates(base, width)
-    for trained in dict.fromkeys((8192, context, *(2**power for power in range(3, 21)))):
-        rule = Llama3(factor=float(factors.max()), low_frequency=1.0, high_frequency=4.0, trained=trained)
-        slowed = (plain / rule.rates(base, width, context)).to(torch.float32)
-        if torch.equal(slowed, factors.to(torch.float32)):
-            return {
-                "rope_type": "llama3",
-                "factor": rule.factor,
-                "low_freq_factor": rule.low_frequency,
-                "high_freq_factor": rule.high_frequency,
-                "original_max_position_embeddings": trained,
-            }
-    by_pair = factors.double().tolist()
-    return {
-        "rope_type": "longrope",
-        "short_factor": by_pair,
-        "long_factor": by_pair,
-        "attention_factor": 1.0,
-        "factor": 1.0,
-        "original_max_position_embeddings": context,
-    }
-
-
-def stated(spec: Decoder.Spec) -> Decoder.Spec:
-    """Return what the facts have to say of a spec: all but what ``written_tensors`` says."""
-    if not written_tensors(spec):
-        return spec
-    rotary: Any = spec.stack.positions["rotary"]
-    positions = {**spec.stack.positions, "rotary": replace(rotary, scaling=Unscaled())}
-    return replace(spec, stack=replace(spec.stack, positions=positions))
-
 
 # GPT-2 and BLOOM
 

@@ -14,7 +14,8 @@ from orrery.checkpoints.gguf_file import MAGIC, PLAIN, GgufEntry, GgufFile, part
 from orrery.checkpoints.layouts import Grouped, Layout, RotaryInterleaved, Rows, Stacked
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
-from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, scaling_of
+from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
+from orrery.exchange.reading.gguf_factors import FACTORS, read_scaling
 from orrery.exchange.reading.gguf_learned import as_tensors
 from orrery.exchange.reading.gguf_parts import POOLING, GgufArchitecture
 from orrery.exchange.reading.gguf_vectors import sentences_of
@@ -31,7 +32,6 @@ from orrery.text.tokenizer import Tokenizer
 from orrery.tuning.blocks import KINDS, StoredBlocks, can_stay
 
 ELSEWHERE = "take the Hugging Face folder of the same model"
-SLOWING = "rope_freqs.weight"
 SUFFIX = ".gguf"
 _LAYER = re.compile(r"blk\.(\d{1,5})\.")
 _COUNTED = {"token_types": "token_types.weight", "labels": "cls.output.weight"}
@@ -145,7 +145,7 @@ def read_gguf(path: Path) -> GgufModel:
         StoredBlocks(parameters=tuple(f"{ours} {kind}" for names, kind in staying.values() for ours in names)).apply(
             model
         )
-    read = [name for name in files if name != SLOWING and not _predicts_further(name, files.facts)]
+    read = [name for name in files if name not in FACTORS and not _predicts_further(name, files.facts)]
     theirs = {name: files[name] if name in staying else files.numbers(name) for name in read}
     tensors = from_theirs(model, {**theirs, **_learned(files, config, path)}, rules)
     check_fit(model, tensors)
@@ -284,13 +284,13 @@ def _config(architecture: GgufArchitecture, facts: Facts, files: _Files, path: P
         _settle_rotary(facts, path, partial=architecture.partial)
     try:
         config = architecture.config(facts, files)
+        if scaling := read_scaling(facts, files.numbers, set(files)):
+            config["rope_scaling"] = scaling
     except ZeroDivisionError as error:
         raise ModelFileError(f"{path}: one of its facts is 0 that divides another", ELSEWHERE) from error
     except ModelFileError as error:
         message = error.message if str(path) in error.message else f"{path}: {error.message}"
         raise ModelFileError(message, error.hint) from error
-    if SLOWING in files:
-        config["rope_scaling"] = scaling_of(files.numbers(SLOWING), facts["rope.freq_base"], facts["context_length"])
     facts.refuse_others()
     return config
 

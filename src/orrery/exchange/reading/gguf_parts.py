@@ -1,5 +1,6 @@
 """What the architectures of GGUF files share: the facts of a spec, the keys made of them, and the names of tensors."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -59,6 +60,9 @@ class GgufArchitecture:
 
 
 _MOST_LAYERS = 10_000
+HINT = "take the Hugging Face folder of the same model"
+TRAINED, TEMPERATURE = "rope.scaling.original_context_length", "rope.scaling.attn_factor"
+"""The facts for the length that a model was trained with, and for what multiplies cosine and sine."""
 POOLING = "pooling_type"
 """The fact that says how a vector of a text is made."""
 BLOCK, THEIRS = "stack.blocks.{i}", "blk.{i}"
@@ -132,22 +136,37 @@ def scaling_facts(scaling: Scaling | None) -> Facts:
             ramp = {"fast": (scaling.fast, 32.0), "slow": (scaling.slow, 1.0)}
             return {
                 **facts,
-                "rope.scaling.original_context_length": scaling.trained,
+                TRAINED: scaling.trained,
                 **{f"rope.scaling.yarn_beta_{end}": own for end, (own, usual) in ramp.items() if own != usual},
             }
     return {}
 
 
 def scaling_config(facts: Mapping[str, Any]) -> Config | None:
-    """Return the key ``rope_scaling``."""
-    if facts.get("rope.scaling.type") in (None, "none"):
+    """Return the key ``rope_scaling``; factors of pairs are tensors, of which this knows nothing.
+
+    Raises:
+        ModelFileError: the temperature of YaRN is said in two ways.
+    """
+    if facts.get("rope.scaling.type") in (None, "none", "longrope"):
         return None
     scaling = {"rope_type": facts["rope.scaling.type"], "factor": facts["rope.scaling.factor"]}
-    trained = facts.get("rope.scaling.original_context_length")
+    trained = facts.get(TRAINED)
     if scaling["rope_type"] == "yarn":
         ramp = {f"beta_{end}": facts.get(f"rope.scaling.yarn_beta_{end}") for end in ("fast", "slow")}
         scaling |= {key: turns for key, turns in ramp.items() if turns is not None}
+        scaling |= _temperature(facts)
     return scaling if trained is None else {**scaling, "original_max_position_embeddings": trained}
+
+
+def _temperature(facts: Mapping[str, Any]) -> Config:
+    """Return what multiplies cosine and sine under YaRN, where a file says it: the fact is a factor on the paper's."""
+    factor = facts.get(TEMPERATURE, 1.0)
+    if factor == 1.0:
+        return {}
+    if facts.get("rope.scaling.yarn_log_multiplier"):
+        raise ModelFileError(f"{TEMPERATURE} = {factor} beside a yarn_log_multiplier is not built", HINT)
+    return {"attention_factor": factor * (0.1 * math.log(max(facts["rope.scaling.factor"], 1.0)) + 1.0)}
 
 
 def sizes_config(facts: Mapping[str, Any]) -> Config:
