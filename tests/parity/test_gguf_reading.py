@@ -1,6 +1,7 @@
 """GGUF files that others write: their tensors, facts and tokenizers are read as the files' own programs read them."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,13 @@ from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import merge, numbers_of
 from tests.parity.test_gguf import (
     BOUNDS,
+    EXPERTS,
     FAMILIES,
     FURTHER,
     FURTHER_CORNERS,
     KNOWN,
     LONGROPE,
+    MIXTURES,
     YARN,
     distance,
     saved,
@@ -118,6 +121,9 @@ def test_blocks_in_further_architectures_are_the_unpacked_model(family: str, tmp
     assert torch.uint8 in kinds.values()
     experts = {kind for name, kind in kinds.items() if ".experts." in name and name.endswith(".weight")}
     assert experts <= {torch.uint8}
+    joined = {"gpt_bigcode": "attention.branch.v", "phi3": "feed_forward.branch.up", "glm4": "feed_forward.branch.gate"}
+    if family in joined:  # rows of a matrix that is one with others in the file
+        assert kinds[f"stack.blocks.0.{joined[family]}.weight"] == torch.uint8
     wide = logits(stored.model.double())
     whole = merge(stored.model)
     assert (wide - logits(whole)).abs().max() <= 1e-12 * wide.abs().max()
@@ -412,6 +418,37 @@ def gate_by_key(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         in_one = torch.cat([part.unflatten(0, (2, -1)) for part in parts], 1).flatten(0, 1)
         made[name.replace("attn_gate", "ssm_in")] = in_one.contiguous()
     return made
+
+
+def in_pairs(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Put gate and up of all experts in one tensor, as newer files of some architectures do."""
+    made = {name: tensor for name, tensor in tensors.items() if not re.search(r"ffn_(gate|up)_exps", name)}
+    for name in tensors:
+        if "ffn_gate_exps" in name:
+            up = tensors[name.replace("gate", "up")]
+            made[name.replace("gate_exps", "gate_up_exps")] = torch.cat([tensors[name], up], 1)
+    return made
+
+
+PAIRED = (*MIXTURES, *EXPERTS, "granitemoehybrid", "jamba", "qwen3_next")
+PAIRED_THERE = ("deepseek_v2", "deepseek_v3", "qwen3_next")
+"""Whose pairs llama.cpp reads."""
+
+
+@pytest.mark.parametrize("family", PAIRED)
+def test_gate_and_up_of_all_experts_may_be_one_tensor(family: str, tmp_path: Path) -> None:
+    plain = written(tmp_path, "f32", family)
+    path = rewritten(plain, tmp_path / "pairs.gguf", "F32", others=in_pairs)
+    assert set(GgufFile(path)) != set(GgufFile(plain))
+    assert torch.equal(logits(read(path).model), logits(read(plain).model))
+    if family in PAIRED_THERE:
+        lm, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 64, 1, exact=True)
+        assert distance(lm, reader, "the cat sat") < BOUNDS[family]
+    stored = read(rewritten(path, tmp_path / "blocks.gguf", "Q8_0"))
+    kinds = [p.dtype for name, p in stored.model.named_parameters() if ".experts." in name and name.endswith("weight")]
+    assert set(kinds) == {torch.uint8}
+    wide = logits(stored.model.double())
+    assert (wide - logits(merge(stored.model))).abs().max() <= 1e-12 * wide.abs().max()
 
 
 OLDER = {

@@ -203,14 +203,20 @@ def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, 
     staying: dict[str, tuple[tuple[str, ...], str]] = {}
     for rule in rules:
         for theirs, ours in rule.places(own):
-            if theirs in files and files.entry(theirs).kind.name in KINDS and _keeps_rows(rule.layout, len(ours)):
+            blocks = theirs in files and files.entry(theirs).kind.name in KINDS
+            if blocks and _keeps_rows(rule.layout, len(ours)) and own.keys() >= set(ours):
                 staying[theirs] = ours, files.entry(theirs).kind.name
     return staying
 
 
 def _keeps_rows(layout: Layout, parts: int) -> bool:
     """Say whether each row of these parts of ours is one row of theirs: a block lies in one row."""
-    return layout == Stacked() or (parts == 1 and isinstance(layout, Rows | RotaryInterleaved | Grouped))
+    match layout:
+        case Rows():
+            return True
+        case Stacked():
+            return not layout.turned
+    return parts == 1 and isinstance(layout, RotaryInterleaved | Grouped)
 
 
 def _predicts_further(name: str, facts: Mapping[str, Any]) -> bool:

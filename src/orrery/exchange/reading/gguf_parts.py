@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orrery.checkpoints.layouts import ROWS, Layout
+from orrery.checkpoints.layouts import ROWS, Layout, Stacked
 from orrery.checkpoints.rules import Rule, rename
 from orrery.errors import ModelFileError
 from orrery.models.decoder import Decoder
@@ -51,12 +51,24 @@ class GgufArchitecture:
         """Return the rules for a file with these tensors, which may have been written long ago."""
         older = [rule for rule in self.older(spec) if _NUMBER.sub("0", rule.theirs) in tensors]
         replaced = {name for rule in older for name in rule.ours}
-        return (*older, *(rule for rule in self.rules(spec) if not replaced & set(rule.ours)))
+        return _in_pairs((*older, *(rule for rule in self.rules(spec) if not replaced & set(rule.ours))), tensors)
 
     def is_told(self, facts: Mapping[str, Any]) -> bool:
         """Say whether the facts of a file, by full key, tell this family from others of its architecture."""
         value = facts.get(f"{self.name}.{self.told_by}") if self.told_by else None
         return bool(value) if self.told_as is None else value == self.told_as
+
+
+def _in_pairs(rules: tuple[Rule, ...], tensors: Collection[str]) -> tuple[Rule, ...]:
+    """Return the rules of a file that may hold gate and up of all experts as one tensor, each gate above its up."""
+    ours = {rule.theirs: rule.ours for rule in rules}
+    for end in ("weight", "bias"):
+        gate, up, pair = (f"{THEIRS}.ffn_{part}_exps.{end}" for part in ("gate", "up", "gate_up"))
+        if {gate, up} <= ours.keys() and any(name.endswith(f".ffn_gate_up_exps.{end}") for name in tensors):
+            both = tuple(name for one in zip(ours[gate], ours[up], strict=True) for name in one)
+            others = (rule for rule in rules if rule.theirs not in (gate, up))
+            rules = (Rule(pair, both, Stacked(across=2)), *others)
+    return rules
 
 
 _MOST_LAYERS = 10_000
