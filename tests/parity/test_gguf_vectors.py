@@ -296,6 +296,72 @@ def test_a_decoder_that_pools_embeds_as_its_file_says(tmp_path: Path) -> None:
     assert read(plain).sentences is None
 
 
+TOLD = (
+    "<|endoftext|>system\nJudge \"yes\" or 'no' \\ {{ é.\n<Query>: {query}\n<Document>: {document}<|endoftext|>"
+    "assistant\n<think>\n\n</think>\n\n"
+)
+RANKS = {
+    "qwen3.pooling_type": 4,
+    "qwen3.classifier.output_labels": ["yes", "no"],
+    "tokenizer.ggml.padding_token_id": 0,
+    "tokenizer.chat_template": "{{ messages }}",
+    "tokenizer.chat_template.rerank": TOLD,
+}
+
+
+def with_rows(tensors: Mapping[str, torch.Tensor], rows: tuple[int, ...] = (70, 75)) -> dict[str, torch.Tensor]:
+    """Give a decoder the rows of these words as its head, as the converter of Qwen3's rerankers does."""
+    return {**tensors, "cls.output.weight": tensors["token_embd.weight"][list(rows)]}
+
+
+def decoder_that_ranks(folder: Path) -> tuple[Path, Path]:
+    """Return the file of a random Qwen3 that ranks, and the folder of the language model that it was."""
+    plain = written(folder, "f32", "qwen3", tie_word_embeddings=True, max_position_embeddings=256)
+    return rewritten(plain, folder / "ranks.gguf", "F32", RANKS, others=with_rows), folder / "model"
+
+
+def test_a_decoder_that_ranks_gives_pairs_the_numbers_of_its_makers_and_of_llama_cpp(tmp_path: Path) -> None:
+    """As Qwen3's rerankers do: how much likelier the next word is yes than no, behind a prompt with both texts."""
+    path, folder = decoder_that_ranks(tmp_path)
+    ours, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 256, 1, exact=True, ranks=True)
+    texts = ["the cat sat", "dog {x}", "日本 the mat"]
+    pairs = [("the cat", text) for text in texts]
+    answer = reader.ask("/v1/rerank", query="the cat", documents=texts)
+    theirs = {one["index"]: one["relevance_score"] for one in answer["results"]}
+    makers = transformers.AutoModelForCausalLM.from_pretrained(folder).double()
+    with torch.no_grad():
+        scored = ours.pair_scores(pairs)
+        for number, (query, text) in enumerate(pairs):
+            told = TOLD.replace("{query}", query).replace("{document}", text)
+            ids = reader.ask("/tokenize", content=told, parse_special=True, add_special=False)["tokens"]
+            yes, no = makers(torch.tensor([ids])).logits[0, -1, [70, 75]]
+            assert scored[number].tokens == len(ids)
+            assert abs(float(scored[number].score) - float((yes - no).sigmoid())) < 1e-5
+            assert abs(float(scored[number].score) - theirs[number]) < 1e-5
+    assert max(float(one.score) for one in scored) - min(float(one.score) for one in scored) > 1e-3
+    assert [one.index for one in ours.rank("the cat", texts)] == [one["index"] for one in answer["results"]]
+    import_model(path, tmp_path / "imported")
+    again = load(tmp_path / "imported", say=lambda line: None).pair_scores(pairs)
+    assert [one.score for one in again] == [one.score for one in scored]
+    one_row = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "imported")
+    assert (one_row.config.num_labels, one_row.config.pad_token_id) == (1, 0)
+
+
+def test_a_decoder_whose_head_is_another_is_named(tmp_path: Path) -> None:
+    path, _ = decoder_that_ranks(tmp_path)
+    turned = {"qwen3.classifier.output_labels": ["no", "yes"]}
+    with pytest.raises(ModelFileError, match=r"turned\.gguf: qwen3\.classifier\.output_labels = \['no', 'yes'\]"):
+        read(rewritten(path, tmp_path / "turned.gguf", "F32", turned))
+    three = {"others": lambda tensors: with_rows(tensors, (70, 75, 80))}
+    with pytest.raises(ModelFileError, match=r"three\.gguf: cls\.output\.weight has 3 rows"):
+        read(rewritten(path, tmp_path / "three.gguf", "F32", **three))
+    less = {"others": lambda tensors: {name: t for name, t in tensors.items() if name != "cls.output.weight"}}
+    with pytest.raises(ModelFileError, match=r"less\.gguf: qwen3\.pooling_type = 4: only the mean"):
+        read(rewritten(path, tmp_path / "less.gguf", "F32", **less))
+    with pytest.raises(UsageError, match=r"has no place for heads\.sequence\.labels\.weight"):
+        export_gguf(read(path), tmp_path / "again.gguf", "f32")
+
+
 def test_what_is_not_built_is_named(tmp_path: Path) -> None:
     path = file_of(tmp_path / "x.gguf", model(), 1)
     with pytest.raises(ModelFileError, match=r"bert\.pooling_type = \[1\]"):

@@ -18,6 +18,7 @@ from orrery.exchange.reading import (
     gguf_hybrid,
     gguf_mixtures,
     gguf_older,
+    gguf_ranking,
     gguf_recurrent,
     gguf_vectors,
 )
@@ -105,11 +106,12 @@ def _qwen2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
 
 
 def _qwen3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return {**_qwen2_config(facts, tensors), "head_dim": facts["attention.key_length"]}
+    ranks = gguf_ranking.decoder_config(facts, tensors, "Qwen3ForSequenceClassification")
+    return {**_qwen2_config(facts, tensors), "head_dim": facts["attention.key_length"], **ranks}
 
 
 def _mistral_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return {**_qwen3_config(facts, tensors), "sliding_window": None}
+    return {**_qwen2_config(facts, tensors), "head_dim": facts["attention.key_length"], "sliding_window": None}
 
 
 # Gemma
@@ -180,7 +182,7 @@ ARCHITECTURES = {
     "llama": GgufArchitecture("llama", rotary_facts, _llama_config, _llama_rules),
     "mistral": GgufArchitecture("llama", rotary_facts, _mistral_config, _llama_rules),
     "qwen2": GgufArchitecture("qwen2", rotary_facts, _qwen2_config, _qwen_rules),
-    "qwen3": GgufArchitecture("qwen3", rotary_facts, _qwen3_config, _qwen_rules),
+    "qwen3": GgufArchitecture("qwen3", rotary_facts, _qwen3_config, _qwen_rules, older=gguf_ranking.head_rules),
     "gemma": GgufArchitecture("gemma", rotary_facts, _gemma_config, _gemma_rules),
     "gemma2": GgufArchitecture("gemma2", _gemma2_facts, _gemma2_config, _gemma_rules),
     "gemma3_text": GgufArchitecture("gemma3", _gemma3_facts, _gemma3_config, _gemma_rules),

@@ -18,9 +18,10 @@ from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
 from orrery.exchange.reading.gguf_factors import FACTORS, read_scaling
 from orrery.exchange.reading.gguf_learned import as_tensors
 from orrery.exchange.reading.gguf_parts import POOLING, GgufArchitecture
+from orrery.exchange.reading.gguf_ranking import with_pairs
 from orrery.exchange.reading.gguf_vectors import sentences_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
-from orrery.families import load_family
+from orrery.families import load_family, spec_of
 from orrery.families._heads import without_pooler
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
@@ -36,7 +37,9 @@ SUFFIX = ".gguf"
 _LAYER = re.compile(r"blk\.(\d{1,5})\.")
 _COUNTED = {"token_types": "token_types.weight", "labels": "cls.output.weight"}
 """What is counted in rows of a tensor."""
-_HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal", POOLING, "classifier.output_labels"})
+_HARMLESS = frozenset(
+    {"rope.scaling.finetuned", "attention.causal", POOLING, "classifier.output_labels", "padding", *_COUNTED}
+)
 """Facts that change no number of a model; that of pooling is read beside it."""
 _WORDS = frozenset({"rope.scaling.type", "tensor_data_layout"})
 """Facts that are words; all others are numbers, or true or false."""
@@ -159,7 +162,7 @@ def read_gguf(path: Path) -> GgufModel:
         config,
         _generation(files.facts, tokenizer),
         tokenizer,
-        _chat(files.facts),
+        with_pairs(_chat(files.facts)),
         tuple(unpacked_kinds),
         sentences,
     )
@@ -189,7 +192,7 @@ def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, t
     config = _config(architecture, facts, files, path)
     check_numbers(config, path)
     with describes_a_model(path):
-        spec: Any = without_pooler(load_family(family).spec(config))
+        spec: Any = without_pooler(spec_of(load_family(family), config))
         check_size(spec, files.elements, path)
     return family, config, spec, architecture.rules_of(spec, files)
 
@@ -286,6 +289,9 @@ def _config(architecture: GgufArchitecture, facts: Facts, files: _Files, path: P
     for key, name in _COUNTED.items():
         if name in files:
             facts.settle({key: files.entry(name).shape[0]})
+    padding = files.facts.get("tokenizer.ggml.padding_token_id")
+    if type(padding) is int and 0 <= padding < table.shape[0]:
+        facts.settle({"padding": padding})
     if architecture.rotary:
         _settle_rotary(facts, path, partial=architecture.partial)
     try:

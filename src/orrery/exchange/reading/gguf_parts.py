@@ -33,7 +33,7 @@ class GgufArchitecture:
         listed: the facts that may be one for each layer.
         told_by: a fact by which the file tells this family from another of the same architecture.
         told_as: the value of that fact; without one, any that is neither zero nor false.
-        older: rules of files that were written before others took their place, for reading alone.
+        older: for reading alone, rules that go before the others where a file has their tensors: it may be an old one.
     """
 
     name: str

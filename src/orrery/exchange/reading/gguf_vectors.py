@@ -13,31 +13,33 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
 from orrery.exchange.reading import gguf_parts as parts
+from orrery.exchange.reading import gguf_ranking as ranking
 from orrery.exchange.reading.gguf_parts import BLOCK, THEIRS, Config
 from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, UnitLength
 
 POOLINGS = {1: "mean", 2: "cls", 3: "lasttoken"}
 """Ours by llama.cpp's number; 0 pools nothing."""
-_RANKS = 4
-_HEAD = "cls.output.weight"
 
 
 def sentences_of(facts: Mapping[str, Any], tensors: Collection[str]) -> Sentences | None:
     """Return how a file's model makes vectors of texts, of length one as llama.cpp's programs give them.
 
-    An encoder with a head makes none: it gives pairs of texts a number.
+    A model with a head makes none: it gives pairs of texts a number.
 
     Raises:
-        ModelFileError: the texts are ranked in another way, or pooled in an unknown one.
+        ModelFileError: the texts are ranked without a head that is built, or pooled in an unknown way.
     """
-    architecture = facts.get("general.architecture")
+    architecture = str(facts.get("general.architecture"))
     number = facts.get(f"{architecture}.{parts.POOLING}", 0)
-    if not number or (number == _RANKS and architecture == "bert" and _HEAD in tensors):
+    if not number:
+        return None
+    if number == ranking.RANKS and ranking.gives_numbers(architecture, tensors):
+        ranking.check_words(facts, architecture)
         return None
     if type(number) is not int or number not in POOLINGS:
         said = f"{architecture}.{parts.POOLING} = {str(number)[:40]}"
         raise ModelFileError(
-            f"{said}: only the mean (1), the first (2) and the last token (3) are built, and rank (4) of an encoder",
+            f"{said}: only the mean (1), the first (2) and the last token (3) are built, and rank (4) of a head",
             "take the Hugging Face folder of the same model",
         )
     return Sentences(SentenceVectors(Pooling((POOLINGS[number],)), [UnitLength()]).eval())
@@ -47,7 +49,7 @@ def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     ranks = {"architectures": ["BertForSequenceClassification"], "num_labels": facts.get("labels", 1)}
     return {
         **parts.sizes_config(facts),
-        **(ranks if _HEAD in tensors else {"architectures": ["BertModel"]}),
+        **(ranks if ranking.ROWS in tensors else {"architectures": ["BertModel"]}),
         "max_position_embeddings": facts["context_length"],
         "layer_norm_eps": facts["attention.layer_norm_epsilon"],
         "type_vocab_size": facts.get("token_types", 1),
