@@ -272,7 +272,7 @@ def test_what_a_head_lacks_or_has_besides_is_named(tmp_path: Path) -> None:
     pairs = [("the cat", "a dog")]
     scores = [load(place, say=lambda line: None).pair_scores(pairs)[0].score for place in (path, named)]
     assert torch.equal(*scores)
-    with pytest.raises(ModelFileError, match=r"bert\.classifier\.activation = gelu"):
+    with pytest.raises(ModelFileError, match=r"gelu\.gguf: classifier\.activation = gelu: only tanh"):
         read(rewritten(path, tmp_path / "gelu.gguf", "F32", {"bert.classifier.activation": "gelu"}))
     # As in files of BERTs, whose pooler the converter left out.
     left = {
@@ -294,6 +294,60 @@ def test_a_decoder_that_pools_embeds_as_its_file_says(tmp_path: Path) -> None:
         theirs = np.array(reader.ask("/v1/embeddings", input=text)["data"][0]["embedding"])
         assert np.abs(ours.embed([text])[0].numpy() - theirs).max() < 1e-4
     assert read(plain).sentences is None
+
+
+POOLED = {"mean": {}, "cls": {"modern-bert.classifier.pooling_type": 2}}
+
+
+def modern_reranker(path: Path, pooling: str, activation: str = "gelu") -> Any:
+    """Write the file of a random ModernBERT with a head of one number, and return the model."""
+    bert = modern(path.with_name("bare.gguf"), 4, 4)
+    config = bert.config
+    config.num_labels, config.classifier_pooling, config.classifier_activation = 1, pooling, activation
+    whole = transformers.ModernBertForSequenceClassification(config).eval()
+    whole.model.load_state_dict(bert.state_dict())
+    head = {"cls": whole.head.dense, "cls.norm": whole.head.norm, "cls.output": whole.classifier}
+    made = {f"{theirs}.{end}": tensor for theirs, part in head.items() for end, tensor in part.state_dict().items()}
+    for tensor in made.values():
+        tensor.add_(0.3 * torch.randn_like(tensor))
+    facts = POOLED[pooling] | ({} if activation == "gelu" else {"modern-bert.classifier.activation": activation})
+    rewritten(path.with_name("bare.gguf"), path, "F32", facts, others=lambda tensors: {**tensors, **made})
+    return whole
+
+
+@pytest.mark.parametrize(("pooling", "activation"), [("mean", "gelu"), ("cls", "gelu"), ("mean", "tanh")])
+def test_modernbert_with_a_head_gives_pairs_the_numbers_of_its_makers_and_of_llama_cpp(
+    pooling: str, activation: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.gguf"
+    whole = modern_reranker(path, pooling, activation)
+    ours, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 40, 1, exact=True, ranks=True)
+    texts = ["the cat sat", "a dog", "mat"]
+    pairs = [("the cat", text) for text in texts]
+    for (query, text), scored in zip(pairs, ours.pair_scores(pairs), strict=True):
+        with torch.no_grad():
+            logit = whole(torch.tensor([ours.tokenizer.frame(query, text).ids])).logits
+        assert abs(float(scored.score) - float(logit.sigmoid())) < 1e-5
+    round_gelu(ours.model)
+    answer = reader.ask("/v1/rerank", query="the cat", documents=texts)
+    theirs = {one["index"]: one["relevance_score"] for one in answer["results"]}
+    for number, scored in enumerate(ours.pair_scores(pairs)):
+        assert abs(float(scored.score) - float(torch.tensor(theirs[number]).sigmoid())) < 1e-3  # gelu's rounding
+    import_model(path, tmp_path / "imported")
+    again = load(tmp_path / "imported", say=lambda line: None).pair_scores(pairs)
+    assert [one.score for one in again] == [one.score for one in load(path, say=lambda line: None).pair_scores(pairs)]
+
+
+def test_what_the_head_of_modernbert_lacks_or_does_otherwise_is_named(tmp_path: Path) -> None:
+    modern_reranker(tmp_path / "x.gguf", "mean")
+    last = {"modern-bert.classifier.pooling_type": 3}
+    with pytest.raises(ModelFileError, match=r"last\.gguf: classifier\.pooling_type = 3: only the mean"):
+        read(rewritten(tmp_path / "x.gguf", tmp_path / "last.gguf", "F32", last))
+    less = {"others": lambda tensors: {name: t for name, t in tensors.items() if name != "cls.norm.weight"}}
+    with pytest.raises(ModelFileError, match=r"1 missing: cls\.norm\.weight"):
+        read(rewritten(tmp_path / "x.gguf", tmp_path / "less.gguf", "F32", **less))
+    with pytest.raises(ModelFileError, match=r"bare\.gguf: modern-bert\.pooling_type = 4: only the mean"):
+        read(tmp_path / "bare.gguf")
 
 
 TOLD = (

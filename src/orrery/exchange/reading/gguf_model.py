@@ -41,7 +41,7 @@ _HARMLESS = frozenset(
     {"rope.scaling.finetuned", "attention.causal", POOLING, "classifier.output_labels", "padding", *_COUNTED}
 )
 """Facts that change no number of a model; that of pooling is read beside it."""
-_WORDS = frozenset({"rope.scaling.type", "tensor_data_layout"})
+_WORDS = frozenset({"rope.scaling.type", "tensor_data_layout", "hidden_activation", "classifier.activation"})
 """Facts that are words; all others are numbers, or true or false."""
 _NEUTRAL = (0, None, False, "none")
 _SAMPLING = {

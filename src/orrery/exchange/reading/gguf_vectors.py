@@ -47,6 +47,7 @@ def sentences_of(facts: Mapping[str, Any], tensors: Collection[str]) -> Sentence
 
 def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     ranks = {"architectures": ["BertForSequenceClassification"], "num_labels": facts.get("labels", 1)}
+    _check_head(facts, {"activation": "tanh", "pooling_type": 2})
     return {
         **parts.sizes_config(facts),
         **(ranks if ranking.ROWS in tensors else {"architectures": ["BertModel"]}),
@@ -54,6 +55,17 @@ def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
         "layer_norm_eps": facts["attention.layer_norm_epsilon"],
         "type_vocab_size": facts.get("token_types", 1),
     }
+
+
+def _check_head(facts: Mapping[str, Any], built: Mapping[str, Any]) -> None:
+    """Refuse a file whose head is said to be another than it can be; what it does not say is as llama.cpp takes it.
+
+    Raises:
+        ModelFileError: it is.
+    """
+    for key, value in built.items():
+        if (said := facts.get(f"classifier.{key}", value)) != value:
+            raise ModelFileError(f"classifier.{key} = {str(said)[:40]}: only {value} is built", parts.HINT)
 
 
 def _bert_rules(spec: Any) -> tuple[Rule, ...]:
@@ -65,9 +77,15 @@ def _bert_rules(spec: Any) -> tuple[Rule, ...]:
         rename("position_embd.weight", "stack.positions.learned.table.weight"),
         *(rename(f"token_embd_norm.{end}", f"stack.start.0.{end}") for end in ("weight", "bias")),
         *renames(THEIRS, BLOCK, (*norms, *matrices)),
-        *(rename(f"cls.{end}", f"heads.sequence.pooler.transform.0.0.linear.{end}") for end in ("weight", "bias")),
-        *(rename(f"cls.output.{end}", f"heads.sequence.labels.{end}") for end in ("weight", "bias")),
+        *_head_rules(),
     )
+
+
+def _head_rules(*further: tuple[str, str]) -> tuple[Rule, ...]:
+    """Return the rules of a head for rows: what it makes of a vector first, and the numbers."""
+    ours = "heads.sequence"
+    pairs = (("cls", f"{ours}.pooler.transform.0.0.linear"), ("cls.output", f"{ours}.labels"), *further)
+    return tuple(rename(f"{theirs}.{end}", f"{own}.{end}") for theirs, own in pairs for end in ("weight", "bias"))
 
 
 # ModernBERT
@@ -88,7 +106,33 @@ def _modernbert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Co
         "max_position_embeddings": facts["context_length"],
         "norm_eps": facts["attention.layer_norm_epsilon"],
         "global_rope_theta": base,
+        "hidden_activation": facts.get("hidden_activation", "gelu"),
         **(slides if window else {"global_attn_every_n_layers": 1}),
+        **_modernbert_head(facts, tensors),
+    }
+
+
+_POOLED = {1: "mean", 2: "cls"}
+
+
+def _modernbert_head(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    """Return the keys of a head for rows, ``W norm(gelu(V pool(x)))``; llama.cpp pools by the mean where none is said.
+
+    Raises:
+        ModelFileError: it pools otherwise than by the mean or the first token.
+    """
+    if ranking.ROWS not in tensors:
+        return {}
+    pooling = facts.get("classifier.pooling_type", 1)
+    if pooling not in _POOLED:
+        message = f"classifier.pooling_type = {pooling}: only the mean (1) and the first token (2) are built"
+        raise ModelFileError(message, parts.HINT)
+    return {
+        "architectures": ["ModernBertForSequenceClassification"],
+        "num_labels": facts["labels"],
+        "classifier_pooling": _POOLED[pooling],
+        "classifier_activation": facts.get("classifier.activation", "gelu"),
+        "classifier_bias": "cls.bias" in tensors,
     }
 
 
@@ -100,6 +144,7 @@ def _modernbert_rules(spec: Any) -> tuple[Rule, ...]:
         rename("token_embd_norm.weight", "stack.start.0.weight"),
         rename("output_norm.weight", "stack.final.weight"),
         *renames(THEIRS, BLOCK, (*parts.NORMS, *matrices), ("weight",)),
+        *_head_rules(("cls.norm", "heads.sequence.pooler.transform.0.2")),
         fused(f"{THEIRS}.attn_qkv.weight", tuple(f"{attention}.{x}.weight" for x in "qkv")),
         fused(f"{THEIRS}.ffn_up.weight", (f"{network}.gate.weight", f"{network}.up.weight")),
     )
