@@ -272,7 +272,7 @@ def test_what_a_head_lacks_or_has_besides_is_named(tmp_path: Path) -> None:
     pairs = [("the cat", "a dog")]
     scores = [load(place, say=lambda line: None).pair_scores(pairs)[0].score for place in (path, named)]
     assert torch.equal(*scores)
-    with pytest.raises(ModelFileError, match=r"gelu\.gguf: classifier\.activation = gelu: only tanh"):
+    with pytest.raises(ModelFileError, match=r"gelu\.gguf: classifier\.activation = gelu is not built; tanh"):
         read(rewritten(path, tmp_path / "gelu.gguf", "F32", {"bert.classifier.activation": "gelu"}))
     # As in files of BERTs, whose pooler the converter left out.
     left = {
@@ -294,6 +294,19 @@ def test_a_decoder_that_pools_embeds_as_its_file_says(tmp_path: Path) -> None:
         theirs = np.array(reader.ask("/v1/embeddings", input=text)["data"][0]["embedding"])
         assert np.abs(ours.embed([text])[0].numpy() - theirs).max() < 1e-4
     assert read(plain).sentences is None
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_pytorch_tanh", "silu"])
+def test_the_activation_of_modernbert_is_that_of_the_file(activation: str, tmp_path: Path) -> None:
+    modern(tmp_path / "x.gguf", 4)
+    named = {"modern-bert.hidden_activation": activation}
+    path = rewritten(tmp_path / "x.gguf", tmp_path / "y.gguf", "F32", named)
+    ours, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 40, 1, exact=True, embeds=True)
+    round_gelu(ours.model)
+    theirs = np.array(reader.ask("/v1/embeddings", input="the cat")["data"][0]["embedding"])
+    assert np.abs(ours.embed(["the cat"])[0].numpy() - theirs).max() < 1e-3  # the rounding of gelu
+    with pytest.raises(ModelFileError, match=r"hidden_activation = quick_gelu is not built"):
+        read(rewritten(path, tmp_path / "z.gguf", "F32", {"modern-bert.hidden_activation": "quick_gelu"}))
 
 
 POOLED = {"mean": {}, "cls": {"modern-bert.classifier.pooling_type": 2}}
@@ -341,7 +354,7 @@ def test_modernbert_with_a_head_gives_pairs_the_numbers_of_its_makers_and_of_lla
 def test_what_the_head_of_modernbert_lacks_or_does_otherwise_is_named(tmp_path: Path) -> None:
     modern_reranker(tmp_path / "x.gguf", "mean")
     last = {"modern-bert.classifier.pooling_type": 3}
-    with pytest.raises(ModelFileError, match=r"last\.gguf: classifier\.pooling_type = 3: only the mean"):
+    with pytest.raises(ModelFileError, match=r"last\.gguf: classifier\.pooling_type = 3 is not built; 1 and 2 are"):
         read(rewritten(tmp_path / "x.gguf", tmp_path / "last.gguf", "F32", last))
     less = {"others": lambda tensors: {name: t for name, t in tensors.items() if name != "cls.norm.weight"}}
     with pytest.raises(ModelFileError, match=r"1 missing: cls\.norm\.weight"):

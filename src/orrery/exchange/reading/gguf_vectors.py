@@ -17,7 +17,8 @@ from orrery.exchange.reading import gguf_ranking as ranking
 from orrery.exchange.reading.gguf_parts import BLOCK, THEIRS, Config
 from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, UnitLength
 
-POOLINGS = {1: "mean", 2: "cls", 3: "lasttoken"}
+_MEAN, _FIRST = 1, 2
+POOLINGS = {_MEAN: "mean", _FIRST: "cls", 3: "lasttoken"}
 """Ours by llama.cpp's number; 0 pools nothing."""
 
 
@@ -47,7 +48,8 @@ def sentences_of(facts: Mapping[str, Any], tensors: Collection[str]) -> Sentence
 
 def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     ranks = {"architectures": ["BertForSequenceClassification"], "num_labels": facts.get("labels", 1)}
-    _check_head(facts, {"activation": "tanh", "pooling_type": 2})
+    _one_of(facts, "classifier.activation", "tanh")
+    _one_of(facts, "classifier.pooling_type", _FIRST)
     return {
         **parts.sizes_config(facts),
         **(ranks if ranking.ROWS in tensors else {"architectures": ["BertModel"]}),
@@ -57,15 +59,16 @@ def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     }
 
 
-def _check_head(facts: Mapping[str, Any], built: Mapping[str, Any]) -> None:
-    """Refuse a file whose head is said to be another than it can be; what it does not say is as llama.cpp takes it.
+def _one_of(facts: Mapping[str, Any], key: str, usual: Any, *others: Any) -> Any:
+    """Return a fact that is one of few; what a file does not say is as llama.cpp takes it.
 
     Raises:
-        ModelFileError: it is.
+        ModelFileError: it is another.
     """
-    for key, value in built.items():
-        if (said := facts.get(f"classifier.{key}", value)) != value:
-            raise ModelFileError(f"classifier.{key} = {str(said)[:40]}: only {value} is built", parts.HINT)
+    said, known = facts.get(key, usual), (usual, *others)
+    if said not in known:
+        raise ModelFileError(f"{key} = {str(said)[:40]} is not built; {' and '.join(map(str, known))} are", parts.HINT)
+    return said
 
 
 def _bert_rules(spec: Any) -> tuple[Rule, ...]:
@@ -106,32 +109,25 @@ def _modernbert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Co
         "max_position_embeddings": facts["context_length"],
         "norm_eps": facts["attention.layer_norm_epsilon"],
         "global_rope_theta": base,
-        "hidden_activation": facts.get("hidden_activation", "gelu"),
+        "hidden_activation": _one_of(facts, "hidden_activation", "gelu", "gelu_pytorch_tanh", "silu"),
         **(slides if window else {"global_attn_every_n_layers": 1}),
         **_modernbert_head(facts, tensors),
     }
-
-
-_POOLED = {1: "mean", 2: "cls"}
 
 
 def _modernbert_head(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     """Return the keys of a head for rows, ``W norm(gelu(V pool(x)))``; llama.cpp pools by the mean where none is said.
 
     Raises:
-        ModelFileError: it pools otherwise than by the mean or the first token.
+        ModelFileError: it pools otherwise than by the mean or the first token, or has another activation.
     """
     if ranking.ROWS not in tensors:
         return {}
-    pooling = facts.get("classifier.pooling_type", 1)
-    if pooling not in _POOLED:
-        message = f"classifier.pooling_type = {pooling}: only the mean (1) and the first token (2) are built"
-        raise ModelFileError(message, parts.HINT)
     return {
         "architectures": ["ModernBertForSequenceClassification"],
         "num_labels": facts["labels"],
-        "classifier_pooling": _POOLED[pooling],
-        "classifier_activation": facts.get("classifier.activation", "gelu"),
+        "classifier_pooling": POOLINGS[_one_of(facts, "classifier.pooling_type", _MEAN, _FIRST)],
+        "classifier_activation": _one_of(facts, "classifier.activation", "gelu", "tanh"),
         "classifier_bias": "cls.bias" in tensors,
     }
 
