@@ -116,12 +116,12 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
     with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
         gguf.write_gguf(fresh, architecture.name, facts, tensors, kind)
         worst = _compare(gguf.read_gguf(fresh), facts, tensors, kind)
-    notes = _notes(stored, facts)
+    notes = _notes(stored, facts, tensors)
     form = f"GGUF, {architecture.name}, {kind}"
     return Exported(path, form, _count(weights_of(model)), path.stat().st_size, worst, notes)
 
 
-def _notes(stored: Stored, facts: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(stored: Stored, facts: Mapping[str, Any], tensors: Collection[str]) -> tuple[str, ...]:
     """Return what llama.cpp does otherwise with a file of these facts."""
     notes = []
     if stored.tokenizer is not None and tells_apart_long_words(stored.tokenizer):
@@ -130,6 +130,8 @@ def _notes(stored: Stored, facts: Mapping[str, Any]) -> tuple[str, ...]:
         notes.append("llama.cpp leaves out the windows of Phi-3: there every token sees all tokens before it")
     if f"phi3.{TEMPERATURE}" in facts:
         notes.append("llama.cpp takes the long factors of LongRoPE by the context it is opened with, not by the text")
+    if "t5.block_count" in facts and "output.weight" not in tensors:
+        notes.append("llama.cpp leaves out the scale of a tied head: it is surer of each token than the model is")
     return tuple(notes)
 
 

@@ -20,6 +20,7 @@ from orrery.exchange.reading import (
     gguf_older,
     gguf_ranking,
     gguf_recurrent,
+    gguf_seq2seq,
     gguf_vectors,
 )
 from orrery.exchange.reading.gguf_parts import (
@@ -192,6 +193,7 @@ ARCHITECTURES = {
     **gguf_experts.ARCHITECTURES,
     **gguf_recurrent.ARCHITECTURES,
     **gguf_hybrid.ARCHITECTURES,
+    **gguf_seq2seq.ARCHITECTURES,
     **gguf_delta.ARCHITECTURES,
     **gguf_vectors.ARCHITECTURES,
 }

@@ -33,7 +33,8 @@ def written_tensors(spec: Decoder.Spec, facts: Facts) -> dict[str, Tensor]:
         spec: of the model.
         facts: of the file; where they name a temperature, the architecture has two vectors of factors.
     """
-    rotary = spec.stack.positions.get("rotary")
+    stack = getattr(spec, "stack", None)
+    rotary = stack.positions.get("rotary") if stack is not None else None
     match rotary.scaling if isinstance(rotary, Rotary.Spec) else None:
         case Llama3() as scaling:
             slowed = scaling.rates(rotary.base, rotary.width, spec.context)  # type: ignore[union-attr]  # matched

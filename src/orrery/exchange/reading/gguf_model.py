@@ -19,6 +19,7 @@ from orrery.exchange.reading.gguf_factors import FACTORS, read_scaling
 from orrery.exchange.reading.gguf_learned import as_tensors
 from orrery.exchange.reading.gguf_parts import POOLING, GgufArchitecture
 from orrery.exchange.reading.gguf_ranking import with_pairs
+from orrery.exchange.reading.gguf_seq2seq import UNREAD
 from orrery.exchange.reading.gguf_vectors import sentences_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import load_family, spec_of
@@ -148,7 +149,7 @@ def read_gguf(path: Path) -> GgufModel:
         StoredBlocks(parameters=tuple(f"{ours} {kind}" for names, kind in staying.values() for ours in names)).apply(
             model
         )
-    read = [name for name in files if name not in FACTORS and not _predicts_further(name, files.facts)]
+    read = [name for name in files if name not in {*FACTORS, *UNREAD} and not _predicts_further(name, files.facts)]
     theirs = {name: files[name] if name in staying else files.numbers(name) for name in read}
     tensors = from_theirs(model, {**theirs, **_learned(files, config, path)}, rules)
     check_fit(model, tensors)
@@ -187,7 +188,7 @@ def spec_of_gguf(path: Path) -> ModelSpec:
 
 def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, tuple[Rule, ...]]:
     """Return the family, the configuration, the architecture, and the rules of the tensors' names."""
-    family, architecture = _family(files.facts, path)
+    family, architecture = _family(files, path)
     facts = Facts(files.facts, architecture.name, path, architecture.listed)
     config = _config(architecture, facts, files, path)
     check_numbers(config, path)
@@ -269,11 +270,11 @@ class _Files(Mapping[str, Tensor]):
         return sum(math.prod(self.entry(name).shape) for name in self)
 
 
-def _family(facts: Mapping[str, Any], path: Path) -> tuple[str, GgufArchitecture]:
+def _family(files: _Files, path: Path) -> tuple[str, GgufArchitecture]:
     """Return the first family of this architecture; one that a fact tells from the others goes before them."""
-    name = facts.get("general.architecture")
+    name = files.facts.get("general.architecture")
     named = [(family, row) for family, row in ARCHITECTURES.items() if row.name == name]
-    told = [(family, row) for family, row in named if row.is_told(facts)]
+    told = [(family, row) for family, row in named if row.is_told(files.facts, files)]
     for family, row in told or [(family, row) for family, row in named if not row.told_by]:
         return family, row
     known = dict.fromkeys(architecture.name for architecture in ARCHITECTURES.values())

@@ -31,7 +31,7 @@ class GgufArchitecture:
         rotary: whether it rotates queries and keys, so that the widths of heads are settled.
         partial: whether a part of each head may be rotated alone.
         listed: the facts that may be one for each layer.
-        told_by: a fact by which the file tells this family from another of the same architecture.
+        told_by: a fact or a tensor by which the file tells this family from another of the same architecture.
         told_as: the value of that fact; without one, any that is neither zero nor false.
         older: for reading alone, rules that go before the others where a file has their tensors: it may be an old one.
     """
@@ -53,10 +53,12 @@ class GgufArchitecture:
         replaced = {name for rule in older for name in rule.ours}
         return _in_pairs((*older, *(rule for rule in self.rules(spec) if not replaced & set(rule.ours))), tensors)
 
-    def is_told(self, facts: Mapping[str, Any]) -> bool:
-        """Say whether the facts of a file, by full key, tell this family from others of its architecture."""
+    def is_told(self, facts: Mapping[str, Any], tensors: Collection[str]) -> bool:
+        """Say whether a file with these facts, by full key, and tensors is of this family among its architecture's."""
         value = facts.get(f"{self.name}.{self.told_by}") if self.told_by else None
-        return bool(value) if self.told_as is None else value == self.told_as
+        if self.told_as is None:
+            return bool(value) or self.told_by in tensors
+        return value == self.told_as
 
 
 def _in_pairs(rules: tuple[Rule, ...], tensors: Collection[str]) -> tuple[Rule, ...]:
