@@ -207,6 +207,34 @@ def test_llama_cpp_cuts_texts_by_the_rule_that_a_file_names(rule: str, tmp_path:
     assert (ours.frame("cat").ids[0] == first) == True  # noqa: E712
 
 
+# As in files of Gemma, of Phi and Qwen, of Llama 3, of gpt-oss.
+ENDINGS = (
+    ("<end_of_turn>", "<eos>", "<bos>", "<start_of_turn>"),
+    ("<|end|>", "<|im_end|>", "<|user|>", "<|im_start|>", "<|endofprompt|>"),
+    ("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|start_header_id|>"),
+    ("<|return|>", "<|call|>", "<|end|>", "<|start|>", "<|message|>"),
+    ("<|calls|>", "<|flush|>", "<|end|>", "[EOT]", "[EOS]", "<EOT>", "<turn|>"),
+)
+
+
+@pytest.mark.parametrize("texts", ENDINGS, ids=str)
+def test_llama_cpp_ends_at_the_same_tokens(texts: tuple[str, ...], plain: dict[str, Path], tmp_path: Path) -> None:
+    facts = GgufFile(plain["llama"]).facts
+    tokens, kinds, gone = list(facts["tokenizer.ggml.tokens"]), list(facts["tokenizer.ggml.token_type"]), set[str]()
+    for id, text in enumerate(texts, 200):
+        gone.add(tokens[id])
+        tokens[id], kinds[id] = text, 3
+    merges = [m for m in facts["tokenizer.ggml.merges"] if not {*m.split(" "), m.replace(" ", "")} & gone]
+    changed = {"tokens": tokens, "token_type": kinds, "merges": merges, "eos_token_id": 199}
+    path = tmp_path / "x.gguf"
+    rewritten(plain["llama"], path, "F32", {f"tokenizer.ggml.{key}": value for key, value in changed.items()})
+    reader, ends = LlamaCpp(path, "", 1, 64, 1, exact=True), read(path).generation["eos_token_id"]
+    assert ends[0] == 199
+    for id in range(199, 200 + len(texts)):
+        answer = reader.ask("/completion", prompt="the", n_predict=2, temperature=0, logit_bias=[[id, 1000]])
+        assert (answer["stop_type"] == "eos") == (id in ends), tokens[id]
+
+
 def test_the_first_rule_of_deepseek_cuts_ascii_from_other_letters() -> None:
     """Its punctuation goes from the colon to the tilde, letters among it, and cuts what its letters kept together."""
     cuts = [pre_tokenizers.Split(tokenizers.Regex(cut), "isolated") for cut in RULES["deepseek-llm"].cuts]

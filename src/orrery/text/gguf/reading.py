@@ -29,6 +29,19 @@ _ROLES = {
 }  # fmt: skip
 """Our role by llama.cpp's key; ``seperator`` is its spelling."""
 _ENDS = ("eos", "eot", "eom")
+ENDING = frozenset(
+    {
+        "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>",
+        "[EOT]", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<end_of_utterance>", "<|eom_id|>", "<|return|>",
+        "<|call|>", "<|flush|>", "<|calls|>", "[EOS]", "<eos>", "<turn|>", "<|tool_response>",
+    }
+)  # fmt: skip
+"""Texts of tokens at which llama.cpp ends a text whether or not a file names them; most converters name one alone.
+
+It ends at ``</s>`` too, which in Gemma's tables is a tag of HTML.
+"""
+_GOES_ON = "<|end|>", ({"<|return|>", "<|call|>"}, {"<|calls|>", "<|flush|>"})
+"""Beside either of these pairs it ends a part of a reply."""
 _READ = frozenset(
     {
         "model", "pre", "tokens", "token_type", "scores", "merges", "add_bos_token", "add_eos_token", "add_sep_token",
@@ -106,9 +119,13 @@ def tokenizer_of(facts: Mapping[str, Any]) -> Tokenizer | None:
 
 
 def ends_of(facts: Mapping[str, Any]) -> list[int]:
-    """Return the ids that end a text, that of the end token first."""
+    """Return the ids that end a text: those that the file names, the end token first, and those known by text."""
     known = _Facts(facts)
-    return list(dict.fromkeys(id for name in _ENDS if (id := known.id(name)) is not None))
+    named = [id for name in _ENDS if (id := known.id(name)) is not None]
+    special = {known.tokens[id]: id for id in known.of_kind(CONTROL, USER)}
+    within, besides = _GOES_ON
+    found = ENDING - ({within} if any(texts <= special.keys() for texts in besides) else set())
+    return list(dict.fromkeys([*named, *(special[text] for text in special if text in found)]))
 
 
 def _added(known: _Facts) -> list[dict[str, Any]]:
