@@ -13,7 +13,7 @@ import torch
 import transformers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from gguf_files import BY_NAME, rewritten
+from gguf_files import BY_NAME, _type, rewritten
 from orrery.checkpoints.gguf_file import PLAIN, GgufFile
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import ModelFileError
@@ -30,6 +30,7 @@ from orrery.text.gguf.rules import RULES
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import merge, numbers_of
 from tests.parity.test_gguf import (
+    ALIKE,
     BOUNDS,
     EXPERTS,
     FAMILIES,
@@ -271,7 +272,11 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
         ({"llama.rope.dimension_count": 32}, "rope.dimension_count = 32"),
         ({"llama.attention.value_length": 32}, "attention.value_length = 32"),
         ({"llama.logit_scale": 0.5}, "llama.logit_scale = 0.5"),
-        ({"llama.attention.head_count": [4]}, "attention.head_count = "),
+        ({"llama.attention.head_count": [4, 4]}, "attention.head_count = "),
+        ({"llama.attention.causal": False}, "llama.attention.causal = False"),
+        ({"llama.rope.scaling.attn_factor": 1.5}, "llama.rope.scaling.attn_factor = 1.5"),
+        ({"llama.rope.scaling.type": "longrope", "llama.rope.scaling.factor": 2.0}, "scaling.factor = 2.0"),
+        ({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.yarn_ext_factor": 0.5}, "yarn_ext_factor = 0.5"),
         ({"llama.block_count": None}, "does not say llama.block_count"),
         ({"general.architecture": "a-new-one"}, "'a-new-one'"),
         ({"tokenizer.ggml.pre": "a-new-rule"}, "'a-new-rule'"),
@@ -296,6 +301,10 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
 
 
 LINEAR = {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": 48, "llama_4_scaling_beta": 0.0}
+DEEP = {
+    "num_hidden_layers": 64, "intermediate_size": 32, "sliding_window": 4, "layer_types": None,
+    "sliding_window_pattern": 4,
+}  # fmt: skip
 LONG = {"max_position_embeddings": 96, "original_max_position_embeddings": 16, "rope_scaling": LONGROPE}
 SAID_OTHERWISE = [
     ("llama", {"rope_theta": 500.0, "rope_scaling": YARN}, {"llama.rope.scaling.attn_factor": 1.5}, False),
@@ -303,6 +312,21 @@ SAID_OTHERWISE = [
     ("phi3", LONG, {"phi3.rope.scaling.attn_factor": 1.0}, False),
     ("phi3", LONG, {"phi3.rope.scaling.type": "longrope"}, True),
     ("phi3", {}, {"phi3.attention.sliding_window": 0}, True),
+    ("llama", ALIKE, {"llama.rope.scaling.factor": 2.0}, False),
+    ("llama", ALIKE, {"llama.rope.scale_linear": 2.0}, False),
+    ("llama", ALIKE, {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 2.0}, True),
+    ("llama", ALIKE, {"llama.rope.scaling.type": "linear", "llama.attention.causal": True}, True),
+    ("llama", ALIKE, {"llama.rope.scaling.original_context_length": 16, "llama.rope.scaling.attn_factor": 1.0}, True),
+    ("llama", ALIKE, {"llama.attention.head_count": [4, 4], "llama.feed_forward_length": [64, 64]}, True),
+    ("gemma2", {"sliding_window": 3}, {"gemma2.attention.sliding_window_pattern": [False, True]}, False),
+    ("gemma3_text", {}, {"gemma3.attention.sliding_window_pattern": 3}, False),
+    ("gemma3_text", {}, {"gemma3.attention.sliding_window_pattern": [True] * 5 + [False]}, True),
+    ("cohere2", {}, {"cohere2.attention.sliding_window_pattern": 2}, False),
+    ("olmo3", {}, {"olmo2.attention.sliding_window_pattern": [True, False, True, False]}, False),
+    ("olmo3", {}, {"olmo2.attention.sliding_window_pattern": [True, True, True, False]}, True),
+    ("gpt_oss", {"sliding_window": 3}, {"gpt-oss.attention.sliding_window_pattern": [False, True]}, False),
+    ("exaone4", {}, {"exaone4.attention.sliding_window_pattern": [True, False, True]}, True),  # a smaller one has none
+    ("exaone4", DEEP, {"exaone4.attention.sliding_window_pattern": [True, False] * 32}, False),
     ("apertus", {}, {"xielu.beta": 0.5, "xielu.eps": -0.25}, False),
     ("ministral3", {}, {"mistral3.rope.scaling.yarn_beta_slow": None}, False),
     ("ministral3", {"rope_parameters": LINEAR}, {"mistral3.attention.temperature_scale": None}, True),
@@ -324,6 +348,56 @@ def test_a_fact_may_be_left_out_or_said_in_another_way(
     assert torch.equal(logits(read(other).model), logits(read(path).model)) == same
     lm, reader = load(other, say=lambda line: None), LlamaCpp(other, "", 1, 64, 1, exact=True)
     assert distance(lm, reader, "the cat sat") < BOUNDS[family]
+
+
+OTHER_FILES: list[tuple[str, dict[str, Any], str, str]] = [
+    ("llama", {"general.type": "adapter", "adapter.type": "lora"}, "an adapter", "the folders that peft writes"),
+    ("llama", {"adapter.type": "lora"}, "an adapter", "the folders that peft writes"),
+    ("clip", {"general.type": "mmproj"}, "reads images or sounds", "the language model"),
+    ("clip", {}, "reads images or sounds", "the language model"),
+    ("", {"general.type": "imatrix", "imatrix.chunk_count": 3}, "an importance matrix", "the file of the model"),
+    ("controlvector", {}, "a control vector", "the file of the model"),
+    ("phimoe", {}, "a Phi-3.5-MoE", "the Hugging Face folder"),
+    ("t5encoder", {}, "the encoder of a T5 alone", "the whole model"),
+]
+
+
+@pytest.mark.parametrize(("architecture", "facts", "what", "instead"), OTHER_FILES, ids=str)
+def test_a_file_that_is_no_model_is_told_by_what_it_is(
+    architecture: str, facts: dict[str, Any], what: str, instead: str, tmp_path: Path
+) -> None:
+    file = of_one_tensor(tmp_path / "x.gguf", architecture, facts)
+    with pytest.raises(ModelFileError) as refused:
+        read(file)
+    assert f"{file} is " in refused.value.message
+    assert what in refused.value.message
+    assert instead in refused.value.hint
+
+
+def of_one_tensor(path: Path, architecture: str, facts: Mapping[str, Any]) -> Path:
+    """Write a file of an architecture, or of none, with these facts and one tensor."""
+    writer = gguf.GGUFWriter(path, architecture or "llama")
+    if not architecture:
+        writer.kv_data[0].pop("general.architecture")
+    for key, value in facts.items():
+        writer.add_key_value(key, value, _type(value))
+    writer.add_tensor("blk.0.attn_q.weight.lora_a", torch.ones(2, 4).numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_a_vocabulary_alone_is_told(plain: dict[str, Path], tmp_path: Path) -> None:
+    """And tensors that a model has no place for are named with the file, whose facts are no config.json."""
+    empty = rewritten(plain["llama"], tmp_path / "empty.gguf", "F32", others=lambda tensors: {})
+    with pytest.raises(ModelFileError, match=r"empty\.gguf is a vocabulary without a single weight"):
+        read(empty)
+    scaled = {"others": lambda tensors: {**tensors, "blk.0.attn_q.scale": torch.ones(1)}}
+    with pytest.raises(ModelFileError, match=r"scaled\.gguf: .* 1 unexpected: blk\.0\.attn_q\.scale") as refused:
+        read(rewritten(plain["llama"], tmp_path / "scaled.gguf", "F32", **scaled))
+    assert refused.value.hint == "take the Hugging Face folder of the same model"
 
 
 @pytest.mark.parametrize("temperature", [None, 1.0, 1.5], ids=str)

@@ -36,6 +36,7 @@ from orrery.exchange.reading.gguf_parts import (
     branch_of,
     gpt2_config,
     head_rules,
+    layer_kinds,
     layer_norm_facts,
     rotary_config,
     rotary_facts,
@@ -155,6 +156,7 @@ def _gemma2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config
         "sliding_window": facts.get("attention.sliding_window", 4096),
         "attn_logit_softcapping": facts.get("attn_logit_softcapping", 50.0),
         "final_logit_softcapping": facts.get("final_logit_softcapping", 30.0),
+        **layer_kinds(facts),
     }
 
 
@@ -174,6 +176,7 @@ def _gemma3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config
         "sliding_window": facts["attention.sliding_window"],
         "sliding_window_pattern": 6,
         "rope_local_base_freq": facts.get("rope.freq_base_swa", 10_000.0),
+        **layer_kinds(facts),
     }
 
 

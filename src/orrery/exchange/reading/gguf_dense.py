@@ -71,6 +71,7 @@ def _olmo3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     # Every fourth layer sees everything; a window has the same base, and its rates are never rescaled.
     same = {"rope_type": "default", "rope_theta": facts["rope.freq_base"]}
     config = {**whole_config(facts, tensors), "sliding_window": facts["attention.sliding_window"]}
+    config |= parts.layer_kinds(facts)
     return {**config, "rope_parameters": {"full_attention": {}, "sliding_attention": same}}
 
 
@@ -140,6 +141,8 @@ def _exaone4_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Confi
     window = facts.get("attention.sliding_window", 4096)
     slides = facts["block_count"] == 64
     config = {**whole_config(facts, tensors), "sliding_window": window if slides else None}
+    kinds = parts.layer_kinds(facts)
+    config |= kinds if slides else {}
     return {key: value for key, value in config.items() if key != "attention_bias"}
 
 
@@ -170,7 +173,11 @@ def cohere_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
 
 
 def _cohere2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return {**cohere_config(facts, tensors), "sliding_window": facts.get("attention.sliding_window", 4096)}
+    return {
+        **cohere_config(facts, tensors),
+        "sliding_window": facts.get("attention.sliding_window", 4096),
+        **parts.layer_kinds(facts),
+    }
 
 
 def _phi3_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:

@@ -17,10 +17,11 @@ from orrery.errors import ModelFileError
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
 from orrery.exchange.reading.gguf_factors import FACTORS, read_scaling
 from orrery.exchange.reading.gguf_learned import as_tensors
-from orrery.exchange.reading.gguf_parts import POOLING, GgufArchitecture
+from orrery.exchange.reading.gguf_parts import PATTERN, POOLING, GgufArchitecture
 from orrery.exchange.reading.gguf_ranking import with_pairs
+from orrery.exchange.reading.gguf_refusals import refuse_others
 from orrery.exchange.reading.gguf_seq2seq import UNREAD
-from orrery.exchange.reading.gguf_vectors import sentences_of
+from orrery.exchange.reading.gguf_vectors import ENCODERS, sentences_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import load_family, spec_of
 from orrery.families._heads import without_pooler
@@ -38,13 +39,14 @@ SUFFIX = ".gguf"
 _LAYER = re.compile(r"blk\.(\d{1,5})\.")
 _COUNTED = {"token_types": "token_types.weight", "labels": "cls.output.weight"}
 """What is counted in rows of a tensor."""
-_HARMLESS = frozenset(
-    {"rope.scaling.finetuned", "attention.causal", POOLING, "classifier.output_labels", "padding", *_COUNTED}
-)
+_HARMLESS = frozenset({"rope.scaling.finetuned", POOLING, "classifier.output_labels", "padding", *_COUNTED})
 """Facts that change no number of a model; that of pooling is read beside it."""
 _WORDS = frozenset({"rope.scaling.type", "tensor_data_layout", "hidden_activation", "classifier.activation"})
 """Facts that are words; all others are numbers, or true or false."""
 _NEUTRAL = (0, None, False, "none")
+CAUSAL = "attention.causal"
+_USUAL = {"rope.scaling.attn_factor": 1.0, "rope.scaling.yarn_attn_factor": 1.0}
+"""What changes nothing of facts that are factors."""
 _SAMPLING = {
     "temp": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "penalty_repeat": "repetition_penalty",
 }  # fmt: skip
@@ -68,18 +70,21 @@ class GgufModel:
 class Facts(Mapping[str, Any]):
     """The facts of an architecture without its name in front; it remembers which were asked for."""
 
-    def __init__(self, known: Mapping[str, Any], name: str, path: Path, listed: frozenset[str] = frozenset()) -> None:
-        start = f"{name}."
+    def __init__(self, known: Mapping[str, Any], architecture: GgufArchitecture, path: Path) -> None:
+        start = f"{architecture.name}."
         self._known = {key.removeprefix(start): value for key, value in known.items() if key.startswith(start)}
-        self._name, self._path, self._asked, self._listed = name, path, set[str](), listed
+        self._name, self._path, self._asked = architecture.name, path, set[str]()
+        self._listed, self._causal = architecture.listed, architecture.name not in ENCODERS
 
     def __getitem__(self, key: str) -> Any:
         self._asked.add(key)
         if key not in self._known:
             raise ModelFileError(f"{self._path} does not say {self._name}.{key}", ELSEWHERE)
         value = self._known[key]
-        if key in self._listed and isinstance(value, list) and len(value) == self["block_count"]:
-            return value
+        if isinstance(value, list) and key != "block_count" and len(value) == self["block_count"]:
+            if key in self._listed or key == PATTERN:
+                return value
+            value = value[0] if value and value.count(value[0]) == len(value) else value
         if not isinstance(value, int | float) and key not in _WORDS:
             said = f"{self._name}.{key} = {str(value)[:40]}"
             raise ModelFileError(f"{self._path}: {said} is no number; one for each layer is not built", ELSEWHERE)
@@ -114,7 +119,12 @@ class Facts(Mapping[str, Any]):
             ModelFileError: there are such; all are named.
         """
         left = {key: value for key, value in self._known.items() if key not in self._asked | _HARMLESS}
-        unread = [f"{self._name}.{key} = {str(value)[:40]}" for key, value in left.items() if value not in _NEUTRAL]
+        neutral = {**_USUAL, CAUSAL: self._causal}
+        unread = [
+            f"{self._name}.{key} = {str(value)[:40]}"
+            for key, value in left.items()
+            if (value != neutral[key] if key in neutral else value not in _NEUTRAL)
+        ]
         if unread:
             raise ModelFileError(f"{self._path}: {', '.join(unread)} may change numbers, and is not built", ELSEWHERE)
 
@@ -151,7 +161,11 @@ def read_gguf(path: Path) -> GgufModel:
         )
     read = [name for name in files if name not in {*FACTORS, *UNREAD} and not _predicts_further(name, files.facts)]
     theirs = {name: files[name] if name in staying else files.numbers(name) for name in read}
-    tensors = from_theirs(model, {**theirs, **_learned(files, config, path)}, rules)
+    try:
+        tensors = from_theirs(model, {**theirs, **_learned(files, config, path)}, rules)
+    except ModelFileError as error:
+        message = error.message if str(path) in error.message else f"{path}: {error.message}"
+        raise ModelFileError(message, ELSEWHERE) from None
     check_fit(model, tensors)
     fill(model, tensors)
     unpacked_kinds = sorted(
@@ -188,8 +202,9 @@ def spec_of_gguf(path: Path) -> ModelSpec:
 
 def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, tuple[Rule, ...]]:
     """Return the family, the configuration, the architecture, and the rules of the tensors' names."""
+    refuse_others(files.facts, files, path)
     family, architecture = _family(files, path)
-    facts = Facts(files.facts, architecture.name, path, architecture.listed)
+    facts = Facts(files.facts, architecture, path)
     config = _config(architecture, facts, files, path)
     check_numbers(config, path)
     with describes_a_model(path):

@@ -77,6 +77,8 @@ _MOST_LAYERS = 10_000
 HINT = "take the Hugging Face folder of the same model"
 TRAINED, TEMPERATURE = "rope.scaling.original_context_length", "rope.scaling.attn_factor"
 """The facts for the length that a model was trained with, and for what multiplies cosine and sine."""
+PATTERN = "attention.sliding_window_pattern"
+"""The fact that says which layers have windows: one for each, or every which one has none."""
 POOLING = "pooling_type"
 """The fact that says how a vector of a text is made."""
 BLOCK, THEIRS = "stack.blocks.{i}", "blk.{i}"
@@ -159,14 +161,22 @@ def scaling_facts(scaling: Scaling | None) -> Facts:
 def scaling_config(facts: Mapping[str, Any]) -> Config | None:
     """Return the key ``rope_scaling``; factors of pairs are tensors, of which this knows nothing.
 
+    A factor without a kind is linear; the oldest files call it ``rope.scale_linear``.
+
     Raises:
-        ModelFileError: the temperature of YaRN is said in two ways.
+        ModelFileError: YaRN's rule is another than its paper's, or a factor stands beside those of pairs.
     """
-    if facts.get("rope.scaling.type") in (None, "none", "longrope"):
+    kind, trained = facts.get("rope.scaling.type", "linear"), facts.get(TRAINED)
+    older = facts.get("rope.scale_linear", 1.0)
+    factor = facts.get("rope.scaling.factor", older) or 1.0
+    if kind == "none" or (kind == "linear" and factor == 1.0):
         return None
-    scaling = {"rope_type": facts["rope.scaling.type"], "factor": facts["rope.scaling.factor"]}
-    trained = facts.get(TRAINED)
-    if scaling["rope_type"] == "yarn":
+    if kind == "longrope":
+        if factor != 1.0:
+            raise ModelFileError(f"rope.scaling.factor = {factor} of a longrope is not built", HINT)
+        return None
+    scaling = {"rope_type": kind, "factor": factor}
+    if kind == "yarn":
         ramp = {f"beta_{end}": facts.get(f"rope.scaling.yarn_beta_{end}") for end in ("fast", "slow")}
         scaling |= {key: turns for key, turns in ramp.items() if turns is not None}
         scaling |= _temperature(facts)
@@ -175,7 +185,9 @@ def scaling_config(facts: Mapping[str, Any]) -> Config | None:
 
 def _temperature(facts: Mapping[str, Any]) -> Config:
     """Return what multiplies cosine and sine under YaRN, where a file says it: the fact is a factor on the paper's."""
-    factor = facts.get(TEMPERATURE, 1.0)
+    mixed, factor = facts.get("rope.scaling.yarn_ext_factor", 1.0), facts.get(TEMPERATURE, 1.0)
+    if mixed not in (1.0, -1.0):  # below zero is not said
+        raise ModelFileError(f"rope.scaling.yarn_ext_factor = {mixed} is not built", HINT)
     if factor == 1.0:
         return {}
     if facts.get("rope.scaling.yarn_log_multiplier"):
@@ -236,6 +248,21 @@ def window_facts(spec: Decoder.Spec) -> Facts:
     """Return how far the layers look back that do not see everything."""
     windows = [mask.window for mask in spec.stack.masks.values() if mask.window is not None]
     return {"attention.sliding_window": windows[0]} if windows else {}
+
+
+def layer_kinds(facts: Mapping[str, Any]) -> Config:
+    """Return the key ``layer_types`` where a file says which layers have windows; else the architecture knows it.
+
+    Raises:
+        ModelFileError: there are no layers, or more than any model has.
+    """
+    if PATTERN not in facts:
+        return {}
+    pattern = facts[PATTERN]
+    slides = for_each_layer(facts, PATTERN)
+    if not isinstance(pattern, list):
+        slides = [bool(pattern) and bool((layer + 1) % pattern) for layer in range(len(slides))]
+    return {"layer_types": ["sliding_attention" if slide else "full_attention" for slide in slides]}
 
 
 def for_each_layer(facts: Mapping[str, Any], key: str) -> list[Any]:

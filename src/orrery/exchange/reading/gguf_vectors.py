@@ -99,7 +99,7 @@ def _modernbert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Co
     parts.pass_over(facts, "rope.scaling.type")
     window, base = facts.get("attention.sliding_window", 0), facts.get("rope.freq_base", 10_000.0)
     slides = {
-        "global_attn_every_n_layers": facts.get("attention.sliding_window_pattern", 3),
+        **_wide_layers(facts),
         "local_attention": window,
         "local_rope_theta": facts.get("rope.freq_base_swa", base),
     }
@@ -113,6 +113,12 @@ def _modernbert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Co
         **(slides if window else {"global_attn_every_n_layers": 1}),
         **_modernbert_head(facts, tensors),
     }
+
+
+def _wide_layers(facts: Mapping[str, Any]) -> Config:
+    """Return which layers see the whole row: a file says every which one, from the first on, or each."""
+    pattern = facts.get(parts.PATTERN, 3)
+    return parts.layer_kinds(facts) if isinstance(pattern, list) else {"global_attn_every_n_layers": pattern}
 
 
 def _modernbert_head(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
@@ -152,3 +158,5 @@ ARCHITECTURES = {
     "modernbert": _Row("modern-bert", None, _modernbert_config, _modernbert_rules, rotary=False),
 }
 """By ``model_type``."""
+ENCODERS = frozenset(row.name for row in ARCHITECTURES.values())
+"""llama.cpp's names of those whose tokens see all others."""
