@@ -44,6 +44,7 @@ from tests.parity.test_gguf import (
     saved,
     written,
 )
+from tiny_models import TOKENIZER
 
 IDS = torch.randint(0, 30, (2, 12), generator=torch.Generator().manual_seed(0))
 WIDE: dict[str, dict[str, Any]] = {
@@ -236,6 +237,21 @@ def test_llama_cpp_ends_at_the_same_tokens(texts: tuple[str, ...], plain: dict[s
         assert (answer["stop_type"] == "eos") == (id in ends), tokens[id]
 
 
+def test_tokens_that_are_never_written_are_those_of_llama_cpp(plain: dict[str, Path], tmp_path: Path) -> None:
+    """And the ends that Ollama lists."""
+    first = [load(plain["llama"], say=lambda line: None).generate("the", max_new_tokens=1)]
+    never = TOKENIZER.encode(first[0])[-1:]
+    changed = {"tokenizer.ggml.suppress_tokens": never, "tokenizer.ggml.eos_token_ids": [5, 9]}
+    path = rewritten(plain["llama"], tmp_path / "x.gguf", "F32", changed)
+    generation = read(path).generation
+    assert generation["suppress_tokens"] == never
+    assert {5, 9} < set(generation["eos_token_id"])
+    reader, ours = LlamaCpp(path, "", 1, 64, 1, exact=True), load(path, say=lambda line: None)
+    written = reader.ask("/completion", prompt="the", n_predict=8, temperature=0, return_tokens=True)["tokens"]
+    assert not set(never) & set(written)
+    assert ours.generations(["the"], max_new_tokens=8)[0].ids == written
+
+
 def test_the_first_rule_of_deepseek_cuts_ascii_from_other_letters() -> None:
     """Its punctuation goes from the colon to the tilde, letters among it, and cuts what its letters kept together."""
     cuts = [pre_tokenizers.Split(tokenizers.Regex(cut), "isolated") for cut in RULES["deepseek-llm"].cuts]
@@ -278,6 +294,8 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
         ({"llama.rope.scaling.type": "longrope", "llama.rope.scaling.factor": 2.0}, "scaling.factor = 2.0"),
         ({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.yarn_ext_factor": 0.5}, "yarn_ext_factor = 0.5"),
         ({"llama.block_count": None}, "does not say llama.block_count"),
+        ({"llama.attention.layer_norm_rms_epsilon": None}, "does not say llama.attention.layer_norm_rms_epsilon"),
+        ({"tokenizer.ggml.suppress_tokens": 7}, "tokenizer.ggml.suppress_tokens"),
         ({"general.architecture": "a-new-one"}, "'a-new-one'"),
         ({"tokenizer.ggml.pre": "a-new-rule"}, "'a-new-rule'"),
         ({"tokenizer.ggml.model": "rwkv"}, "'rwkv'"),
@@ -318,6 +336,8 @@ SAID_OTHERWISE = [
     ("llama", ALIKE, {"llama.rope.scaling.type": "linear", "llama.attention.causal": True}, True),
     ("llama", ALIKE, {"llama.rope.scaling.original_context_length": 16, "llama.rope.scaling.attn_factor": 1.0}, True),
     ("llama", ALIKE, {"llama.attention.head_count": [4, 4], "llama.feed_forward_length": [64, 64]}, True),
+    ("llama", ALIKE, {"llama.attention.layer_norm_epsilon": 0.5, "llama.tensor_data_layout": "Meta AI"}, True),
+    ("nemotron", {}, {"nemotron.attention.layer_norm_rms_epsilon": 0.5}, True),
     ("gemma2", {"sliding_window": 3}, {"gemma2.attention.sliding_window_pattern": [False, True]}, False),
     ("gemma3_text", {}, {"gemma3.attention.sliding_window_pattern": 3}, False),
     ("gemma3_text", {}, {"gemma3.attention.sliding_window_pattern": [True] * 5 + [False]}, True),

@@ -134,6 +134,21 @@ def test_the_vectors_are_those_of_llama_cpp(tmp_path: Path, pooling: int) -> Non
         assert np.abs(vector.numpy() - theirs).max() < 1e-4  # the rounding of gelu
 
 
+@pytest.mark.parametrize("strips", [None, True, False])
+@pytest.mark.parametrize("lowers", [None, True, False])
+def test_words_are_lowered_and_lose_accents_where_llama_cpp_does_so(
+    lowers: bool | None, strips: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spelt = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "The", "cafe", "café", "Café", "Cafe", "é", "e", "E")
+    monkeypatch.setitem(words.__globals__, "WORDS", spelt)
+    facts = {"tokenizer.ggml.normalizer.lowercase": lowers, "tokenizer.ggml.normalizer.strip_accents": strips}
+    plain = file_of(tmp_path / "plain.gguf", model(vocabulary=len(spelt)), 1)
+    path = rewritten(plain, tmp_path / "x.gguf", "F32", facts)
+    ours, reader = read(path).tokenizer, LlamaCpp(path, "", 1, 40, 1, exact=True, embeds=True)
+    for text in ("The", "Café", "É"):
+        assert ours.encode(text) == reader.ask("/tokenize", content=text, add_special=False)["tokens"]
+
+
 def test_a_file_of_roberta_is_read_as_llama_cpp_reads_it(tmp_path: Path) -> None:
     """Its architecture has BERT's name, and its table of positions begins where a text does."""
     roberta = model("Roberta", len(PAIRS), 42, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)

@@ -17,7 +17,7 @@ from orrery.errors import ModelFileError
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
 from orrery.exchange.reading.gguf_factors import FACTORS, read_scaling
 from orrery.exchange.reading.gguf_learned import as_tensors
-from orrery.exchange.reading.gguf_parts import PATTERN, POOLING, GgufArchitecture
+from orrery.exchange.reading.gguf_parts import EPSILON, PATTERN, POOLING, RMS_EPSILON, GgufArchitecture
 from orrery.exchange.reading.gguf_ranking import with_pairs
 from orrery.exchange.reading.gguf_refusals import refuse_others
 from orrery.exchange.reading.gguf_seq2seq import UNREAD
@@ -30,7 +30,7 @@ from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
 from orrery.models.sentence_vectors import Sentences
 from orrery.models.soundness import describes_a_model
-from orrery.text.gguf.reading import ends_of, tokenizer_of
+from orrery.text.gguf.reading import ends_of, never_of, tokenizer_of
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning.blocks import KINDS, StoredBlocks, can_stay
 
@@ -39,7 +39,10 @@ SUFFIX = ".gguf"
 _LAYER = re.compile(r"blk\.(\d{1,5})\.")
 _COUNTED = {"token_types": "token_types.weight", "labels": "cls.output.weight"}
 """What is counted in rows of a tensor."""
-_HARMLESS = frozenset({"rope.scaling.finetuned", POOLING, "classifier.output_labels", "padding", *_COUNTED})
+_HARMLESS = frozenset(
+    {RMS_EPSILON, EPSILON, POOLING, "rope.scaling.finetuned", "tensor_data_layout", "classifier.output_labels"}
+    | {"padding", *_COUNTED}
+)
 """Facts that change no number of a model; that of pooling is read beside it."""
 _WORDS = frozenset({"rope.scaling.type", "tensor_data_layout", "hidden_activation", "classifier.activation"})
 """Facts that are words; all others are numbers, or true or false."""
@@ -152,6 +155,7 @@ def read_gguf(path: Path) -> GgufModel:
         model = build_on_meta(spec)
     try:
         tokenizer, sentences = tokenizer_of(files.facts), sentences_of(files.facts, files)
+        generation = _generation(files.facts, tokenizer)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error.message}", error.hint) from None
     staying = _staying(model, files, rules)
@@ -175,7 +179,7 @@ def read_gguf(path: Path) -> GgufModel:
         model,
         family,
         config,
-        _generation(files.facts, tokenizer),
+        generation,
         tokenizer,
         with_pairs(_chat(files.facts)),
         tuple(unpacked_kinds),
@@ -344,6 +348,7 @@ def _generation(facts: Mapping[str, Any], tokenizer: Tokenizer | None) -> dict[s
     said = {_SAMPLING[key]: facts[start + key] for key in _SAMPLING if start + key in facts}
     said |= {"do_sample": True} if "temperature" in said else {}
     ends = [] if tokenizer is None else ends_of(facts)
+    said |= {} if tokenizer is None or not (never := never_of(facts)) else {"suppress_tokens": never}
     return said | ({"eos_token_id": ends if len(ends) > 1 else ends[0]} if ends else {})
 
 

@@ -77,6 +77,8 @@ _MOST_LAYERS = 10_000
 HINT = "take the Hugging Face folder of the same model"
 TRAINED, TEMPERATURE = "rope.scaling.original_context_length", "rope.scaling.attn_factor"
 """The facts for the length that a model was trained with, and for what multiplies cosine and sine."""
+RMS_EPSILON, EPSILON = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"
+"""The facts of norms, of which files may have both; that which an architecture does not read changes nothing."""
 PATTERN = "attention.sliding_window_pattern"
 """The fact that says which layers have windows: one for each, or every which one has none."""
 POOLING = "pooling_type"
@@ -221,12 +223,14 @@ def gpt2_config(facts: Mapping[str, Any]) -> Config:
 
 def rotary_config(facts: Mapping[str, Any], tensors: Collection[str], epsilon: str = "rms_norm_eps") -> Config:
     """Return the keys that Llama and its descendants share; ``epsilon`` is the key of that of the norms."""
-    norm = next(name for name in ("layer_norm_rms_epsilon", "layer_norm_epsilon") if f"attention.{name}" in facts)
+    own, other = RMS_EPSILON, EPSILON
+    if epsilon != "rms_norm_eps":
+        own, other = other, own
     return {
         **sizes_config(facts),
         "num_key_value_heads": facts["attention.head_count_kv"],
         "max_position_embeddings": facts["context_length"],
-        epsilon: facts[f"attention.{norm}"],
+        epsilon: facts[other if own not in facts and other in facts else own],
         "rope_theta": facts["rope.freq_base"],
         "rope_scaling": scaling_config(facts),
         "tie_word_embeddings": "output.weight" not in tensors,

@@ -42,16 +42,6 @@ It ends at ``</s>`` too, which in Gemma's tables is a tag of HTML.
 """
 _GOES_ON = "<|end|>", ({"<|return|>", "<|call|>"}, {"<|calls|>", "<|flush|>"})
 """Beside either of these pairs it ends a part of a reply."""
-_READ = frozenset(
-    {
-        "model", "pre", "tokens", "token_type", "scores", "merges", "add_bos_token", "add_eos_token", "add_sep_token",
-        "add_space_prefix", "remove_extra_whitespaces", "precompiled_charsmap", "token_type_count",
-        *(f"{name}_token_id" for name in (*_ROLES, *_ENDS, "cls", "eog")),
-        # Where else a control token may stand: in the middle of code, before a file; and an older spelling.
-        *(f"{name}_token_id" for name in ("prefix", "suffix", "middle", "eot", "separator")),
-        *(f"fim_{name}_token_id" for name in ("pre", "suf", "mid", "pad", "rep", "sep")),
-    }
-)  # fmt: skip
 
 
 class _Facts:
@@ -122,10 +112,20 @@ def ends_of(facts: Mapping[str, Any]) -> list[int]:
     """Return the ids that end a text: those that the file names, the end token first, and those known by text."""
     known = _Facts(facts)
     named = [id for name in _ENDS if (id := known.id(name)) is not None]
+    named += known.listed("eos_token_ids", int, [])  # as Ollama writes them
     special = {known.tokens[id]: id for id in known.of_kind(CONTROL, USER)}
     within, besides = _GOES_ON
     found = ENDING - ({within} if any(texts <= special.keys() for texts in besides) else set())
     return list(dict.fromkeys([*named, *(special[text] for text in special if text in found)]))
+
+
+def never_of(facts: Mapping[str, Any]) -> list[int]:
+    """Return the ids that are never written.
+
+    Raises:
+        ModelFileError: they are no list of numbers.
+    """
+    return _Facts(facts).listed("suppress_tokens", int, [])
 
 
 def _added(known: _Facts) -> list[dict[str, Any]]:
@@ -227,14 +227,15 @@ def _words(known: _Facts) -> dict[str, Any]:
     if unknown not in vocabulary:
         raise ModelFileError(f"no token of its list is {unknown!r}, the piece for unknown words", HINT)
     known.tokens = texts
+    lowercase = known.flag("normalizer.lowercase", True)
     return _definition(
         known,
         normalizer={
             "type": "BertNormalizer",
             "clean_text": True,
             "handle_chinese_chars": True,
-            "strip_accents": None,
-            "lowercase": True,
+            "strip_accents": known.flag("normalizer.strip_accents", lowercase),
+            "lowercase": lowercase,
         },
         pre_tokenizer={"type": "BertPreTokenizer"},
         post_processor=frames.of_bert(vocabulary.get),
