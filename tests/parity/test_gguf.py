@@ -150,6 +150,8 @@ LLAMA3 = {
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }  # fmt: skip
+# llama.cpp takes the long ones of a context beyond the trained length, which it rounds up to 256.
+LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.25, 1.5, 3.0], "long_factor": [1.5, 2.0, 4.0, 9.0]}
 CORNERS = [
     *((name, {}) for name in FAMILIES),
     ("gpt2", {"tie_word_embeddings": False, "n_inner": 96, "layer_norm_epsilon": 0.1}),
@@ -191,6 +193,10 @@ FURTHER_CORNERS = [
     ("smollm3", {"num_key_value_heads": 4, "tie_word_embeddings": False}),
     ("stablelm", {"use_parallel_residual": False, "qk_layernorm": False, "use_qkv_bias": True}),
     ("phi3", {"tie_word_embeddings": True, "num_key_value_heads": 4}),
+    *(
+        ("phi3", {"max_position_embeddings": 600, "original_max_position_embeddings": trained, "rope_scaling": scaling})
+        for trained, scaling in ((16, LONGROPE), (300, {**LONGROPE, "attention_factor": 1.5}))
+    ),
     (
         "qwen3_next",
         {"layer_types": None, "num_hidden_layers": 4, "partial_rotary_factor": 1.0, "linear_num_value_heads": 2},
@@ -278,6 +284,19 @@ def test_llama_cpp_has_the_same_probabilities_in_further_architectures(tmp_path,
     lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
     round_gelu(lm.model)
     assert max(distance(lm, reader, text) for text in TEXTS[: 3 if family in ALONE else 8]) < BOUNDS[family]
+
+
+def test_what_llama_cpp_does_otherwise_with_phi3_is_noted(tmp_path):
+    """It leaves out the windows, by which its choices are others than ours; what is as long as the context is none."""
+    long = {"max_position_embeddings": 600, "original_max_position_embeddings": 16, "rope_scaling": LONGROPE}
+    stored = read(saved(tmp_path / "model", "phi3", sliding_window=4, **long))
+    exported = export_gguf(stored, tmp_path / "x.gguf", "f32")
+    assert any("leaves out the windows of Phi-3" in note for note in exported.notes)
+    assert any("long factors of LongRoPE by the context" in note for note in exported.notes)
+    lm, reader = load(tmp_path / "model", say=lambda line: None), llama(exported.path)
+    assert distance(lm, reader, TEXTS[0]) > 0.1
+    whole = read(saved(tmp_path / "whole", "phi3", sliding_window=48))
+    assert not any("Phi-3" in note for note in export_gguf(whole, tmp_path / "y.gguf", "f32").notes)
 
 
 UNSAID = [

@@ -1,5 +1,7 @@
 """GGUF files that others write: their tensors, facts and tokenizers are read as the files' own programs read them."""
 
+import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,10 @@ import gguf
 import pytest
 import tokenizers
 import torch
+import transformers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from gguf_files import BY_NAME, rewritten
+from gguf_files import BY_NAME, _type, rewritten
 from orrery.checkpoints.gguf_file import PLAIN, GgufFile
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import ModelFileError
@@ -19,13 +22,29 @@ from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
 from orrery.exchange.reading.gguf_learned import as_facts, is_learned
 from orrery.exchange.reading.read import read
 from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.import_model import import_model
 from orrery.kernels.step.codes import BLOCKS
 from orrery.language_model.load import load
 from orrery.studies.bench.llama_cpp import LlamaCpp
 from orrery.text.gguf.rules import RULES
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import merge, numbers_of
-from tests.parity.test_gguf import BOUNDS, FAMILIES, FURTHER, FURTHER_CORNERS, KNOWN, distance, saved, written
+from tests.parity.test_gguf import (
+    ALIKE,
+    BOUNDS,
+    EXPERTS,
+    FAMILIES,
+    FURTHER,
+    FURTHER_CORNERS,
+    KNOWN,
+    LONGROPE,
+    MIXTURES,
+    YARN,
+    distance,
+    saved,
+    written,
+)
+from tiny_models import TOKENIZER
 
 IDS = torch.randint(0, 30, (2, 12), generator=torch.Generator().manual_seed(0))
 WIDE: dict[str, dict[str, Any]] = {
@@ -104,6 +123,9 @@ def test_blocks_in_further_architectures_are_the_unpacked_model(family: str, tmp
     assert torch.uint8 in kinds.values()
     experts = {kind for name, kind in kinds.items() if ".experts." in name and name.endswith(".weight")}
     assert experts <= {torch.uint8}
+    joined = {"gpt_bigcode": "attention.branch.v", "phi3": "feed_forward.branch.up", "glm4": "feed_forward.branch.gate"}
+    if family in joined:  # rows of a matrix that is one with others in the file
+        assert kinds[f"stack.blocks.0.{joined[family]}.weight"] == torch.uint8
     wide = logits(stored.model.double())
     whole = merge(stored.model)
     assert (wide - logits(whole)).abs().max() <= 1e-12 * wide.abs().max()
@@ -188,6 +210,49 @@ def test_llama_cpp_cuts_texts_by_the_rule_that_a_file_names(rule: str, tmp_path:
     assert (ours.frame("cat").ids[0] == first) == True  # noqa: E712
 
 
+# As in files of Gemma, of Phi and Qwen, of Llama 3, of gpt-oss.
+ENDINGS = (
+    ("<end_of_turn>", "<eos>", "<bos>", "<start_of_turn>"),
+    ("<|end|>", "<|im_end|>", "<|user|>", "<|im_start|>", "<|endofprompt|>"),
+    ("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|start_header_id|>"),
+    ("<|return|>", "<|call|>", "<|end|>", "<|start|>", "<|message|>"),
+    ("<|calls|>", "<|flush|>", "<|end|>", "[EOT]", "[EOS]", "<EOT>", "<turn|>"),
+)
+
+
+@pytest.mark.parametrize("texts", ENDINGS, ids=str)
+def test_llama_cpp_ends_at_the_same_tokens(texts: tuple[str, ...], plain: dict[str, Path], tmp_path: Path) -> None:
+    facts = GgufFile(plain["llama"]).facts
+    tokens, kinds, gone = list(facts["tokenizer.ggml.tokens"]), list(facts["tokenizer.ggml.token_type"]), set[str]()
+    for id, text in enumerate(texts, 200):
+        gone.add(tokens[id])
+        tokens[id], kinds[id] = text, 3
+    merges = [m for m in facts["tokenizer.ggml.merges"] if not {*m.split(" "), m.replace(" ", "")} & gone]
+    changed = {"tokens": tokens, "token_type": kinds, "merges": merges, "eos_token_id": 199}
+    path = tmp_path / "x.gguf"
+    rewritten(plain["llama"], path, "F32", {f"tokenizer.ggml.{key}": value for key, value in changed.items()})
+    reader, ends = LlamaCpp(path, "", 1, 64, 1, exact=True), read(path).generation["eos_token_id"]
+    assert ends[0] == 199
+    for id in range(199, 200 + len(texts)):
+        answer = reader.ask("/completion", prompt="the", n_predict=2, temperature=0, logit_bias=[[id, 1000]])
+        assert (answer["stop_type"] == "eos") == (id in ends), tokens[id]
+
+
+def test_tokens_that_are_never_written_are_those_of_llama_cpp(plain: dict[str, Path], tmp_path: Path) -> None:
+    """And the ends that Ollama lists."""
+    first = [load(plain["llama"], say=lambda line: None).generate("the", max_new_tokens=1)]
+    never = TOKENIZER.encode(first[0])[-1:]
+    changed = {"tokenizer.ggml.suppress_tokens": never, "tokenizer.ggml.eos_token_ids": [5, 9]}
+    path = rewritten(plain["llama"], tmp_path / "x.gguf", "F32", changed)
+    generation = read(path).generation
+    assert generation["suppress_tokens"] == never
+    assert {5, 9} < set(generation["eos_token_id"])
+    reader, ours = LlamaCpp(path, "", 1, 64, 1, exact=True), load(path, say=lambda line: None)
+    written = reader.ask("/completion", prompt="the", n_predict=8, temperature=0, return_tokens=True)["tokens"]
+    assert not set(never) & set(written)
+    assert ours.generations(["the"], max_new_tokens=8)[0].ids == written
+
+
 def test_the_first_rule_of_deepseek_cuts_ascii_from_other_letters() -> None:
     """Its punctuation goes from the colon to the tilde, letters among it, and cuts what its letters kept together."""
     cuts = [pre_tokenizers.Split(tokenizers.Regex(cut), "isolated") for cut in RULES["deepseek-llm"].cuts]
@@ -224,8 +289,14 @@ def test_what_a_file_asks_for_and_is_not_built_is_named(plain: dict[str, Path], 
         ({"llama.rope.dimension_count": 32}, "rope.dimension_count = 32"),
         ({"llama.attention.value_length": 32}, "attention.value_length = 32"),
         ({"llama.logit_scale": 0.5}, "llama.logit_scale = 0.5"),
-        ({"llama.attention.head_count": [4]}, "attention.head_count = "),
+        ({"llama.attention.head_count": [4, 4]}, "attention.head_count = "),
+        ({"llama.attention.causal": False}, "llama.attention.causal = False"),
+        ({"llama.rope.scaling.attn_factor": 1.5}, "llama.rope.scaling.attn_factor = 1.5"),
+        ({"llama.rope.scaling.type": "longrope", "llama.rope.scaling.factor": 2.0}, "scaling.factor = 2.0"),
+        ({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.yarn_ext_factor": 0.5}, "yarn_ext_factor = 0.5"),
         ({"llama.block_count": None}, "does not say llama.block_count"),
+        ({"llama.attention.layer_norm_rms_epsilon": None}, "does not say llama.attention.layer_norm_rms_epsilon"),
+        ({"tokenizer.ggml.suppress_tokens": 7}, "tokenizer.ggml.suppress_tokens"),
         ({"general.architecture": "a-new-one"}, "'a-new-one'"),
         ({"tokenizer.ggml.pre": "a-new-rule"}, "'a-new-rule'"),
         ({"tokenizer.ggml.model": "rwkv"}, "'rwkv'"),
@@ -254,7 +325,34 @@ def test_tokens_that_a_file_never_lets_be_written_are_told(plain: dict[str, Path
 
 
 LINEAR = {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": 48, "llama_4_scaling_beta": 0.0}
+DEEP = {
+    "num_hidden_layers": 64, "intermediate_size": 32, "sliding_window": 4, "layer_types": None,
+    "sliding_window_pattern": 4,
+}  # fmt: skip
+LONG = {"max_position_embeddings": 96, "original_max_position_embeddings": 16, "rope_scaling": LONGROPE}
 SAID_OTHERWISE = [
+    ("llama", {"rope_theta": 500.0, "rope_scaling": YARN}, {"llama.rope.scaling.attn_factor": 1.5}, False),
+    ("llama", {"rope_theta": 500.0, "rope_scaling": YARN}, {"llama.rope.scaling.attn_factor": 1.0}, True),
+    ("phi3", LONG, {"phi3.rope.scaling.attn_factor": 1.0}, False),
+    ("phi3", LONG, {"phi3.rope.scaling.type": "longrope"}, True),
+    ("phi3", {}, {"phi3.attention.sliding_window": 0}, True),
+    ("llama", ALIKE, {"llama.rope.scaling.factor": 2.0}, False),
+    ("llama", ALIKE, {"llama.rope.scale_linear": 2.0}, False),
+    ("llama", ALIKE, {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 2.0}, True),
+    ("llama", ALIKE, {"llama.rope.scaling.type": "linear", "llama.attention.causal": True}, True),
+    ("llama", ALIKE, {"llama.rope.scaling.original_context_length": 16, "llama.rope.scaling.attn_factor": 1.0}, True),
+    ("llama", ALIKE, {"llama.attention.head_count": [4, 4], "llama.feed_forward_length": [64, 64]}, True),
+    ("llama", ALIKE, {"llama.attention.layer_norm_epsilon": 0.5, "llama.tensor_data_layout": "Meta AI"}, True),
+    ("nemotron", {}, {"nemotron.attention.layer_norm_rms_epsilon": 0.5}, True),
+    ("gemma2", {"sliding_window": 3}, {"gemma2.attention.sliding_window_pattern": [False, True]}, False),
+    ("gemma3_text", {}, {"gemma3.attention.sliding_window_pattern": 3}, False),
+    ("gemma3_text", {}, {"gemma3.attention.sliding_window_pattern": [True] * 5 + [False]}, True),
+    ("cohere2", {}, {"cohere2.attention.sliding_window_pattern": 2}, False),
+    ("olmo3", {}, {"olmo2.attention.sliding_window_pattern": [True, False, True, False]}, False),
+    ("olmo3", {}, {"olmo2.attention.sliding_window_pattern": [True, True, True, False]}, True),
+    ("gpt_oss", {"sliding_window": 3}, {"gpt-oss.attention.sliding_window_pattern": [False, True]}, False),
+    ("exaone4", {}, {"exaone4.attention.sliding_window_pattern": [True, False, True]}, True),  # a smaller one has none
+    ("exaone4", DEEP, {"exaone4.attention.sliding_window_pattern": [True, False] * 32}, False),
     ("apertus", {}, {"xielu.beta": 0.5, "xielu.eps": -0.25}, False),
     ("ministral3", {}, {"mistral3.rope.scaling.yarn_beta_slow": None}, False),
     ("ministral3", {"rope_parameters": LINEAR}, {"mistral3.attention.temperature_scale": None}, True),
@@ -276,6 +374,91 @@ def test_a_fact_may_be_left_out_or_said_in_another_way(
     assert torch.equal(logits(read(other).model), logits(read(path).model)) == same
     lm, reader = load(other, say=lambda line: None), LlamaCpp(other, "", 1, 64, 1, exact=True)
     assert distance(lm, reader, "the cat sat") < BOUNDS[family]
+
+
+OTHER_FILES: list[tuple[str, dict[str, Any], str, str]] = [
+    ("llama", {"general.type": "adapter", "adapter.type": "lora"}, "an adapter", "the folders that peft writes"),
+    ("llama", {"adapter.type": "lora"}, "an adapter", "the folders that peft writes"),
+    ("clip", {"general.type": "mmproj"}, "reads images or sounds", "the language model"),
+    ("clip", {}, "reads images or sounds", "the language model"),
+    ("", {"general.type": "imatrix", "imatrix.chunk_count": 3}, "an importance matrix", "the file of the model"),
+    ("controlvector", {}, "a control vector", "the file of the model"),
+    ("phimoe", {}, "a Phi-3.5-MoE", "the Hugging Face folder"),
+    ("t5encoder", {}, "the encoder of a T5 alone", "the whole model"),
+]
+
+
+@pytest.mark.parametrize(("architecture", "facts", "what", "instead"), OTHER_FILES, ids=str)
+def test_a_file_that_is_no_model_is_told_by_what_it_is(
+    architecture: str, facts: dict[str, Any], what: str, instead: str, tmp_path: Path
+) -> None:
+    file = of_one_tensor(tmp_path / "x.gguf", architecture, facts)
+    with pytest.raises(ModelFileError) as refused:
+        read(file)
+    assert f"{file} is " in refused.value.message
+    assert what in refused.value.message
+    assert instead in refused.value.hint
+
+
+def of_one_tensor(path: Path, architecture: str, facts: Mapping[str, Any]) -> Path:
+    """Write a file of an architecture, or of none, with these facts and one tensor."""
+    writer = gguf.GGUFWriter(path, architecture or "llama")
+    if not architecture:
+        writer.kv_data[0].pop("general.architecture")
+    for key, value in facts.items():
+        writer.add_key_value(key, value, _type(value))
+    writer.add_tensor("blk.0.attn_q.weight.lora_a", torch.ones(2, 4).numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_a_vocabulary_alone_is_told(plain: dict[str, Path], tmp_path: Path) -> None:
+    """And tensors that a model has no place for are named with the file, whose facts are no config.json."""
+    empty = rewritten(plain["llama"], tmp_path / "empty.gguf", "F32", others=lambda tensors: {})
+    with pytest.raises(ModelFileError, match=r"empty\.gguf is a vocabulary without a single weight"):
+        read(empty)
+    scaled = {"others": lambda tensors: {**tensors, "blk.0.attn_q.scale": torch.ones(1)}}
+    with pytest.raises(ModelFileError, match=r"scaled\.gguf: .* 1 unexpected: blk\.0\.attn_q\.scale") as refused:
+        read(rewritten(plain["llama"], tmp_path / "scaled.gguf", "F32", **scaled))
+    assert refused.value.hint == "take the Hugging Face folder of the same model"
+
+
+@pytest.mark.parametrize("temperature", [None, 1.0, 1.5], ids=str)
+def test_two_sets_of_factors_are_those_of_the_makers_on_both_sides_of_the_trained_length(
+    temperature: float | None, tmp_path: Path
+) -> None:
+    """As in the files of Phi-3's long models; of a file whose sets are exchanged the numbers are others."""
+    scaling = LONGROPE if temperature is None else {**LONGROPE, "attention_factor": temperature}
+    path = written(tmp_path, "f32", "phi3", **{**LONG, "rope_scaling": scaling})
+    import_model(path, tmp_path / "imported")
+    config = json.loads((tmp_path / "imported" / "config.json").read_text())["rope_scaling"]
+    assert ("attention_factor" in config) == (temperature is not None)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "imported", attn_implementation="eager")
+    turned = rewritten(path, tmp_path / "turned.gguf", "F32", others=exchanged)
+    for length in (16, 17):
+        ids = torch.randint(0, 30, (2, length), generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            expected = theirs.double()(ids).logits
+            ours, other = (read(place).model.double().logits(ids) for place in (path, turned))
+        assert (ours - expected).abs().max() < 1e-5  # the angles of the reference are in float32
+        assert (other - expected).abs().max() > 1e-2
+
+
+def exchanged(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give the long factors the name of the short ones, and these theirs."""
+    names = {"rope_factors_long.weight": "rope_factors_short.weight"}
+    names |= {short: long for long, short in names.items()}
+    return {names.get(name, name): tensor for name, tensor in tensors.items()}
+
+
+def test_one_set_of_factors_alone_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "f32", "phi3", **LONG)
+    others = {"others": lambda tensors: {name: t for name, t in tensors.items() if "factors_long" not in name}}
+    with pytest.raises(ModelFileError, match=r"x\.gguf: of the two .* it lacks rope_factors_long\.weight"):
+        read(rewritten(path, tmp_path / "x.gguf", "F32", **others))
 
 
 def test_layers_that_predict_further_tokens_are_left_out(tmp_path: Path) -> None:
@@ -363,6 +546,37 @@ def gate_by_key(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         in_one = torch.cat([part.unflatten(0, (2, -1)) for part in parts], 1).flatten(0, 1)
         made[name.replace("attn_gate", "ssm_in")] = in_one.contiguous()
     return made
+
+
+def in_pairs(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Put gate and up of all experts in one tensor, as newer files of some architectures do."""
+    made = {name: tensor for name, tensor in tensors.items() if not re.search(r"ffn_(gate|up)_exps", name)}
+    for name in tensors:
+        if "ffn_gate_exps" in name:
+            up = tensors[name.replace("gate", "up")]
+            made[name.replace("gate_exps", "gate_up_exps")] = torch.cat([tensors[name], up], 1)
+    return made
+
+
+PAIRED = (*MIXTURES, *EXPERTS, "granitemoehybrid", "jamba", "qwen3_next")
+PAIRED_THERE = ("deepseek_v2", "deepseek_v3", "qwen3_next")
+"""Whose pairs llama.cpp reads."""
+
+
+@pytest.mark.parametrize("family", PAIRED)
+def test_gate_and_up_of_all_experts_may_be_one_tensor(family: str, tmp_path: Path) -> None:
+    plain = written(tmp_path, "f32", family)
+    path = rewritten(plain, tmp_path / "pairs.gguf", "F32", others=in_pairs)
+    assert set(GgufFile(path)) != set(GgufFile(plain))
+    assert torch.equal(logits(read(path).model), logits(read(plain).model))
+    if family in PAIRED_THERE:
+        lm, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 64, 1, exact=True)
+        assert distance(lm, reader, "the cat sat") < BOUNDS[family]
+    stored = read(rewritten(path, tmp_path / "blocks.gguf", "Q8_0"))
+    kinds = [p.dtype for name, p in stored.model.named_parameters() if ".experts." in name and name.endswith("weight")]
+    assert set(kinds) == {torch.uint8}
+    wide = logits(stored.model.double())
+    assert (wide - logits(merge(stored.model))).abs().max() <= 1e-12 * wide.abs().max()
 
 
 OLDER = {

@@ -134,6 +134,21 @@ def test_the_vectors_are_those_of_llama_cpp(tmp_path: Path, pooling: int) -> Non
         assert np.abs(vector.numpy() - theirs).max() < 1e-4  # the rounding of gelu
 
 
+@pytest.mark.parametrize("strips", [None, True, False])
+@pytest.mark.parametrize("lowers", [None, True, False])
+def test_words_are_lowered_and_lose_accents_where_llama_cpp_does_so(
+    lowers: bool | None, strips: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spelt = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "The", "cafe", "café", "Café", "Cafe", "é", "e", "E")
+    monkeypatch.setitem(words.__globals__, "WORDS", spelt)
+    facts = {"tokenizer.ggml.normalizer.lowercase": lowers, "tokenizer.ggml.normalizer.strip_accents": strips}
+    plain = file_of(tmp_path / "plain.gguf", model(vocabulary=len(spelt)), 1)
+    path = rewritten(plain, tmp_path / "x.gguf", "F32", facts)
+    ours, reader = read(path).tokenizer, LlamaCpp(path, "", 1, 40, 1, exact=True, embeds=True)
+    for text in ("The", "Café", "É"):
+        assert ours.encode(text) == reader.ask("/tokenize", content=text, add_special=False)["tokens"]
+
+
 def test_a_file_of_roberta_is_read_as_llama_cpp_reads_it(tmp_path: Path) -> None:
     """Its architecture has BERT's name, and its table of positions begins where a text does."""
     roberta = model("Roberta", len(PAIRS), 42, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
@@ -272,7 +287,7 @@ def test_what_a_head_lacks_or_has_besides_is_named(tmp_path: Path) -> None:
     pairs = [("the cat", "a dog")]
     scores = [load(place, say=lambda line: None).pair_scores(pairs)[0].score for place in (path, named)]
     assert torch.equal(*scores)
-    with pytest.raises(ModelFileError, match=r"bert\.classifier\.activation = gelu"):
+    with pytest.raises(ModelFileError, match=r"gelu\.gguf: classifier\.activation = gelu is not built; tanh"):
         read(rewritten(path, tmp_path / "gelu.gguf", "F32", {"bert.classifier.activation": "gelu"}))
     # As in files of BERTs, whose pooler the converter left out.
     left = {
@@ -294,6 +309,139 @@ def test_a_decoder_that_pools_embeds_as_its_file_says(tmp_path: Path) -> None:
         theirs = np.array(reader.ask("/v1/embeddings", input=text)["data"][0]["embedding"])
         assert np.abs(ours.embed([text])[0].numpy() - theirs).max() < 1e-4
     assert read(plain).sentences is None
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_pytorch_tanh", "silu"])
+def test_the_activation_of_modernbert_is_that_of_the_file(activation: str, tmp_path: Path) -> None:
+    modern(tmp_path / "x.gguf", 4)
+    named = {"modern-bert.hidden_activation": activation}
+    path = rewritten(tmp_path / "x.gguf", tmp_path / "y.gguf", "F32", named)
+    ours, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 40, 1, exact=True, embeds=True)
+    round_gelu(ours.model)
+    theirs = np.array(reader.ask("/v1/embeddings", input="the cat")["data"][0]["embedding"])
+    assert np.abs(ours.embed(["the cat"])[0].numpy() - theirs).max() < 1e-3  # the rounding of gelu
+    with pytest.raises(ModelFileError, match=r"hidden_activation = quick_gelu is not built"):
+        read(rewritten(path, tmp_path / "z.gguf", "F32", {"modern-bert.hidden_activation": "quick_gelu"}))
+
+
+POOLED = {"mean": {}, "cls": {"modern-bert.classifier.pooling_type": 2}}
+
+
+def modern_reranker(path: Path, pooling: str, activation: str = "gelu") -> Any:
+    """Write the file of a random ModernBERT with a head of one number, and return the model."""
+    bert = modern(path.with_name("bare.gguf"), 4, 4)
+    config = bert.config
+    config.num_labels, config.classifier_pooling, config.classifier_activation = 1, pooling, activation
+    whole = transformers.ModernBertForSequenceClassification(config).eval()
+    whole.model.load_state_dict(bert.state_dict())
+    head = {"cls": whole.head.dense, "cls.norm": whole.head.norm, "cls.output": whole.classifier}
+    made = {f"{theirs}.{end}": tensor for theirs, part in head.items() for end, tensor in part.state_dict().items()}
+    for tensor in made.values():
+        tensor.add_(0.3 * torch.randn_like(tensor))
+    facts = POOLED[pooling] | ({} if activation == "gelu" else {"modern-bert.classifier.activation": activation})
+    rewritten(path.with_name("bare.gguf"), path, "F32", facts, others=lambda tensors: {**tensors, **made})
+    return whole
+
+
+@pytest.mark.parametrize(("pooling", "activation"), [("mean", "gelu"), ("cls", "gelu"), ("mean", "tanh")])
+def test_modernbert_with_a_head_gives_pairs_the_numbers_of_its_makers_and_of_llama_cpp(
+    pooling: str, activation: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.gguf"
+    whole = modern_reranker(path, pooling, activation)
+    ours, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 40, 1, exact=True, ranks=True)
+    texts = ["the cat sat", "a dog", "mat"]
+    pairs = [("the cat", text) for text in texts]
+    for (query, text), scored in zip(pairs, ours.pair_scores(pairs), strict=True):
+        with torch.no_grad():
+            logit = whole(torch.tensor([ours.tokenizer.frame(query, text).ids])).logits
+        assert abs(float(scored.score) - float(logit.sigmoid())) < 1e-5
+    round_gelu(ours.model)
+    answer = reader.ask("/v1/rerank", query="the cat", documents=texts)
+    theirs = {one["index"]: one["relevance_score"] for one in answer["results"]}
+    for number, scored in enumerate(ours.pair_scores(pairs)):
+        assert abs(float(scored.score) - float(torch.tensor(theirs[number]).sigmoid())) < 1e-3  # gelu's rounding
+    import_model(path, tmp_path / "imported")
+    again = load(tmp_path / "imported", say=lambda line: None).pair_scores(pairs)
+    assert [one.score for one in again] == [one.score for one in load(path, say=lambda line: None).pair_scores(pairs)]
+
+
+def test_what_the_head_of_modernbert_lacks_or_does_otherwise_is_named(tmp_path: Path) -> None:
+    modern_reranker(tmp_path / "x.gguf", "mean")
+    last = {"modern-bert.classifier.pooling_type": 3}
+    with pytest.raises(ModelFileError, match=r"last\.gguf: classifier\.pooling_type = 3 is not built; 1 and 2 are"):
+        read(rewritten(tmp_path / "x.gguf", tmp_path / "last.gguf", "F32", last))
+    less = {"others": lambda tensors: {name: t for name, t in tensors.items() if name != "cls.norm.weight"}}
+    with pytest.raises(ModelFileError, match=r"1 missing: cls\.norm\.weight"):
+        read(rewritten(tmp_path / "x.gguf", tmp_path / "less.gguf", "F32", **less))
+    with pytest.raises(ModelFileError, match=r"bare\.gguf: modern-bert\.pooling_type = 4: only the mean"):
+        read(tmp_path / "bare.gguf")
+
+
+TOLD = (
+    "<|endoftext|>system\nJudge \"yes\" or 'no' \\ {{ é.\n<Query>: {query}\n<Document>: {document}<|endoftext|>"
+    "assistant\n<think>\n\n</think>\n\n"
+)
+RANKS = {
+    "qwen3.pooling_type": 4,
+    "qwen3.classifier.output_labels": ["yes", "no"],
+    "tokenizer.ggml.padding_token_id": 0,
+    "tokenizer.chat_template": "{{ messages }}",
+    "tokenizer.chat_template.rerank": TOLD,
+}
+
+
+def with_rows(tensors: Mapping[str, torch.Tensor], rows: tuple[int, ...] = (70, 75)) -> dict[str, torch.Tensor]:
+    """Give a decoder the rows of these words as its head, as the converter of Qwen3's rerankers does."""
+    return {**tensors, "cls.output.weight": tensors["token_embd.weight"][list(rows)]}
+
+
+def decoder_that_ranks(folder: Path) -> tuple[Path, Path]:
+    """Return the file of a random Qwen3 that ranks, and the folder of the language model that it was."""
+    plain = written(folder, "f32", "qwen3", tie_word_embeddings=True, max_position_embeddings=256)
+    return rewritten(plain, folder / "ranks.gguf", "F32", RANKS, others=with_rows), folder / "model"
+
+
+def test_a_decoder_that_ranks_gives_pairs_the_numbers_of_its_makers_and_of_llama_cpp(tmp_path: Path) -> None:
+    """As Qwen3's rerankers do: how much likelier the next word is yes than no, behind a prompt with both texts."""
+    path, folder = decoder_that_ranks(tmp_path)
+    ours, reader = load(path, say=lambda line: None), LlamaCpp(path, "", 1, 256, 1, exact=True, ranks=True)
+    texts = ["the cat sat", "dog {x}", "日本 the mat"]
+    pairs = [("the cat", text) for text in texts]
+    answer = reader.ask("/v1/rerank", query="the cat", documents=texts)
+    theirs = {one["index"]: one["relevance_score"] for one in answer["results"]}
+    makers = transformers.AutoModelForCausalLM.from_pretrained(folder).double()
+    with torch.no_grad():
+        scored = ours.pair_scores(pairs)
+        for number, (query, text) in enumerate(pairs):
+            told = TOLD.replace("{query}", query).replace("{document}", text)
+            ids = reader.ask("/tokenize", content=told, parse_special=True, add_special=False)["tokens"]
+            yes, no = makers(torch.tensor([ids])).logits[0, -1, [70, 75]]
+            assert scored[number].tokens == len(ids)
+            assert abs(float(scored[number].score) - float((yes - no).sigmoid())) < 1e-5
+            assert abs(float(scored[number].score) - theirs[number]) < 1e-5
+    assert max(float(one.score) for one in scored) - min(float(one.score) for one in scored) > 1e-3
+    assert [one.index for one in ours.rank("the cat", texts)] == [one["index"] for one in answer["results"]]
+    import_model(path, tmp_path / "imported")
+    again = load(tmp_path / "imported", say=lambda line: None).pair_scores(pairs)
+    assert [one.score for one in again] == [one.score for one in scored]
+    one_row = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "imported")
+    assert (one_row.config.num_labels, one_row.config.pad_token_id) == (1, 0)
+
+
+def test_a_decoder_whose_head_is_another_is_named(tmp_path: Path) -> None:
+    path, _ = decoder_that_ranks(tmp_path)
+    turned = {"qwen3.classifier.output_labels": ["no", "yes"]}
+    with pytest.raises(ModelFileError, match=r"turned\.gguf: qwen3\.classifier\.output_labels = \['no', 'yes'\]"):
+        read(rewritten(path, tmp_path / "turned.gguf", "F32", turned))
+    three = {"others": lambda tensors: with_rows(tensors, (70, 75, 80))}
+    with pytest.raises(ModelFileError, match=r"three\.gguf: cls\.output\.weight has 3 rows"):
+        read(rewritten(path, tmp_path / "three.gguf", "F32", **three))
+    less = {"others": lambda tensors: {name: t for name, t in tensors.items() if name != "cls.output.weight"}}
+    with pytest.raises(ModelFileError, match=r"less\.gguf: qwen3\.pooling_type = 4: only the mean"):
+        read(rewritten(path, tmp_path / "less.gguf", "F32", **less))
+    with pytest.raises(UsageError, match=r"has no place for heads\.sequence\.labels\.weight"):
+        export_gguf(read(path), tmp_path / "again.gguf", "f32")
 
 
 def test_what_is_not_built_is_named(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from orrery.settings import install
 BLOCK = 32
 """Numbers that share one scale in q8_0 and q4_0."""
 
-# What llama.cpp wants in float32 whatever the file's type: what it adds instead of multiplying with, gains, routers,
-# and of state spaces the filters and the numbers of each head.
+# What llama.cpp wants in float32 whatever the file's type: what it adds instead of multiplying with, biases by distance
+# among it, gains, routers, and of state spaces the filters and the numbers of each head.
 _WHOLE = re.compile(
-    r"position_embd\.weight|.*\.(bias|ssm_[ad])|.*(_norm|ffn_gate_inp|ssm_conv1d|shortconv\.conv)\.weight"
+    r"position_embd\.weight|.*\.(bias|ssm_[ad])|.*(_norm|attn_rel_b|ffn_gate_inp|ssm_conv1d|shortconv\.conv)\.weight"
 )
 _HALF_STEP = 2.0**-25
 """Half the distance of the smallest float16 numbers, which a scale may be off by."""

@@ -31,6 +31,7 @@ AXES, DEPTH = 4, 4
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 """Struct's letter by the number of a type; 7 is true or false."""
 STRING, LIST = 8, 9
+_AGAIN = "get the file again from its source"
 
 PLAIN = {
     "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64,
@@ -136,6 +137,24 @@ def _mapped(path: Path) -> mmap.mmap:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}", "check the path and its rights") from error
 
 
+_BEGINNINGS: dict[bytes, tuple[str, str]] = {
+    MAGIC[::-1]: ("does not begin with GGUF (its bytes are in the order of a big-endian machine)", _AGAIN),
+    b"version https://git-lfs": ("is a pointer of git-lfs to the file, not the file", "run 'git lfs pull' beside it"),
+    b"<": ("is a page of the web, not the file", "download the file itself: its address has /resolve/ for /blob/"),
+    **{
+        magic: ("is of a format before GGUF, which ended in 2023", "take a GGUF file of the same model")
+        for magic in (b"tjgg", b"fmgg", b"lmgg", b"algg")
+    },
+}
+"""What other files begin with that have such a name: what they are, and what to do."""
+
+
+def _instead(beginning: bytes) -> tuple[str, str]:
+    """Return what a file is that does not begin as the format does, and what to do."""
+    known = (said for start, said in _BEGINNINGS.items() if beginning.startswith(start))
+    return next(known, ("does not begin with GGUF", _AGAIN))
+
+
 class _Head:
     """The head of a file, read from its beginning."""
 
@@ -159,10 +178,7 @@ class _Head:
         """Read the beginning; return how many tensors and facts follow."""
         path = self.path
         if self.data[:4] != MAGIC:
-            reversed_order = (
-                " (its bytes are in the order of a big-endian machine)" if self.data[:4] == MAGIC[::-1] else ""
-            )
-            refuse(path, f"does not begin with GGUF{reversed_order}")
+            refuse(path, *_instead(self.data[:40]))
         self.at = 4
         version = self._number("I")
         if version not in VERSIONS:
@@ -301,6 +317,6 @@ def parts_of(path: Path) -> list[Path]:
     return parts
 
 
-def refuse(path: Path, reason: str, hint: str = "get the file again from its source") -> NoReturn:
+def refuse(path: Path, reason: str, hint: str = _AGAIN) -> NoReturn:
     """Raise the error of a file that is not what its name says."""
     raise ModelFileError(f"{path} {reason}", hint)

@@ -225,6 +225,20 @@ class Shifted(Layout):
 
 
 @dataclass(frozen=True)
+class FirstLessSecond(Layout):
+    """Two rows, of which ours is the first less the second: what a sigmoid makes of it is their softmax."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Return our row above one of zeros."""
+        return _together([parts[0], torch.zeros_like(parts[0])])
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return the difference, which halves could not hold."""
+        first, second = tensor.float().chunk(2)
+        return [first - second]
+
+
+@dataclass(frozen=True)
 class Stacked(Layout):
     """Along a new first axis: the experts of a mixture in one tensor.
 

@@ -120,10 +120,13 @@ def _owners(model: Model) -> Mapping[int, list[str]]:
 
 
 def _put(model: Model, paths: Iterable[str], stored: nn.Parameter, kind: Kind) -> None:
-    """Let each module that held a matrix hold it in blocks."""
+    """Let each module that held a matrix hold it in blocks; one that two others share has two paths."""
+    places = {}
     for path in paths:
         owner, _, leaf = path.rpartition(".")
-        setattr(model.get_submodule(owner), leaf, _stored(path, model.get_submodule(path), stored, kind))
+        places[id(model.get_submodule(owner)), leaf] = (model.get_submodule(owner), leaf, path)
+    for owner_module, leaf, path in places.values():
+        setattr(owner_module, leaf, _stored(path, getattr(owner_module, leaf), stored, kind))
 
 
 def _parameter(parameters: Mapping[str, nn.Parameter], name: str) -> nn.Parameter:

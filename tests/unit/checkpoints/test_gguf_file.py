@@ -135,6 +135,9 @@ def test_blocks_are_unpacked_a_part_at_a_time(name: str, monkeypatch: pytest.Mon
 DAMAGED: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "cut short"),
     "another format": (b"PK\3\4" + bytes(100), "does not begin with GGUF"),
+    "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:" + bytes(90), "pointer of git-lfs"),
+    "a page": (b"<!DOCTYPE html>" + bytes(100), "page of the web"),
+    "an older format": (b"tjgg" + bytes(100), "format before GGUF"),
     "turned around": (b"FUGG" + bytes(100), "big-endian"),
     "big-endian": (b"GGUF" + struct.pack(">IQQ", 3, 0, 0) + bytes(64), "big-endian"),
     "version 1": (whole([], [], version=1), "version 1"),

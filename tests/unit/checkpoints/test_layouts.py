@@ -9,6 +9,7 @@ from orrery.checkpoints.layouts import (
     TURNED,
     Column,
     Depthwise,
+    FirstLessSecond,
     Grouped,
     GroupInterleaved,
     HalvesExchanged,
@@ -94,3 +95,12 @@ def test_what_state_spaces_are_stored_as_is_undone():
         assert rates.shape == (6,) + (1,) * axes
         assert torch.allclose(rates.flatten(), -heads.double(), rtol=1e-15, atol=0)
         assert torch.allclose(layout.split(rates, [heads.shape])[0], heads.double().log(), rtol=1e-14, atol=1e-15)
+
+
+@given(st.lists(st.floats(-8, 8, width=16), min_size=2, max_size=8))
+def test_the_sigmoid_of_one_row_is_the_softmax_of_two(numbers):
+    rows = torch.tensor([numbers, numbers[::-1]])
+    (ours,) = FirstLessSecond().split(rows.half(), [torch.Size([1, len(numbers)])])
+    x = torch.linspace(-1, 1, len(numbers))
+    assert torch.allclose((ours @ x).sigmoid(), (rows @ x).softmax(0)[:1], atol=1e-5)
+    assert torch.equal(FirstLessSecond().split(FirstLessSecond().join([ours]), [ours.shape])[0], ours)

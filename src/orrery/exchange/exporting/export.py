@@ -1,5 +1,6 @@
 """A model out, as a Hugging Face folder or as GGUF: written aside, read back, compared, only then given its name."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,10 @@ from orrery.checkpoints import gguf
 from orrery.checkpoints.outputs import OutputFile, OutputFolder
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import RunError, UsageError
-from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, stated, written_tensors
+from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
+from orrery.exchange.reading.gguf_factors import stated, written_tensors
 from orrery.exchange.reading.gguf_learned import as_facts, is_learned
-from orrery.exchange.reading.gguf_parts import GgufArchitecture
+from orrery.exchange.reading.gguf_parts import TEMPERATURE, GgufArchitecture
 from orrery.exchange.reading.read import Stored, read
 from orrery.exchange.reading.weights import refuse_buffers, weights_of
 from orrery.exchange.saving.save import MODEL_FILES
@@ -114,11 +116,23 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
     with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
         gguf.write_gguf(fresh, architecture.name, facts, tensors, kind)
         worst = _compare(gguf.read_gguf(fresh), facts, tensors, kind)
-    assert stored.tokenizer is not None
-    note = "words of more than 64 characters become other tokens in llama.cpp, which does not cut them"
-    notes = (note,) if tells_apart_long_words(stored.tokenizer) else ()
+    notes = _notes(stored, facts, tensors)
     form = f"GGUF, {architecture.name}, {kind}"
     return Exported(path, form, _count(weights_of(model)), path.stat().st_size, worst, notes)
+
+
+def _notes(stored: Stored, facts: Mapping[str, Any], tensors: Collection[str]) -> tuple[str, ...]:
+    """Return what llama.cpp does otherwise with a file of these facts."""
+    notes = []
+    if stored.tokenizer is not None and tells_apart_long_words(stored.tokenizer):
+        notes.append("words of more than 64 characters become other tokens in llama.cpp, which does not cut them")
+    if facts.get("phi3.attention.sliding_window", math.inf) < facts.get("phi3.context_length", 0):
+        notes.append("llama.cpp leaves out the windows of Phi-3: there every token sees all tokens before it")
+    if f"phi3.{TEMPERATURE}" in facts:
+        notes.append("llama.cpp takes the long factors of LongRoPE by the context it is opened with, not by the text")
+    if "t5.block_count" in facts and "output.weight" not in tensors:
+        notes.append("llama.cpp leaves out the scale of a tied head: it is surer of each token than the model is")
+    return tuple(notes)
 
 
 def _count(tensors: Mapping[str, Tensor]) -> int:
@@ -144,7 +158,8 @@ def _tensors(model: Model, spec: Decoder.Spec, architecture: GgufArchitecture) -
     placed = {name for rule in rules for _, names in rule.places(ours) for name in names}
     if homeless := [name for name in ours if name not in placed]:
         raise UsageError(f"GGUF's {architecture.name} has no place for {homeless[0]}", "export to hf")
-    return {**to_theirs(ours, rules), **written_tensors(spec)}
+    assert architecture.facts is not None
+    return {**to_theirs(ours, rules), **written_tensors(spec, architecture.facts(spec))}
 
 
 def _facts(
@@ -158,7 +173,7 @@ def _facts(
     assert architecture.facts is not None
     facts = architecture.facts(spec)
     understood = load_family(stored.family).spec(architecture.config(facts, tensors))
-    if difference := _difference(without_dropout(stated(spec)), without_dropout(understood)):
+    if difference := _difference(without_dropout(stated(spec, facts)), without_dropout(understood)):
         raise UsageError(f"GGUF's {architecture.name} cannot say {difference}", "export to hf")
     return {
         "general.type": "model",

@@ -6,11 +6,7 @@ whose model is not that of this configuration is refused, with the setting that 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
 from orrery.checkpoints.rules import Rule, fused, rename, renames
@@ -22,7 +18,9 @@ from orrery.exchange.reading import (
     gguf_hybrid,
     gguf_mixtures,
     gguf_older,
+    gguf_ranking,
     gguf_recurrent,
+    gguf_seq2seq,
     gguf_vectors,
 )
 from orrery.exchange.reading.gguf_parts import (
@@ -38,61 +36,13 @@ from orrery.exchange.reading.gguf_parts import (
     branch_of,
     gpt2_config,
     head_rules,
+    layer_kinds,
     layer_norm_facts,
     rotary_config,
     rotary_facts,
     window_facts,
 )
 from orrery.models.decoder import Decoder
-from orrery.nn.positions.rotary import Llama3, Rotary, Unscaled, plain_rates
-
-
-def written_tensors(spec: Decoder.Spec) -> dict[str, Tensor]:
-    """Return the tensors of a file that are no parameters of ours: the slowing of every rotary pair in Llama 3.1."""
-    rotary = spec.stack.positions.get("rotary")
-    if not isinstance(rotary, Rotary.Spec) or not isinstance(rotary.scaling, Llama3):
-        return {}
-    slowed = rotary.scaling.rates(rotary.base, rotary.width, spec.context)
-    return {"rope_freqs.weight": (plain_rates(rotary.base, rotary.width) / slowed).to(torch.float32)}
-
-
-def scaling_of(factors: Tensor, base: float, context: int) -> Config:
-    """Return how the file slows its rotary pairs: Llama 3.1's rule where it gives these factors, else one by one.
-
-    A file says by what each pair is divided, and not why.
-    """
-    width = 2 * factors.numel()
-    plain = plain_rates(base, width)
-    for trained in dict.fromkeys((8192, context, *(2**power for power in range(3, 21)))):
-        rule = Llama3(factor=float(factors.max()), low_frequency=1.0, high_frequency=4.0, trained=trained)
-        slowed = (plain / rule.rates(base, width, context)).to(torch.float32)
-        if torch.equal(slowed, factors.to(torch.float32)):
-            return {
-                "rope_type": "llama3",
-                "factor": rule.factor,
-                "low_freq_factor": rule.low_frequency,
-                "high_freq_factor": rule.high_frequency,
-                "original_max_position_embeddings": trained,
-            }
-    by_pair = factors.double().tolist()
-    return {
-        "rope_type": "longrope",
-        "short_factor": by_pair,
-        "long_factor": by_pair,
-        "attention_factor": 1.0,
-        "factor": 1.0,
-        "original_max_position_embeddings": context,
-    }
-
-
-def stated(spec: Decoder.Spec) -> Decoder.Spec:
-    """Return what the facts have to say of a spec: all but what ``written_tensors`` says."""
-    if not written_tensors(spec):
-        return spec
-    rotary: Any = spec.stack.positions["rotary"]
-    positions = {**spec.stack.positions, "rotary": replace(rotary, scaling=Unscaled())}
-    return replace(spec, stack=replace(spec.stack, positions=positions))
-
 
 # GPT-2 and BLOOM
 
@@ -158,11 +108,12 @@ def _qwen2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
 
 
 def _qwen3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return {**_qwen2_config(facts, tensors), "head_dim": facts["attention.key_length"]}
+    ranks = gguf_ranking.decoder_config(facts, tensors, "Qwen3ForSequenceClassification")
+    return {**_qwen2_config(facts, tensors), "head_dim": facts["attention.key_length"], **ranks}
 
 
 def _mistral_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return {**_qwen3_config(facts, tensors), "sliding_window": None}
+    return {**_qwen2_config(facts, tensors), "head_dim": facts["attention.key_length"], "sliding_window": None}
 
 
 # Gemma
@@ -205,6 +156,7 @@ def _gemma2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config
         "sliding_window": facts.get("attention.sliding_window", 4096),
         "attn_logit_softcapping": facts.get("attn_logit_softcapping", 50.0),
         "final_logit_softcapping": facts.get("final_logit_softcapping", 30.0),
+        **layer_kinds(facts),
     }
 
 
@@ -224,6 +176,7 @@ def _gemma3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config
         "sliding_window": facts["attention.sliding_window"],
         "sliding_window_pattern": 6,
         "rope_local_base_freq": facts.get("rope.freq_base_swa", 10_000.0),
+        **layer_kinds(facts),
     }
 
 
@@ -233,7 +186,7 @@ ARCHITECTURES = {
     "llama": GgufArchitecture("llama", rotary_facts, _llama_config, _llama_rules),
     "mistral": GgufArchitecture("llama", rotary_facts, _mistral_config, _llama_rules),
     "qwen2": GgufArchitecture("qwen2", rotary_facts, _qwen2_config, _qwen_rules),
-    "qwen3": GgufArchitecture("qwen3", rotary_facts, _qwen3_config, _qwen_rules),
+    "qwen3": GgufArchitecture("qwen3", rotary_facts, _qwen3_config, _qwen_rules, older=gguf_ranking.head_rules),
     "gemma": GgufArchitecture("gemma", rotary_facts, _gemma_config, _gemma_rules),
     "gemma2": GgufArchitecture("gemma2", _gemma2_facts, _gemma2_config, _gemma_rules),
     "gemma3_text": GgufArchitecture("gemma3", _gemma3_facts, _gemma3_config, _gemma_rules),
@@ -243,6 +196,7 @@ ARCHITECTURES = {
     **gguf_experts.ARCHITECTURES,
     **gguf_recurrent.ARCHITECTURES,
     **gguf_hybrid.ARCHITECTURES,
+    **gguf_seq2seq.ARCHITECTURES,
     **gguf_delta.ARCHITECTURES,
     **gguf_vectors.ARCHITECTURES,
 }

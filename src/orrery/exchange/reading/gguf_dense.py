@@ -17,8 +17,9 @@ from orrery.exchange.reading import gguf_parts as parts
 from orrery.exchange.reading.gguf_learned import xielu_rules
 from orrery.exchange.reading.gguf_parts import BLOCK, NORMS, OUTER, ROTARY_MATRICES, THEIRS, Config, Facts
 from orrery.models.decoder import Decoder
+from orrery.nn.positions.longrope import LongRope
 
-HINT = "take the Hugging Face folder of the same model"
+HINT = parts.HINT
 _POST_NORMS = (("post_attention_norm", "attention.post"), ("post_ffw_norm", "feed_forward.post"))
 QK_NORMS = tuple((f"attn_{x}_norm", f"attention.branch.{x}_norm") for x in "qk")
 HEAD_NORMS = tuple((theirs, f"{ours}.norm") for theirs, ours in QK_NORMS)
@@ -70,6 +71,7 @@ def _olmo3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     # Every fourth layer sees everything; a window has the same base, and its rates are never rescaled.
     same = {"rope_type": "default", "rope_theta": facts["rope.freq_base"]}
     config = {**whole_config(facts, tensors), "sliding_window": facts["attention.sliding_window"]}
+    config |= parts.layer_kinds(facts)
     return {**config, "rope_parameters": {"full_attention": {}, "sliding_attention": same}}
 
 
@@ -139,6 +141,8 @@ def _exaone4_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Confi
     window = facts.get("attention.sliding_window", 4096)
     slides = facts["block_count"] == 64
     config = {**whole_config(facts, tensors), "sliding_window": window if slides else None}
+    kinds = parts.layer_kinds(facts)
+    config |= kinds if slides else {}
     return {key: value for key, value in config.items() if key != "attention_bias"}
 
 
@@ -169,7 +173,11 @@ def cohere_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
 
 
 def _cohere2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return {**cohere_config(facts, tensors), "sliding_window": facts.get("attention.sliding_window", 4096)}
+    return {
+        **cohere_config(facts, tensors),
+        "sliding_window": facts.get("attention.sliding_window", 4096),
+        **parts.layer_kinds(facts),
+    }
 
 
 def _phi3_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
@@ -184,10 +192,18 @@ def _phi3_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
     )
 
 
+def _long_facts(spec: Decoder.Spec) -> Facts:
+    """Return the length that a model was trained with, and LongRoPE's temperature; its factors are tensors."""
+    scaling: Any = spec.stack.positions["rotary"].scaling  # type: ignore[attr-defined]  # they rotate
+    if not isinstance(scaling, LongRope):
+        return {parts.TRAINED: spec.context}
+    return {parts.TRAINED: scaling.trained, parts.TEMPERATURE: scaling.temperature}
+
+
 def _phi3_facts(spec: Decoder.Spec) -> Facts:
     return {
         **parts.rotary_facts(spec),
-        "rope.scaling.original_context_length": spec.context,
+        **_long_facts(spec),
         **parts.window_facts(spec),
     }
 
@@ -195,7 +211,7 @@ def _phi3_facts(spec: Decoder.Spec) -> Facts:
 def _phi3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     return {
         **parts.rotary_config(facts, tensors),
-        "original_max_position_embeddings": facts.get("rope.scaling.original_context_length", facts["context_length"]),
+        "original_max_position_embeddings": facts.get(parts.TRAINED, facts["context_length"]),
         "partial_rotary_factor": parts.rotated_share(facts),
         "sliding_window": facts.get("attention.sliding_window") or None,
     }
@@ -257,7 +273,7 @@ def _ministral_facts(spec: Decoder.Spec) -> Facts:
     tempered: Any = spec.stack.positions["rotary"]
     scaling = tempered.rotary.scaling
     plain = replace(spec, stack=replace(spec.stack, positions={"rotary": tempered.rotary}))
-    growth = {"rope.scaling.original_context_length": tempered.trained, "attention.temperature_scale": tempered.beta}
+    growth = {parts.TRAINED: tempered.trained, "attention.temperature_scale": tempered.beta}
     facts = {**parts.rotary_facts(plain), **growth}
     if getattr(scaling, "temperature", None) is None or scaling.factor <= 1:
         return facts
@@ -274,9 +290,7 @@ def _ministral_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Con
         "sliding_window": None,
         "rope_parameters": {
             **scaling,
-            "original_max_position_embeddings": facts.get(
-                "rope.scaling.original_context_length", facts["context_length"]
-            ),
+            "original_max_position_embeddings": facts.get(parts.TRAINED, facts["context_length"]),
             **({"mscale": 1.0, "mscale_all_dim": weight} if weight else {}),
             "rope_theta": config["rope_theta"],
             "llama_4_scaling_beta": facts.get("attention.temperature_scale", 0.0),

@@ -154,6 +154,7 @@ def _gpt_oss_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Confi
         "attention_bias": True,
         "tie_word_embeddings": False,
         "sliding_window": facts["attention.sliding_window"],
+        **parts.layer_kinds(facts),
         "rope_parameters": {**rotation, "rope_theta": facts["rope.freq_base"]},
     }
 

@@ -14,33 +14,42 @@ from orrery.checkpoints.gguf_file import MAGIC, PLAIN, GgufEntry, GgufFile, part
 from orrery.checkpoints.layouts import Grouped, Layout, RotaryInterleaved, Rows, Stacked
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
-from orrery.exchange.reading.gguf_architectures import ARCHITECTURES, scaling_of
+from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
+from orrery.exchange.reading.gguf_factors import FACTORS, read_scaling
 from orrery.exchange.reading.gguf_learned import as_tensors
-from orrery.exchange.reading.gguf_parts import POOLING, GgufArchitecture
-from orrery.exchange.reading.gguf_vectors import sentences_of
+from orrery.exchange.reading.gguf_parts import EPSILON, PATTERN, POOLING, RMS_EPSILON, GgufArchitecture
+from orrery.exchange.reading.gguf_ranking import with_pairs
+from orrery.exchange.reading.gguf_refusals import refuse_others
+from orrery.exchange.reading.gguf_seq2seq import UNREAD
+from orrery.exchange.reading.gguf_vectors import ENCODERS, sentences_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
-from orrery.families import load_family
+from orrery.families import load_family, spec_of
 from orrery.families._heads import without_pooler
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
 from orrery.models.sentence_vectors import Sentences
 from orrery.models.soundness import describes_a_model
-from orrery.text.gguf.reading import ends_of, tokenizer_of
+from orrery.text.gguf.reading import ends_of, never_of, tokenizer_of
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning.blocks import KINDS, StoredBlocks, can_stay
 
 ELSEWHERE = "take the Hugging Face folder of the same model"
-SLOWING = "rope_freqs.weight"
 SUFFIX = ".gguf"
 _LAYER = re.compile(r"blk\.(\d{1,5})\.")
 _COUNTED = {"token_types": "token_types.weight", "labels": "cls.output.weight"}
 """What is counted in rows of a tensor."""
-_HARMLESS = frozenset({"rope.scaling.finetuned", "attention.causal", POOLING, "classifier.output_labels"})
+_HARMLESS = frozenset(
+    {RMS_EPSILON, EPSILON, POOLING, "rope.scaling.finetuned", "tensor_data_layout", "classifier.output_labels"}
+    | {"padding", *_COUNTED}
+)
 """Facts that change no number of a model; that of pooling is read beside it."""
-_WORDS = frozenset({"rope.scaling.type", "tensor_data_layout"})
+_WORDS = frozenset({"rope.scaling.type", "tensor_data_layout", "hidden_activation", "classifier.activation"})
 """Facts that are words; all others are numbers, or true or false."""
 _NEUTRAL = (0, None, False, "none")
+CAUSAL = "attention.causal"
+_USUAL = {"rope.scaling.attn_factor": 1.0, "rope.scaling.yarn_attn_factor": 1.0}
+"""What changes nothing of facts that are factors."""
 _SAMPLING = {
     "temp": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "penalty_repeat": "repetition_penalty",
 }  # fmt: skip
@@ -64,18 +73,21 @@ class GgufModel:
 class Facts(Mapping[str, Any]):
     """The facts of an architecture without its name in front; it remembers which were asked for."""
 
-    def __init__(self, known: Mapping[str, Any], name: str, path: Path, listed: frozenset[str] = frozenset()) -> None:
-        start = f"{name}."
+    def __init__(self, known: Mapping[str, Any], architecture: GgufArchitecture, path: Path) -> None:
+        start = f"{architecture.name}."
         self._known = {key.removeprefix(start): value for key, value in known.items() if key.startswith(start)}
-        self._name, self._path, self._asked, self._listed = name, path, set[str](), listed
+        self._name, self._path, self._asked = architecture.name, path, set[str]()
+        self._listed, self._causal = architecture.listed, architecture.name not in ENCODERS
 
     def __getitem__(self, key: str) -> Any:
         self._asked.add(key)
         if key not in self._known:
             raise ModelFileError(f"{self._path} does not say {self._name}.{key}", ELSEWHERE)
         value = self._known[key]
-        if key in self._listed and isinstance(value, list) and len(value) == self["block_count"]:
-            return value
+        if isinstance(value, list) and key != "block_count" and len(value) == self["block_count"]:
+            if key in self._listed or key == PATTERN:
+                return value
+            value = value[0] if value and value.count(value[0]) == len(value) else value
         if not isinstance(value, int | float) and key not in _WORDS:
             said = f"{self._name}.{key} = {str(value)[:40]}"
             raise ModelFileError(f"{self._path}: {said} is no number; one for each layer is not built", ELSEWHERE)
@@ -110,7 +122,12 @@ class Facts(Mapping[str, Any]):
             ModelFileError: there are such; all are named.
         """
         left = {key: value for key, value in self._known.items() if key not in self._asked | _HARMLESS}
-        unread = [f"{self._name}.{key} = {str(value)[:40]}" for key, value in left.items() if value not in _NEUTRAL]
+        neutral = {**_USUAL, CAUSAL: self._causal}
+        unread = [
+            f"{self._name}.{key} = {str(value)[:40]}"
+            for key, value in left.items()
+            if (value != neutral[key] if key in neutral else value not in _NEUTRAL)
+        ]
         if unread:
             raise ModelFileError(f"{self._path}: {', '.join(unread)} may change numbers, and is not built", ELSEWHERE)
 
@@ -138,6 +155,7 @@ def read_gguf(path: Path) -> GgufModel:
         model = build_on_meta(spec)
     try:
         tokenizer, sentences = tokenizer_of(files.facts), sentences_of(files.facts, files)
+        generation = _generation(files.facts, tokenizer)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error.message}", error.hint) from None
     staying = _staying(model, files, rules)
@@ -145,9 +163,13 @@ def read_gguf(path: Path) -> GgufModel:
         StoredBlocks(parameters=tuple(f"{ours} {kind}" for names, kind in staying.values() for ours in names)).apply(
             model
         )
-    read = [name for name in files if name != SLOWING and not _predicts_further(name, files.facts)]
+    read = [name for name in files if name not in {*FACTORS, *UNREAD} and not _predicts_further(name, files.facts)]
     theirs = {name: files[name] if name in staying else files.numbers(name) for name in read}
-    tensors = from_theirs(model, {**theirs, **_learned(files, config, path)}, rules)
+    try:
+        tensors = from_theirs(model, {**theirs, **_learned(files, config, path)}, rules)
+    except ModelFileError as error:
+        message = error.message if str(path) in error.message else f"{path}: {error.message}"
+        raise ModelFileError(message, ELSEWHERE) from None
     check_fit(model, tensors)
     fill(model, tensors)
     unpacked_kinds = sorted(
@@ -157,9 +179,9 @@ def read_gguf(path: Path) -> GgufModel:
         model,
         family,
         config,
-        _generation(files.facts, tokenizer),
+        generation,
         tokenizer,
-        _chat(files.facts),
+        with_pairs(_chat(files.facts)),
         tuple(unpacked_kinds),
         sentences,
     )
@@ -184,12 +206,13 @@ def spec_of_gguf(path: Path) -> ModelSpec:
 
 def _described(files: "_Files", path: Path) -> tuple[str, dict[str, Any], Any, tuple[Rule, ...]]:
     """Return the family, the configuration, the architecture, and the rules of the tensors' names."""
-    family, architecture = _family(files.facts, path)
-    facts = Facts(files.facts, architecture.name, path, architecture.listed)
+    refuse_others(files.facts, files, path)
+    family, architecture = _family(files, path)
+    facts = Facts(files.facts, architecture, path)
     config = _config(architecture, facts, files, path)
     check_numbers(config, path)
     with describes_a_model(path):
-        spec: Any = without_pooler(load_family(family).spec(config))
+        spec: Any = without_pooler(spec_of(load_family(family), config))
         check_size(spec, files.elements, path)
     return family, config, spec, architecture.rules_of(spec, files)
 
@@ -203,14 +226,20 @@ def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, 
     staying: dict[str, tuple[tuple[str, ...], str]] = {}
     for rule in rules:
         for theirs, ours in rule.places(own):
-            if theirs in files and files.entry(theirs).kind.name in KINDS and _keeps_rows(rule.layout, len(ours)):
+            blocks = theirs in files and files.entry(theirs).kind.name in KINDS
+            if blocks and _keeps_rows(rule.layout, len(ours)) and own.keys() >= set(ours):
                 staying[theirs] = ours, files.entry(theirs).kind.name
     return staying
 
 
 def _keeps_rows(layout: Layout, parts: int) -> bool:
     """Say whether each row of these parts of ours is one row of theirs: a block lies in one row."""
-    return layout == Stacked() or (parts == 1 and isinstance(layout, Rows | RotaryInterleaved | Grouped))
+    match layout:
+        case Rows():
+            return True
+        case Stacked():
+            return not layout.turned
+    return parts == 1 and isinstance(layout, RotaryInterleaved | Grouped)
 
 
 def _predicts_further(name: str, facts: Mapping[str, Any]) -> bool:
@@ -260,11 +289,11 @@ class _Files(Mapping[str, Tensor]):
         return sum(math.prod(self.entry(name).shape) for name in self)
 
 
-def _family(facts: Mapping[str, Any], path: Path) -> tuple[str, GgufArchitecture]:
+def _family(files: _Files, path: Path) -> tuple[str, GgufArchitecture]:
     """Return the first family of this architecture; one that a fact tells from the others goes before them."""
-    name = facts.get("general.architecture")
+    name = files.facts.get("general.architecture")
     named = [(family, row) for family, row in ARCHITECTURES.items() if row.name == name]
-    told = [(family, row) for family, row in named if row.is_told(facts)]
+    told = [(family, row) for family, row in named if row.is_told(files.facts, files)]
     for family, row in told or [(family, row) for family, row in named if not row.told_by]:
         return family, row
     known = dict.fromkeys(architecture.name for architecture in ARCHITECTURES.values())
@@ -280,17 +309,20 @@ def _config(architecture: GgufArchitecture, facts: Facts, files: _Files, path: P
     for key, name in _COUNTED.items():
         if name in files:
             facts.settle({key: files.entry(name).shape[0]})
+    padding = files.facts.get("tokenizer.ggml.padding_token_id")
+    if type(padding) is int and 0 <= padding < table.shape[0]:
+        facts.settle({"padding": padding})
     if architecture.rotary:
         _settle_rotary(facts, path, partial=architecture.partial)
     try:
         config = architecture.config(facts, files)
+        if scaling := read_scaling(facts, files.numbers, set(files)):
+            config["rope_scaling"] = scaling
     except ZeroDivisionError as error:
         raise ModelFileError(f"{path}: one of its facts is 0 that divides another", ELSEWHERE) from error
     except ModelFileError as error:
         message = error.message if str(path) in error.message else f"{path}: {error.message}"
         raise ModelFileError(message, error.hint) from error
-    if SLOWING in files:
-        config["rope_scaling"] = scaling_of(files.numbers(SLOWING), facts["rope.freq_base"], facts["context_length"])
     facts.refuse_others()
     return config
 
@@ -315,11 +347,8 @@ def _generation(facts: Mapping[str, Any], tokenizer: Tokenizer | None) -> dict[s
     start = "general.sampling."
     said = {_SAMPLING[key]: facts[start + key] for key in _SAMPLING if start + key in facts}
     said |= {"do_sample": True} if "temperature" in said else {}
-    if tokenizer is None:
-        return said
-    ends, never = ends_of(facts), facts.get("tokenizer.ggml.suppress_tokens")
-    if isinstance(never, list):
-        said["suppress_tokens"] = [id for id in never if type(id) is int and 0 <= id < tokenizer.size]
+    ends = [] if tokenizer is None else ends_of(facts)
+    said |= {} if tokenizer is None or not (never := never_of(facts)) else {"suppress_tokens": never}
     return said | ({"eos_token_id": ends if len(ends) > 1 else ends[0]} if ends else {})
 
 

@@ -1,11 +1,12 @@
 """What the architectures of GGUF files share: the facts of a spec, the keys made of them, and the names of tensors."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orrery.checkpoints.layouts import ROWS, Layout
+from orrery.checkpoints.layouts import ROWS, Layout, Stacked
 from orrery.checkpoints.rules import Rule, rename
 from orrery.errors import ModelFileError
 from orrery.models.decoder import Decoder
@@ -30,9 +31,9 @@ class GgufArchitecture:
         rotary: whether it rotates queries and keys, so that the widths of heads are settled.
         partial: whether a part of each head may be rotated alone.
         listed: the facts that may be one for each layer.
-        told_by: a fact by which the file tells this family from another of the same architecture.
+        told_by: a fact or a tensor by which the file tells this family from another of the same architecture.
         told_as: the value of that fact; without one, any that is neither zero nor false.
-        older: rules of files that were written before others took their place, for reading alone.
+        older: for reading alone, rules that go before the others where a file has their tensors: it may be an old one.
     """
 
     name: str
@@ -50,15 +51,36 @@ class GgufArchitecture:
         """Return the rules for a file with these tensors, which may have been written long ago."""
         older = [rule for rule in self.older(spec) if _NUMBER.sub("0", rule.theirs) in tensors]
         replaced = {name for rule in older for name in rule.ours}
-        return (*older, *(rule for rule in self.rules(spec) if not replaced & set(rule.ours)))
+        return _in_pairs((*older, *(rule for rule in self.rules(spec) if not replaced & set(rule.ours))), tensors)
 
-    def is_told(self, facts: Mapping[str, Any]) -> bool:
-        """Say whether the facts of a file, by full key, tell this family from others of its architecture."""
+    def is_told(self, facts: Mapping[str, Any], tensors: Collection[str]) -> bool:
+        """Say whether a file with these facts, by full key, and tensors is of this family among its architecture's."""
         value = facts.get(f"{self.name}.{self.told_by}") if self.told_by else None
-        return bool(value) if self.told_as is None else value == self.told_as
+        if self.told_as is None:
+            return bool(value) or self.told_by in tensors
+        return value == self.told_as
+
+
+def _in_pairs(rules: tuple[Rule, ...], tensors: Collection[str]) -> tuple[Rule, ...]:
+    """Return the rules of a file that may hold gate and up of all experts as one tensor, each gate above its up."""
+    ours = {rule.theirs: rule.ours for rule in rules}
+    for end in ("weight", "bias"):
+        gate, up, pair = (f"{THEIRS}.ffn_{part}_exps.{end}" for part in ("gate", "up", "gate_up"))
+        if {gate, up} <= ours.keys() and any(name.endswith(f".ffn_gate_up_exps.{end}") for name in tensors):
+            both = tuple(name for one in zip(ours[gate], ours[up], strict=True) for name in one)
+            others = (rule for rule in rules if rule.theirs not in (gate, up))
+            rules = (Rule(pair, both, Stacked(across=2)), *others)
+    return rules
 
 
 _MOST_LAYERS = 10_000
+HINT = "take the Hugging Face folder of the same model"
+TRAINED, TEMPERATURE = "rope.scaling.original_context_length", "rope.scaling.attn_factor"
+"""The facts for the length that a model was trained with, and for what multiplies cosine and sine."""
+RMS_EPSILON, EPSILON = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"
+"""The facts of norms, of which files may have both; that which an architecture does not read changes nothing."""
+PATTERN = "attention.sliding_window_pattern"
+"""The fact that says which layers have windows: one for each, or every which one has none."""
 POOLING = "pooling_type"
 """The fact that says how a vector of a text is made."""
 BLOCK, THEIRS = "stack.blocks.{i}", "blk.{i}"
@@ -132,22 +154,47 @@ def scaling_facts(scaling: Scaling | None) -> Facts:
             ramp = {"fast": (scaling.fast, 32.0), "slow": (scaling.slow, 1.0)}
             return {
                 **facts,
-                "rope.scaling.original_context_length": scaling.trained,
+                TRAINED: scaling.trained,
                 **{f"rope.scaling.yarn_beta_{end}": own for end, (own, usual) in ramp.items() if own != usual},
             }
     return {}
 
 
 def scaling_config(facts: Mapping[str, Any]) -> Config | None:
-    """Return the key ``rope_scaling``."""
-    if facts.get("rope.scaling.type") in (None, "none"):
+    """Return the key ``rope_scaling``; factors of pairs are tensors, of which this knows nothing.
+
+    A factor without a kind is linear; the oldest files call it ``rope.scale_linear``.
+
+    Raises:
+        ModelFileError: YaRN's rule is another than its paper's, or a factor stands beside those of pairs.
+    """
+    kind, trained = facts.get("rope.scaling.type", "linear"), facts.get(TRAINED)
+    older = facts.get("rope.scale_linear", 1.0)
+    factor = facts.get("rope.scaling.factor", older) or 1.0
+    if kind == "none" or (kind == "linear" and factor == 1.0):
         return None
-    scaling = {"rope_type": facts["rope.scaling.type"], "factor": facts["rope.scaling.factor"]}
-    trained = facts.get("rope.scaling.original_context_length")
-    if scaling["rope_type"] == "yarn":
+    if kind == "longrope":
+        if factor != 1.0:
+            raise ModelFileError(f"rope.scaling.factor = {factor} of a longrope is not built", HINT)
+        return None
+    scaling = {"rope_type": kind, "factor": factor}
+    if kind == "yarn":
         ramp = {f"beta_{end}": facts.get(f"rope.scaling.yarn_beta_{end}") for end in ("fast", "slow")}
         scaling |= {key: turns for key, turns in ramp.items() if turns is not None}
+        scaling |= _temperature(facts)
     return scaling if trained is None else {**scaling, "original_max_position_embeddings": trained}
+
+
+def _temperature(facts: Mapping[str, Any]) -> Config:
+    """Return what multiplies cosine and sine under YaRN, where a file says it: the fact is a factor on the paper's."""
+    mixed, factor = facts.get("rope.scaling.yarn_ext_factor", 1.0), facts.get(TEMPERATURE, 1.0)
+    if mixed not in (1.0, -1.0):  # below zero is not said
+        raise ModelFileError(f"rope.scaling.yarn_ext_factor = {mixed} is not built", HINT)
+    if factor == 1.0:
+        return {}
+    if facts.get("rope.scaling.yarn_log_multiplier"):
+        raise ModelFileError(f"{TEMPERATURE} = {factor} beside a yarn_log_multiplier is not built", HINT)
+    return {"attention_factor": factor * (0.1 * math.log(max(facts["rope.scaling.factor"], 1.0)) + 1.0)}
 
 
 def sizes_config(facts: Mapping[str, Any]) -> Config:
@@ -176,12 +223,14 @@ def gpt2_config(facts: Mapping[str, Any]) -> Config:
 
 def rotary_config(facts: Mapping[str, Any], tensors: Collection[str], epsilon: str = "rms_norm_eps") -> Config:
     """Return the keys that Llama and its descendants share; ``epsilon`` is the key of that of the norms."""
-    norm = next(name for name in ("layer_norm_rms_epsilon", "layer_norm_epsilon") if f"attention.{name}" in facts)
+    own, other = RMS_EPSILON, EPSILON
+    if epsilon != "rms_norm_eps":
+        own, other = other, own
     return {
         **sizes_config(facts),
         "num_key_value_heads": facts["attention.head_count_kv"],
         "max_position_embeddings": facts["context_length"],
-        epsilon: facts[f"attention.{norm}"],
+        epsilon: facts[other if own not in facts and other in facts else own],
         "rope_theta": facts["rope.freq_base"],
         "rope_scaling": scaling_config(facts),
         "tie_word_embeddings": "output.weight" not in tensors,
@@ -203,6 +252,21 @@ def window_facts(spec: Decoder.Spec) -> Facts:
     """Return how far the layers look back that do not see everything."""
     windows = [mask.window for mask in spec.stack.masks.values() if mask.window is not None]
     return {"attention.sliding_window": windows[0]} if windows else {}
+
+
+def layer_kinds(facts: Mapping[str, Any]) -> Config:
+    """Return the key ``layer_types`` where a file says which layers have windows; else the architecture knows it.
+
+    Raises:
+        ModelFileError: there are no layers, or more than any model has.
+    """
+    if PATTERN not in facts:
+        return {}
+    pattern = facts[PATTERN]
+    slides = for_each_layer(facts, PATTERN)
+    if not isinstance(pattern, list):
+        slides = [bool(pattern) and bool((layer + 1) % pattern) for layer in range(len(slides))]
+    return {"layer_types": ["sliding_attention" if slide else "full_attention" for slide in slides]}
 
 
 def for_each_layer(facts: Mapping[str, Any], key: str) -> list[Any]:

@@ -13,31 +13,34 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
 from orrery.exchange.reading import gguf_parts as parts
+from orrery.exchange.reading import gguf_ranking as ranking
 from orrery.exchange.reading.gguf_parts import BLOCK, THEIRS, Config
 from orrery.models.sentence_vectors import Pooling, Sentences, SentenceVectors, UnitLength
 
-POOLINGS = {1: "mean", 2: "cls", 3: "lasttoken"}
+_MEAN, _FIRST = 1, 2
+POOLINGS = {_MEAN: "mean", _FIRST: "cls", 3: "lasttoken"}
 """Ours by llama.cpp's number; 0 pools nothing."""
-_RANKS = 4
-_HEAD = "cls.output.weight"
 
 
 def sentences_of(facts: Mapping[str, Any], tensors: Collection[str]) -> Sentences | None:
     """Return how a file's model makes vectors of texts, of length one as llama.cpp's programs give them.
 
-    An encoder with a head makes none: it gives pairs of texts a number.
+    A model with a head makes none: it gives pairs of texts a number.
 
     Raises:
-        ModelFileError: the texts are ranked in another way, or pooled in an unknown one.
+        ModelFileError: the texts are ranked without a head that is built, or pooled in an unknown way.
     """
-    architecture = facts.get("general.architecture")
+    architecture = str(facts.get("general.architecture"))
     number = facts.get(f"{architecture}.{parts.POOLING}", 0)
-    if not number or (number == _RANKS and architecture == "bert" and _HEAD in tensors):
+    if not number:
+        return None
+    if number == ranking.RANKS and ranking.gives_numbers(architecture, tensors):
+        ranking.check_words(facts, architecture)
         return None
     if type(number) is not int or number not in POOLINGS:
         said = f"{architecture}.{parts.POOLING} = {str(number)[:40]}"
         raise ModelFileError(
-            f"{said}: only the mean (1), the first (2) and the last token (3) are built, and rank (4) of an encoder",
+            f"{said}: only the mean (1), the first (2) and the last token (3) are built, and rank (4) of a head",
             "take the Hugging Face folder of the same model",
         )
     return Sentences(SentenceVectors(Pooling((POOLINGS[number],)), [UnitLength()]).eval())
@@ -45,13 +48,27 @@ def sentences_of(facts: Mapping[str, Any], tensors: Collection[str]) -> Sentence
 
 def _bert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     ranks = {"architectures": ["BertForSequenceClassification"], "num_labels": facts.get("labels", 1)}
+    _one_of(facts, "classifier.activation", "tanh")
+    _one_of(facts, "classifier.pooling_type", _FIRST)
     return {
         **parts.sizes_config(facts),
-        **(ranks if _HEAD in tensors else {"architectures": ["BertModel"]}),
+        **(ranks if ranking.ROWS in tensors else {"architectures": ["BertModel"]}),
         "max_position_embeddings": facts["context_length"],
         "layer_norm_eps": facts["attention.layer_norm_epsilon"],
         "type_vocab_size": facts.get("token_types", 1),
     }
+
+
+def _one_of(facts: Mapping[str, Any], key: str, usual: Any, *others: Any) -> Any:
+    """Return a fact that is one of few; what a file does not say is as llama.cpp takes it.
+
+    Raises:
+        ModelFileError: it is another.
+    """
+    said, known = facts.get(key, usual), (usual, *others)
+    if said not in known:
+        raise ModelFileError(f"{key} = {str(said)[:40]} is not built; {' and '.join(map(str, known))} are", parts.HINT)
+    return said
 
 
 def _bert_rules(spec: Any) -> tuple[Rule, ...]:
@@ -63,9 +80,15 @@ def _bert_rules(spec: Any) -> tuple[Rule, ...]:
         rename("position_embd.weight", "stack.positions.learned.table.weight"),
         *(rename(f"token_embd_norm.{end}", f"stack.start.0.{end}") for end in ("weight", "bias")),
         *renames(THEIRS, BLOCK, (*norms, *matrices)),
-        *(rename(f"cls.{end}", f"heads.sequence.pooler.transform.0.0.linear.{end}") for end in ("weight", "bias")),
-        *(rename(f"cls.output.{end}", f"heads.sequence.labels.{end}") for end in ("weight", "bias")),
+        *_head_rules(),
     )
+
+
+def _head_rules(*further: tuple[str, str]) -> tuple[Rule, ...]:
+    """Return the rules of a head for rows: what it makes of a vector first, and the numbers."""
+    ours = "heads.sequence"
+    pairs = (("cls", f"{ours}.pooler.transform.0.0.linear"), ("cls.output", f"{ours}.labels"), *further)
+    return tuple(rename(f"{theirs}.{end}", f"{own}.{end}") for theirs, own in pairs for end in ("weight", "bias"))
 
 
 # ModernBERT
@@ -76,7 +99,7 @@ def _modernbert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Co
     parts.pass_over(facts, "rope.scaling.type")
     window, base = facts.get("attention.sliding_window", 0), facts.get("rope.freq_base", 10_000.0)
     slides = {
-        "global_attn_every_n_layers": facts.get("attention.sliding_window_pattern", 3),
+        **_wide_layers(facts),
         "local_attention": window,
         "local_rope_theta": facts.get("rope.freq_base_swa", base),
     }
@@ -86,7 +109,32 @@ def _modernbert_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Co
         "max_position_embeddings": facts["context_length"],
         "norm_eps": facts["attention.layer_norm_epsilon"],
         "global_rope_theta": base,
+        "hidden_activation": _one_of(facts, "hidden_activation", "gelu", "gelu_pytorch_tanh", "silu"),
         **(slides if window else {"global_attn_every_n_layers": 1}),
+        **_modernbert_head(facts, tensors),
+    }
+
+
+def _wide_layers(facts: Mapping[str, Any]) -> Config:
+    """Return which layers see the whole row: a file says every which one, from the first on, or each."""
+    pattern = facts.get(parts.PATTERN, 3)
+    return parts.layer_kinds(facts) if isinstance(pattern, list) else {"global_attn_every_n_layers": pattern}
+
+
+def _modernbert_head(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    """Return the keys of a head for rows, ``W norm(gelu(V pool(x)))``; llama.cpp pools by the mean where none is said.
+
+    Raises:
+        ModelFileError: it pools otherwise than by the mean or the first token, or has another activation.
+    """
+    if ranking.ROWS not in tensors:
+        return {}
+    return {
+        "architectures": ["ModernBertForSequenceClassification"],
+        "num_labels": facts["labels"],
+        "classifier_pooling": POOLINGS[_one_of(facts, "classifier.pooling_type", _MEAN, _FIRST)],
+        "classifier_activation": _one_of(facts, "classifier.activation", "gelu", "tanh"),
+        "classifier_bias": "cls.bias" in tensors,
     }
 
 
@@ -98,6 +146,7 @@ def _modernbert_rules(spec: Any) -> tuple[Rule, ...]:
         rename("token_embd_norm.weight", "stack.start.0.weight"),
         rename("output_norm.weight", "stack.final.weight"),
         *renames(THEIRS, BLOCK, (*parts.NORMS, *matrices), ("weight",)),
+        *_head_rules(("cls.norm", "heads.sequence.pooler.transform.0.2")),
         fused(f"{THEIRS}.attn_qkv.weight", tuple(f"{attention}.{x}.weight" for x in "qkv")),
         fused(f"{THEIRS}.ffn_up.weight", (f"{network}.gate.weight", f"{network}.up.weight")),
     )
@@ -109,3 +158,5 @@ ARCHITECTURES = {
     "modernbert": _Row("modern-bert", None, _modernbert_config, _modernbert_rules, rotary=False),
 }
 """By ``model_type``."""
+ENCODERS = frozenset(row.name for row in ARCHITECTURES.values())
+"""llama.cpp's names of those whose tokens see all others."""

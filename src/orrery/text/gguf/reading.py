@@ -35,17 +35,19 @@ _SAID = {
     "bert": {"bos": 101, "unknown": 100, "seperator": 102, "padding": 0, "mask": 103},
 }  # fmt: skip
 """The tokens that llama.cpp takes by their ids where a file does not name them, by the kind of tokenizer."""
-_ENDING = frozenset(
+ENDING = frozenset(
     {
-        *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>"),
-        *("<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<end_of_utterance>", "<turn|>", "<|tool_response>"),
-        *("</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "[e~[", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
+        "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>",
+        "[EOT]", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<end_of_utterance>", "<|eom_id|>", "<|return|>",
+        "<|call|>", "<|flush|>", "<|calls|>", "[EOS]", "<eos>", "<turn|>", "<|tool_response>", "[e~[",
     }
-)
-"""What ends an answer in the models that llama.cpp knows: few files name more than one such token, and it goes by these
-spellings (``llama-vocab.cpp``)."""
-_INNER = {"<|end|>": ({"<|return|>", "<|call|>"}, {"<|calls|>", "<|flush|>"}), "</s>": ({"<|tool_response>"},)}
-"""What ends no answer in a list that has these tokens too: gpt-oss ends its messages so, and an answer has several."""
+)  # fmt: skip
+"""Texts of tokens at which llama.cpp ends a text whether or not a file names them; most converters name one alone.
+
+It ends at ``</s>`` too, which in Gemma's tables is a tag of HTML.
+"""
+_GOES_ON = "<|end|>", ({"<|return|>", "<|call|>"}, {"<|calls|>", "<|flush|>"})
+"""Beside either of these pairs it ends a part of a reply."""
 
 
 class _Facts:
@@ -114,12 +116,24 @@ def tokenizer_of(facts: Mapping[str, Any]) -> Tokenizer | None:
 
 
 def ends_of(facts: Mapping[str, Any]) -> list[int]:
-    """Return the ids that end an answer, that of the end token first: those that the file names, then by spelling."""
+    """Return the ids that end a text: those that the file names, the end token first, and those known by text."""
     known = _Facts(facts)
     named = [id for name in _ENDS if (id := known.id(name)) is not None]
-    spelt = {token: id for id, token in enumerate(known.tokens) if token in _ENDING}
-    inner = {token for token, beside in _INNER.items() if any(others <= spelt.keys() for others in beside)}
-    return list(dict.fromkeys([*named, *(id for token, id in spelt.items() if token not in inner)]))
+    named += known.listed("eos_token_ids", int, [])  # as Ollama writes them
+    special = {known.tokens[id]: id for id in known.of_kind(CONTROL, USER)}
+    within, besides = _GOES_ON
+    found = ENDING - ({within} if any(texts <= special.keys() for texts in besides) else set())
+    return list(dict.fromkeys([*named, *(special[text] for text in special if text in found)]))
+
+
+def never_of(facts: Mapping[str, Any]) -> list[int]:
+    """Return the ids that are never written.
+
+    Raises:
+        ModelFileError: they are no list of numbers.
+    """
+    known = _Facts(facts)
+    return [id for id in known.listed("suppress_tokens", int, []) if 0 <= id < known.size]
 
 
 def _added(known: _Facts) -> list[dict[str, Any]]:
@@ -232,20 +246,20 @@ def _words(known: _Facts) -> dict[str, Any]:
         return token.removeprefix(WORD) if token.startswith(WORD) else f"##{token}"
 
     texts = [spelt(token, kind) for token, kind in zip(known.tokens, known.kinds, strict=True)]
-    lower = known.flag("normalizer.lowercase", True)
     unknown = known.token("unknown") or "[UNK]"
     vocabulary = {text: id for id, text in enumerate(texts)}
     if unknown not in vocabulary:
         raise ModelFileError(f"no token of its list is {unknown!r}, the piece for unknown words", HINT)
     known.tokens = texts
+    lowercase = known.flag("normalizer.lowercase", True)
     return _definition(
         known,
         normalizer={
             "type": "BertNormalizer",
             "clean_text": True,
             "handle_chinese_chars": True,
-            "strip_accents": known.flag("normalizer.strip_accents", lower),
-            "lowercase": lower,
+            "strip_accents": known.flag("normalizer.strip_accents", lowercase),
+            "lowercase": lowercase,
         },
         pre_tokenizer={"type": "BertPreTokenizer"},
         post_processor=frames.of_bert(vocabulary.get),

@@ -6,6 +6,7 @@ from typing import Any
 from orrery.errors import UsageError
 from orrery.text.algorithms import bpe
 from orrery.text.chunks import definition_of, plain
+from orrery.text.gguf.reading import ENDING
 from orrery.text.gguf.rules import RULES
 from orrery.text.tokenizer import Tokenizer
 
@@ -101,6 +102,8 @@ def _control_tokens(tokenizer: Tokenizer, ends: Collection[int]) -> dict[str, in
     }
     ordered = sorted(ends, key=lambda id: (id != roles.get("end"), id))
     names = ("eos", "eot", "eom")
+    if len(ordered) > len(names):  # what a reader finds by its text needs no name
+        ordered = [ordered[0], *(id for id in ordered[1:] if tokenizer.token(id) not in ENDING)]
     if not 1 <= len(ordered) <= len(names):
         raise UsageError(
             f"the model names {len(ordered)} tokens that end a text, and GGUF has room for one to three",

@@ -80,3 +80,11 @@ def test_no_beams(beams: int, tmp_path: Path) -> None:
 def test_the_ends_of_a_gguf_file_are_those_that_it_names():
     facts = {f"tokenizer.ggml.{name}_token_id": id for name, id in {"eos": 2, "eot": 7, "bos": 1}.items()}
     assert ends_of({"tokenizer.ggml.tokens": list("abcdefgh"), **facts}) == [2, 7]
+
+
+def test_further_ends_of_a_gguf_file_are_known_by_their_texts():
+    texts = ["a", "<end_of_turn>", "</s>", "<|end|>", "<|return|>", "<|call|>", "<|eot_id|>"]
+    kinds = [1, 3, 4, 3, 4, 3, 1]
+    known = {"tokenizer.ggml.tokens": texts, "tokenizer.ggml.token_type": kinds, "tokenizer.ggml.eos_token_id": 5}
+    assert ends_of(known) == [5, 1, 4]  # a reply has parts here, and the last is an ordinary word
+    assert ends_of({**known, "tokenizer.ggml.tokens": [*texts[:4], "<|x|>", *texts[5:]]}) == [5, 1, 3]
