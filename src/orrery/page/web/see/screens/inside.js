@@ -18,7 +18,7 @@ export async function draw(element, page, { screen = "inside", reads = true } = 
   const lamp = h("div");
   const view = h("section.view", { "aria-live": "off" });
   const at = form && page.session.run ? slider(page) : {};
-  const turning = form ? knobs(page) : {};
+  const turning = form && screen === "inside" ? knobs(page) : {};
   fill(element, h("div.desk", {}, h("div.left", {}, form, at.element, tokens, turning.element, rail, lamp), view));
   const shown = reads ? strip(tokens, page) : {};
   const stage = new Stage(page, screen, rail, view, lamp);
