@@ -57,7 +57,7 @@ class Cached(View):
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return every head of every layer behind the whole text, until they are too much."""
         left = SAVED
-        for number, layer in enumerate(live_cache(subject.seen, len(subject.seen.tokens)).layers):
+        for number, layer in enumerate(live_cache(subject.seen, _length(subject)).layers):
             for head in range(_heads(layer)):
                 left -= sum(4 * one.numel() for one in _numbers(layer, head).values())
                 if left < 0:
@@ -67,7 +67,7 @@ class Cached(View):
     def payload(self, subject: ViewSubject, settings: CachedSettings) -> Payload:
         """Return what all layers hold, and the numbers of one head of one of them."""
         inside, tokens = subject.seen, settings.tokens
-        length = len(inside.tokens)
+        length = _length(subject)
         if tokens is not None and tokens > length:
             raise UsageError(f"a cache of {tokens} tokens of a text of {length}", f"ask for 1 to {length}")
         cache = live_cache(inside, tokens or length)
@@ -85,6 +85,11 @@ class Cached(View):
         }
         numbers = {name: one.float() for name, one in _numbers(layer, settings.head).items()}
         return Payload(facts, numbers, [*_bytes(subject, cache), *(one.check() for one in cache.layers)])
+
+
+def _length(subject: ViewSubject) -> int:
+    """Return how many tokens the pass has read; without a tokenizer they have ids alone."""
+    return int(subject.seen.first.ids.shape[1])
 
 
 def _told(layer: HeldRows) -> dict[str, Any]:

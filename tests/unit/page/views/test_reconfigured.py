@@ -11,7 +11,18 @@ from orrery.page.views._view import ViewSubject, fitting, shown
 from views_toy import given_to, language_model_of, subject_of
 
 FACTOR, BASE = 0.37, 321.0
-FAMILIES = ("llama", "smollm3", "deepseek_v2", "deberta_v2", "gpt_oss", "ministral3", "modernbert", "diffllama", "bart")
+FAMILIES = (
+    "llama",
+    "gemma2",
+    "smollm3",
+    "deepseek_v2",
+    "deberta_v2",
+    "gpt_oss",
+    "ministral3",
+    "modernbert",
+    "diffllama",
+    "bart",
+)
 TEXT = "the cat sat on the mat, the dog"
 
 
@@ -66,10 +77,10 @@ def test_the_view_sends_it_and_refuses_what_has_none():
         shown("attention", subject_of("gpt2"), {"layer": 0, "head": 0, "base": 500})
     lm = subject.lm
     taken = Inside(lm, given_to(lm), [{"at": "blocks.1.attention.scores", "op": "mask", "position": 3, "key": 1}])
-    for one in (ViewSubject(lm, taken), subject_of("gemma2")):  # an edit of the scores, a cap on them
-        assert "blocks.1.attention" not in shown("tokens", one, {}).facts["quick"]
-        with pytest.raises(UsageError, match="cannot be made again alone"):
-            shown("attention", one, {"layer": 1, "head": 1, "factor": 2})
+    edited = ViewSubject(lm, taken)
+    assert shown("tokens", edited, {}).facts["quick"] == ["blocks.0.attention"]
+    with pytest.raises(UsageError, match="cannot be made again alone"):
+        shown("attention", edited, {"layer": 1, "head": 1, "factor": 2})
 
 
 @pytest.mark.parametrize("family", ["llama", "deepseek_v2", "deberta_v2", "gpt_oss"])
