@@ -104,7 +104,7 @@ def test_it_is_played_token_by_token(seen):
 
 def test_a_number_of_it_is_explained(seen):
     seen.page.locator(".view .vector").first.locator(".why").first.click()
-    seen.page.wait_for_selector("dialog.explain")
+    seen.page.wait_for_selector("dialog.explain .formula")
     assert re.search(r"blocks\.0\.attention\.k", seen.page.locator("dialog.explain").inner_text())
 
 
