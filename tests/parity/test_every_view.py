@@ -43,19 +43,25 @@ MIXTURES = {
 }
 KINDS = [
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),
-    (ENCODERS, {"cache", "decode", "neurons"}),
+    (ENCODERS, {"cache", "cached", "decode", "neurons"}),
     (MIXTURES, {"neurons"}),
     ({"zamba2"}, {"neurons"}),  # its network writes to what a mixer reads, and not to the stream
     ({"jamba", "nemotron_h"}, {"position"}),
-    (set(IMAGES), {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
+    (
+        set(IMAGES),
+        {"cache", "cached", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"},
+    ),
     (
         {"segformer"},
-        {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text", "position"},
+        {
+            *("cache", "cached", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"),
+            "position",
+        },
     ),
     ({"blip"}, {"decode", "neurons", "planner"}),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
-    ({"clip", "siglip"}, {"cache", "decode", "lens", "logits", "neurons", "planner", "saliency"}),
-    ({"clip_text_model", "siglip_text_model"}, {"cache", "decode", "lens", "logits", "neurons", "saliency"}),
+    ({"clip", "siglip"}, {"cache", "cached", "decode", "lens", "logits", "neurons", "planner", "saliency"}),
+    ({"clip_text_model", "siglip_text_model"}, {"cache", "cached", "decode", "lens", "logits", "neurons", "saliency"}),
 ]
 WITHOUT = {family: lacking for families, lacking in KINDS for family in families}
 """What a family has nothing to show for; everything else opens on it."""
@@ -102,7 +108,7 @@ def lacking(family, subject):
     if subject.seen.sites:
         return WITHOUT.get(family, set()) | stateless
     networks = any(isinstance(module, FEED_FORWARDS) for module in subject.lm.model.modules())
-    written = set() if subject.lm.model.spec.writes else {"decode", "neurons"}
+    written = set() if subject.lm.model.spec.writes else {"cached", "decode", "neurons"}
     return OF_ATTENTION | stateless | written | (set() if networks else {"neurons"})
 
 

@@ -112,6 +112,33 @@ class DefinitionBeside:
         return mixed_BHLE
 
 
+class DefinitionItself:
+    """The definition as the kernel, which holds what computes each attention again; an edit of scores is not held.
+
+    Shapes: as of `DefinitionBeside`.
+
+    Attributes:
+        definitions: by the key of an attention, where ``defer`` is said.
+    """
+
+    def __init__(self, recorder: Recorder, *, defer: bool = False) -> None:
+        self.recorder, self.defer = recorder, defer
+        self.replaced = False
+        self.definitions: dict[str, Definition] = {}
+
+    def __call__(
+        self,
+        q_BHLC: Float[Tensor, "B H L C"],
+        kv: KeysValues,
+        operands: Operands,
+    ) -> Float[Tensor, "B H L E"]:
+        """Return what the definition gives."""
+        if self.defer and not self.recorder.edits(operands.tap, "scores", "pattern"):
+            key = self.recorder.key(operands.tap, "pattern").rpartition(".")[0]
+            self.definitions[key] = Definition(q_BHLC, kv, operands, (*q_BHLC.shape[:3], kv.k_BKSC.shape[2]))
+        return eager(q_BHLC, kv, operands)
+
+
 def pieces(shape: Shape) -> Iterator[Place]:
     """Cut scores ``[B, H, L, S]`` into pieces of at most ``LARGEST``: all, or queries of one head, one at least."""
     B, H, L, S = shape

@@ -15,7 +15,7 @@ from orrery.errors import UsageError
 from orrery.inspection.attribution.asked import AttributionRequest
 from orrery.inspection.call import ModelRun
 from orrery.inspection.checks import Check, Gates, Mixing, StreamCheck, check_sight, sums_up, why_no_sum
-from orrery.inspection.definition import Definition, DefinitionBeside
+from orrery.inspection.definition import Definition, DefinitionBeside, DefinitionItself
 from orrery.inspection.edits import Edit
 from orrery.inspection.interventions.intervention import Intervention
 from orrery.inspection.interventions.interventions import Interventions
@@ -285,12 +285,16 @@ def trace(
     watchers: list[Watcher] = [mixing, gates, stream] if sums_up(model.stack) else [mixing, gates]
     recorder = Recorder(keep, edit, watchers=watchers, values=values, reducers=reducers)
     kernel = eager if model.kernel is eager else sdpa
-    beside = DefinitionBeside(kernel, recorder, mixing, defer=defer)
-    logits = model.logits(*inputs, kernel=eager if kernel is eager else beside, taps=recorder, **call)
+    running = (
+        DefinitionItself(recorder, defer=defer)
+        if kernel is eager
+        else DefinitionBeside(kernel, recorder, mixing, defer=defer)
+    )
+    logits = model.logits(*inputs, kernel=running, taps=recorder, **call)
     recorder.check_used()
     if isinstance(values, KeptOnDisk):
         values.write()
-    notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if beside.replaced else []
+    notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if running.replaced else []
     checks = [*mixing.checks(), *gates.checks()]
     if not recorder.edit:
         checks.append(check_sight(logits, model.logits(*inputs, kernel=kernel, **call)))
@@ -300,5 +304,5 @@ def trace(
     else:
         notes.append(no_sum)
     made = ModelRun(trace, model, inputs, recorder.edit, call, tokens, source_tokens, spell)
-    facts = (tokens, source_tokens, beside.definitions, interventions)
+    facts = (tokens, source_tokens, running.definitions, interventions)
     return Trace(inputs[-1], made, logits, values, checks, notes, *facts)

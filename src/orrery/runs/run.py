@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orrery.reports.frames import frame
 from orrery.training.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ class Run:
     def records(self) -> list[dict[str, Any]]:
         """Return the lines of ``metrics.jsonl``."""
         return RunFolder(self.folder).records()
+
+    def to_pandas(self) -> Any:
+        """Return the lines of metrics as a ``pandas.DataFrame``, a row for each step that has one.
+
+        Raises:
+            MachineError: pandas is not installed.
+        """
+        return frame(self.records(), "step")
 
     def load(self, **how: Any) -> "LanguageModel":
         """Return the model; arguments as in ``orrery.load``."""

@@ -18,7 +18,7 @@ from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import trace
 from orrery.models.kernel_choice import caps_scores
 from orrery.nn.attention.kernels import eager, sdpa
-from tiny_models import randomised, tiny
+from tiny_models import randomised, smallest, tiny
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "trace_memory.py"
 IDS = torch.randint(0, 61, (2, 11), generator=torch.Generator().manual_seed(0))
@@ -164,3 +164,18 @@ def test_a_trace_takes_little_more_than_the_plain_forward_and_what_is_kept(tmp_p
     recorded = json.loads(file.read_text(encoding="utf-8"))["found"]
     assert recorded["kept"] == 12 * 1024**2 * 4
     assert recorded["ratio"] <= 1.3, recorded
+
+
+def test_a_model_whose_kernel_is_the_definition_makes_its_patterns_again():
+    """Bit for bit what a trace keeps, with a cap on the scores; an attention whose scores are edited is not held."""
+    model = smallest("gemma2")
+    held = trace(model, IDS, keep=["logits"], defer=True)
+    kept = trace(model, IDS)
+    assert set(held.definitions) == {"blocks.0.attention", "blocks.1.attention"}
+    for path, again in held.definitions.items():
+        for name in ("scores", "pattern"):
+            assert torch.equal(again.whole(name), kept[f"{path}.{name}"])
+    assert torch.equal(held.logits, kept.logits)
+    assert kept.definitions == {}
+    edit = {"blocks.1.attention.scores": lambda value, key: value / 2}
+    assert set(trace(model, IDS, edit=edit, defer=True).definitions) == {"blocks.0.attention"}

@@ -11,7 +11,8 @@ from rich.console import Console
 from orrery.reports import status
 from orrery.reports.heartbeat import PAUSE, Heartbeat, duration
 from orrery.training import progress
-from orrery.training.progress import Lines, Pace
+from orrery.training.pace import Pace
+from orrery.training.progress import Lines
 
 
 def until(condition, seconds=5.0):
@@ -60,7 +61,7 @@ def lines(monkeypatch, pause):
 
 def test_a_run_without_a_terminal_says_how_long_it_takes(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    monkeypatch.setattr("orrery.training.pace.monotonic", lambda: now[0])
     shown, screen = lines(monkeypatch, 1000)
     for step in range(1, 5):
         shown.progress(step, 100, {"step": step, "train/loss": 1.5} if step in (1, 4) else None)
@@ -94,7 +95,7 @@ def test_a_run_that_says_nothing_says_where_it_is(steps, says, monkeypatch):
 
 def test_a_run_that_goes_on_is_timed_from_where_it_went_on(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    monkeypatch.setattr("orrery.training.pace.monotonic", lambda: now[0])
     pace = Pace()
     for step in (501, 502, 503):
         now[0] += 10

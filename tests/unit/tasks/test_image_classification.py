@@ -34,7 +34,7 @@ def pictures(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def trained(pictures, tmp_path_factory):
+def finetuned(pictures, tmp_path_factory):
     recipe = {
         "name": "halves",
         "task": "image_classification",
@@ -49,7 +49,22 @@ def trained(pictures, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "halves"
     file = folder.with_suffix(".yaml")
     file.write_text(json.dumps(recipe))
-    return orrery.finetune(str(file), output=folder, quiet=True).runs[0]
+    return orrery.finetune(str(file), output=folder, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def trained(finetuned):
+    return finetuned.runs[0]
+
+
+def test_its_scores_are_a_table_of_pandas(finetuned):
+    pytest.importorskip("pandas")
+    table = finetuned.to_pandas()
+    assert table.index.tolist() == ["halves"]
+    assert table["accuracy"].tolist() == [finetuned.findings[0].main.score]
+    floors = [f"{name}: {floor.name}" for name, floor in finetuned.findings[0].floors]
+    assert floors
+    assert set(floors) <= set(table.columns)
 
 
 def test_it_is_learned_scored_and_reported(trained):

@@ -26,11 +26,15 @@ _PYTHON = {word: name for name, word in JSON.items()}
 
 
 class Operation(NamedTuple):
-    """What an operation needs and may have, beside ``at``, as fields of an `Intervention`."""
+    """What an operation needs and may have, beside ``at``, as fields of an `Intervention`, and what it says it does.
+
+    ``on_tensors`` tells those that change tensors inside a run from those that change what runs.
+    """
 
     needs: tuple[str, ...]
     may: tuple[str, ...]
     says: str
+    on_tensors: bool = True
 
 
 OPERATIONS: Mapping[str, Operation] = {
@@ -45,7 +49,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "set": Operation(("value",), _PLACES, "puts the number value in"),
     "patch": Operation(("source",), (*_PLACES, "source_position"), "puts in what stands in the trace named by from"),
     "mask": Operation(("key",), ("position", "head"), "hides keys from the queries at the positions"),
-    "replace": Operation(("position", "token"), (), "reads another token at positions that are named by number"),
+    "replace": Operation(("position", "token"), (), "reads another token at positions that are named by number", False),
+    "rescale": Operation(
+        ("scale",), (), "multiplies the scale of the scores of an attention by the number scale", False
+    ),
+    "rebase": Operation(("value",), (), "turns rotary positions by the base value", False),
 }
 """The operations by name."""
 
@@ -58,14 +66,15 @@ class Intervention:
     Places are counted from 0, or from the end by negative numbers. What is not chosen stays as it is, bit for bit.
 
     Attributes:
-        at: the key of a tensor, where ``*`` stands for any characters; for ``replace`` the name of an input, ``ids``.
+        at: the key of a tensor, where ``*`` stands for any characters; for ``replace`` the name of an input, ``ids``;
+            for ``rescale`` an attention, ``blocks.*.attention``, for ``rebase`` positions, ``positions.*``.
         op: one of ``OPERATIONS``.
         position: the tokens whose rows are changed; of scores and patterns the queries; of ``k`` and ``v`` the keys.
         head: the heads that are changed; all where nothing is said.
         channel: the channels that are changed; all where nothing is said.
         key: of scores and patterns, the keys that are looked at.
-        scale: what ``scale`` multiplies by; what ``add`` multiplies its vector by, else 1.
-        value: what ``set`` puts in.
+        scale: what ``scale`` and ``rescale`` multiply by; what ``add`` multiplies its vector by, else 1.
+        value: what ``set`` puts in; the base of ``rebase``.
         vector: what ``add`` adds: numbers, or the name of a tensor among the sources.
         source: the trace that ``patch``, ``mean`` or ``add`` take from, by its name among the sources.
         source_position: the positions of the other trace, where they are others; of ``add`` the one that is added
@@ -112,6 +121,10 @@ class Intervention:
             raise UsageError(
                 f"the edit of {self.at} names heads and channels",
                 "name one of them: a tensor by head is changed by whole heads",
+            )
+        if self.op == "rebase" and not given["value"] > 1:
+            raise UsageError(
+                f"a base of {given['value']:g} turns no positions", "give a number above 1, such as 500000"
             )
         if self.op == "add":
             return self._check_added()

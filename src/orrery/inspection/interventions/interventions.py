@@ -13,7 +13,8 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.inspection.call import ModelRun, Seen
 from orrery.inspection.edits import Edit
-from orrery.inspection.interventions.intervention import JSON, Intervention
+from orrery.inspection.interventions.configured import configured
+from orrery.inspection.interventions.intervention import JSON, OPERATIONS, Intervention
 from orrery.inspection.interventions.operations import Source, apply
 from orrery.inspection.interventions.places import WHOLE, ComputedWindow
 from orrery.inspection.interventions.source_lines import source_lines
@@ -147,6 +148,14 @@ class Interventions(Generic[Seen]):
         """Read another token at a position; ``at`` names the input, where the model reads several."""
         return self._and(at=at, op="replace", position=position, token=token)
 
+    def rescale(self, at: str, scale: float) -> "Interventions[Seen]":
+        """Multiply the scale of the scores of attentions, ``1 / sqrt(C)`` unless the model says another number."""
+        return self._and(at=at, op="rescale", scale=scale)
+
+    def rebase(self, at: str, value: float) -> "Interventions[Seen]":
+        """Turn queries and keys as a model whose rotary positions have the base ``value``."""
+        return self._and(at=at, op="rebase", value=value)
+
     def _and(self, **fields: Any) -> "Interventions[Seen]":
         plain = {JSON.get(name, name): value for name, value in fields.items()}
         return replace(self, edits=(*self.edits, Intervention.of(plain)))
@@ -162,11 +171,11 @@ class Interventions(Generic[Seen]):
         return replace(self, edits=self.edits[:number] + self.edits[number + 1 :])
 
     def compiled(self, window: ComputedWindow = WHOLE) -> dict[str, Edit]:
-        """Return the functions that ``trace(edit=...)`` takes; tokens that are replaced are no part of it.
+        """Return the functions that ``trace(edit=...)`` takes: the edits of tensors, not of what runs and is read.
 
         Where several patterns reach a tensor, the edits act in the order of the list.
         """
-        inside = [edit for edit in self.edits if edit.op != "replace"]
+        inside = [edit for edit in self.edits if OPERATIONS[edit.op].on_tensors]
         patterns = list(dict.fromkeys(edit.at for edit in inside))
 
         @cache  # each pattern asks again of each tensor
@@ -186,6 +195,14 @@ class Interventions(Generic[Seen]):
             return change
 
         return {pattern: change_of(pattern) for pattern in patterns}
+
+    def model(self, model: Model) -> Model:
+        """Return what runs in the place of a model: itself, or one with other scales and bases and the same weights.
+
+        Raises:
+            UsageError: it has no such attention, or no such rotary positions.
+        """
+        return configured(model, self.edits)
 
     def read(self, model: Model, inputs: Sequence[Tensor]) -> dict[str, Tensor]:
         """Return the inputs of a model by name, with the tokens replaced.
@@ -224,7 +241,7 @@ class Interventions(Generic[Seen]):
         source = _spelled(call, call.source_tokens, call.inputs[0], next(iter(inputs.values())))
         spelling: dict[str, Any] = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
         looking |= {"keep": keep, "edit": edit, "interventions": self}
-        return call.look(call.model, *inputs.values(), **looking, **spelling, **call.how)
+        return call.look(self.model(call.model), *inputs.values(), **looking, **spelling, **call.how)
 
 
 def _spelled(call: ModelRun, words: Sequence[str], before_BL: Tensor, read_BL: Tensor) -> list[str]:

@@ -9,6 +9,8 @@ _POSITIONAL = {
     "scale": ("scale",),
     "add": ("vector",),
     "set": ("value",),
+    "rescale": ("scale",),
+    "rebase": ("value",),
     "patch": ("source",),
     "replace": ("position", "token"),
 }

@@ -36,7 +36,7 @@ class EditedWriter:
 
     Raises:
         UsageError: an edit means another thing at every step: a place counted from the end, a mean over the positions
-            of this run, every position of another trace.
+            of this run, every position of another trace; or the model has not what it changes.
     """
 
     def __init__(self, model: Model, edits: Interventions) -> None:
@@ -52,7 +52,7 @@ class EditedWriter:
             if every and edit.source_position is None:
                 message = f"{edit.at} takes every position of another trace, and the text grows beyond the other trace"
                 raise UsageError(message, "name the positions, of add the one from_position")
-        self.model: Any = model
+        self.model: Any = edits.model(model)
         self.edits = edits
 
     @property

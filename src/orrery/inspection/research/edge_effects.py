@@ -8,6 +8,7 @@ from orrery.errors import UsageError
 from orrery.inspection.difference import divergence
 from orrery.inspection.interventions.interventions import Interventions, in_turn
 from orrery.inspection.recorder import Recorder
+from orrery.models.model import Model
 from orrery.nn.attention.kernels import eager
 
 EDGES = 32
@@ -37,25 +38,27 @@ def edge_effects(
     Raises:
         UsageError: the edits belong to no text.
     """
-    clean_V = _next(edits, key, query)
+    if edits.call is None:
+        raise UsageError("these edits belong to no text", "take those of a trace: inside.edit()")
+    model = edits.model(edits.call.model)
+    clean_V = _next(model, edits, key, query)
     effect_S = torch.full(weight_S.shape, float("nan"))
     for place in weight_S.topk(min(EDGES, len(weight_S))).indices.tolist():
         if not float(weight_S[place]) > 0:
             break
         cut = edits.more([{"at": key, "op": "mask", "head": head, "position": query, "key": place}])
         try:
-            effect_S[place] = divergence(clean_V, _next(cut, key, query))
+            effect_S[place] = divergence(clean_V, _next(model, cut, key, query))
         except UsageError:  # the query sees nothing else
             continue
     return effect_S
 
 
-def _next(edits: Interventions, key: str, query: int) -> Float[Tensor, "V"]:
+def _next(model: Model, edits: Interventions, key: str, query: int) -> Float[Tensor, "V"]:
     call = edits.call
-    if call is None:
-        raise UsageError("these edits belong to no text", "take those of a trace: inside.edit()")
+    assert call is not None
     recorder = Recorder(keep=(), edit=in_turn(call.edit, edits.compiled()))
-    logits = call.model.logits(*edits.read(call.model, call.inputs).values(), kernel=eager, taps=recorder, **call.how)
+    logits: Tensor = model.logits(*edits.read(model, call.inputs).values(), kernel=eager, taps=recorder, **call.how)
     if logits.dim() == 2:
         return logits[0]
     return logits[0, -1 if key.startswith("encoder.") else query]

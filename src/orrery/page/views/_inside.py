@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, final
+from weakref import WeakKeyDictionary
 
 from jaxtyping import Float
 from torch import Tensor
@@ -21,12 +22,15 @@ from orrery.inspection.trace import Trace
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.texts import spell
 from orrery.language_model.trace import call_of
+from orrery.models.model import Model
 from orrery.page.views._run import version_of
 
 BUDGET = 256 << 20
 """Bytes of tensors that one pass keeps; what does not fit is computed again when it is asked for."""
 MOST = 2 << 30
 """Bytes that a pass may need at once beside the weights, and bytes of one tensor that is computed when asked for."""
+MOST_PLANS = 16
+"""Plans of passes that are remembered of a model."""
 _PATTERNS = ("scores", "pattern")
 _DROPPED = ("hidden", "gate", "resid", "added", "q", "k", "v", "mixed", "resid_pre", "resid_post")
 """What is let go of, in this order."""
@@ -122,6 +126,11 @@ class Inside:
             return self.first.definitions[path].rows(name, head, rows)
         return self[key][0, head, rows]
 
+    @property
+    def model(self) -> Model:
+        """What has run: the model, or it with the scales and bases that edits give it."""
+        return self.first.model
+
     def keeping(self, *patterns: str) -> Trace:
         """Return a trace that has kept all keys of these patterns: the first pass where it has, else another."""
         exact, parts = set(patterns), [pattern for pattern in patterns if "*" in pattern]
@@ -162,7 +171,7 @@ class Inside:
     @cached_property
     def explainer(self) -> Explainer:
         """What explains the numbers of this pass, and knows those that follow from recorded ones."""
-        return Explainer(self.lm.model, self, self.first.ids, self.first.source_ids)
+        return Explainer(self.model, self, self.first.ids, self.first.source_ids)
 
     @cached_property
     def sites(self) -> list[AttentionSite]:
@@ -206,18 +215,32 @@ def memory_of(lm: LanguageModel, given: Mapping[str, Any]) -> PassCost:
     return _planned(call_of(lm.stored, *_read(lm, given)))[2]
 
 
+_PLANS: WeakKeyDictionary[Model, dict[tuple[object, ...], tuple[TraceCost, list[str], PassCost]]] = WeakKeyDictionary()
+"""By model, what was planned for the shapes of what it read: a slider runs the same text again and again."""
+
+
 def _planned(call: ModelRun) -> tuple[TraceCost, list[str], PassCost]:
     """Return what can be asked for, which keys are kept, and the memory of the pass; refuse what needs too much."""
+    known, asked = _PLANS.setdefault(call.model, {}), (BUDGET, *(one.shape for one in call.inputs))
+    if asked not in known:
+        if len(known) >= MOST_PLANS:
+            known.clear()
+        known[asked] = _plan(call)
+    memory = known[asked][2]
+    if memory.total > MOST:
+        raise UsageError(
+            f"to look into {call.inputs[-1].shape[1]:,} tokens takes {readable(memory.total)}, "
+            f"and at most {readable(MOST)} are taken",
+            "shorten the text, or keep less in Python: lm.trace(text, keep=[...], folder=PATH)",
+        )
+    return known[asked]
+
+
+def _plan(call: ModelRun) -> tuple[TraceCost, list[str], PassCost]:
     source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
     cost = trace_bytes(call.model, length, source_length=source)
     kept = _within(BUDGET, cost)
-    memory = pass_bytes(call.model, cost, kept)
-    if memory.total > MOST:
-        raise UsageError(
-            f"to look into {length:,} tokens takes {readable(memory.total)}, and at most {readable(MOST)} are taken",
-            "shorten the text, or keep less in Python: lm.trace(text, keep=[...], folder=PATH)",
-        )
-    return cost, kept, memory
+    return cost, kept, pass_bytes(call.model, cost, kept)
 
 
 def _within(budget: int, cost: TraceCost) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -18,6 +19,7 @@ from orrery.inspection.thumbnails import SIDE, Thumbnails
 from orrery.page.views._difference import minus
 from orrery.page.views._inside import AttentionSite, Inside
 from orrery.page.views._payload import Payload
+from orrery.page.views._reconfigured import Reconfigured
 from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 
@@ -38,6 +40,8 @@ class AttentionSettings(Section):
         row: of a long text, the first query of a tile.
         column: the first key of it.
         causal: of such a row also what cutting each of its heaviest edges does to the next token.
+        factor: of a layer and a head: the pattern with the scale of the pass multiplied by this.
+        base: the pattern with rotary positions of this base.
     """
 
     site: int = 0
@@ -47,6 +51,8 @@ class AttentionSettings(Section):
     row: int | None = None
     column: int | None = None
     causal: bool | None = None
+    factor: float | None = Field(default=None, allow_inf_nan=False)
+    base: float | None = Field(default=None, gt=1, allow_inf_nan=False)
 
 
 @register
@@ -75,6 +81,8 @@ class Attention(View):
         if settings.layer is None:
             return _small(inside, site, facts)
         check_layer(site, settings.layer)
+        if settings.factor is not None or settings.base is not None:
+            return _reconfigured(inside, site, settings, facts)
         if settings.head is not None and settings.query is not None:
             return _row(inside, site, settings)
         if is_long(inside, site, settings.layer):
@@ -108,6 +116,17 @@ class Attention(View):
         return payload
 
 
+def _reconfigured(inside: Inside, site: AttentionSite, settings: AttentionSettings, facts: dict[str, Any]) -> Payload:
+    """Return the pattern of one head with another scale or base, from the queries and keys of this pass."""
+    assert settings.layer is not None
+    head, heads = settings.head, inside.shapes[site.key(settings.layer, "pattern")][1]
+    if head is None or not 0 <= head < heads:
+        raise UsageError(f"there is no head {head} whose scale could be another", f"{heads} heads, from 0")
+    factor = 1.0 if settings.factor is None else settings.factor
+    other = Reconfigured(inside, site.key(settings.layer, "")[:-1], factor, settings.base)
+    return Payload({**facts, "head": head}, {"pattern": other.pattern(head).half()})
+
+
 def values_of(inside: Inside, site: AttentionSite, layer: int) -> Float[Tensor, "H S E"]:
     """Return the values that each head mixes; heads that share them each have a copy."""
     v_KSE = inside[site.key(layer, "v")][0].float()
@@ -134,7 +153,7 @@ def site_of(inside: Inside, number: int) -> AttentionSite:
 
 def rows_of(inside: Inside, site: AttentionSite, *layers: int) -> Check:
     """Return the check that the rows of these blocks' patterns sum to one."""
-    return check_rows(inside.lm.model, inside, *(site.path.replace("*", str(layer)) for layer in layers))
+    return check_rows(inside.model, inside, *(site.path.replace("*", str(layer)) for layer in layers))
 
 
 def check_layer(site: AttentionSite, layer: int) -> None:

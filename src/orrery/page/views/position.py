@@ -93,15 +93,15 @@ class PositionView(View):
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model has positions."""
-        return subject.inside is not None and "embedded" in subject.inside and bool(schemes_of(subject.lm.model))
+        return subject.inside is not None and "embedded" in subject.inside and bool(schemes_of(subject.seen.model))
 
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
         """Return every scheme once."""
-        return [PositionSettings(scheme=number) for number in range(len(schemes_of(subject.lm.model)))]
+        return [PositionSettings(scheme=number) for number in range(len(schemes_of(subject.seen.model)))]
 
     def payload(self, subject: ViewSubject, settings: PositionSettings) -> Payload:
         """Return the numbers of one scheme."""
-        schemes = schemes_of(subject.lm.model)
+        schemes = schemes_of(subject.seen.model)
         if not 0 <= settings.scheme < len(schemes):
             raise UsageError(f"there is no position scheme {settings.scheme}", f"this model has {len(schemes)}, from 0")
         scheme = schemes[settings.scheme]

@@ -74,7 +74,7 @@ class RecurrenceView(View):
 def mixers_of(inside: Inside) -> Mapping[str, list[str]]:
     """Return what each mixer with a state shows, in the order of computation, by where it stands."""
     by_mixer: dict[str, list[str]] = {}
-    for layer in sublayers(inside.lm.model.stack):
+    for layer in sublayers(inside.model.stack):
         for key, leaf in layer.leaves.items():
             if isinstance(leaf, StatefulMixer) and f"{key}.state" in inside.shapes:
                 names = [one.removeprefix(f"{key}.") for one in inside.shapes if one.startswith(f"{key}.")]

@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from orrery.inspection.interventions.configured import attentions, rotations
 from orrery.language_model.model import LanguageModel
 from orrery.page.views import _view
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
+from orrery.page.views._reconfigured import quickly
 from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
 from orrery.tuning import numbers_of
@@ -54,9 +56,13 @@ def session(subject: ViewSubject) -> dict[str, Any]:
 
 
 def _pass(inside: Inside) -> dict[str, Any]:
-    first = inside.first
+    first, model = inside.first, inside.lm.model
+    scales: dict[str, Any] = {path: part.scale for path, part in attentions(model)}
     sites = [
-        {"path": site.path, "layers": site.layers, "heads": site.heads, "queries": site.queries, "keys": site.keys}
+        {
+            **{"path": site.path, "layers": site.layers, "heads": site.heads},
+            **{"queries": site.queries, "keys": site.keys, "scale": scales.get(site.key(site.layers[0], "")[:-1])},
+        }
         for site in inside.sites
     ]
     blocks = {key.split(".")[1] for key in inside.shapes if key.startswith("blocks.")}
@@ -71,6 +77,8 @@ def _pass(inside: Inside) -> dict[str, Any]:
         "tokens": _spelt(first.ids, inside.tokens),
         "source": [] if first.source_ids is None else _spelt(first.source_ids, inside.source_tokens),
         "sites": sites,
+        "quick": quickly(inside),
+        "bases": {path: part.base for path, part in rotations(model)},
         "blocks": len(blocks),
         "shapes": {key: list(shape) for key, shape in inside.shapes.items()},
         "notes": list(first.notes),

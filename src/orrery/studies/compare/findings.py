@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from orrery.reports.frames import frame
+
 OWN, SWEPT, HAND_SET, BESIDE = "its recipe's", "swept", "hand-set", "hand-set beside the swept"
 """Where a learning rate comes from; the last is a second training of a model whose rate is swept."""
 
@@ -115,6 +117,15 @@ class Comparison:
             "speeds": self.speeds,
             "probes": self.probes,
         }
+
+    def to_pandas(self) -> Any:
+        """Return the trained and counted models as a ``pandas.DataFrame``, a row each; their curves are left out.
+
+        Raises:
+            MachineError: pandas is not installed.
+        """
+        rows = [asdict(entry) for entry in self.entries]
+        return frame([{name: value for name, value in row.items() if name != "curve"} for row in rows])
 
     def done(self, *key: Any) -> bool:
         """Say whether a training is done: its name, budget, seed, and whether it is beside a swept one."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orrery.errors import UsageError
 from orrery.recipes.config import Recipe
+from orrery.reports.frames import frame
 from orrery.runs.execute import execute
 from orrery.runs.going_on import as_begun
 from orrery.tasks._task import to_learn
@@ -36,11 +37,25 @@ class Finetuned:
     signal: int | None = None
     runs: tuple[Path, ...] = ()
 
+    def to_pandas(self) -> Any:
+        """Return the scores as a ``pandas.DataFrame``: a row for each seed, what simple methods reach beside it.
+
+        Raises:
+            MachineError: pandas is not installed.
+        """
+        return frame([_scores(run, found) for run, found in zip(self.runs, self.findings, strict=False)], "run")
+
     def load(self, **how: Any) -> "LanguageModel":
         """Return the model, of several seeds the first; arguments as in ``orrery.load``."""
         from orrery.language_model.load import load
 
         return load(self.runs[0], **how)
+
+
+def _scores(run: Path, found: Findings) -> dict[str, Any]:
+    """Return what is found of one seed by the names of columns, what simple methods reach among them."""
+    floors = {f"{name}: {floor.name}": floor.score for name, floor in (*found.floors, *found.others)}
+    return {"run": run.name, **{one.name: one.score for one in found.scores}, **floors}
 
 
 def with_seeds(

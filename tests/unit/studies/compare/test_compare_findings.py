@@ -145,3 +145,12 @@ def test_a_comparison_of_counts_alone_has_no_curves():
     compared = comparison("text")
     compared.entries = compared.entries[1:]
     assert "None of them learned step by step" in page(compared)
+
+
+def test_its_models_are_rows_of_a_table_of_pandas():
+    pytest.importorskip("pandas")
+    made = comparison()
+    frame = made.to_pandas()
+    assert frame["name"].tolist() == [entry.name for entry in made.entries]
+    assert frame["bits_per_byte"].tolist() == [entry.bits_per_byte for entry in made.entries]
+    assert "curve" not in frame.columns

@@ -45,7 +45,7 @@ function greatest(values) {
 /**
  * A heat map with marks over it that follow the pointer.
  * @param {object} data as `paint` takes it
- * @param {{over?: (row: number|null, column: number|null) => void, chosen?: (row: number, column: number) => void, width?: number}} [habits]
+ * @param {{over?: (row: number|null, column: number|null) => void, chosen?: (row: number, column: number) => void, twice?: (row: number, column: number) => void, width?: number}} [habits]
  */
 export function heatMap(data, habits = {}) {
   const canvas = h("canvas", { tabindex: habits.chosen ? "0" : null });
@@ -61,6 +61,7 @@ export function heatMap(data, habits = {}) {
   };
   canvas.addEventListener("pointermove", (event) => habits.over?.(...(cell(event) ?? [null, null])));
   canvas.addEventListener("pointerleave", () => habits.over?.(null, null));
+  canvas.addEventListener("dblclick", (event) => cell(event) && habits.twice?.(...cell(event)));
   canvas.addEventListener("click", (event) => cell(event) && habits.chosen?.(...cell(event)));
   return {
     element: box,

@@ -5,7 +5,7 @@ import { t } from "#see/words.js";
 /** What each operation asks for. */
 const FIELDS = {
   zero: ["at", "head", "channel", "position"], mean: ["at", "head", "channel", "position", "from"], scale: ["at", "scale", "head", "channel", "position"], set: ["at", "value", "head", "channel", "position"],
-  patch: ["at", "from", "position", "from_position", "head"], add: ["at", "from", "from_position", "vector", "scale", "position"], mask: ["at", "key", "position", "head"], replace: ["at", "position", "token"],
+  patch: ["at", "from", "position", "from_position", "head"], add: ["at", "from", "from_position", "vector", "scale", "position"], mask: ["at", "key", "position", "head"], replace: ["at", "position", "token"], rescale: ["at", "scale"], rebase: ["at", "value"],
 };
 const NUMBERS = new Set(["scale", "value"]);
 const TEXTS = new Set(["at", "from", "token"]);

@@ -27,8 +27,13 @@ class Lab {
   /** Run the pass with other edits; what cannot be run is told, and the edits stay as they were. */
   async change(edits, sources = {}) {
     const before = this.edits;
-    if (await this.run(edits, sources)) Object.assign(this, { past: [...this.past, before], next: [] });
+    if (await this.run(edits, sources)) this.remember(before);
     this.draw();
+  }
+
+  /** Let one step back lead to what was before; for those that run the pass themselves. */
+  remember(before) {
+    Object.assign(this, { past: [...this.past, before], next: [] });
   }
 
   async run(edits, sources = {}) {
@@ -117,7 +122,7 @@ class Lab {
     const site = pass?.sites[focus.get("site", 0)];
     const layer = focus.get("layer") ?? 0;
     const inside = site ? site.path.replace("*", layer) : "";
-    const at = { mask: `${inside}.scores`, patch: `blocks.${layer}.resid_post`, add: `blocks.${layer}.resid_post`, replace: "ids" }[op] ?? `${inside}.mixed`;
+    const at = { mask: `${inside}.scores`, patch: `blocks.${layer}.resid_post`, add: `blocks.${layer}.resid_post`, replace: "ids", rescale: inside, rebase: Object.keys(pass?.bases ?? {})[0] ?? "positions.*" }[op] ?? `${inside}.mixed`;
     return { at, head: at.startsWith(inside) && inside ? focus.get("head") ?? "" : "", position: op === "patch" || op === "replace" ? focus.get("query") ?? "" : "", key: focus.get("key") ?? "", scale: op === "scale" ? 0.5 : 1, from_position: focus.get("query") ?? "" };
   }
 

@@ -3,6 +3,7 @@ import { slider } from "#see/checkpoints.js";
 import { badge } from "#see/checks.js";
 import { fill, h, reveal } from "#see/dom.js";
 import { explainWith } from "#see/explain.js";
+import { knobs } from "#see/lab/knobs.js";
 import { strip } from "#see/strip.js";
 import { addWords, t } from "#see/words.js";
 
@@ -17,12 +18,13 @@ export async function draw(element, page, { screen = "inside", reads = true } = 
   const lamp = h("div");
   const view = h("section.view", { "aria-live": "off" });
   const at = form && page.session.run ? slider(page) : {};
-  fill(element, h("div.desk", {}, h("div.left", {}, form, at.element, tokens, rail, lamp), view));
+  const turning = form && screen === "inside" ? knobs(page) : {};
+  fill(element, h("div.desk", {}, h("div.left", {}, form, at.element, tokens, turning.element, rail, lamp), view));
   const shown = reads ? strip(tokens, page) : {};
   const stage = new Stage(page, screen, rail, view, lamp);
   const ends = [page.listen(() => stage.again()), page.focus.listen((changed) => stage.follow(changed))];
   await stage.again();
-  return { destroy: () => [...ends, shown.destroy, at.destroy, () => stage.clear()].forEach((end) => end?.()) };
+  return { destroy: () => [...ends, shown.destroy, at.destroy, turning.destroy, () => stage.clear()].forEach((end) => end?.()) };
 }
 
 /** A rail and the one view that stands on it now; other screens use it as well. */

@@ -10,6 +10,7 @@ import words from "#see/attention/words.js";
 import { fill, h, number, visible } from "#see/dom.js";
 import { csv, download, exports, heatSvg, safetensors, savePng } from "#see/export.js";
 import { labelled } from "#see/labelled.js";
+import { at } from "#see/safetensors.js";
 import { t } from "#see/words.js";
 
 /** So many lines are drawn at most, of all heads together. */
@@ -81,9 +82,49 @@ class Heads {
     const other = beside && (await this.page.source.get("attention", { site: site.number, layer: beside.layer })).tensors;
     if (turn !== this.turn) return;
     this.other = other && { ...beside, ...other };
-    Object.assign(this, { pattern: tensors.pattern, lengths: tensors.lengths, queries: this.texts(site.queries), keys: this.texts(site.keys) });
+    // Numbers that the page remembers are not written into: the shown head may be turned.
+    Object.assign(this, { pattern: { ...tensors.pattern, data: tensors.pattern.data.slice() }, lengths: tensors.lengths, queries: this.texts(site.queries), keys: this.texts(site.keys) });
     this.picture();
     await this.numbers();
+  }
+
+  /** Of the shown head what it is with another scale or base, before the whole pass has run; the last wish alone is asked. */
+  async turned() {
+    const asked = this.page.focus.get("overTurned");
+    const quick = this.page.pass.quick.includes(this.site.path.replace("*", this.chosen.layer));
+    if (!asked || !quick || !this.pattern || this.page.comparing || this.isLong(this.site)) return;
+    this.wish = asked;
+    if (this.asking) return;
+    this.asking = true;
+    try {
+      for (let one = asked; one; one = this.wish === one ? null : this.wish) {
+        const { turn, site: { number: site }, chosen: { layer, head } } = this;
+        const { tensors: { pattern } } = await this.page.source.get("attention", { site, layer, head, ...one });
+        if (turn !== this.turn || this.page.focus.get("overTurned") === null) return;
+        at(this.pattern, head).data.set(pattern.data);
+        this.again();
+      }
+    } catch {
+      // The pass is not held any more: the whole pass shows it.
+    } finally {
+      this.asking = false;
+    }
+  }
+
+  /** Other numbers in the same drawing; a heat map stays the same element. */
+  again() {
+    const now = choices(this.page, this.site);
+    if (now.drawing !== "map") return this.picture();
+    this.measure(now);
+    this.drawn.update({ values: this.share.values });
+    this.mark();
+  }
+
+  /** Take the shares that are drawn; returns whether they are the mean of the heads. */
+  measure(now) {
+    const mean = now.mean && now.drawing !== "lines" && this.site.heads > 1;
+    this.share = shares(this.pattern, this.lengths, { head: mean ? null : this.chosen.head, ...now });
+    return mean;
   }
 
   picture() {
@@ -91,8 +132,7 @@ class Heads {
     const now = choices(this.page, site);
     fill(this.parts.controls, controls(this.page, site));
     this.parts.about.textContent = this.page.comparing ? t("attention.difference") : t(site.queries === site.keys ? "attention.about" : "attention.align");
-    const mean = now.mean && now.drawing !== "lines" && site.heads > 1;
-    this.share = shares(this.pattern, this.lengths, { head: mean ? null : head, ...now });
+    const mean = this.measure(now);
     this.how = { colours: now.colours, highest: this.page.comparing ? greatest(this.share.values) : 1 };
     this.title = t(mean ? "attention.mean" : "attention.of", { layer, head });
     const said = (this.said = h("p.number", { "data-over": "" }));
@@ -103,7 +143,14 @@ class Heads {
 
   get habits() {
     const { focus } = this.page;
-    return { over: (query, key) => focus.set({ overQuery: query, overKey: key }), chosen: (query, key) => focus.set({ ...(query !== null && { query }), ...(key !== null && { key }) }) };
+    return { over: (query, key) => focus.set({ overQuery: query, overKey: key }), chosen: (query, key) => focus.set({ ...(query !== null && { query }), ...(key !== null && { key }) }), twice: (query, key) => this.mask(query, key) };
+  }
+
+  /** Hide one key from one query of the shown head, or show it again. */
+  mask(query, key) {
+    const { site, page, chosen: { layer, head } } = this;
+    const scores = `${site.path.replace("*", layer)}.scores`;
+    if (scores in page.pass.shapes) return page.lab.toggle({ at: scores, op: "mask", position: query, head, key });
   }
 
   map() {
@@ -197,6 +244,7 @@ class Heads {
     if (changed.has("site")) return this.all();
     if (changed.has("layer") || changed.has("head") || changed.has("beside") || changed.has("tile")) return this.one();
     if (!this.pattern) return;
+    if (changed.has("overTurned")) return this.turned();
     const bars = choices(this.page, this.site).drawing === "bars" && (changed.has("query") || changed.has("overQuery"));
     if (bars || changed.has("theme") || changed.has("mass") || [...changed].some((name) => NAMES.has(name))) this.picture();
     else this.mark();
