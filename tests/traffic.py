@@ -1,6 +1,6 @@
-"""One of several processes that count what they send in a step: ``python traffic.py context=2 [family=mixtral]``.
+"""One of several processes that count what they send in a step: ``python traffic.py "expert=2 family=mixtral" ...``.
 
-The first prints the bytes that it sends to others, by operation, and what `orrery plan` says of the layout.
+The first prints for each layout the bytes that it sends to others, by operation, and what `orrery plan` says of it.
 """
 
 import json
@@ -26,7 +26,7 @@ from orrery.training.parallel.joining import find_ranks
 from orrery.training.parallel.placement import place
 from orrery.training.precision import Precision
 
-ROWS, LENGTH = 4, 8
+ROWS, LENGTH = 8, 8
 SIZES = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2}
 SIZES |= {"intermediate_size": 64, "vocab_size": 64}
 SHARES = {"all_gather": 1.0, "allgather": 1.0, "reduce_scatter": 1.0, "all_reduce": 2.0, "allreduce": 2.0}
@@ -56,7 +56,8 @@ class Counting(TorchDispatchMode):
         return done
 
     def _count(self, name: str, args: Any, given: list[Any]) -> None:
-        group = next((each for each in args if isinstance(each, dist.ProcessGroup)), None)
+        boxed = (each for each in args if isinstance(each, torch.ScriptObject) and "ProcessGroup" in str(each._type()))
+        group = next((dist.ProcessGroup.unbox(each) for each in boxed), None)
         group = _resolve_process_group(args[-1]) if isinstance(args[-1], str) else group
         count = dist.get_world_size() if group is None else group.size()
         own = given[-1] if "gather" in name or "reduce_scatter" in name else given[0]
@@ -69,27 +70,33 @@ class Counting(TorchDispatchMode):
         self.sent[kind] += often * size * (count - 1) / count if often else size
 
 
-def main() -> int:
-    """Count a step of a small model in float64."""
-    torch.set_num_threads(1)
-    torch.set_default_dtype(torch.float64)
-    words = dict(word.split("=", 1) for word in sys.argv[1:])
+def counted(words: dict[str, str]) -> dict[str, Any]:
+    """Return what this process sends and holds in a step of a small model, and what the plan says of the layout."""
     family = words.pop("family", "llama")
     settings: dict[str, Any] = {name: int(value) for name, value in words.items()}
     degrees = ParallelSettings(**settings)
     ranks, rules = find_ranks("cpu", degrees), load_family(family)
     spec = spec_of(rules, {**rules.TINY, **SIZES})
     torch.manual_seed(0)
-    accumulate = place(model := spec.build(), ranks, degrees).accumulate
+    model = spec.build()
+    accumulate = place(model, ranks, degrees).accumulate
     batch = {name: torch.randint(1, 20, (ROWS, LENGTH)) for name in ("ids", "targets")}
-    how = {"micro_batch": 1, "seed": (0, 0), "precision": Precision("float32", "plain", "cpu", 1), "ranks": ranks}
+    how = {"micro_batch": degrees.micro or 1, "seed": (0, 0), "precision": Precision("float32", "plain", "cpu", 1)}
     with Counting() as counting:
-        accumulate(model, OBJECTIVES.find("causal")(), batch, **how)
+        accumulate(model, OBJECTIVES.find("causal")(), batch, ranks=ranks, **how)
     text = ",".join(f"{name}={value}" for name, value in words.items()).replace("sequence=0", "sequence=no")
     training = TrainingStep(ROWS, LENGTH, bytes=Bytes(8, 8, 24, 8))
     planned = traffic(work_of(spec, family), training, parse_layout(text), load_machine("h100"))
-    if ranks.rank == 0:
-        print(json.dumps({"sent": counting.sent, "plan": {one.kind: one.bytes for one in planned}}))
+    return {"sent": counting.sent, "plan": {one.kind: one.bytes for one in planned}}
+
+
+def main() -> int:
+    """Count a step in float64 of each layout that is named."""
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    found = [counted(dict(word.split("=", 1) for word in layout.split())) for layout in sys.argv[1:]]
+    if dist.get_rank() == 0:
+        print(json.dumps(found))
     dist.destroy_process_group()
     return 0
 

@@ -46,11 +46,13 @@ class DeviceWeights:
         dense: those that every token meets.
         experts: those of the experts.
         layer: of one layer, both kinds.
+        layer_experts: those of the experts of one layer.
     """
 
     dense: int | float
     experts: int | float
     layer: int | float
+    layer_experts: int | float
 
 
 @dataclass(frozen=True)
@@ -126,13 +128,12 @@ def stage_weights(work: DecoderWork, layout: ParallelLayout, stage: PipelineStag
     dense = (work.block - work.block_experts) / layout.tensor + copied
     experts = work.block_experts / layout.tensor / layout.expert
     tables = stage.tables * work.table / layout.tensor
-    return DeviceWeights(stage.layers * dense + tables, stage.layers * experts, dense + experts)
+    return DeviceWeights(stage.layers * dense + tables, stage.layers * experts, dense + experts, experts)
 
 
 def shard(weights: DeviceWeights, layout: ParallelLayout, stage: int) -> int | float:
     """Return the parameters of a device whose state a ZeRO stage shards; experts are cut among fewer devices."""
-    pieces = layout.sharded(stage)
-    return weights.dense / pieces + weights.experts / max(1, pieces // layout.expert)
+    return weights.dense / layout.sharded(stage) + weights.experts / layout.sharded_experts(stage)
 
 
 def in_flight(layout: ParallelLayout, micro_batches: int, ahead: int = 0) -> int | float:
