@@ -9,6 +9,7 @@ from orrery.models.inputs import Batch
 from orrery.objectives import Objective, Term
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.distributed import Alone
+from orrery.training.pieces import Passes, passes
 from orrery.training.precision import Precision
 from orrery.training.step import StepLoss, accumulate
 from training_toy import ToySource, toy_model
@@ -27,8 +28,8 @@ class OneOf:
     def rows(self, count: int) -> range:
         return range(self.bounds[self.rank], self.bounds[self.rank + 1])
 
-    def idle(self, count: int, size: int | None) -> tuple[()]:
-        return ()
+    def passes(self, count: int, size: int | None) -> Passes:
+        return passes(self.rows(count), size)
 
     def own(self, batch: Batch) -> Batch:
         return batch

@@ -63,9 +63,11 @@ class OneOf:
         """Return a contiguous share of the rows."""
         return range(count * self.rank // self.replicas, count * (self.rank + 1) // self.replicas)
 
-    def idle(self, count: int, size: int | None) -> Iterator[range]:
-        """Yield nothing."""
-        return iter(())
+    def passes(self, count: int, size: int | None) -> Iterator[tuple[range, bool]]:
+        """Yield own rows."""
+        from orrery.training.pieces import passes
+
+        return passes(self.rows(count), size)
 
     def own(self, batch: Batch) -> Batch:
         """Return all tokens."""

@@ -28,10 +28,11 @@ class ParallelSettings(Section):
 
     ``data`` processes have copies of the model and share the batch; -1, as usual, stands for all that the other degrees
     leave. ``fsdp`` processes share the batch and, with ``zero`` 3, the weights, gradients and optimizer; with 2 the
-    weights stay whole from the forward to the backward pass (Zhao et al. 2023). ``tensor`` processes compute each layer
-    together (Shoeybi et al. 2019), with ``sequence`` what stands between the matrices too (Korthikanti et al. 2022).
-    ``context`` processes share the tokens of each row (Dubey et al. 2024, section 3.3.2). Of the ``data`` x ``fsdp``
-    processes, each ``expert`` neighbours share the experts of a layer, each has some whole (Lepikhin et al. 2020).
+    weights stay whole from the first pass of a step to its last (Rajbhandari et al. 2020). ``tensor`` processes compute
+    each layer together (Shoeybi et al. 2019), with ``sequence`` what stands between the matrices too (Korthikanti et
+    al. 2022). ``context`` processes share the tokens of each row (Dubey et al. 2024, section 3.3.2). Of the ``data`` x
+    ``fsdp`` processes, each ``expert`` neighbours share the experts of a layer, each has some whole (Lepikhin et al.
+    2020).
     ``micro`` is taken in the place of ``training.micro_batch``.
     A process that waits for the others for ``timeout`` seconds ends with an error.
     ``recompute`` computes again in the backward pass what attention makes of its keys (``selective``), or whole blocks.

@@ -16,6 +16,7 @@ from orrery.models.inputs import Batch
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.parallel.columns import own_columns
 from orrery.training.parallel.shards import own_part, owned, takes_part
+from orrery.training.pieces import Passes, passes
 from orrery.training.precision import find_device
 from orrery.training.processes import environment_number
 from orrery.training.watching import Watch, watch
@@ -45,8 +46,8 @@ class Ranks(Protocol):
         """Return which of ``count`` rows of the global batch this process computes."""
         ...
 
-    def idle(self, count: int, size: int | None) -> Iterator[range]:
-        """Yield rows that this process goes through beside its own, in pieces of ``size``, and that add nothing."""
+    def passes(self, count: int, size: int | None) -> Passes:
+        """Yield the rows of each pass of this process, at most ``size``, and whether they add to the loss."""
         ...
 
     def own(self, batch: Batch) -> Batch:
@@ -79,9 +80,9 @@ class Alone:
         """Return all rows."""
         return range(count)
 
-    def idle(self, count: int, size: int | None) -> Iterator[range]:
-        """Yield nothing."""
-        return iter(())
+    def passes(self, count: int, size: int | None) -> Passes:
+        """Yield all rows."""
+        return passes(self.rows(count), size)
 
     def own(self, batch: Batch) -> Batch:
         """Return all tokens."""
@@ -129,9 +130,9 @@ class Group:
         """Return a contiguous share of the rows; the shares differ by one row at most."""
         return range(count * self.replica // self.replicas, count * (self.replica + 1) // self.replicas)
 
-    def idle(self, count: int, size: int | None) -> Iterator[range]:
-        """Yield nothing: ranks with copies of the model wait for each other at the end of a step alone."""
-        return iter(())
+    def passes(self, count: int, size: int | None) -> Passes:
+        """Yield own rows: ranks with copies of the model wait for each other at the end of a step alone."""
+        return passes(self.rows(count), size)
 
     def own(self, batch: Batch) -> Batch:
         """Return the tokens of rows that this process computes: all, or its share."""

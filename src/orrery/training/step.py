@@ -1,7 +1,6 @@
 """The gradient of one global batch, in pieces: the same whatever the micro-batches and the ranks."""
 
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import final
 
 import torch
@@ -67,11 +66,11 @@ def accumulate(
     """
     own = list(pieces(ranks.rows(rows_of(batch)), micro_batch))
     told = Pieces(objective, objective.counts(batch), ranks.parts > 1 or len(own) > 1)
-    for number, rows in enumerate(chain(own, ranks.idle(rows_of(batch), micro_batch))):
+    for rows, adds in ranks.passes(rows_of(batch), micro_batch):
         torch.manual_seed(derive_seed(*seed, "dropout", rows.start))
         with precision.context():
             terms = objective.loss(model, to_device(ranks.own(take(batch, rows)), precision.device))
-        (told.loss(terms, rows) if number < len(own) else told.share_of(terms) * 0).backward()
+        (told.loss(terms, rows) if adds else told.share_of(terms) * 0).backward()
     ranks.sum_gradients(parameter for parameter in (learner or model).parameters() if parameter.requires_grad)
     return told.step_loss(batch, ranks)
 

@@ -34,21 +34,26 @@ def sharing(rank: int, ranks: int) -> Sharing:
 @pytest.mark.parametrize("size", [None, 1, 2, 5])
 def test_every_rank_makes_as_many_passes(ranks: int, size: int | None) -> None:
     for count in range(1, 20):
-        passes = [
-            len([*pieces(own.rows(count), size), *own.idle(count, size)])
-            for own in (sharing(rank, ranks) for rank in range(ranks))
-        ]
-        assert set(passes) == {len([*pieces(range(-(-count // ranks)), size)])}
+        passes = [[rows for rows in own.passes(count, size)] for own in (sharing(rank, ranks) for rank in range(ranks))]
+        assert {len(each) for each in passes} == {len([*pieces(range(-(-count // ranks)), size)])}
+        assert [row for each in passes for rows, adds in each if adds for row in rows] == [*range(count)]
 
 
 def test_what_is_called_in_an_idle_pass_does_not_count() -> None:
     own = sharing(0, 3)
     assert not own.idling
-    idle = own.idle(2, None)  # the first of three ranks has none of two rows
-    assert next(idle) == range(1)
+    idle = own.passes(2, None)  # the first of three ranks has none of two rows
+    assert next(idle) == (range(1), False)
     assert own.idling
     assert not [*idle]
     assert not own.idling
+
+
+def test_what_shares_weights_hears_which_pass_is_the_last() -> None:
+    own, heard = sharing(1, 2), list[bool]()
+    own.before = heard.append
+    assert [*own.passes(5, 2)] == [(range(2, 4), True), (range(4, 5), True)]
+    assert heard == [False, True]
 
 
 def test_a_tensor_that_nobody_shares_is_its_own_part() -> None:

@@ -1,6 +1,6 @@
 """What the devices of a layout send each other in a step: bytes by kind of parallelism, and the network they take."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, log2
 
@@ -90,7 +90,7 @@ def routes(machine: Machine, layout: ParallelLayout) -> Routes:
         context=route(machine, layout.context, layout.tensor),
         expert=route(machine, layout.expert, inner),
         fsdp=route(machine, layout.fsdp, inner),
-        data=route(machine, layout.data, inner * layout.fsdp),
+        data=route(machine, layout.data * layout.context, layout.tensor * layout.fsdp),
         pipeline=route(machine, neighbours, inner * layout.replicas),
     )
 
@@ -126,14 +126,26 @@ def layer_bytes(work: DecoderWork, training: TrainingStep, layout: ParallelLayou
     keys = size.activation * tokens * work.cached / min(layout.tensor, work.kv_heads)
     moved = layout.expert > 1
     weights = stage_weights(work, layout, last_stage(work, layout))
+    kinds = (weights.layer - weights.layer_experts, weights.layer_experts)
     return LayerBytes(
         tensor=work.branches * all_reduce(layout.tensor, stream),
         context=(layout.context - 1) * keys,
         expert=moved * 2 * all_to_all(layout.expert, work.chosen * stream / layout.tensor),
-        weights=all_gather(layout.sharded(3), size.weight * weights.layer),
-        gradients=reduce_scatter(layout.sharded(2), size.gradient * weights.layer),
+        weights=size.weight * by_shards(all_gather, layout, 3, *kinds),
+        gradients=size.gradient * by_shards(reduce_scatter, layout, 2, *kinds),
         boundary=stream / layout.between if layout.pipeline > 1 else 0.0,
     )
+
+
+def by_shards(
+    send: Callable[[int, int | float], int | float],
+    layout: ParallelLayout,
+    stage: int,
+    dense: int | float,
+    experts: int | float,
+) -> int | float:
+    """Return how many parameters a device sends to those that share them by a ZeRO stage, as fewer share experts."""
+    return send(layout.sharded(stage), dense) + send(layout.sharded_experts(stage), experts)
 
 
 @dataclass(frozen=True)
@@ -172,8 +184,8 @@ class StepBytes:
     Attributes:
         weights: brought together after the optimizer has changed its shards, by ZeRO 1 and 2.
         gradients: added up and sharded, by ZeRO 1.
-        copies: an all-reduce of what a device holds of the gradients, over the copies of ``data``, of which experts
-            that are shared have fewer.
+        copies: an all-reduce of what a device holds of the gradients, over the copies of ``data`` and of ``context``,
+            of which experts that are shared have fewer.
     """
 
     weights: int | float
@@ -184,15 +196,14 @@ class StepBytes:
 def step_bytes(work: DecoderWork, training: TrainingStep, layout: ParallelLayout) -> StepBytes:
     """Return what a device of the last stage sends once a step for the state that replicas share."""
     weights = stage_weights(work, layout, last_stage(work, layout))
-    size, held = training.bytes, weights.dense + weights.experts
-    once = layout.fsdp if layout.zero < 3 else 1
-    added = layout.fsdp if layout.zero < 2 else 1
-    pieces = max(1, layout.fsdp // layout.expert)
+    size, kinds, pieces = training.bytes, (weights.dense, weights.experts), layout.sharded_experts(1)
     return StepBytes(
-        weights=all_gather(once, size.weight * held),
-        gradients=reduce_scatter(added, size.gradient * held),
-        copies=all_reduce(layout.data, size.gradient * weights.dense / layout.fsdp)
-        + all_reduce(layout.replicas // (layout.expert * pieces), size.gradient * weights.experts / pieces),
+        weights=(layout.zero < 3) * size.weight * by_shards(all_gather, layout, 1, *kinds),
+        gradients=(layout.zero < 2) * size.gradient * by_shards(reduce_scatter, layout, 1, *kinds),
+        copies=all_reduce(layout.data * layout.context, size.gradient * weights.dense / layout.fsdp)
+        + all_reduce(
+            layout.replicas * layout.context // (layout.expert * pieces), size.gradient * weights.experts / pieces
+        ),
     )
 
 

@@ -83,6 +83,10 @@ class ParallelLayout:
         """Return into how many shards the state of a ZeRO stage is cut."""
         return self.fsdp if self.zero >= stage else 1
 
+    def sharded_experts(self, stage: int) -> int:
+        """Return into how many shards the state of the experts of a device is cut, which fewer devices have."""
+        return max(1, self.sharded(stage) // self.expert)
+
     def micro_batches(self, training: TrainingStep) -> int:
         """Return how many micro batches each part of the batch has."""
         return training.sequences // (self.replicas * self.micro)

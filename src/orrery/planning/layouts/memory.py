@@ -7,7 +7,7 @@ from orrery.planning.layouts.training import TrainingStep
 from orrery.planning.layouts.work import DecoderWork
 
 PREFETCHED = 2
-"""Layers whose weights FSDP holds together at once: that which is computed, and the next."""
+"""Layers whose weights FSDP holds together at once, beside the tables: that which is computed, and the next."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,13 @@ class DeviceWeights:
         dense: those that every token meets.
         experts: those of the experts.
         layer: of one layer, both kinds.
+        layer_experts: those of the experts of one layer.
     """
 
     dense: int | float
     experts: int | float
     layer: int | float
+    layer_experts: int | float
 
 
 @dataclass(frozen=True)
@@ -91,20 +93,24 @@ def _stage(work: DecoderWork, training: TrainingStep, layout: ParallelLayout, st
     begun = in_flight(layout, layout.micro_batches(training), stage.ahead)
     tokens = layout.micro * training.length / layout.context
     embedded = tokens * work.width * training.dropout / layout.between
+    beside = layout.sharded(1) > layout.sharded(3)
     return Memory(
-        weights=size.weight * shard(weights, layout, 3),
+        weights=size.weight * shard(weights, layout, 3) + size.shard * beside * shard(weights, layout, 1),
         gradients=size.gradient * shard(weights, layout, 2),
         optimizer=size.optimizer * shard(weights, layout, 1),
-        gathered=size.weight * _gathered(work, layout, weights),
+        gathered=size.weight * _gathered(work, layout, stage, weights),
         activations=begun * (stage.layers * kept + (0.0 if stage.ahead else embedded)),
         working=layer.whole - kept,
         logits=4 * tokens * (work.width / layout.between + work.vocabulary / layout.tensor) if stage.last else 0.0,
     )
 
 
-def _gathered(work: DecoderWork, layout: ParallelLayout, weights: "DeviceWeights") -> int | float:
-    """Return the parameters that FSDP holds together where it shards them: those of two layers, or a table."""
-    return max(PREFETCHED * weights.layer, work.table / layout.tensor) if layout.sharded(3) > 1 else 0.0
+def _gathered(work: DecoderWork, layout: ParallelLayout, stage: PipelineStage, weights: "DeviceWeights") -> int | float:
+    """Return the parameters that FSDP holds together where it shards them: of two layers, and of the tables."""
+    if layout.sharded(3) == 1:
+        return 0.0
+    layer = weights.layer - weights.layer_experts * (layout.sharded_experts(3) == 1)
+    return min(PREFETCHED, stage.layers) * layer + stage.tables * work.table / layout.tensor
 
 
 def stage_layers(work: DecoderWork, layout: ParallelLayout) -> int:
@@ -126,13 +132,12 @@ def stage_weights(work: DecoderWork, layout: ParallelLayout, stage: PipelineStag
     dense = (work.block - work.block_experts) / layout.tensor + copied
     experts = work.block_experts / layout.tensor / layout.expert
     tables = stage.tables * work.table / layout.tensor
-    return DeviceWeights(stage.layers * dense + tables, stage.layers * experts, dense + experts)
+    return DeviceWeights(stage.layers * dense + tables, stage.layers * experts, dense + experts, experts)
 
 
 def shard(weights: DeviceWeights, layout: ParallelLayout, stage: int) -> int | float:
     """Return the parameters of a device whose state a ZeRO stage shards; experts are cut among fewer devices."""
-    pieces = layout.sharded(stage)
-    return weights.dense / pieces + weights.experts / max(1, pieces // layout.expert)
+    return weights.dense / layout.sharded(stage) + weights.experts / layout.sharded_experts(stage)
 
 
 def in_flight(layout: ParallelLayout, micro_batches: int, ahead: int = 0) -> int | float:

@@ -38,12 +38,19 @@ class Bytes:
         gradient: as it is added up and sent.
         optimizer: of Adam with its copy of the weight in fp32: 4 and twice 4.
         activation: between the layers.
+        shard: of a weight that the optimizer changes beside the whole one that ZeRO 1 and 2 keep, where its state has
+            no copy of it.
     """
 
     weight: int | float = 2
     gradient: int | float = 2
     optimizer: int | float = 12
     activation: int | float = 2
+    shard: int | float = 0
+
+
+RUN = Bytes(weight=4, gradient=4, optimizer=8, shard=4)
+"""Of a run of Orrery: weights, gradients and both moments in fp32, of which products read what autocast rounds."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class TrainingStep:
 
 
 def training_of(work: DecoderWork, tokens: int, number_format: str = "bf16") -> TrainingStep:
-    """Return the training with a batch of so many tokens, in sequences of the model's length.
+    """Return the training by a run of Orrery with a batch of so many tokens, in sequences of the model's length.
 
     The batch is rounded to whole sequences.
 
@@ -83,4 +90,4 @@ def training_of(work: DecoderWork, tokens: int, number_format: str = "bf16") -> 
     if tokens < work.length:
         message = f"a batch of {tokens:,} tokens holds no sequence of {work.name}, which has {work.length:,}"
         raise UsageError(message, f"give {work.length:,} tokens or more")
-    return TrainingStep(round(tokens / work.length), work.length, number_format)
+    return TrainingStep(round(tokens / work.length), work.length, number_format, RUN)

@@ -64,7 +64,7 @@ class SharedWeights:
             if degrees.expert > 1:
                 share_experts(model, device, settled, ranks)
             if weights is not None and degrees.fsdp > 1:
-                shard(model, sharded(weights), degrees.zero)
+                ranks.before = shard(model, sharded(weights), degrees.zero)
 
     @contextmanager
     def whole(self) -> Iterator[Any]:

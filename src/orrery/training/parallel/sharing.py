@@ -1,6 +1,6 @@
 """The ranks of a run that share its weights: each goes through the model as often as the others, rows or not."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, final
 
 import torch
@@ -10,7 +10,7 @@ from orrery.models.inputs import Batch
 from orrery.nn.feedforward.moe import MoE
 from orrery.training.distributed import Group
 from orrery.training.parallel.shards import owned, shared
-from orrery.training.pieces import pieces
+from orrery.training.pieces import Passes, pieces
 
 
 @final
@@ -24,6 +24,8 @@ class Sharing:
         self.idling = False
         self.answers_others = False
         """Whether experts answer to tokens of other ranks, so that they are called for these in an idle pass too."""
+        self.before: Callable[[bool], None] = lambda last: None
+        """Called before each pass of a step, with whether it is the last: all ranks make as many."""
         self.experts: list[nn.Module] = []
         self.used: set[nn.Module] = set()
 
@@ -41,12 +43,13 @@ class Sharing:
         """Return a contiguous share of the rows."""
         return self.group.rows(count)
 
-    def idle(self, count: int, size: int | None) -> Iterator[range]:
-        """Yield a row for each pass that the rank with the most rows makes more than this one."""
-        most = range(-(-count // self.replicas))
-        more = len([*pieces(most, size)]) - len([*pieces(self.rows(count), size)])
-        self.idling = True
-        yield from [range(1)] * more
+    def passes(self, count: int, size: int | None) -> Passes:
+        """Yield own rows, then a row that adds nothing for each pass that the rank with the most rows makes more."""
+        own, most = [*pieces(self.rows(count), size)], len([*pieces(range(-(-count // self.replicas)), size)])
+        for number, rows in enumerate([*own, *[range(1)] * (most - len(own))]):
+            self.idling = number >= len(own)
+            self.before(number == most - 1)
+            yield rows, not self.idling
         self.idling = False
 
     def own(self, batch: Batch) -> Batch:

@@ -9,7 +9,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor import Shard
 
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.attention.operands import KeysValues, Operands
@@ -156,11 +156,16 @@ def own_heads(kernel: Kernel, mesh: DeviceMesh, q_BHLC: Tensor, kv: KeysValues, 
 
 
 def look_up(token: nn.Embedding, mesh: DeviceMesh, ids: Tensor) -> Tensor:
-    """Return rows of a table of which each process has some."""
-    everywhere = DTensor.from_local(ids, mesh, [Replicate()], run_check=False)
-    found: Any = F.embedding(everywhere, token.weight)
-    rows: Tensor = found.redistribute(placements=[Replicate()]).to_local(grad_placements=[Replicate()])
-    return rows
+    """Return rows of a table of which each process has some: zeros stand for those of others, and all are summed.
+
+    The gradient is of own rows alone, where that of torch's shared embedding is of the whole table.
+    """
+    own: Tensor = own_part(token.weight)
+    first = mesh.get_local_rank() * -(-token.num_embeddings // mesh.size())
+    here = (ids >= first) & (ids < first + len(own))
+    # A process without a row looks up nothing, and its part has a gradient too.
+    found = F.embedding((ids - first) * here, own) if len(own) else own.new_zeros(*ids.shape, own.shape[1]) + own.sum()
+    return left(found * here[..., None], mesh)
 
 
 def all_scores(vocabulary: nn.Linear, mesh: DeviceMesh, x: Tensor) -> Tensor:

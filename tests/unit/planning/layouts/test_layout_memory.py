@@ -8,7 +8,7 @@ from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.planning.layouts.layout import FULL, SELECTIVE, ParallelLayout
 from orrery.planning.layouts.memory import in_flight, layer_activations, memory
-from orrery.planning.layouts.training import EAGER, TrainingStep
+from orrery.planning.layouts.training import EAGER, RUN, TrainingStep
 from orrery.planning.layouts.work import DecoderWork, work_of
 from orrery.planning.presets import preset
 
@@ -90,7 +90,14 @@ def test_one_device_holds_sixteen_bytes_a_parameter_and_the_logits():
 def test_zero_shards_the_optimizer_then_gradients_then_weights(zero, bytes_of_parameter):
     needed = memory(GPT3, TRAINING, ParallelLayout(fsdp=64, zero=zero))
     assert needed.weights + needed.gradients + needed.optimizer == bytes_of_parameter * 174_604_259_328
-    assert needed.gathered == (2 * 2 * LAYER if zero == 3 else 0)
+    assert needed.gathered == (2 * (2 * LAYER + TABLE) if zero == 3 else 0)
+
+
+@pytest.mark.parametrize(("zero", "bytes_of_parameter"), [(1, 8 + 12 / 64), (2, 4 + 16 / 64), (3, 16 / 64)])
+def test_a_run_has_shards_beside_whole_weights(zero, bytes_of_parameter):
+    needed = memory(GPT3, replace(TRAINING, bytes=RUN), ParallelLayout(fsdp=64, zero=zero))
+    assert needed.weights + needed.gradients + needed.optimizer == bytes_of_parameter * 174_604_259_328
+    assert needed.gathered == (4 * (2 * LAYER + TABLE) if zero == 3 else 0)
 
 
 @pytest.mark.parametrize("zero", [1, 2, 3])
