@@ -1,4 +1,4 @@
-"""Vocabularies as they were published before tokenizer.json: GPT-2, BERT, SentencePiece."""
+"""Vocabularies as they were published before tokenizer.json: GPT-2, BERT, SentencePiece; and Mistral's, beside it."""
 
 import json
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from orrery.errors import ModelFileError
 from orrery.text import frames
 from orrery.text.pieces import byte_alphabet
 from orrery.text.published.canonical import canonical
+from orrery.text.published.ranked import TEKKEN, tekken
 from orrery.text.published.renumbered import NUMBERINGS, renumbered
 from orrery.text.sentencepiece import export
 
@@ -28,7 +29,7 @@ _LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
 
 def find(folder: Path) -> Path | None:
     """Return the published vocabulary in a folder, if there is one."""
-    named = [folder / name for name in (*GPT2_MERGES, "vocab.txt")]
+    named = [folder / name for name in (*GPT2_MERGES, "vocab.txt", TEKKEN)]
     file_found = next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
     return file_found if file_found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
 
@@ -50,7 +51,7 @@ def reader(file: Path) -> Callable[[Path], str] | None:
         return gpt2
     if file.suffix == ".model":
         return _sentencepiece
-    return {"vocab.txt": bert, CONFIG: byt5}.get(file.name)
+    return {"vocab.txt": bert, CONFIG: byt5, TEKKEN: tekken}.get(file.name)
 
 
 def byt5(file: Path) -> str:
