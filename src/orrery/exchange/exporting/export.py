@@ -180,7 +180,17 @@ def _facts(
         "general.name": stored.name or architecture.name,
         **{f"{architecture.name}.{key}": value for key, value in facts.items()},
         **vocabulary(tokenizer_of(stored), facts["vocab_size"], ends_of(stored)),
-        **({"tokenizer.chat_template": stored.chat[DEFAULT]} if DEFAULT in stored.chat else {}),
+        **_templates(stored.chat),
+    }
+
+
+def _templates(chat: Mapping[str, str]) -> dict[str, Any]:
+    """Return the facts of chat templates: the usual one, and others by their names, which a list tells."""
+    others = {name: source for name, source in chat.items() if name != DEFAULT}
+    return {
+        **({"tokenizer.chat_template": chat[DEFAULT]} if DEFAULT in chat else {}),
+        **({"tokenizer.chat_templates": list(others)} if others else {}),
+        **{f"tokenizer.chat_template.{name}": source for name, source in others.items()},
     }
 
 

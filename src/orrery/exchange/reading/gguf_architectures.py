@@ -38,9 +38,9 @@ from orrery.exchange.reading.gguf_parts import (
     head_rules,
     layer_kinds,
     layer_norm_facts,
+    pattern_facts,
     rotary_config,
     rotary_facts,
-    window_facts,
 )
 from orrery.models.decoder import Decoder
 
@@ -143,7 +143,7 @@ def _gemma2_facts(spec: Decoder.Spec) -> Facts:
         "final_logit_softcapping": getattr(head.cap, "cap", None),
     }
     given = {key: number for key, number in caps.items() if number is not None}
-    return {**rotary_facts(spec), **window_facts(spec), **given}
+    return {**rotary_facts(spec), **pattern_facts(spec), **given}
 
 
 def _gemma2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
@@ -162,7 +162,7 @@ def _gemma2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config
 
 def _gemma3_facts(spec: Decoder.Spec) -> Facts:
     local: Any = spec.stack.positions["local"]
-    facts = {**rotary_facts(spec, positions="causal"), **window_facts(spec)}
+    facts = {**rotary_facts(spec, positions="causal"), **pattern_facts(spec)}
     return {**facts, "rope.freq_base_swa": local.base}
 
 

@@ -64,7 +64,7 @@ def _smollm3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Confi
 
 
 def _olmo3_facts(spec: Decoder.Spec) -> Facts:
-    return {**parts.rotary_facts(spec, positions="causal"), **parts.window_facts(spec)}
+    return {**parts.rotary_facts(spec, positions="causal"), **parts.pattern_facts(spec)}
 
 
 def _olmo3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
@@ -133,7 +133,7 @@ def granite_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config
 
 
 def _exaone4_facts(spec: Decoder.Spec) -> Facts:
-    return {**parts.rotary_facts(spec), **parts.window_facts(spec)}
+    return {**parts.rotary_facts(spec), **parts.pattern_facts(spec)}
 
 
 def _exaone4_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
@@ -151,7 +151,7 @@ def cohere_facts(spec: Decoder.Spec) -> Facts:
     return {
         **parts.rotary_facts(spec, "layer_norm_epsilon"),
         "logit_scale": getattr(_cap(spec), "factor", 1.0),
-        **parts.window_facts(spec),
+        **parts.pattern_facts(spec),
     }
 
 

@@ -138,7 +138,7 @@ def _glm_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
 
 
 def _gpt_oss_facts(spec: Decoder.Spec) -> Facts:
-    return {**parts.rotary_facts(spec), **parts.window_facts(spec), **_facts_of_experts(spec)}
+    return {**parts.rotary_facts(spec), **parts.pattern_facts(spec), **_facts_of_experts(spec)}
 
 
 def _gpt_oss_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,15 +99,19 @@ MATRICES = (
 ROTARY_MATRICES = (*MATRICES, ("ffn_gate", "feed_forward.branch.gate"), ("attn_v", "attention.branch.v"))
 
 
-def branch_of(spec: Decoder.Spec, role: str) -> Any:
-    """Return a branch of the first block that has it; that others are like it shows when the facts are read back."""
+def branches_of(spec: Decoder.Spec, role: str) -> Iterator[Any]:
+    """Yield the branches of this role, block by block."""
     for block in spec.stack.blocks:
         for name, residual in block.residuals.items():
             if name == role:
-                return residual.branch
-            if role in (branches := getattr(residual.branch, "branches", {})):
-                return branches[role]
-    return None
+                yield residual.branch
+            elif role in (branches := getattr(residual.branch, "branches", {})):
+                yield branches[role]
+
+
+def branch_of(spec: Decoder.Spec, role: str) -> Any:
+    """Return a branch of the first block that has it; that others are like it shows when the facts are read back."""
+    return next(branches_of(spec, role), None)
 
 
 def sizes(spec: Decoder.Spec, epsilon: str) -> Facts:
@@ -252,6 +256,12 @@ def window_facts(spec: Decoder.Spec) -> Facts:
     """Return how far the layers look back that do not see everything."""
     windows = [mask.window for mask in spec.stack.masks.values() if mask.window is not None]
     return {"attention.sliding_window": windows[0]} if windows else {}
+
+
+def pattern_facts(spec: Decoder.Spec) -> Facts:
+    """Return how far layers look back that do not see everything, and which layers these are."""
+    slides = [spec.stack.masks[branch.mask].window is not None for branch in branches_of(spec, "attention")]
+    return {**window_facts(spec), PATTERN: slides} if any(slides) else {}
 
 
 def layer_kinds(facts: Mapping[str, Any]) -> Config:

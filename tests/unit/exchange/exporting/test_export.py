@@ -272,3 +272,10 @@ def test_long_words_are_noted(tmp_path, stored):
     rule = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     other = replace(stored, tokenizer=Tokenizer(json.dumps(with_part(pre_tokenizer=rule))))
     assert export_gguf(other, tmp_path / "y.gguf").notes == ()
+
+
+def test_every_chat_template_comes_back(tmp_path, stored):
+    chat = {"default": "{{ messages }}", "tool_use": "{{ tools }}", "rag": "{{ documents }}"}
+    path = export_gguf(replace(stored, chat=chat), tmp_path / "x.gguf").path
+    assert read(path).chat == chat
+    assert gguf.read_gguf(path).facts["tokenizer.chat_templates"] == ["tool_use", "rag"]
