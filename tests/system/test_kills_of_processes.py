@@ -1,8 +1,9 @@
 """One of several processes is killed at any moment of a run: the others end in time, and what follows loses nothing.
 
-Twenty kills over three layouts, in steps, in saves and in evaluations, each process among the lost ones.
+Thirty kills over six layouts, in steps, in saves and in evaluations, each process among the lost ones.
 """
 
+import math
 import os
 import random
 import resource
@@ -32,27 +33,34 @@ evaluation: {every: 5, batches: 8}
 checkpoints: {every: 5, keep: 9}
 logging: {every: 1}
 """
+MIXTRAL = "family: mixtral, config: {num_key_value_heads: 2, num_local_experts: 4, "
+EXPERTS = RECIPE.replace("family: llama, config: {", MIXTRAL)
 LAYOUTS = {"fsdp 2": ("fsdp=2",), "data 2": ("data=2",), "data 2 x fsdp 2": ("data=2", "fsdp=2")}
+OTHERS = {"pipeline 2": ("pipeline=2",), "context 2": ("context=2",), "expert 2": ("data=2", "expert=2")}
+"""Stages, shared rows and, in a model that has some, shared experts."""
 ELSEWHERE = {"fsdp 2": "data 2", "data 2": "alone", "data 2 x fsdp 2": "fsdp 2"}
+ELSEWHERE |= {"pipeline 2": "alone", "context 2": "fsdp 2", "expert 2": "data 2"}
 """In which layout a run goes on that does not go on in its own."""
 KILLS = [
     *((layout, moment, number) for layout in LAYOUTS for moment in ("step", "save", "evaluation") for number in (0, 1)),
     ("fsdp 2", "step", 2),
     ("data 2 x fsdp 2", "save", 2),
+    *((layout, moment, n) for layout in OTHERS for n, moment in enumerate(("step", "save", "evaluation"), 1)),
+    ("pipeline 2", "save", 1),
 ]
 """Of an even number the run goes on in its own layout, of an odd one in another; it is the process that is lost too."""
 NO_ROOM = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)); "
 NO_ROOM += "runpy.run_module('orrery', run_name='__main__')"
 
 
-def started(folder: Path, output: str, layout: str, full: int | None = None) -> list[subprocess.Popen[str]]:
+def started(
+    folder: Path, output: str, layout: str, full: int | None = None, recipe: str = "recipe.yaml"
+) -> list[subprocess.Popen[str]]:
     """Start the processes of a layout, of which one may have no room on its disk."""
-    degrees = LAYOUTS.get(layout, ())
-    world = 1
-    for each in degrees:
-        world *= int(each.partition("=")[2])
+    degrees = {**LAYOUTS, **OTHERS}.get(layout, ())
+    world = math.prod(int(each.partition("=")[2]) for each in degrees if not each.startswith("expert"))
     port = free_port()
-    words = ["train", "recipe.yaml", "--resume", "--output", output, "--parallel.timeout", "60"]
+    words = ["train", recipe, "--resume", "--output", output, "--parallel.timeout", "60"]
     for each in degrees:
         name, _, value = each.partition("=")
         words += [f"--parallel.{name}", value]
@@ -66,6 +74,11 @@ def started(folder: Path, output: str, layout: str, full: int | None = None) -> 
         )
         for rank in range(world)
     ]
+
+
+def recipe_of(layout: str) -> str:
+    """Return the file that a layout trains."""
+    return "expert 2.yaml" if layout == "expert 2" else "recipe.yaml"
 
 
 def ended(processes: list[subprocess.Popen[str]]) -> list[str]:
@@ -103,11 +116,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     (folder / "text.txt").write_text("the cat sat on the mat. " * 200)
     (folder / "held.txt").write_text("the dog lay on the rug. " * 40)
     (folder / "recipe.yaml").write_text(RECIPE)
+    (folder / "expert 2.yaml").write_text(EXPERTS)
 
     def run(layout: str) -> Path:
         output = folder / f"whole {layout}"
         if not output.exists():
-            processes = started(folder, output.name, layout)
+            processes = started(folder, output.name, layout, recipe=recipe_of(layout))
             said = ended(processes)
             assert [each.returncode for each in processes] == [0] * len(processes), said
         return output
@@ -123,7 +137,7 @@ def test_a_kill_ends_the_others_and_loses_nothing(
     uninterrupted = whole(layout)
     folder, rng = uninterrupted.parent, random.Random(f"{layout} {moment} {number}")
     run = folder / f"cut {layout} {moment} {number}"
-    processes = started(folder, run.name, layout)
+    processes = started(folder, run.name, layout, recipe=recipe_of(layout))
     now, lost = come(run, moment, rng), processes[number % len(processes)]
     end = time.monotonic() + 120
     while not now():
@@ -142,7 +156,7 @@ def test_a_kill_ends_the_others_and_loses_nothing(
     assert [each.returncode for each in others] == [MachineError.exit_code] * len(others), said
     assert "has lost another one" in said[processes.index(others[0])]
     again = layout if number % 2 == 0 else ELSEWHERE[layout]
-    processes = started(folder, run.name, again)
+    processes = started(folder, run.name, again, recipe=recipe_of(layout))
     said = ended(processes)
     assert [each.returncode for each in processes] == [0] * len(processes), said
     if again == layout:

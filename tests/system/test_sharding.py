@@ -98,12 +98,16 @@ def test_every_objective_and_kind_shares_other_work(layout: str, tmp_path: Path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("layout", ["context=2", "expert=2", "pipeline=2 recompute=selective"])
+@pytest.mark.parametrize(
+    "layout", ["context=2", "expert=2", "pipeline=2 recompute=selective", "pipeline=2 recompute=full"]
+)
 def test_every_decoder_shares_other_work_or_is_refused_by_name(layout: str) -> None:
     errors = told(str(HERE / "shared_work.py"), *layout.split(), "kinds=packed", patience=900)
     assert max(errors.values()) <= 1e-9, errors
     equal = {name.partition(",")[0] for name in errors if name.endswith("packed")}
-    assert len(equal) >= {"context=2": 55, "expert=2": 15}.get(layout, 60), sorted(errors)
+    # Recomputation of attention is refused where there is none.
+    least = {"context=2": 55, "expert=2": 15, "pipeline=2 recompute=selective": 59}
+    assert len(equal) >= least.get(layout, 73), sorted(errors)
 
 
 @pytest.mark.long

@@ -27,4 +27,7 @@ def main() -> None:
     except KeyboardInterrupt:  # while an error was being told, or when all was done
         code = 130
         stopping.STOPS.after(code)
+    distributed = sys.modules.get("orrery.training.distributed")
+    if distributed is not None:
+        distributed.leave_if_lost(code)
     sys.exit(code)

@@ -48,6 +48,8 @@ class Objective(ABC):
             the recipe says otherwise.
         each_token: whether each term is a sum over the tokens that have a target, each of what the model makes of that
             token alone: then processes may share the tokens of a row.
+        own_rows: whether it draws nothing, and counts what has a target, whatever the tokens are: then a process may
+            read the rows alone that it computes.
         reports: the terms of its loss whose means, without their weights, stand in the metrics as ``train/NAME``.
     """
 
@@ -56,6 +58,7 @@ class Objective(ABC):
     makes: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("loss",)
     each_token: ClassVar[bool] = False
+    own_rows: ClassVar[bool] = False
     reports: tuple[str, ...] = ()
 
     @classmethod

@@ -36,6 +36,7 @@ class CausalLanguageModel(Objective):
     needs = ("ids", "targets")
     metrics = ("loss", "perplexity", "bpb")
     each_token = True
+    own_rows = True
 
     def __init__(self, label_smoothing: float = 0.0, balance: float = 0.0) -> None:
         self.label_smoothing, self.balance = label_smoothing, Balance(balance)

@@ -6,11 +6,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orrery.data.sources import BatchSource, DividedSource
 from orrery.errors import UsageError
 from orrery.models.inputs import Batch, Inputs
 from orrery.nn.inputs import Tokens
 from orrery.objectives import Objective, Term
 from orrery.schema.registry import label_of
+from orrery.training.distributed import Ranks
+
+
+def own_rows(source: BatchSource, objective: Objective, step: int, ranks: Ranks) -> Any:
+    """Return the batch of a step, of which a process reads its own rows alone where source and objective allow it."""
+    if isinstance(source, DividedSource) and objective.own_rows:
+        return source.share(step, ranks.rows(source.size))
+    return source.batch(step)
 
 
 def finished_batch(objective: Objective, batch: Any, rng: torch.Generator, inputs: Inputs) -> Batch:

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -23,6 +24,8 @@ from orrery.training.watching import Watch, watch
 
 WATCHES: list[Watch] = []
 """Of this process, from its joining the others on."""
+LOST: list[MachineError] = []
+"""What this process has said of others that it has lost."""
 TRANSPORTS = ("gloo", "NCCL")
 """What the errors of torch's ways to send name, beside classes of their own."""
 
@@ -211,7 +214,8 @@ def lost_processes() -> Iterator[None]:
         )
         if not lost or not dist.is_initialized():
             raise
-        raise lost_process(str(error).splitlines()[0][:200]) from error
+        LOST.append(lost_process(str(error).splitlines()[0][:200]))
+        raise LOST[-1] from error
 
 
 def lost_process(reason: str) -> MachineError:
@@ -219,6 +223,18 @@ def lost_process(reason: str) -> MachineError:
     hint = "see what the first process that ended says; the same command with --resume goes on from the last "
     hint += "checkpoint, and torchrun --max-restarts 3 does so by itself. parallel.timeout is how long one waits"
     return MachineError(f"process {dist.get_rank()} of the run has lost another one: {reason}", hint)
+
+
+def leave_if_lost(code: int) -> None:
+    """End this process with an exit code, where it has lost another one and has said so.
+
+    The end of an interpreter, which takes modules and connections apart, takes seconds of a busy processor: whoever
+    starts the processes again waits for it.
+    """
+    if LOST and code == MachineError.exit_code:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
 
 
 def end_here() -> None:

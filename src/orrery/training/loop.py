@@ -23,7 +23,7 @@ from orrery.recipes.config import Recipe
 from orrery.recipes.read import as_yaml, config_hash, plain, refuse_changes
 from orrery.reports.observers import CheckpointSaved, Evaluated, Event, Observer, RunBegan, RunEnded, Said, StepLearned
 from orrery.settings import bound_kernel_caches
-from orrery.training.contract import finished_batch
+from orrery.training.contract import finished_batch, own_rows
 from orrery.training.distributed import Alone, Ranks
 from orrery.training.ending import improved, is_over, take_best, told, write_final
 from orrery.training.evaluate import Validation, evaluate
@@ -262,7 +262,8 @@ class Trainer:
         """Do one step: the gradient of the global batch, clipped, and the optimizer."""
         step, settings = self.progress.step, self.settings
         rng = torch.Generator().manual_seed(derive_seed(self.recipe.seed, "prepare", step))
-        batch = finished_batch(self.parts.objective, self.parts.source.batch(step), rng, self.parts.inputs)
+        read = own_rows(self.parts.source, self.parts.objective, step, self.ranks)
+        batch = finished_batch(self.parts.objective, read, rng, self.parts.inputs)
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.placement.accumulate(
             self.model,

@@ -60,8 +60,14 @@ class CropBatches(PureSource):
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``, drawn from (seed, step)."""
+        return self.share(step, range(self.size))
+
+    def share(self, step: int, rows: range) -> dict[str, Tensor]:
+        """Return the batch of ``step`` with the tokens of some rows alone, the others being 0: no more is read."""
         starts = np.random.default_rng([self.seed, step]).integers(len(self.ids) - self.length, size=self.size)
-        crops = np.stack([self.ids[start : start + self.length + 1] for start in starts])
+        crops = np.zeros((self.size, self.length + 1), np.int64)
+        for row in rows:
+            crops[row] = self.ids[starts[row] : starts[row] + self.length + 1]
         return _tensors(ids=crops[:, :-1], targets=crops[:, 1:])
 
 

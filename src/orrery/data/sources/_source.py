@@ -35,6 +35,17 @@ class BatchSource(Protocol):
 
 
 @runtime_checkable
+class DividedSource(Protocol):
+    """A source of batches of ``size`` rows of one length, each of whose tokens is a target: some can be read alone."""
+
+    size: int
+
+    def share(self, step: int, rows: range) -> "Mapping[str, Tensor]":
+        """Return the global batch of ``step`` with the tokens of ``rows``; in the others each token is 0."""
+        ...
+
+
+@runtime_checkable
 class AnsweredSource(Protocol):
     """A source of batches that the model of the run writes: it is given what writes, once, as the run begins."""
 
