@@ -12,7 +12,7 @@ from orrery.inspection.explain.node import Numbers
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.inspection.interventions.writing import EditedWriter
 from orrery.inspection.pruning import without_heads
-from orrery.inspection.research.edge_effects import _next
+from orrery.inspection.research.edge_effects import edge_effects
 from orrery.inspection.research.measures import logit_difference
 from orrery.inspection.research.patching import SITES, _shape, activation_patching
 from orrery.inspection.trace import trace
@@ -73,7 +73,8 @@ REFUSED = {
         "the model has been transformed, and its weights are not its own", "merge adapters first",
     ),
     "edits of no text": (
-        lambda m: _next(edits({"at": STREAM, "op": "zero"}), STREAM, 0), "these edits belong to no text",
+        lambda m: edge_effects(edits({"at": STREAM, "op": "zero"}), "blocks.0.attention.pattern", 0, 0, torch.ones(1)),
+            "these edits belong to no text",
         "take those of a trace: inside.edit()",
     ),
     "answers for other texts": (
