@@ -7,7 +7,7 @@ from html import escape
 from time import monotonic
 from typing import Any
 
-from orrery.reports.figures import Figure, line_chart
+from orrery.reports.figures import Figure, Number, line_chart
 from orrery.training.pace import SHOWN, Pace, describe
 
 EVERY = 0.5
@@ -48,7 +48,7 @@ class LiveCurves:
         self._handle: Any = None
         self._pace = Pace()
         self._lines: list[str] = []
-        self._curves: dict[str, list[tuple[float, float]]] = {}
+        self._curves: dict[str, list[tuple[Number, Number]]] = {}
         self._where = ""
         self._drawn = -math.inf
 
@@ -109,7 +109,7 @@ def drawn(name: str) -> bool:
     return name in LOSSES or (name.startswith("val/") and name not in SHOWN)
 
 
-def charts(curves: Mapping[str, Sequence[tuple[float, float]]]) -> list[Figure]:
+def charts(curves: Mapping[str, Sequence[tuple[Number, Number]]]) -> list[Figure]:
     """Return the chart of the losses, and one of the other measures where there are any."""
     losses = {said: thinned(curves[name]) for name, said in LOSSES.items() if name in curves}
     others = [name for name in curves if name not in LOSSES][:CURVES]
@@ -121,7 +121,7 @@ def charts(curves: Mapping[str, Sequence[tuple[float, float]]]) -> list[Figure]:
     return made
 
 
-def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def thinned(points: Sequence[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
     """Return at most ``POINTS`` of a curve, evenly spread, the first and the last among them."""
     if len(points) <= POINTS:
         return list(points)

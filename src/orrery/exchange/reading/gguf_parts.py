@@ -57,7 +57,7 @@ class GgufArchitecture:
         """Say whether a file with these facts, by full key, and tensors is of this family among its architecture's."""
         value = facts.get(f"{self.name}.{self.told_by}") if self.told_by else None
         if self.told_as is None:
-            return bool(value) or self.told_by in tensors
+            return bool(value) or (self.told_by is not None and self.told_by in tensors)
         return value == self.told_as
 
 
