@@ -1,7 +1,7 @@
 """The bytes that each id stands for, for tokenizers whose pieces mean the same wherever they are."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,6 +11,13 @@ from orrery.errors import UsageError
 from orrery.text.algorithms.characters import REPLACEMENT, UNKNOWN
 
 Pieces = list[bytes]
+
+
+def bpe_of_bytes(vocabulary: Mapping[str, int], merges: Sequence[Sequence[str]], whole: bool) -> dict[str, Any]:
+    """Return the model of a tokenizer.json for byte-level BPE; with ``whole`` a word that is a token is taken whole."""
+    none = dict.fromkeys(("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"))
+    flags = {"fuse_unk": False, "byte_fallback": False, "ignore_merges": whole}
+    return {"type": "BPE", **none, **flags, "vocab": vocabulary, "merges": merges}
 
 
 def byte_alphabet() -> dict[str, int]:

@@ -12,6 +12,7 @@ from typing import Any
 from orrery.errors import ModelFileError
 from orrery.text import frames
 from orrery.text.gguf.rules import RULES
+from orrery.text.pieces import bpe_of_bytes
 from orrery.text.sentencepiece import export
 from orrery.text.sentencepiece.file import BPE, UNIGRAM
 from orrery.text.sentencepiece.protobuf import written, written_float
@@ -175,18 +176,7 @@ def _byte_level(known: _Facts) -> dict[str, Any]:
         pre_tokenizer=rule.definition,
         post_processor=_around(known, rule.starts, ends=False),
         decoder={"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-        model={
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": False,
-            "byte_fallback": False,
-            "ignore_merges": rule.whole,
-            "vocab": vocabulary,
-            "merges": merges,
-        },
+        model=bpe_of_bytes(vocabulary, merges, rule.whole),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from orrery.errors import ModelFileError
 from orrery.text import frames
 from orrery.text.chunks import BYTES
-from orrery.text.pieces import byte_alphabet
+from orrery.text.pieces import bpe_of_bytes, byte_alphabet
 
 TEKKEN = "tekken.json"
 HINT = "the file is damaged or of another kind: take it from its origin again"
@@ -63,18 +63,7 @@ def tekken(file: Path) -> str:
             if "<s>" in control
             else None,
             "decoder": {**BYTES, "trim_offsets": True},
-            "model": {
-                "type": "BPE",
-                "dropout": None,
-                "unk_token": None,
-                "continuing_subword_prefix": None,
-                "end_of_word_suffix": None,
-                "fuse_unk": False,
-                "byte_fallback": False,
-                "ignore_merges": True,
-                "vocab": vocabulary,
-                "merges": list(_merges(words)),
-            },
+            "model": bpe_of_bytes(vocabulary, list(_merges(words)), True),
         },
         ensure_ascii=False,
     )
