@@ -1,6 +1,7 @@
 """Keys of a config.json that no family knows: passed over where the reference does not read them, or refused."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
@@ -10,31 +11,35 @@ from typing import Any
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.files import CONFIG, read_json
 from orrery.exchange.reading.rounded.config import KEY, method_of
-from orrery.families import Family, load_family, names, spec_of
+from orrery.families import Family, load_family, spec_of
 from orrery.families import __name__ as FAMILIES
 from orrery.families._config import UnknownKeysError
+
+OLD = ("albert", "bart", "bert", "camembert", "distilbert", "gpt2", "roberta", "t5")
+"""Families whose first files name no ``model_type``, which came in 2020."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of a config.json, with the ``model_type`` that files from before 2020 leave out.
 
-    transformers goes by the name of the folder there; so does this, where ``architectures`` names no class either.
+    The class in ``architectures`` tells it, else a part of the folder's path that has the family for a word, as
+    transformers goes by the name of the model.
 
     Raises:
-        ModelFileError: the file is missing or damaged, or neither tells a family.
+        ModelFileError: the file is missing or damaged, or nothing tells the family.
     """
     config = read_json(folder / CONFIG)
     if config.get("model_type") is not None:
         return config
-    said = config.get("architectures")
-    words = [*(said if isinstance(said, list) else []), *(part for part in reversed(folder.absolute().parts))]
-    for word in words:
-        plain = str(word).lower().replace("-", "").replace("_", "")
-        if found := max((name for name in names() if name.replace("_", "") in plain), key=len, default=None):
-            return {**config, "model_type": found}
-    raise ModelFileError(
-        f"{folder / CONFIG} names no model_type", 'write into it what the model is: "model_type": "bert", for example'
-    )
+    classes = config.get("architectures")
+    named = [str(one).lower() for one in classes] if isinstance(classes, list) else []
+    found = [old for old in OLD if any(one.startswith(old) for one in named)]
+    for part in () if found else reversed(folder.absolute().parts):
+        found = found or [old for old in OLD if old in re.split("[^a-z0-9]+", part.lower())]
+    if not found:
+        hint = 'write into it what the model is: "model_type": "bert", for example'
+        raise ModelFileError(f"{folder / CONFIG} names no model_type", hint)
+    return {**config, "model_type": max(found, key=len)}
 
 
 def settled(config: Mapping[str, Any], path: Path, ignored: Collection[str] = ()) -> tuple[dict[str, Any], list[str]]:

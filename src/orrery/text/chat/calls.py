@@ -1,7 +1,7 @@
 """Tool calls in an answer: what the model wrote in its template's notation, parsed back."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from orrery.text.chat.notations import NOTATIONS, Calls, Functions, ParsedToolCall, call_of, parsed, read_json, skip
@@ -128,24 +128,21 @@ def _behind_object(text: str) -> int:
     return read_json(text, start)[1] if text.startswith("{", start) else 0
 
 
-def with_objects(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_objects(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return messages whose calls have objects for arguments, as templates read them; clients send JSON in a text."""
-    return [
-        {**message, "tool_calls": [_with_object(call) for call in message["tool_calls"]]}
-        if message.get("tool_calls")
-        else message
-        for message in messages
-    ]
+    return _with_calls(messages, _with_object)
 
 
 def with_texts(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return messages whose calls have JSON in a text for arguments, as some templates read them."""
-    return [
-        {**message, "tool_calls": [_with_text(call) for call in message["tool_calls"]]}
-        if message.get("tool_calls")
-        else dict(message)
-        for message in messages
-    ]
+    return _with_calls(messages, _with_text)
+
+
+def _with_calls(
+    messages: Sequence[Mapping[str, Any]], change: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    calls = [[change(call) for call in message.get("tool_calls") or ()] for message in messages]
+    return [{**message, **({"tool_calls": own} if own else {})} for message, own in zip(messages, calls, strict=True)]
 
 
 def with_short_ids(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -190,7 +187,7 @@ def _with_text(call: Mapping[str, Any]) -> dict[str, Any]:
     return {**call, "function": {**call["function"], **said}} if "function" in call else {**call, **said}
 
 
-def _with_object(call: dict[str, Any]) -> dict[str, Any]:
+def _with_object(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call["function"]
     value = parsed(function["arguments"]) if isinstance(function["arguments"], str) else function["arguments"]
     return {**call, "function": {**function, "arguments": value if isinstance(value, dict) else function["arguments"]}}

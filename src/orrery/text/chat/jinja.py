@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text.chat import sandbox
 from orrery.text.chat.calls import with_descriptions, with_short_ids, with_texts
 from orrery.text.chat.guard import guarded
@@ -43,11 +43,21 @@ class JinjaTemplate:
         must be the same. Raises `DataError` where they differ, for a message that a template turns into one.
         """
         _check_variables(variables)
-        messages, given = self._as_it_reads(messages, prompt, variables)
+        try:
+            return self._written(messages, prompt, replies, variables)
+        except ModelFileError:
+            form = self._other_form(messages, prompt, variables)
+            if form is None:
+                raise
+        return self._written(form[0], prompt, replies, form[1])
+
+    def _written(
+        self, messages: Sequence[Message], prompt: bool, replies: bool, variables: Mapping[str, Any]
+    ) -> list[ChatSpan]:
         markers = ControlTokenMarkers(self._tokenizer)
         others = Placeholders(markers.spellings, self.source)
         # As transformers does: templates tell tools that are none from tools that are not mentioned.
-        given = {"tools": None, "documents": None, **given}
+        given = {"tools": None, "documents": None, **variables}
         said = {"messages": list(messages)} | {name: given[name] for name in ("tools", "documents")}
         blank = {name: others.of_setting(value) for name, value in variables.items()} | others.of_messages(said)
         call = {"add_generation_prompt": prompt, "generation_open": "", "generation_close": "", **self._tokens}
@@ -63,37 +73,26 @@ class JinjaTemplate:
         """Return the messages as this template reads them: reasoning apart from the answer where it wants that."""
         return split_reasoning(messages, self.source)
 
-    def _as_it_reads(
+    def _other_form(
         self, messages: Sequence[Message], prompt: bool, variables: Mapping[str, Any]
-    ) -> tuple[Sequence[Message], Mapping[str, Any]]:
-        """Return messages and variables in the first form that the template does not fail on.
+    ) -> tuple[Sequence[Message], Mapping[str, Any]] | None:
+        """Return messages and variables in the first other form that the template does not fail on.
 
         A service answers ``"content": null`` beside tool calls, and some templates join a content to their own words;
         Mistral's take identifiers of nine letters and digits alone; DeepSeek's join the arguments of a call as a text;
         gpt-oss's joins the description of every tool.
         """
-        called = [call for message in messages for call in message.get("tool_calls") or ()]
         tools = variables.get("tools")
-        if not called and not tools and all("content" in message for message in messages):
-            return messages, variables
         filled = [{"content": "", **message} for message in messages]
-        forms: list[Sequence[Message]] = [messages, filled]
-        if called:
-            forms += [with_texts(filled), with_short_ids(filled), with_texts(with_short_ids(filled))]
+        forms = [filled, with_texts(filled), with_short_ids(filled), with_texts(with_short_ids(filled))]
+        if not any(message.get("tool_calls") for message in messages):
+            forms = forms[:1]
         ways = [variables, {**variables, "tools": with_descriptions(tools)}] if tools else [variables]
-        for given in ways:
-            texts = self._attempts(forms, prompt, given)
-            first = next((number for number, text in enumerate(texts) if text is not None), None)
-            if first is not None:
-                return forms[first], given
-        return messages, variables
-
-    def _attempts(
-        self, forms: Sequence[Sequence[Message]], prompt: bool, variables: Mapping[str, Any]
-    ) -> list[str | None]:
-        call = {"tools": None, "documents": None, **variables, **self._tokens, "add_generation_prompt": prompt}
+        tried = [(form, given) for given in ways for form in forms]
+        call = {"tools": None, "documents": None, **self._tokens, "add_generation_prompt": prompt}
         call |= {"generation_open": "", "generation_close": ""}
-        return sandbox.attempt(self.source, [{"messages": list(form), **call} for form in forms])
+        texts = sandbox.attempt(self.source, [{**call, **given, "messages": form} for form, given in tried])
+        return next((one for one, text in zip(tried, texts, strict=True) if text is not None), None)
 
     def _refuse_forgery(self, markers: ControlTokenMarkers, text: str, expected: str) -> None:
         if markers.controls(text) != markers.controls(expected):

@@ -51,11 +51,12 @@ def test_a_longer_name_counts_before_one_in_it(tmp_path: Path) -> None:
     assert read_config(folder)["model_type"] == "roberta"
 
 
-def test_what_nothing_tells_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orrery.exchange.reading.config_keys.names", lambda: ("no-such-family",))
-    (tmp_path / "config.json").write_text("{}")
+@pytest.mark.parametrize("place", ["model", "my-roberto", "embertive", "t55"])
+def test_what_nothing_tells_is_asked_for(place: str, tmp_path: Path) -> None:
+    (tmp_path / place).mkdir()
+    (tmp_path / place / "config.json").write_text("{}")
     with pytest.raises(ModelFileError, match="names no model_type") as refused:
-        read_config(tmp_path)
+        read_config(tmp_path / place)
     assert '"model_type": "bert"' in refused.value.hint
 
 
