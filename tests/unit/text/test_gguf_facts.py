@@ -78,6 +78,7 @@ def test_what_a_file_does_not_name_is_as_llama_cpp_takes_it() -> None:
         (("<|endoftext|>", "<|end|>"), 2, [2, 3]),
         (("<eos>", "<turn|>", "<|tool_response>", "</s>"), 2, [2, 3, 4]),
         (("<own>",), 2, [2]),
+        (("<|im_end|>",), 10**9, [2]),
         (("<own>",), None, []),
     ],
     ids=str,

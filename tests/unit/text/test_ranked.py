@@ -105,3 +105,17 @@ def test_damaged_files_are_refused(said: Any, message: str, tmp_path: Path) -> N
     with pytest.raises(ModelFileError, match=message) as refused:
         saved(tmp_path, said)
     assert refused.value.hint
+
+
+def test_a_string_that_would_take_forever_is_refused(tmp_path: Path) -> None:
+    said = content(0)
+    said["vocab"][-2]["token_bytes"] = base64.b64encode(b"a" * 100_000).decode()
+    with pytest.raises(ModelFileError, match="too long"):
+        saved(tmp_path, said)
+
+
+def test_a_file_of_any_size_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "tekken.json").open("wb") as file:
+        file.truncate(300 << 20)
+    with pytest.raises(ModelFileError, match="larger than 256 MiB"):
+        load_tokenizer(tmp_path)

@@ -124,7 +124,8 @@ def ends_of(facts: Mapping[str, Any]) -> list[int]:
     special = {known.tokens[id]: id for id in known.of_kind(CONTROL, USER)}
     within, besides = _GOES_ON
     found = ENDING - ({within} if any(texts <= special.keys() for texts in besides) else set())
-    return list(dict.fromkeys([*named, *(special[text] for text in special if text in found)]))
+    ends = dict.fromkeys([*named, *(special[text] for text in special if text in found)])
+    return [id for id in ends if 0 <= id < known.size]  # llama.cpp passes over a token that there is not
 
 
 def never_of(facts: Mapping[str, Any]) -> list[int]:

@@ -19,6 +19,10 @@ TEKKEN = "tekken.json"
 HINT = "the file is damaged or of another kind: take it from its origin again"
 _MOST = 2_000_000
 """Entries of a list."""
+_LARGEST = 256 << 20
+"""Bytes of a file; published ones have 20 million."""
+_WORK = 10**9
+"""The sum of the squares of the strings' lengths, which their merges cost; in published files it is 10 million."""
 _CONTROL = (
     "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
     "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]",
@@ -41,6 +45,8 @@ def tekken(file: Path) -> str:
     control = _controls(content.get("special_tokens"), special, file)
     letters = {byte: letter for letter, byte in byte_alphabet().items()}
     strings = _strings(content.get("vocab"), size - special, file)
+    if sum(len(string) ** 2 for string in strings) > _WORK:
+        raise ModelFileError(f"{file.name} has strings that are too long for parts of words", HINT)
     words = ["".join(letters[byte] for byte in string) for string in strings]
     vocabulary = {token: id for id, token in enumerate(control)} | {
         word: special + rank for rank, word in enumerate(words)
@@ -117,6 +123,8 @@ def _count(value: Any, file: Path, key: str) -> int:
 
 
 def _read(file: Path) -> Mapping[str, Any]:
+    if file.stat().st_size > _LARGEST:
+        raise ModelFileError(f"{file.name} is larger than {_LARGEST >> 20} MiB", HINT)
     try:
         content = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
