@@ -161,7 +161,7 @@ HOSTILE = {
     ),
     # config.json
     "huge configuration": (text("config.json", '{"a": "' + "x" * 5_000_000 + '"}'), "at most 4,000,000 bytes"),
-    "full configuration": (text("config.json", '{"a": [' + "[]," * 1_300_000 + "[]]}"), "no family None"),
+    "full configuration": (text("config.json", '{"a": [' + "[]," * 1_300_000 + "[]]}"), "names no model_type"),
     "deep configuration": (text("config.json", '{"a":' * 500_000), "not JSON"),
     "long number": (text("config.json", '{"a":' + "9" * 10_000 + "}"), "not JSON"),
     "no number": (text("config.json", '{"a": NaN}'), "NaN is no number"),
