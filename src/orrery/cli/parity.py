@@ -76,12 +76,12 @@ def _print(parity: "Parity") -> None:
 
 def _recorded(model: str, bound: float) -> str:
     """Return why float64 beside transformers is less exact than between two models that we read."""
-    from orrery.exchange.reading.files import CONFIG, read_json
+    from orrery.exchange.reading.config_keys import read_config
     from orrery.exchange.reading.read import locate
     from orrery.families import load_family
     from orrery.laws.exactness import sentence
 
-    family = load_family(read_json(locate(model) / CONFIG).get("model_type"))
+    family = load_family(read_config(locate(model)).get("model_type"))
     said = sentence(family.__name__.rpartition(".")[2])  # type: ignore[attr-defined]
     cause = f"as installed, transformers casts to float32 inside in float64 too: {bound:.0e} counts as equal"
     return f"{cause}; recorded: {said}" if said else cause
