@@ -78,8 +78,8 @@ def _loaded(builder: ir.IRBuilder, address: ir.Value, kind: ir.Type, mask: ir.Va
 
 
 def lanes_added(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
-    """Return the sum of sixteen lanes, added in halves."""
-    width = LANES
+    """Return the sum of a vector's lanes, added in halves."""
+    width = vector.type.count
     while width > 1:
         width //= 2
         halves = (ir.Constant(ir.VectorType(_LONG, width), list(range(at, at + width))) for at in (0, width))

@@ -47,6 +47,9 @@ def machine_code_folder() -> Path:
         *sorted((here / "step").glob("*.py")),
         here / "quantised.py",
         here / "blocks.py",
+        here / "block_kinds.py",
+        here / "block_products.py",
+        here / "prefetch.py",
         here / "compiled.py",
     ):
         digest.update(source.read_bytes())

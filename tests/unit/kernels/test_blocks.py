@@ -1,15 +1,20 @@
 """Products with matrices in the blocks of a GGUF file: those with the unpacked matrix, whatever the rows."""
 
+import ctypes
+
 import gguf
 import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("numba")
+from llvmlite import binding, ir
+
 from gguf_files import random_blocks
 from orrery.checkpoints.gguf_blocks import BY_NAME, unpacked
-from orrery.kernels import blocks, compiled
-from orrery.kernels.step.codes import BLOCKS
+from orrery.kernels import block_products, blocks, compiled
+from orrery.kernels.processor import this_processor
+from orrery.kernels.step.codes import BLOCKS, prepared_width
 
 SHAPES = [(1, 256), (3, 512), (37, 768), (130, 2048)]
 """Output channels and inputs: less than what a thread takes at once, and more."""
@@ -87,3 +92,67 @@ def test_every_scale_of_mxfp4_is_the_packages():
     blocks.write_out("MXFP4", stored, out)
     assert np.array_equal(out, expected)
     assert np.array_equal(unpacked(torch.from_numpy(stored), BY_NAME["MXFP4"]).numpy(), expected)
+
+
+def test_a_row_with_an_infinite_number_or_with_none_has_no_part_in_the_others():
+    weight, x = drawn("Q4_1", (4, 256), rows=5)
+    x[1, 7], x[2, 9], x[3] = np.inf, np.nan, 0.0
+    products = times("Q4_1", weight, x)
+    assert not np.isfinite(products[1:3]).any()
+    assert (products[3] == 0).all()
+    assert np.isfinite(products[[0, 4]]).all()
+    x[3] = 1e-35  # smaller than what a row is parted for
+    assert np.abs(times("Q4_1", weight, x)[3]).max() < 1e-30
+
+
+class OtherProcessor:
+    """Products of one channel with some rows as they are compiled for other instructions than this processor's."""
+
+    def __init__(self, kind, rows, features):
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        module = ir.Module()
+        for function in (
+            block_products.product_function(module, kind, rows, features),
+            block_products.preparation(module, features),
+        ):
+            function.linkage = "external"
+        machine = binding.Target.from_default_triple().create_target_machine(cpu="x86-64", features=features)
+        self.engine = binding.create_mcjit_compiler(binding.parse_assembly(str(module)), machine)
+        self.engine.finalize_object()
+        self.prepared = self.function("orrery_blocks_prepared", 3)
+        self.product = self.function(f"orrery_blocks_{kind}_{rows}", 6)
+        self.kind, self.rows = kind, rows
+
+    def function(self, name, arguments):
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(self.engine.get_function_address(name))
+
+    def times(self, weight, x):
+        width, out = prepared_width(x.shape[1]), np.full((self.rows, len(weight)), np.nan, np.float32)
+        ready = np.zeros((self.rows, width), np.float32)
+        for row in range(self.rows):
+            self.prepared(x.ctypes.data + x.strides[0] * row, ready.ctypes.data + 4 * width * row, x.shape[1])
+        many = weight.shape[1] // BY_NAME[self.kind].size
+        for channel in range(len(weight)):
+            place = out.ctypes.data + 4 * channel
+            self.product(weight[channel].ctypes.data, many, ready.ctypes.data, 4 * width, place, out.strides[0])
+        return out
+
+
+@pytest.mark.skipif(
+    not {"avx2", "fma", "f16c"} <= this_processor().flags, reason="the instructions of AVX2 are not here"
+)
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_whole_numbers_and_float32_give_the_same_products(kind, rows):
+    """Whichever of the two this processor has: both are compiled, and both are near those of float64."""
+    weight, x = drawn(kind, (3, 768), rows)
+    x[:, 5] *= 300  # as some channels of a model stand out
+    expected = x.astype(np.float64) @ exact(kind, weight).T
+    scale = np.abs(x.astype(np.float64)) @ np.abs(exact(kind, weight)).T
+    whole, single = (
+        OtherProcessor(kind, rows, features).times(weight, x) for features in ("+avx2,+fma,+f16c", "+avx,+fma,+f16c")
+    )
+    assert (np.abs(whole - expected) <= 1e-6 * scale).all()
+    assert (np.abs(single - expected) <= 1e-6 * scale).all()
+    assert not np.array_equal(whole, single)  # two ways indeed

@@ -15,7 +15,7 @@ from orrery.kernels import blocks, quantised
 from orrery.kernels.step import functions, vectors
 from orrery.kernels.step.compiling import compiled_entry
 
-PRODUCTS, MIXED, ELEMENTWISE, NORM, SOFTMAX, QUANTISED, BLOCKS = range(7)
+PRODUCTS, MIXED, ELEMENTWISE, NORM, SOFTMAX, QUANTISED, BLOCKS, PREPARED = range(8)
 """The places of their addresses."""
 
 _WHOLE, _REAL = types.int64, types.float32
@@ -27,12 +27,13 @@ _SIGNATURES = (
     (_WHOLE,) * 2 + (_REAL,),
     (_WHOLE,) * 12,
     (_WHOLE,) * 11,
+    (_WHOLE,) * 3,
 )
 
 
 def compiled_entries() -> Any:
     """Return the addresses of the compiled functions, whole numbers in the order of their places."""
-    entries: tuple[Any, ...] = (_products, _mixed, _elementwise, _norm, _softmax, _quantised, _blocks)
+    entries: tuple[Any, ...] = (_products, _mixed, _elementwise, _norm, _softmax, _quantised, _blocks, _prepared)
     made = [compiled_entry(types.void(*kinds), entry) for kinds, entry in zip(_SIGNATURES, entries, strict=True)]
     _KEPT.extend(made)
     return np.array([one.address for one in made], dtype=np.int64)
@@ -67,6 +68,10 @@ def _quantised(bits, weight, scale, groups, span, x, x_step, out, out_step, rows
 
 def _blocks(kind, weight, step, many, x, x_step, out, out_step, rows, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
     blocks.channels(kind, weight, step, many, x, x_step, out, out_step, rows, first, last)
+
+
+def _prepared(x, out, count):  # type: ignore[no-untyped-def] # pragma: no cover
+    blocks.prepared(x, out, count)
 
 
 def _call(builder: Any, values: Any, signature: Any, context: Any) -> Any:
@@ -125,10 +130,18 @@ def _call_blocks(_context, entry, kind, weight, step, many, x, x_step, out, out_
     return types.void(_WHOLE, *_SIGNATURES[BLOCKS]), generate
 
 
+def _call_prepared(_context, entry, x, out, count):  # type: ignore[no-untyped-def] # pragma: no cover
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _call(builder, values, _SIGNATURES[PREPARED], context)
+
+    return types.void(_WHOLE, *_SIGNATURES[PREPARED]), generate
+
+
 products: Any = intrinsic(inspect.unwrap(_call_products))
 mixed: Any = intrinsic(inspect.unwrap(_call_mixed))
 elementwise: Any = intrinsic(inspect.unwrap(_call_elementwise))
 norm: Any = intrinsic(inspect.unwrap(_call_norm))
 softmax: Any = intrinsic(inspect.unwrap(_call_softmax))
 whole_numbers: Any = intrinsic(inspect.unwrap(_call_quantised))
+prepared: Any = intrinsic(inspect.unwrap(_call_prepared))
 in_blocks: Any = intrinsic(inspect.unwrap(_call_blocks))

@@ -20,6 +20,8 @@ EMBED = 7
 """Kind a, b channels, the table at c."""
 GIVEN = 8
 """The function a of b numbers that are given as those of the positions e are, and of x."""
+PREPARE = 9
+"""The a numbers of x as products with blocks read them."""
 
 NUMBERS, REALS = 12, 2
 """How many whole and real numbers an instruction has."""

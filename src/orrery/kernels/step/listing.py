@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from orrery.kernels.step import instructions as code
-from orrery.kernels.step.codes import BLOCKS, ROUNDED
+from orrery.kernels.step.codes import BLOCKS, ROUNDED, prepared_width
 
 LANES = 16
 
@@ -79,9 +79,13 @@ class Listing:
         """Multiply a stream with several matrices in one instruction and return what comes out."""
         first, blocks, outputs = len(self.matrices), 0, []
         several = [stored_matrix(matrix) for matrix in matrices]
-        narrow = self.rounded(x) if any(stored.kind == PAIRS for stored in several) else x
+        kinds = {stored.kind for stored in several}
+        reads = {
+            PAIRS: self.rounded(x) if PAIRS in kinds else x,
+            IN_BLOCKS: self.prepared(x) if IN_BLOCKS in kinds else x,
+        }
         for stored in several:
-            out, read = self.stream(stored.channels), narrow if stored.kind == PAIRS else x
+            out, read = self.stream(stored.channels), reads.get(stored.kind, x)
             bias = 0 if stored.bias is None else self.numbers(stored.bias)
             self.alive.append(stored.weight)
             row = [
@@ -122,6 +126,12 @@ class Listing:
         """Return a stream's numbers in bfloat16, two in the place of one."""
         out = self.stream(padded(x.width) // 2)
         return self.elementwise(ROUNDED, x, out=out)
+
+    def prepared(self, x: WorkspaceSlice) -> WorkspaceSlice:
+        """Return a stream as products with blocks read it."""
+        out = self.stream(prepared_width(x.width))
+        self.add(code.PREPARE, x, None, out, x.width)
+        return out
 
     def numbers(self, values: Tensor, groups: int = 1) -> int:
         """Return the address of float32 numbers; each of ``groups`` begins at a multiple of sixteen."""

@@ -18,6 +18,7 @@ from orrery.kernels.step.entries import (
     ELEMENTWISE,
     MIXED,
     NORM,
+    PREPARED,
     PRODUCTS,
     QUANTISED,
     SOFTMAX,
@@ -25,6 +26,7 @@ from orrery.kernels.step.entries import (
     in_blocks,
     mixed,
     norm,
+    prepared,
     products,
     softmax,
     whole_numbers,
@@ -362,5 +364,8 @@ def run(
             )  # fmt: skip
         elif do == code.EMBED:
             embedded(c, a, b, tokens, out_at, out_step, rows)
+        elif do == code.PREPARE:
+            for row in range(rows):
+                prepared(entries[PREPARED], x_at + row * x_step, out_at + row * out_step, a)
         elif do == code.GIVEN:
             elementwise_rows(a, given[e, 0], given[e, 2], x_at, x_step, out_at, out_step, b, 1.0, rows, entries)
