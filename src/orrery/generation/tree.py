@@ -13,6 +13,7 @@ from orrery.generation.filters import VocabularyLimit
 from orrery.generation.reading import DraftSession
 from orrery.generation.row import Limits
 from orrery.generation.search import USUAL, Penalty, beam_search
+from orrery.models.calls import Numbers
 from orrery.models.protocols import DecodingModel
 
 Fate = Literal["kept", "pruned", "ended"]
@@ -53,6 +54,33 @@ class TreeNode:
         for child in self.sorted():
             yield depth, child
             yield from child.walk(depth + 1)
+
+
+@final
+class StartedOnce:
+    """A model that has read a prompt once: who starts with the same goes on from a copy of what it has left."""
+
+    def __init__(self, model: DecodingModel[Any]) -> None:
+        self._model = model
+        self._begun: dict[tuple[object, ...], tuple[Tensor, Any]] = {}
+
+    @property
+    def first_token(self) -> int | None:
+        """Return the model's."""
+        return self._model.first_token
+
+    def start(self, source: Tensor, capacity: int, lengths: Numbers | None = None) -> tuple[Tensor, Any]:
+        """Read a prompt as the model does, or copy what it had read."""
+        given = [int(length) for length in (lengths if lengths is not None else [source.shape[1]] * len(source))]
+        asked = (source.shape, tuple(source.flatten().tolist()), capacity, tuple(given))
+        if asked not in self._begun:
+            self._begun[asked] = self._model.start(source, capacity, lengths)
+        logits_BV, session = self._begun[asked]
+        return logits_BV.clone(), session.fork()
+
+    def step(self, tokens: Tensor, session: Any, lengths: Numbers | None = None) -> Tensor:
+        """Write tokens as the model does."""
+        return self._model.step(tokens, session, lengths)
 
 
 def root() -> TreeNode:

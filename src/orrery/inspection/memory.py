@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -23,6 +24,8 @@ SMALL = 2**16
 """Tokens of a row times those that they look at: a call of no more is not measured before it runs."""
 SHORT, LONGER = 2, 3
 """The lengths from which the sides of all tensors follow."""
+MOST_KNOWN = 16
+"""Calls whose shapes are kept of a model."""
 PIECES = 64
 """Bytes that the definition holds for each score of a piece: about five tensors, some of them in float64."""
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
@@ -88,14 +91,14 @@ def trace_bytes(
             raise UsageError("this model reads a source, and nothing says how long it is", "give source_length")
         wanted.append(SHORT if n is None or not isinstance(read, Tokens) else n)
     base = _shapes(model, [SHORT] * len(reads), rows, keep)
-    sides = {key: list(value.shape) for key, value in base.items()}
+    sides = {key: list(shape) for key, (shape, _) in base.items()}
     for place, n in enumerate(wanted):
         if n != SHORT:
             longer = _shapes(model, [LONGER if at == place else SHORT for at in range(len(reads))], rows, keep)
-            for key, value in base.items():
-                growth = [b - a for a, b in zip(value.shape, longer[key].shape, strict=True)]
+            for key, (shape, _) in base.items():
+                growth = [b - a for a, b in zip(shape, longer[key][0], strict=True)]
                 sides[key] = [side + grows * (n - SHORT) for side, grows in zip(sides[key], growth, strict=True)]
-    sizes = {key: base[key].element_size() * math.prod(along) for key, along in sides.items()}
+    sizes = {key: base[key][1] * math.prod(along) for key, along in sides.items()}
     return TraceCost(sizes, {key: tuple(along) for key, along in sides.items()})
 
 
@@ -191,13 +194,23 @@ def free_bytes(device: torch.device) -> int | None:
     return min(limits, default=None)
 
 
-def _shapes(model: Model, lengths: Sequence[int], rows: int, keep: Sequence[str]) -> dict[str, Tensor]:
-    """Return what a trace of so few tokens keeps."""
-    recorder = Recorder(keep)
-    kernel = eager if model.kernel is eager else DefinitionBeside(sdpa, recorder, Mixing())
-    _run(model, lengths, rows, kernel, recorder)
-    recorder.check_used()
-    return dict(recorder.values)
+_Shapes = Mapping[str, tuple[tuple[int, ...], int]]
+_KNOWN: WeakKeyDictionary[Model, dict[tuple[object, ...], _Shapes]] = WeakKeyDictionary()
+"""By model, what was measured: a page asks for several lengths, which all follow from the same calls."""
+
+
+def _shapes(model: Model, lengths: Sequence[int], rows: int, keep: Sequence[str]) -> _Shapes:
+    """Return the shapes of what a trace of so few tokens keeps, and the bytes of a number."""
+    known, asked = _KNOWN.setdefault(model, {}), (model.dtype, model.kernel, *lengths, rows, *keep)
+    if asked not in known:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        recorder = Recorder(keep)
+        kernel = eager if model.kernel is eager else DefinitionBeside(sdpa, recorder, Mixing())
+        _run(model, lengths, rows, kernel, recorder)
+        recorder.check_used()
+        known[asked] = {key: (tuple(one.shape), one.element_size()) for key, one in recorder.values.items()}
+    return known[asked]
 
 
 def _run(model: Model, lengths: Sequence[int], rows: int, kernel: Kernel, recorder: Recorder) -> None:

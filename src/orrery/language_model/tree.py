@@ -10,7 +10,7 @@ from orrery.exchange.stored import device_of, tokenizer_of, writer
 from orrery.generation.generate import generate
 from orrery.generation.samplers import sampler
 from orrery.generation.search import LengthPenalty
-from orrery.generation.tree import TreeNode, root, with_answer, with_beams
+from orrery.generation.tree import StartedOnce, TreeNode, root, with_answer, with_beams
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.search import Beams
 from orrery.language_model.sources import Source, one_source
@@ -88,7 +88,7 @@ def grown(
     drawn, plain = sampler_of(stored, sampling), sampler(vocabulary=tokenizer.size)
     limits = limits_of(stored, max_new_tokens)
     read = one_source(stored, text, truncate, max_new_tokens)
-    model, prompt = read.before(model), read.rows[0]
+    model, prompt = StartedOnce(read.before(model)), read.rows[0]
     shown = "a picture" if read.pictures else text if isinstance(text, str) else tokenizer.decode(prompt, special=True)
     tree = root()
     size = tokenizer.size

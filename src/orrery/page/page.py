@@ -3,7 +3,7 @@
 import base64
 import gzip
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -13,12 +13,14 @@ from orrery.language_model.model import LanguageModel
 from orrery.page.assets import asset_url, assets, inlined_modules, policy_hash, served_modules
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload, to_json
-from orrery.page.views._view import ViewSubject, fitting, shown
+from orrery.page.views._view import View, ViewSubject, fitting, shown
 from orrery.page.views.tokens import session
 from orrery.tuning import matrices_kept
 
 LARGEST = 32 << 20
 """Bytes of a saved page."""
+ROOM = 1_480_000
+"""Bytes of numbers in a saved page: with its code less than two million, for 32 tokens of a model of 30 layers."""
 MOST = 1 << 30
 """Bytes of matrices that are unpacked once for all views, while a page is made."""
 _BEGIN = 'import "#see/main.js";'
@@ -82,6 +84,8 @@ class Page:
         lists = [*([seen.edits.plain()] if seen.edits.edits else []), *self.edits]
         edited = [replace(self.subject, inside=Inside(lm, seen.given, list(edits), seen.sources)) for edits in lists]
         screens = {view.screen for view in fitting(self.subject)} | {"trust"}
+        model = _payloads(replace(self.subject, inside=None), ROOM)
+        room = (ROOM - sum(map(len, model.values()))) // (1 + len(edited))
         return {
             "session": {
                 **session(self.subject),
@@ -89,14 +93,14 @@ class Page:
                 "screens": [name for name in SCREENS if name in screens],
             },
             "begin": seen.edits.plain(),
-            "model": _payloads(replace(self.subject, inside=None)),
-            "runs": [_run(clean), *(_run(one, clean) for one in edited)],
+            "model": model,
+            "runs": [_run(clean, room), *(_run(one, room, clean) for one in edited)],
         }
 
 
-def _run(subject: ViewSubject, clean: ViewSubject | None = None) -> Mapping[str, Any]:
+def _run(subject: ViewSubject, room: int, clean: ViewSubject | None = None) -> Mapping[str, Any]:
     """Return a pass with what its views show, and how that differs from what they show of the clean one."""
-    payloads = _payloads(subject)
+    payloads = _payloads(subject, room)
     for view in fitting(subject) if clean is not None else []:
         for view_settings in view.saved(subject) if view.compares else []:
             given = view_settings.model_dump(exclude_none=True)
@@ -111,17 +115,32 @@ def _named(lm: LanguageModel) -> Mapping[str, str]:
     return {"load": f"orrery.load({lm.stored.name!r})"}
 
 
-def _payloads(subject: ViewSubject) -> dict[str, str]:
-    """Return what the views of a pass show, or those of the model alone where there is none."""
+def _payloads(subject: ViewSubject, room: int) -> dict[str, str]:
+    """Return what the views of a pass show, or those of the model alone where there is none.
+
+    ``room`` is for how many bytes: views that have a share part what the others leave, and hold one thing at least.
+    """
     alone = replace(subject, inside=None)
-    payloads: dict[str, str] = {}
-    for view in fitting(subject):
-        if subject.inside is not None and view.fits(alone):
-            continue  # the page asks the model for it
-        for view_settings in view.saved(subject):
-            given = view_settings.model_dump(exclude_none=True)
-            payloads[address(view.kind, given)] = _packed(shown(view.kind, subject, given))
+    # The page asks the model for what needs no pass.
+    views = [view for view in fitting(subject) if subject.inside is None or not view.fits(alone)]
+    payloads = {name: packed for view in views if not view.share for name, packed in _saved(view, subject)}
+    shares = sum(view.share for view in views)
+    left = room - sum(map(len, payloads.values()))
+    for view in views:
+        held = left * view.share // max(shares, 1)
+        for number, (name, packed) in enumerate(_saved(view, subject) if view.share else ()):
+            held -= len(packed)
+            if held < 0 and number:
+                break
+            payloads[name] = packed
     return payloads
+
+
+def _saved(view: View, subject: ViewSubject) -> Iterator[tuple[str, str]]:
+    """Yield what a saved page can ask of a view, by name."""
+    for view_settings in view.saved(subject):
+        given = view_settings.model_dump(exclude_none=True)
+        yield address(view.kind, given), _packed(shown(view.kind, subject, given))
 
 
 DIFFERENCE = "difference"

@@ -67,7 +67,7 @@ def _kept(source: str) -> Iterator[str]:
 def _needless(before: str, after: str) -> bool:
     """Say whether a blank between these two only serves the eye: it parts neither words nor signs that would join."""
     last = before[-1:]
-    words = all(re.fullmatch(r"[\w$#.]", one) for one in (last, after) if one)
+    words = all(one.isalnum() or one in "_$#." for one in (last, after) if one)
     return not words and last + after not in _JOINING
 
 

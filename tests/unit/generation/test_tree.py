@@ -10,7 +10,7 @@ from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.generation.scoring import log_probabilities
 from orrery.generation.search import beam_search
-from orrery.generation.tree import root, with_answer, with_beams
+from orrery.generation.tree import StartedOnce, root, with_answer, with_beams
 from orrery.reports.tree import tree_picture
 from tiny_models import TOKENIZER, smallest
 
@@ -42,6 +42,36 @@ def test_every_cost_is_that_of_a_full_forward(grown):
             each = -log_probabilities(model.logits(row), row)[0, len(PROMPT) - 1 :]
         assert node.total == pytest.approx(float(each.sum()), abs=1e-9)
         assert node.cost == pytest.approx(float(each[-1]), abs=1e-9)
+
+
+@pytest.mark.parametrize("family", ["llama", "t5", "mamba", "rnnsearch"])
+def test_a_prompt_is_read_once_and_nobody_sees_what_others_have_written(family):
+    model, calls = smallest(family), []
+
+    class Counting:
+        first_token = model.first_token
+
+        def start(self, *given):
+            calls.append(given)
+            return model.start(*given)
+
+        def step(self, *given):
+            return model.step(*given)
+
+    once, ids = StartedOnce(Counting()), torch.tensor([PROMPT])
+    with torch.no_grad():
+        for token in (7, 11, 7):
+            for lengths in (None, [3]):
+                first, session = once.start(ids, 40, lengths)
+                expected, alone = model.start(ids, 40, lengths)
+                assert torch.equal(first, expected)
+                tokens = torch.tensor([[token]])
+                assert torch.equal(once.step(tokens, session), model.step(tokens, alone))
+                first += 1  # what one is given is its own
+    assert len(calls) == 1
+    once.start(torch.tensor([[5, 9, 32]]), 40)
+    once.start(ids, 41)
+    assert len(calls) == 3
 
 
 def test_the_beams_keep_what_the_search_keeps_and_drop_the_rest(grown):

@@ -63,6 +63,26 @@ def test_a_saved_page_holds_what_its_views_ask_for(lm):
     assert held["session"]["screens"] == ["inside"] or "inside" in held["session"]["screens"]
 
 
+def test_a_saved_page_keeps_to_its_room_and_holds_something_of_every_view(lm, monkeypatch):
+    def kept():
+        (run,) = json.loads(re.search(r'id="held">(.*?)</script>', orrery.see(lm, "the cat sat").html(), re.DOTALL)[1])[
+            "runs"
+        ]
+        return run["payloads"]
+
+    everything = kept()
+    sharing = [name for name in everything if name.partition("?")[0] in ("qkv", "way", "cached")]
+    rest = sum(len(packed) for name, packed in everything.items() if name not in sharing)
+    monkeypatch.setattr("orrery.page.page.ROOM", rest + 60_000)
+    some = kept()
+    assert {name.partition("?")[0] for name in some} == {name.partition("?")[0] for name in everything}
+    assert set(everything) - set(sharing) < set(some) < set(everything)
+    assert all(everything[name] == packed for name, packed in some.items())
+    assert sum(map(len, some.values())) <= rest + 60_000
+    monkeypatch.setattr("orrery.page.page.ROOM", 0)
+    assert sum(name.startswith("qkv") for name in kept()) == 1
+
+
 @pytest.mark.parametrize("kind", ["served", "saved"])
 def test_policy_style_and_map_stand_in_the_head_and_what_begins_in_the_body(kind, lm):
     page = served_page()[0] if kind == "served" else orrery.see(lm, "the cat").html()

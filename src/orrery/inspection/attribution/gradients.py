@@ -149,13 +149,17 @@ def _slope(run: Rerun, direction: Sequence[Tensor], slope_B: Tensor, moved_B: Te
         own = error(run.score(run.vectors), run.wanted.of(run.trace.logits))
         return Check("what was differentiated has the score of the pass", own, bound(slope_B.dtype))
     length = float(_sum([x.square() for x in run.vectors]).sqrt().max())
-    shares = []
-    for step in (share * length for share in STEPS):
-        ends = [
-            run.score([_along(x, d, torch.tensor([side])) for x, d in zip(run.vectors, direction, strict=True)])
-            for side in (step, -step)
-        ]
-        shares.append(_share((ends[0] - ends[1]) / (2 * step) - slope_B, moved_B))
+    steps = [share * length for share in STEPS]
+    sides_N = torch.tensor([side for step in steps for side in (step, -step)])
+    scores = [
+        run.score([_along(x, d, some_N) for x, d in zip(run.vectors, direction, strict=True)])
+        for some_N in sides_N.split(run.at_once(len(sides_N)))
+    ]
+    ends = torch.cat(scores).view(len(steps), 2, -1)
+    shares = [
+        _share((after_B - before_B) / (2 * step) - slope_B, moved_B)
+        for step, (after_B, before_B) in zip(steps, ends, strict=True)
+    ]
     return Check("the score moves as the gradient says", min(shares), SLOPE)
 
 

@@ -1,6 +1,6 @@
 """A live cache of the text of a pass, written token by token, beside the same rows computed without one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from orrery.inspection.checks import Check, bound
 from orrery.inspection.recorder import Recorder
+from orrery.models.decoding_memory import cache_bytes
 from orrery.models.session import DecodingSession
 from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.kernels import eager
@@ -85,12 +86,14 @@ class LiveCache:
         stepped: how many of them one by one.
         layers: what each layer holds.
         allocated: the bytes of the storage, spare slots and room included.
+        checks: of the bytes of what is held, and of the numbers of each layer.
     """
 
     tokens: int
     stepped: int
     layers: list[HeldRows]
     allocated: int
+    checks: list[Check]
 
 
 _HELD: WeakKeyDictionary[Inside, dict[int, LiveCache]] = WeakKeyDictionary()
@@ -119,7 +122,19 @@ def _made(inside: Inside, tokens: int) -> LiveCache:
     at_once = _started(inside.model, source, ids_BL, tokens)
     layers = [*_keys(inside, session, recorder.values), *_sources(inside, session, recorder.values)]
     layers += _states(session, at_once)
-    return LiveCache(tokens, stepped, sorted(layers, key=lambda one: one.depth), session.bytes())
+    layers.sort(key=lambda one: one.depth)
+    checks = [*_bytes(inside, layers, tokens), *(one.check() for one in layers)]
+    return LiveCache(tokens, stepped, layers, session.bytes(), checks)
+
+
+def _bytes(inside: Inside, layers: Sequence[HeldRows], tokens: int) -> list[Check]:
+    """Compare the bytes of what is held with the formula's, where everything is keys, values and latents."""
+    held = [one for one in layers if one.kind in ("keys", "latent")]
+    if not held:
+        return []
+    counted, dtype = sum(one.bytes for one in held), next(iter(held[0].rows.values())).dtype
+    off = abs(counted - cache_bytes(inside.model.spec, dtype, tokens))
+    return [Check("the bytes of what is held are the formula's", float(off), 0.0)]
 
 
 def _started(model: Any, source: list[Tensor], ids_BL: Int[Tensor, "B L"], capacity: int) -> DecodingSession:

@@ -68,6 +68,7 @@ class View(ABC):
         compares: whether what it shows of an edited pass less what it shows of a clean one means something.
         apart: tensors that a difference gives of both passes, because subtracting them means nothing.
         named_rows: tensors whose rows have names, with the fact that lists them; a pass may lack some.
+        share: its part of what a saved file has room for behind the other views; 0 where all of ``saved`` is held.
     """
 
     kind: ClassVar[str]
@@ -77,6 +78,7 @@ class View(ABC):
     compares: ClassVar[bool] = False
     apart: ClassVar[tuple[str, ...]] = ()
     named_rows: ClassVar[Mapping[str, str]] = {}
+    share: ClassVar[int] = 0
 
     @abstractmethod
     def payload(self, subject: ViewSubject, settings: Any) -> Payload:
@@ -91,7 +93,10 @@ class View(ABC):
         return subject.inside is not None
 
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return what a page that is saved as one file can ask; by default what the view gives without settings."""
+        """Return what a page that is saved as one file can ask, what is asked first before the rest.
+
+        By default what the view gives without settings.
+        """
         return [self.Settings()]
 
     def aligned(self, edited: ViewSubject, clean: ViewSubject, settings: Any) -> Any:

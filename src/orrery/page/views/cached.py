@@ -7,10 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check
-from orrery.models.decoding_memory import cache_bytes, layers
+from orrery.models.decoding_memory import layers
 from orrery.nn.masks import RecurrentPast
-from orrery.page.views._live_cache import HeldRows, LiveCache, live_cache
+from orrery.page.views._live_cache import HeldRows, live_cache
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
 from orrery.schema.section import Section
@@ -19,8 +18,6 @@ SHOWN = 512
 """Places of a layer whose numbers are sent: the last ones."""
 WIDEST = 1024
 """Numbers of a row of a state that are sent."""
-SAVED = 384 << 10
-"""Bytes of numbers that a saved page may hold of this view."""
 
 
 class CachedSettings(Section):
@@ -44,6 +41,7 @@ class Cached(View):
     kind: ClassVar[str] = "cached"
     screen: ClassVar[str] = "decode"
     order: ClassVar[int] = 21
+    share: ClassVar[int] = 1
     Settings: ClassVar[type[Section]] = CachedSettings
 
     def fits(self, subject: ViewSubject) -> bool:
@@ -55,14 +53,10 @@ class Cached(View):
         return recurs or next(layers(model.spec), None) is not None
 
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return every head of every layer behind the whole text, until they are too much."""
-        left = SAVED
-        for number, layer in enumerate(live_cache(subject.seen, _length(subject)).layers):
-            for head in range(_heads(layer)):
-                left -= sum(4 * one.numel() for one in _numbers(layer, head).values())
-                if left < 0:
-                    return
-                yield CachedSettings(layer=number, head=head)
+        """Return the heads of every layer behind the whole text, the first head of each before the others."""
+        heads = [_heads(layer) for layer in live_cache(subject.seen, _length(subject)).layers]
+        for head in range(max(heads, default=0)):
+            yield from (CachedSettings(layer=number, head=head) for number, many in enumerate(heads) if head < many)
 
     def payload(self, subject: ViewSubject, settings: CachedSettings) -> Payload:
         """Return what all layers hold, and the numbers of one head of one of them."""
@@ -84,7 +78,7 @@ class Cached(View):
             "served": _served(layer, settings.head),
         }
         numbers = {name: one.float() for name, one in _numbers(layer, settings.head).items()}
-        return Payload(facts, numbers, [*_bytes(subject, cache), *(one.check() for one in cache.layers)])
+        return Payload(facts, numbers, cache.checks)
 
 
 def _length(subject: ViewSubject) -> int:
@@ -132,14 +126,3 @@ def _known(held: Sequence[HeldRows]) -> str:
 def _edited(subject: ViewSubject) -> bool:
     """Say whether the pass has edits of tensors, which the cache knows nothing of."""
     return bool(subject.seen.edits.compiled())
-
-
-def _bytes(subject: ViewSubject, cache: LiveCache) -> list[Check]:
-    """Compare the bytes of what is held with the formula's, where everything is keys, values and latents."""
-    model = subject.lm.model
-    held = [one for one in cache.layers if one.kind in ("keys", "latent")]
-    if not held:
-        return []
-    counted, dtype = sum(one.bytes for one in held), next(iter(held[0].rows.values())).dtype
-    off = abs(counted - cache_bytes(model.spec, dtype, cache.tokens))
-    return [Check("the bytes of what is held are the formula's", float(off), 0.0)]

@@ -1,6 +1,6 @@
 """One head at one token, step by step: what it reads, its query, the keys, scores, weights, values, what it adds."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,9 +18,6 @@ from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
 from orrery.page.views.attention import check_layer, site_of
 from orrery.schema.section import Section
-
-SAVED = 640 << 10
-"""Bytes of numbers that a saved page may hold of this view; floats hardly become less when they are compressed."""
 
 
 class QkvSettings(Section):
@@ -45,6 +42,7 @@ class Qkv(View):
 
     kind: ClassVar[str] = "qkv"
     order: ClassVar[int] = 35
+    share: ClassVar[int] = 3
     Settings: ClassVar[type[Section]] = QkvSettings
 
     def fits(self, subject: ViewSubject) -> bool:
@@ -52,13 +50,14 @@ class Qkv(View):
         return subject.inside is not None and bool(subject.inside.sites)
 
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return heads and tokens, the last token first, until they are too much."""
-        inside, left = subject.seen, SAVED
-        for settings, size in _all(inside):
-            left -= size
-            if left < 0:
-                return
-            yield settings
+        """Return heads and tokens, the last token first."""
+        inside = subject.seen
+        for query in reversed(range(len(inside.tokens))):
+            for number, site in enumerate(inside.sites):
+                for layer in site.layers:
+                    heads, queries = inside.shapes[site.key(layer, "pattern")][1:3]
+                    for head in range(heads if query < queries else 0):
+                        yield QkvSettings(site=number, layer=layer, head=head, query=query)
 
     def payload(self, subject: ViewSubject, settings: QkvSettings) -> Payload:
         """Return the operands of every step."""
@@ -71,18 +70,6 @@ class Qkv(View):
                 f"there is no head {settings.head} with a query {query}", f"{heads} heads, {queries} queries"
             )
         return Steps(inside, site, settings.layer, settings.head, query).payload()
-
-
-def _all(inside: Inside) -> Iterator[tuple[QkvSettings, int]]:
-    """Yield what can be asked, and about how many bytes each is."""
-    for query in reversed(range(len(inside.tokens))):
-        for number, site in enumerate(inside.sites):
-            for layer in site.layers:
-                heads, queries, keys = inside.shapes[site.key(layer, "pattern")][1:]
-                width, stream = inside.shapes[site.key(layer, "v")][-1], inside.lm.model.spec.width
-                numbers = 2 * keys * width + 3 * stream + 4 * width + 5 * keys
-                for head in range(heads if query < queries else 0):
-                    yield QkvSettings(site=number, layer=layer, head=head, query=query), 4 * numbers
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,6 @@ HEADS, LOOKED = 32, 3
 """Heads of an attention that are named, and tokens that each of them is said to look at."""
 ANSWERS = 6
 """Tokens or classes that are named at the end."""
-SAVED = 64
-"""Tokens at the end of a text whose way a saved page holds."""
 
 
 class WaySettings(Section):
@@ -43,6 +41,7 @@ class WayView(View):
 
     kind: ClassVar[str] = "way"
     order: ClassVar[int] = 15
+    share: ClassVar[int] = 3
     Settings: ClassVar[type[Section]] = WaySettings
 
     def fits(self, subject: ViewSubject) -> bool:
@@ -50,9 +49,8 @@ class WayView(View):
         return subject.inside is not None and len(stations_of(subject.inside)) > 1
 
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return the last tokens, each with its way."""
-        length = len(subject.seen.tokens)
-        yield from (WaySettings(position=place) for place in range(max(0, length - SAVED), length))
+        """Return the tokens, each with its way, the last one first."""
+        yield from (WaySettings(position=place) for place in reversed(range(len(subject.seen.tokens))))
 
     def payload(self, subject: ViewSubject, settings: WaySettings) -> Payload:
         """Return the stations with some of their numbers, whom each head looks at, and what is answered."""
