@@ -10,6 +10,7 @@ from orrery.cli.spelling import as_flags
 from orrery.settings import DISTRIBUTION, install
 
 NO_FLAG = {
+    "reports/page.py",
     "reports/style.py",
     "studies/demo/page.py",
     "planning/layouts/launch.py",
@@ -21,6 +22,7 @@ NO_FLAG = {
 
 MANY = {
     "cli/plan_tables.py": ["plan"],
+    "orrery_course/labs/_page.py": ["lab"],
     "checkpoints/gguf.py": ["export"],
     "cli/beam_options.py": ["generate"],
     "serving/served.py": ["serve"],

@@ -31,7 +31,7 @@ _STYLE = (
     ".of .g{stroke:currentColor;stroke-opacity:.15}.of .a{stroke:currentColor;stroke-opacity:.6}"
     ".of .l{fill:none;stroke-width:2;stroke-linejoin:round}"
     + "".join(f".of .s{i}{{stroke:{h[0]}}}.of .f{i}{{fill:{h[0]}}}" for i, h in enumerate(_HUES))
-    + "@media(prefers-color-scheme:dark){"
+    + "@media screen and (prefers-color-scheme:dark){"
     + "".join(f".of .s{i}{{stroke:{h[1]}}}.of .f{i}{{fill:{h[1]}}}" for i, h in enumerate(_HUES))
     + "}</style>"
 )

@@ -35,7 +35,8 @@ figcaption,.source{{max-width:42rem;margin-top:.25rem;color:var(--soft);font-siz
 .thumbs figure{{margin:0}}
 .thumbs .t{{display:none}}
 .thumbs svg{{min-width:0}}
-blockquote{{margin:1rem 0;padding:.75rem 1rem;background:var(--panel);border-left:3px solid var(--line);
+blockquote{{max-height:20rem;margin:1rem 0;padding:.75rem 1rem;overflow-y:auto;
+background:var(--panel);border-left:3px solid var(--line);
 white-space:pre-wrap;overflow-wrap:anywhere;font:.9rem/1.5 ui-monospace,monospace}}
 blockquote b{{color:var(--accent)}}
 pre{{margin:1rem 0;padding:.75rem 1rem;background:var(--panel);white-space:pre-wrap;overflow-wrap:anywhere;
@@ -66,7 +67,8 @@ td{{overflow-wrap:anywhere}}
 @media print{{
 main{{max-width:none;padding:0}}
 body{{font-size:11pt}}
-.wide{{overflow:visible;background:none}}
+.wide,blockquote{{max-height:none;overflow:visible}}
+.wide{{background:none}}
 .wide>svg{{min-width:0}}
 figure,blockquote,pre,tr,.about{{break-inside:avoid}}
 h2,h3{{break-after:avoid}}

@@ -80,7 +80,7 @@ def samples(findings: DemoFindings) -> str:
 
 def sample_block(sample: Sample) -> str:
     """Return one text, its prompt marked."""
-    return f"<blockquote><b>{visible(sample.prompt)}</b>{visible(sample.text)}</blockquote>"
+    return f'<blockquote tabindex="0"><b>{visible(sample.prompt)}</b>{visible(sample.text)}</blockquote>'
 
 
 def attention(findings: DemoFindings) -> str:
