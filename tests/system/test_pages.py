@@ -288,6 +288,16 @@ orrery --version
     assert f"orrery {orrery.__version__}" in html
 
 
+def test_the_first_page_shows_a_model_in_one_file(folder):
+    landing = module("_landing")
+    page = landing.page(folder)
+    assert len(page.encode()) < 2_000_000
+    assert "http-equiv" in page
+    assert re.findall(r'(?:src|href)="(?!data:|blob:|#)[^"]+"', page) == []
+    assert "{live}\n" in text_of("index")
+    assert landing.FILE == "inside.html"
+
+
 def test_a_command_that_fails_is_told(examples, tmp_path):
     with pytest.raises(RuntimeError, match="exit code 4"):
         examples.Page(tmp_path).command("orrery score nowhere text")
