@@ -33,7 +33,7 @@ MANY = {
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
         "quantise", "evaluate choices", "evaluate mmlu", "evaluate hellaswag", "evaluate blimp", "evaluate gsm8k",
         "evaluate humaneval", "evaluate mbpp", "evaluate retrieval", "evaluate similarity", "evaluate reranking",
-        "distil", "plan",
+        "distil", "plan", "course",
     ],
     "cli/evaluate/_items.py": ["evaluate choices", "evaluate blimp", "evaluate gsm8k", "evaluate humaneval"],
     "cli/evaluate/_programs.py": ["evaluate humaneval", "evaluate mbpp"],

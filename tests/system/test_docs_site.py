@@ -27,7 +27,9 @@ def test_there_are_guides_and_a_page_without_a_picture_is_found() -> None:
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
 def test_the_boxes_of_a_picture_have_room_and_name_verbs_of_the_program(page) -> None:
     flow = module("_flow")
-    for block in re.findall(r"^```\{flow\} [^\n]+\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+    for block in re.findall(
+        r"^```\{flow\} [^\n]+\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    ):
         drawn = flow.boxes(block.splitlines())
         assert 2 <= len(drawn) <= 4
         assert all(box.lines for box in drawn)
