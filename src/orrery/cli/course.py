@@ -73,9 +73,13 @@ def _run(item: Item, picture: Path | None, overwrite: bool) -> None:
 def _shown(item: Item) -> str:
     """Run the code of an item and return the picture that its last line gives; nothing where it gives none."""
     tree, names = ast.parse(item.source), {"__name__": "__course__"}
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, f"<{item.name}>", "exec"), names)
+        return ""
+    tree.body.pop()
     exec(compile(tree, f"<{item.name}>", "exec"), names)
-    value: Any = None if last is None else eval(compile(ast.Expression(last.value), f"<{item.name}>", "eval"), names)
+    value: Any = eval(compile(ast.Expression(last.value), f"<{item.name}>", "eval"), names)
     return value if isinstance(value, str) and value.startswith("<svg") else ""
 
 
