@@ -74,6 +74,7 @@ def test_the_blocks_of_the_tutorial_can_be_pasted_at_a_prompt(examples, monkeypa
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "loss after:" in printed.out
+    assert "_" not in prompt.locals  # else it is not what the prompt showed last, which the page saves by it
     assert "<svg" not in printed.out  # a prompt names a picture
 
 
