@@ -24,6 +24,8 @@ extensions = [
     "_families",
     "_examples",
     "_interactive",
+    "_flow",
+    "_landing",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

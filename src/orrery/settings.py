@@ -1,10 +1,14 @@
 """The few settings that come from the environment, each read here and nowhere else."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 DISTRIBUTION = "orrery-lm"
 """What pip calls this program: ``orrery`` alone is another's on PyPI."""
+
+PREFIX = "ORRERY_"
+"""With which the names of our own variables begin."""
 
 KERNELS = 64
 """How many compiled products oneDNN, and torch for it, keep at hand; each is 0.3 MB in either.
@@ -52,6 +56,12 @@ def cache_folder() -> Path:
 def api_key() -> str | None:
     """The key that clients of a server have to show: ``ORRERY_API_KEY``; there is none where it is empty."""
     return os.environ.get("ORRERY_API_KEY") or None
+
+
+def overriding(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the variables that change a key of a recipe: those with a double underscore, and the seed."""
+    names = [name for name in sorted(environment) if name.startswith(PREFIX)]
+    return [(name, environment[name]) for name in names if "__" in name or name == f"{PREFIX}SEED"]
 
 
 def install(extra: str) -> str:

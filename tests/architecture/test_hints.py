@@ -10,6 +10,7 @@ from orrery.cli.spelling import as_flags
 from orrery.settings import DISTRIBUTION, install
 
 NO_FLAG = {
+    "reports/page.py",
     "reports/style.py",
     "studies/demo/page.py",
     "planning/layouts/launch.py",
@@ -21,6 +22,7 @@ NO_FLAG = {
 
 MANY = {
     "cli/plan_tables.py": ["plan"],
+    "orrery_course/labs/_page.py": ["lab"],
     "checkpoints/gguf.py": ["export"],
     "cli/beam_options.py": ["generate"],
     "serving/served.py": ["serve"],
@@ -31,7 +33,7 @@ MANY = {
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
         "quantise", "evaluate choices", "evaluate mmlu", "evaluate hellaswag", "evaluate blimp", "evaluate gsm8k",
         "evaluate humaneval", "evaluate mbpp", "evaluate retrieval", "evaluate similarity", "evaluate reranking",
-        "distil", "plan",
+        "distil", "plan", "course",
     ],
     "cli/evaluate/_items.py": ["evaluate choices", "evaluate blimp", "evaluate gsm8k", "evaluate humaneval"],
     "cli/evaluate/_programs.py": ["evaluate humaneval", "evaluate mbpp"],

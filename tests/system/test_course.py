@@ -153,6 +153,21 @@ def test_the_verb_lists_shows_and_runs(capsys):
     assert "one-hot" in capsys.readouterr().err
 
 
+def test_the_picture_of_an_item_is_written_where_it_is_asked_for(capsys, tmp_path):
+    file = tmp_path / "parts.svg"
+    assert run(["course", "S1", "residual-stream"]) == 0
+    assert "--picture residual-stream.svg writes it" in capsys.readouterr().out
+    assert run(["course", "S1", "residual-stream", "--picture", str(file)]) == 0
+    assert file.read_text(encoding="utf-8").startswith("<svg")
+    assert str(file) in capsys.readouterr().out
+    assert run(["course", "S1", "residual-stream", "--picture", str(file)]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert run(["course", "S1", "third-value", "--picture", str(tmp_path / "none.svg")]) == 2
+    assert "draws no picture" in capsys.readouterr().err
+    assert run(["course", "S1", "--picture", str(tmp_path / "none.svg")]) == 2
+    assert not (tmp_path / "none.svg").exists()
+
+
 def test_the_list_imports_no_torch():
     program = "import sys; sys.modules['torch'] = None; from orrery.cli.program import run; sys.exit(run(['course']))"
     with contextlib.redirect_stdout(io.StringIO()):

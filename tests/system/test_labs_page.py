@@ -6,8 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from made_pages import MADE
 from orrery.cli.program import run
 from orrery.errors import DataError, UsageError
+from orrery.reports.page import MAKING
 from orrery_course.labs import _all as labs
 from orrery_course.labs import _lab, _tables, bottleneck, dictionary
 from orrery_course.labs._page import page
@@ -31,7 +33,8 @@ def test_all_labs_come_on_one_page(few, tmp_path, capsys) -> None:
     folder = tmp_path / "labs"
     assert run(["lab", "--all", "--seeds", "3", "4", "--output", str(folder)]) == 0
     text = (folder / "index.html").read_text(encoding="utf-8")
-    assert sections(text) == ["All labs", *FAST, "The comparisons of the last lecture"]
+    assert sections(text) == ["All labs", *FAST, "The comparisons of the last lecture", MAKING]
+    assert "<pre>orrery lab --all --seeds 3 4</pre>" in text
     for name in FAST:
         assert _lab.questions()[name].replace("&", "&amp;").replace('"', "&quot;") in text
         for claim in json.loads((folder / name / "numbers.json").read_text(encoding="utf-8"))["margins"]:
@@ -59,7 +62,7 @@ def test_what_is_finished_stays_when_a_call_is_killed(few, tmp_path, monkeypatch
     monkeypatch.setattr(labs, "carry_out", carry_out)
     with pytest.raises(KeyboardInterrupt):
         labs.carry_out_all(tmp_path, [0])
-    assert sections((tmp_path / "index.html").read_text(encoding="utf-8"))[1:-1] == [FAST[0]]
+    assert sections((tmp_path / "index.html").read_text(encoding="utf-8"))[1:-2] == [FAST[0]]
     first = (tmp_path / FAST[0] / "numbers.json").read_bytes()
     said: list[str] = []
     assert list(labs.carry_out_all(tmp_path, [0], say=said.append)) == list(FAST)
@@ -130,7 +133,7 @@ def test_every_cell_names_a_lab_that_exists_and_every_row_fits() -> None:
                 if isinstance(cell, _tables.MeasuredCell):
                     assert cell.lab in _lab.questions()
                     assert cell.text.count("{}") == 1
-    assert "not run yet" in page({})
+    assert "not run yet" in page({}, MADE)
 
 
 @pytest.mark.long

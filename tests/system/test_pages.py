@@ -74,6 +74,7 @@ def test_the_blocks_of_the_tutorial_can_be_pasted_at_a_prompt(examples, monkeypa
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "loss after:" in printed.out
+    assert "_" not in prompt.locals  # else it is not what the prompt showed last, which the page saves by it
     assert "<svg" not in printed.out  # a prompt names a picture
 
 
@@ -286,6 +287,16 @@ orrery --version
     assert "<figure" in html
     assert "<figcaption>Below the picture.</figcaption>" in html
     assert f"orrery {orrery.__version__}" in html
+
+
+def test_the_first_page_shows_a_model_in_one_file(folder):
+    landing = module("_landing")
+    page = landing.page(folder)
+    assert len(page.encode()) < 2_000_000
+    assert "http-equiv" in page
+    assert re.findall(r'(?:src|href)="(?!data:|blob:|#)[^"]+"', page) == []
+    assert "{live}\n" in text_of("index")
+    assert landing.FILE == "inside.html"
 
 
 def test_a_command_that_fails_is_told(examples, tmp_path):

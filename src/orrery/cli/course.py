@@ -1,14 +1,17 @@
 """``orrery course``: the slides of the lectures, and what runs each of them."""
 
+import ast
 import shlex
 import sys
+from pathlib import Path
+from typing import Any
 
 from orrery.cli.tables import print_table
 from orrery.errors import RunError, UsageError
 from orrery_course.course import Deck, Item, decks, find
 
 
-def course(deck: str | None = None, *item: str) -> None:
+def course(deck: str | None = None, *item: str, picture: Path | None = None, overwrite: bool = False) -> None:
     """Run what a slide of the lectures asks for or shows; without a name list the decks, with a deck its items.
 
     The code is printed before it runs. Commands run in this folder and write below runs/course.
@@ -16,7 +19,11 @@ def course(deck: str | None = None, *item: str) -> None:
     Args:
         deck: S0, S1, S2, S3 or S4.
         item: The name of an item, or words of its slide or title.
+        picture: SVG file for the picture of an item that draws one.
+        overwrite: Replace the file.
     """
+    if picture is not None and not item:
+        raise UsageError("--picture is of one item", "name it: orrery course S1 automaton --picture FILE.svg")
     if deck is None:
         for number, one in enumerate(decks().values()):
             print(("\n" if number else "") + f"{one.name}: {one.title}")
@@ -32,7 +39,7 @@ def course(deck: str | None = None, *item: str) -> None:
         if len(found) > 1:
             names = ", ".join(one.name for one in found)
             raise UsageError(f"{len(found)} items of {chosen.name} match {' '.join(item)!r}", f"give one of: {names}")
-        _run(found[0])
+        _run(found[0], picture, overwrite)
 
 
 def _list(deck: Deck, columns: tuple[str, ...]) -> None:
@@ -40,17 +47,40 @@ def _list(deck: Deck, columns: tuple[str, ...]) -> None:
     print_table(columns, [[row[column] for column in columns] for row in rows])
 
 
-def _run(item: Item) -> None:
-    """Print what an item is, its code, what it prints, and what the slide has."""
+def _run(item: Item, picture: Path | None, overwrite: bool) -> None:
+    """Print what an item is, its code, what it prints, and what the slide has; write its picture, or say how."""
+    from orrery.checkpoints.outputs import OutputFile
+
+    target = None if picture is None else OutputFile(picture, overwrite=overwrite)
     print(f"{item.deck}, {item.slide} ({item.name})\n{item.title}\n\n{item.about}\n")
     if item.source:
         print("\n".join(f"    {line}".rstrip() for line in item.source.splitlines()), end="\n\n", flush=True)
-        exec(compile(item.source, f"<{item.name}>", "exec"), {"__name__": "__course__"})
+    drawn = _shown(item)
     for line in item.lines.splitlines():
         print(f"    {line}\n", flush=True)
         _command(line)
     if item.beside:
         print(f"\n{item.beside}")
+    if target is not None and not drawn:
+        raise UsageError(f"{item.name} draws no picture", "leave --picture out")
+    if target is not None:
+        target.write(drawn)
+        print(f"\npicture: {picture}")
+    elif drawn:
+        print(f"\nIt draws a picture: orrery course {item.deck} {item.name} --picture {item.name}.svg writes it")
+
+
+def _shown(item: Item) -> str:
+    """Run the code of an item and return the picture that its last line gives; nothing where it gives none."""
+    tree, names = ast.parse(item.source), {"__name__": "__course__"}
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, f"<{item.name}>", "exec"), names)
+        return ""
+    tree.body.pop()
+    exec(compile(tree, f"<{item.name}>", "exec"), names)
+    value: Any = eval(compile(ast.Expression(last.value), f"<{item.name}>", "eval"), names)
+    return value if isinstance(value, str) and value.startswith("<svg") else ""
 
 
 def _command(line: str) -> None:

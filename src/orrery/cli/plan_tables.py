@@ -18,6 +18,7 @@ def print_tables(output: Path | None = None, *, overwrite: bool = False) -> None
         UsageError: the folder cannot be written, or holds a page and ``overwrite`` is not given.
     """
     from orrery.checkpoints.outputs import OutputFile
+    from orrery.reports.making import made
     from orrery_course.papers.tables import page, tables
 
     if output is None:
@@ -27,7 +28,7 @@ def print_tables(output: Path | None = None, *, overwrite: bool = False) -> None
     if output.is_file():
         raise UsageError(f"{output} is a file, and --output names a folder", "give a folder; the page is made in it")
     file = OutputFile(output / PAGE, overwrite=overwrite)
-    file.write(page())
+    file.write(page(made()))
     print(f"page: {output / PAGE}")
 
 

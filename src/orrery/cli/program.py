@@ -8,6 +8,7 @@ from orrery.cli.overview import ASKS_FOR_IT, overview
 from orrery.cli.parser import build
 from orrery.cli.stopping import cause
 from orrery.cli.verbs import VERBS, Verb, summary, verbs
+from orrery.reports.making import carrying_out
 
 __all__ = ["VERBS", "Verb", "build", "run"]
 
@@ -15,6 +16,12 @@ __all__ = ["VERBS", "Verb", "build", "run"]
 def run(arguments: Sequence[str]) -> int:
     """Carry out one command line and return its exit code, with any error printed."""
     words, debug = _without_debug(list(arguments))
+    with carrying_out(arguments):
+        return _carried_out(words, debug)
+
+
+def _carried_out(words: list[str], debug: bool) -> int:
+    """Carry out the words of a command line."""
     try:
         words = _with_parts(words)
         if words in ASKS_FOR_IT:

@@ -17,8 +17,8 @@ from orrery.schema.keys import Known
 from orrery.schema.other_names import called_elsewhere
 from orrery.schema.section import Section
 from orrery.schema.unknown import UnknownSettingError
+from orrery.settings import PREFIX, overriding
 
-PREFIX = "ORRERY_"
 LADDER = "ladder"
 """The section of a recipe that is trained in several sizes."""
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
@@ -136,9 +136,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Return the dotted keys that the environment sets: those with a double underscore, and the seed."""
-    for name in sorted(environment):
-        if name.startswith(PREFIX) and ("__" in name or name == f"{PREFIX}SEED"):
-            yield name.removeprefix(PREFIX).lower().replace("__", "."), environment[name]
+    for name, value in overriding(environment):
+        yield name.removeprefix(PREFIX).lower().replace("__", "."), value
 
 
 def from_flags(

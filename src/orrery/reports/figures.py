@@ -14,6 +14,8 @@ from orrery.errors import UsageError
 Number = int | float
 
 WIDTH, HEIGHT = 640, 360
+BARS, LEAST_BAR = 380, 240
+"""Where the longest bar ends, and how long it is at least: with its number it fits on a phone."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 34, 46
 # Light and dark variants of one hue each, all told apart by colour-blind readers and above 3:1 on their background.
 _HUES = (
@@ -29,7 +31,7 @@ _STYLE = (
     ".of .g{stroke:currentColor;stroke-opacity:.15}.of .a{stroke:currentColor;stroke-opacity:.6}"
     ".of .l{fill:none;stroke-width:2;stroke-linejoin:round}"
     + "".join(f".of .s{i}{{stroke:{h[0]}}}.of .f{i}{{fill:{h[0]}}}" for i, h in enumerate(_HUES))
-    + "@media(prefers-color-scheme:dark){"
+    + "@media screen and (prefers-color-scheme:dark){"
     + "".join(f".of .s{i}{{stroke:{h[1]}}}.of .f{i}{{fill:{h[1]}}}" for i, h in enumerate(_HUES))
     + "}</style>"
 )
@@ -98,7 +100,7 @@ def line_chart(
             finite = [point for point in curve if all(map(math.isfinite, point))]
             parts += [_circle(across.at(x), upward.at(y), number) for x, y in finite]
         else:
-            parts += [f'<polyline {_line(number)} points="{path}"/>' for path in _unbroken(curve, across, upward)]
+            parts += [_stretch(path, number) for path in _unbroken(curve, across, upward)]
         for x, low, high in (spreads or {}).get(name, ()):
             ends = f'y1="{px(upward.at(low))}" y2="{px(upward.at(high))}"'
             parts.append(
@@ -123,7 +125,8 @@ def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str, log_x: 
     if not values or not all(map(math.isfinite, values.values())):
         raise UsageError("a bar chart needs finite numbers", "leave out what has no number")
     left = 24 + 7 * min(28, max(map(len, values)))
-    axis = _Axis([*values.values()] if log_x else [0.0, *values.values()], left, WIDTH - 80, log_x)
+    right = max(BARS, left + LEAST_BAR)
+    axis = _Axis([*values.values()] if log_x else [0.0, *values.values()], left, right, log_x)
     zero = axis.ticks[0] if log_x else 0.0
     bottom = _TOP + 26 * len(values)
     height = bottom + (46 if log_x else 30)
@@ -134,8 +137,9 @@ def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str, log_x: 
         parts.append(_text(left - 8, y + 14, short(name, 28), "end"))
         parts.append(f'<rect class="f0" x="{px(start)}" y="{y}" width="{px(end - start)}" height="18" rx="2"/>')
         parts.append(_text(end + 6, y + 14, f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"))
-    parts.append(_text((left + WIDTH - 80) / 2, height - 12, x_label, "middle"))
-    return svg(WIDTH, height, title, parts)
+    parts.append(_text((left + right) / 2, height - 12, x_label, "middle"))
+    below = (left + right) / 2 + 3.5 * len(x_label) + 12
+    return svg(max(right + 80, 24 + 8 * len(title), math.ceil(below)), height, title, parts)
 
 
 def heat_map(
@@ -338,6 +342,12 @@ def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Ax
         else:
             stretches.append([])
     return [" ".join(points) for points in stretches if points]
+
+
+def _stretch(path: str, number: int) -> str:
+    """Return a stretch of a curve; a point between two gaps, of which no line could be seen, has a dot."""
+    dot = "" if " " in path else f'<circle class="f{number % len(_HUES)}" r="2.5" cx="{{}}" cy="{{}}"/>'
+    return f'<polyline {_line(number)} points="{path}"/>' + dot.format(*path.split(","))
 
 
 def _band(band: Sequence[tuple[Number, Number, Number]], number: int, across: _Axis, upward: _Axis) -> str:

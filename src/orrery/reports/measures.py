@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from orrery.reports.figures import line_chart
-from orrery.reports.page import document, figure, head, section
+from orrery.reports.making import Making
+from orrery.reports.page import Heading, document, figure, section
 
 SECONDS = 5
 """After which a page of a run that is not over loads itself again."""
@@ -25,12 +26,12 @@ BESIDE = {"reward": "val/reward"}
 LEFT_OUT = ("kl_k1", "kl_k2")
 
 
-def measures_page(title: str, records: Sequence[dict[str, Any]], steps: int) -> str:
-    """Return the page of a run's measures so far; ``steps`` are those that it will have."""
+def measures_page(
+    title: str, about: Sequence[str], records: Sequence[dict[str, Any]], steps: int, making: Making
+) -> str:
+    """Return the page of a run's measures so far; ``steps`` are those that it will have, ``about`` model and data."""
     done = records[-1]["step"] if records else 0
-    lead = f"{done:,} of {steps:,} steps."
-    body = "\n".join([head(title, lead), charts(records)])
-    html = document(f"Orrery: {title}", body)
+    html = document(Heading("training", title, about, f"{done:,} of {steps:,} steps."), [charts(records)], making)
     again = f'<meta http-equiv="refresh" content="{SECONDS}">\n<title>'
     return html.replace("<title>", again, 1) if done < steps else html
 

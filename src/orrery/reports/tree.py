@@ -17,7 +17,7 @@ LONGEST = 24
 _STYLE = (
     "<style>.tr path{fill:none;stroke-width:1.8}.tr .k{stroke:#0b62a4}.tr .p{stroke:currentColor;stroke-opacity:.35;"
     "stroke-dasharray:3 3}.tr .d{fill-opacity:.6}.tr .b{font-weight:600}"
-    "@media(prefers-color-scheme:dark){.tr .k{stroke:#62b0f0}}</style>"
+    "@media screen and (prefers-color-scheme:dark){.tr .k{stroke:#62b0f0}}</style>"
 )
 
 

@@ -15,6 +15,7 @@ from orrery.objectives.causal import CausalLanguageModel
 from orrery.recipes.config import Recipe
 from orrery.recipes.parallel import settled
 from orrery.recipes.read import words_of
+from orrery.reports.making import made
 from orrery.reports.measures import measures_page
 from orrery.reports.observers import Event, Observer, StepLearned
 from orrery.runs.assemble import assemble
@@ -116,12 +117,18 @@ class MeasuresPage(Observer):
 
     recipe: Recipe
 
+    def page(self, records: list[dict[str, Any]], steps: int) -> str:
+        """Return the page of these lines."""
+        recipe = self.recipe
+        about = (str(recipe.model.begin or recipe.model.family or ""), recipe.data.described)
+        return measures_page(recipe.name, about, records, steps, made())
+
     def observe(self, event: Event) -> None:
         """Draw the page again."""
         if isinstance(event, StepLearned) and event.record is not None:
             records = RunFolder(event.folder).records()
             with machine_errors(event.folder):
-                write_text(event.folder / PROGRESS, measures_page(self.recipe.name, records, event.steps))
+                write_text(event.folder / PROGRESS, self.page(records, event.steps))
 
 
 def speed(recipe: Recipe, assembled: Assembled) -> Callable[[Precision], Speed] | None:

@@ -6,8 +6,9 @@ from pathlib import Path
 from orrery.checkpoints.disk import write_text
 from orrery.checkpoints.outputs import OutputFolder
 from orrery.errors import OrreryError, UsageError
+from orrery.reports.making import made
 from orrery_course.labs._lab import FILES, LabResult, carry_out, questions
-from orrery_course.labs._page import page
+from orrery_course.labs._page import commands, page
 from orrery_course.labs._unfinished import FOLDER as UNFINISHED
 from orrery_course.labs._unfinished import Unfinished
 
@@ -97,5 +98,5 @@ def write_page(folder: Path) -> Path:
     by_name = results(folder)
     if not by_name:
         raise UsageError(f"{folder} has no finished lab", "run them first: orrery lab --all")
-    write_text(folder / PAGE, page(by_name))
+    write_text(folder / PAGE, page(by_name, made(commands(by_name))))
     return folder / PAGE

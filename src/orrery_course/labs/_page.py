@@ -4,19 +4,20 @@ import re
 from collections.abc import Mapping, Sequence
 
 from orrery.reports.figures import Number
-from orrery.reports.page import document, figure, markup_table, rows_table, section, visible
+from orrery.reports.making import Making
+from orrery.reports.page import Heading, document, figure, markup_table, rows_table, section, visible
 from orrery_course.labs._lab import LabResult, about, flat, questions, readable
 from orrery_course.labs._tables import Runs, Shown, tables
 
 
-def page(by_name: Mapping[str, LabResult]) -> str:
+def page(by_name: Mapping[str, LabResult], making: Making) -> str:
     """Return the whole page; the same results give the same bytes."""
-    parts = [summary(by_name), contents(by_name), *(lab(one) for one in by_name.values()), comparisons(by_name)]
-    return document("Orrery: the labs", "\n".join(parts))
+    parts = [contents(by_name), *(lab(one) for one in by_name.values()), comparisons(by_name)]
+    return document(summary(by_name), parts, making)
 
 
-def summary(by_name: Mapping[str, LabResult]) -> str:
-    """Return the heading and how many claims hold."""
+def summary(by_name: Mapping[str, LabResult]) -> Heading:
+    """Return the heading, with how many claims hold."""
     claims = sum(len(one.margins) for one in by_name.values())
     failed = sum(len(one.failed) for one in by_name.values())
     verdict = (
@@ -29,7 +30,22 @@ def summary(by_name: Mapping[str, LabResult]) -> str:
         f"They make {claims} claims, and {verdict} in the worst of the seeds."
     )
     rest = f" Not run yet: {', '.join(missing)}." if missing else ""
-    return f'<header>\n<h1>Orrery: the labs</h1>\n<p class="lead">{visible(text + rest)}</p>\n</header>'
+    seeds = sorted({seed for one in by_name.values() for seed in one.runs})
+    about = (f"seeds {', '.join(map(str, seeds))}" if seeds else "",)
+    return Heading("labs", "The labs of the course", about, text + rest)
+
+
+def commands(by_name: Mapping[str, LabResult]) -> str:
+    """Return the commands that make these numbers again: one, where all labs have the same seeds and are as quick."""
+    flags = {name: _flags(one) for name, one in by_name.items()}
+    if len(set(flags.values())) == 1 and set(by_name) == set(questions()):
+        return f"orrery lab --all{next(iter(flags.values()))}"
+    return "\n".join(f"orrery lab {name}{each}" for name, each in flags.items())
+
+
+def _flags(one: LabResult) -> str:
+    """Return the flags with which a lab was run."""
+    return f" --seeds {' '.join(map(str, one.runs))}{' --quick' if one.quick else ''}"
 
 
 def contents(by_name: Mapping[str, LabResult]) -> str:

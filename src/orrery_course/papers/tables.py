@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from orrery.planning.data_table import gpt3_table
 from orrery.planning.published import gpt3
 from orrery.planning.table import PaperTable
-from orrery.reports.page import document, figure, markup_table, section, visible
+from orrery.reports.making import Making
+from orrery.reports.page import Heading, document, figure, markup_table, section, visible
 from orrery_course.papers import chinchilla, complexity, energy, gpt3_compute, model_sizes, training_runs
 
 
@@ -41,14 +42,14 @@ def mixture_table() -> PaperTable:
     )
 
 
-def page() -> str:
+def page(making: Making) -> str:
     """Return one offline page with all tables and their figures; the same bytes every time."""
     listed = list(tables())
     lead = "What the course prints and what papers print, recomputed. Where a number does not follow, both are shown."
-    header = f'<header>\n<h1>Orrery: the tables of the course</h1>\n<p class="lead">{visible(lead)}</p>\n</header>'
+    heading = Heading("plan", "The tables of the course", (f"{len(listed)} tables",), lead)
     links = "".join(f'<li><a href="#{visible(one.name)}">{visible(one.title)}</a></li>' for one in listed)
-    parts = [header, section("Contents", f"<ul>{links}</ul>"), *map(part, listed)]
-    return document("Orrery: the tables of the course", "\n".join(parts))
+    parts = [section("Contents", f"<ul>{links}</ul>"), *map(part, listed)]
+    return document(heading, parts, making)
 
 
 def part(table: PaperTable) -> str:
@@ -57,7 +58,7 @@ def part(table: PaperTable) -> str:
     rows = markup_table(table.columns, ([cell(text) for text in row] for row in table.rows))
     parts = [
         figure(table.figure, table.caption) if table.figure else "",
-        figure(rows, f"Source: {table.source}."),
+        f'{rows}\n<p class="source">{visible(f"Source: {table.source}.")}</p>',
         f"<ul>{notes}</ul>" if notes else "",
     ]
     return section(table.title, "\n".join(filter(None, parts)), table.name)

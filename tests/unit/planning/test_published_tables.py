@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
+from made_pages import MADE
 from orrery.errors import UsageError
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.planning.parameters import parameters
@@ -208,8 +209,8 @@ def test_every_table_names_its_source_and_fills_its_columns() -> None:
 
 
 def test_the_page_holds_every_table_and_figure_and_is_the_same_each_time() -> None:
-    text = course.page()
-    assert text == course.page()
+    text = course.page(MADE)
+    assert text == course.page(MADE)
     figures = re.findall("<svg.*?</svg>", text, re.DOTALL)
     assert len(figures) == 4
     for svg in figures:

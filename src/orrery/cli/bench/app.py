@@ -103,6 +103,7 @@ def generate(
     check_peers(peer)
     numbers, drawn = _output(json, overwrite), _output(page, overwrite)
     _take_threads(threads)
+    from orrery.reports.making import made
     from orrery.studies.bench import report
     from orrery.studies.bench.generating import bench_generate
     from orrery.studies.bench.machine import measure_machine
@@ -114,7 +115,7 @@ def generate(
     _write(numbers, results.state())
     if drawn is not None:
         with drawn.aside() as fresh:
-            fresh.write_text(report.page(results), encoding="utf-8")
+            fresh.write_text(report.page(results, made()), encoding="utf-8")
 
 
 def _output(path: Path | None, overwrite: bool) -> Any:

@@ -4,7 +4,8 @@ import statistics
 from collections.abc import Sequence
 
 from orrery.reports.figures import bar_chart
-from orrery.reports.page import document, figure, head, rows_table, section, visible
+from orrery.reports.making import Making
+from orrery.reports.page import Heading, document, figure, rows_table, section, visible
 from orrery.studies.bench.generating import GenerationSpeed
 from orrery.studies.bench.rounds import Series
 
@@ -42,13 +43,22 @@ def notes(speed: GenerationSpeed) -> list[str]:
     return lines
 
 
-def page(speed: GenerationSpeed) -> str:
+def page(speed: GenerationSpeed, making: Making) -> str:
     """Return one HTML file with the tables and a figure for each case."""
-    figures = [figure(chart(several), several[0].case.name) for several in speed.series]
-    lead = head(f"Speed of {speed.model}", UNITS)
+    figures = [figure(chart(several)) for several in speed.series]
+    about = (speed.machine.processor, f"orrery writes by {speed.steps}")
+    heading = Heading("speed", f"Speed of {speed.model}", about, told(speed))
     listed = "\n".join(f"<p>{visible(note)}</p>" for note in notes(speed))
-    body = (lead, section("Rates", "\n".join(figures)), section("Numbers", rows_table(COLUMNS, rows(speed)) + listed))
-    return document(f"Orrery: speed of {speed.model}", "\n".join(body))
+    parts = (section("Rates", "\n".join(figures)), section("Numbers", rows_table(COLUMNS, rows(speed)) + listed))
+    return document(heading, parts, making)
+
+
+def told(speed: GenerationSpeed) -> str:
+    """Return the first case in a sentence: what we reach, and how many times that of each peer."""
+    ours, *others = speed.series[0]
+    measure = "whole" if "whole" in ours.rates else "prefill"
+    times = "".join(f", {ours.median(measure) / one.median(measure):.2f} times {one.subject}" for one in others)
+    return f"{ours.case.name}: {ours.median(measure):,.1f} tokens a second{times}."
 
 
 def chart(several: Sequence[Series]) -> str:

@@ -1,6 +1,7 @@
 """The page of a comparison: findings in, one HTML file out that needs nothing but a browser."""
 
-from orrery.reports.page import document, figure, head, rows_table, section, visible
+from orrery.reports.making import Making
+from orrery.reports.page import Heading, document, figure, rows_table, section, visible
 from orrery.studies.compare import charts
 from orrery.studies.compare.budgets import Budget
 from orrery.studies.compare.charts import BY_BUDGET, BY_SECONDS, BY_TOKENS, SWEEPS, figures
@@ -10,11 +11,10 @@ from orrery.studies.compare.summary import columns, gain_sentences, gains, order
 from orrery.studies.compare.sweep import at_edge
 
 
-def page(comparison: Comparison) -> str:
+def page(comparison: Comparison, making: Making) -> str:
     """Return the whole page; the same findings give the same bytes."""
     drawn = figures(comparison)
     parts = (
-        summary(comparison),
         quality(comparison),
         curves(drawn),
         budgets(comparison, drawn),
@@ -23,18 +23,19 @@ def page(comparison: Comparison) -> str:
         probes(comparison, drawn),
         facts(comparison),
     )
-    return document("Orrery: a comparison", "\n".join(part for part in parts if part))
+    return document(summary(comparison), parts, making)
 
 
-def summary(comparison: Comparison) -> str:
-    """Return the heading and the result in two sentences."""
+def summary(comparison: Comparison) -> Heading:
+    """Return the heading, with the result in two sentences."""
     best, *_, worst = (groups := ranked(comparison)) * 2
     last = f", the last {worst.name} with {worst.mean:.3f}" if len(groups) > 1 else ""
     text = (
         f"{len(groups)} models learned the same text with the same tokenizer and {given(comparison)}. The best is "
         f"{best.name} with {best.mean:.3f} bits per byte of the text held back{last}."
     )
-    return head("Orrery", text)
+    title = f"{len(groups)} models on one text" if len(groups) > 1 else f"{best.name} on one text"
+    return Heading("comparison", title, (str(comparison.corpus["source"]), given(comparison)), text)
 
 
 def given(comparison: Comparison) -> str:

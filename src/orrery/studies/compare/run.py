@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from orrery.recipes.config import Recipe
+from orrery.reports.making import made
 from orrery.studies.compare.charts import figures
 from orrery.studies.compare.findings import BESIDE, SWEPT, Comparison, ComparisonEntry, SweepResult, comparison_from
 from orrery.studies.compare.learning import count, learn, measured_speed, scheduled, steps_in
@@ -139,7 +140,7 @@ class ComparisonInProgress:
         self.place.note(self.comparison.as_json())
 
     def _leave(self) -> None:
-        self.place.leave(self.comparison.as_json(), page(self.comparison), figures(self.comparison))
+        self.place.leave(self.comparison.as_json(), page(self.comparison, made()), figures(self.comparison))
 
     def probe_all(self, names: Sequence[str]) -> None:
         """Do every probe of every model that is not done."""

@@ -5,21 +5,21 @@ from itertools import groupby
 from typing import Any
 
 from orrery.reports.figures import bar_chart, heat_map, line_chart
-from orrery.reports.page import document, figure, head, rows_table, section, visible
+from orrery.reports.making import Making
+from orrery.reports.page import Heading, document, figure, rows_table, section, visible
 from orrery.studies.demo.findings import DemoFindings, DemoHead, Sample
 
 _SUMMARY = {"check": "must be above the model", "aim": "a number to aim at", "model": ""}
 
 
-def page(findings: DemoFindings) -> str:
+def page(findings: DemoFindings, making: Making) -> str:
     """Return the whole page; the same findings give the same bytes."""
-    parts = (summary, curves, comparison, samples, attention, checks, facts, onward)
-    body = "\n".join(part(findings) for part in parts)
-    return document("Orrery: the demo", body)
+    parts = (curves, comparison, samples, attention, checks, facts, onward)
+    return document(summary(findings), [part(findings) for part in parts], making)
 
 
-def summary(findings: DemoFindings) -> str:
-    """Return the heading and the result in two sentences."""
+def summary(findings: DemoFindings) -> Heading:
+    """Return the heading, with the result in two sentences."""
     corpus, run = findings.corpus, findings.run
     verdict = "Every check below passed." if not findings.failed else f"{len(findings.failed)} of the checks failed."
     seconds = sum(run.seconds.values())
@@ -28,7 +28,8 @@ def summary(findings: DemoFindings) -> str:
         f"parameters on {corpus.train_bytes / 1e6:.1f} MB of text ({corpus.source}). Text that it has never seen costs "
         f"it {findings.model.bits_per_byte:.2f} bits per byte. {verdict}"
     )
-    return head("Orrery", text)
+    model = f"{run.family}, {run.parameters:,} parameters"
+    return Heading("demo", "The whole system in minutes", (model, corpus.source), text)
 
 
 def curves(findings: DemoFindings) -> str:
@@ -79,7 +80,7 @@ def samples(findings: DemoFindings) -> str:
 
 def sample_block(sample: Sample) -> str:
     """Return one text, its prompt marked."""
-    return f"<blockquote><b>{visible(sample.prompt)}</b>{visible(sample.text)}</blockquote>"
+    return f'<blockquote tabindex="0"><b>{visible(sample.prompt)}</b>{visible(sample.text)}</blockquote>'
 
 
 def attention(findings: DemoFindings) -> str:

@@ -21,6 +21,7 @@ from orrery.language_model.model import LanguageModel
 from orrery.page.see import see
 from orrery.recipes.config import Recipe
 from orrery.recipes.read import config_hash, words_of
+from orrery.reports.making import made
 from orrery.runs.assemble import assemble
 from orrery.runs.building import Assembled
 from orrery.studies.demo.findings import DemoCorpus, DemoFindings, DemoRun, Measure, Sample
@@ -77,7 +78,7 @@ def demo(recipe: Recipe, folder: Path, say: Say, watch: Watch, *, overwrite: boo
         findings, inside = tour(recipe, run_folder, TourStages(say), watch)
         with machine_errors(folder):
             write_text(folder / INSIDE, inside)
-        kept(folder).leave(findings.as_json() | mark(recipe), page(findings))
+        kept(folder).leave(findings.as_json() | mark(recipe), page(findings, made()))
     return findings
 
 

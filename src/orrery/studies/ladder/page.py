@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from orrery.reports.page import document, figure, head, rows_table, section
+from orrery.reports.making import Making
+from orrery.reports.page import Heading, document, figure, rows_table, section
 from orrery.studies.ladder.charts import figures
 from orrery.studies.ladder.findings import LadderFindings
 from orrery.studies.ladder.forecast import LEVEL, Forecast
@@ -21,11 +22,10 @@ SIZE_NOTE = (
 )
 
 
-def page(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> str:
+def page(ladder: LadderFindings, predictions: Mapping[str, Forecast], making: Making) -> str:
     """Return the whole page; the same findings give the same bytes."""
     note = f"Each dot is a training. The band holds {LEVEL:.0%} of trainings, by the law and its resampled residuals."
     parts = (
-        head("Orrery", f"{outcome(ladder, predictions)}."),
         section("The law", "\n".join(figure(svg, note) for svg in figures(ladder, predictions).values())),
         section(
             "What it tells", rows_table(LAWS, law_rows(predictions)) + f"<p>{LAW_NOTE.format(level=f'{LEVEL:.0%}')}</p>"
@@ -33,7 +33,9 @@ def page(ladder: LadderFindings, predictions: Mapping[str, Forecast]) -> str:
         section("The sizes", rows_table(SIZES, size_rows(ladder)) + f"<p>{SIZE_NOTE}</p>"),
         section("Facts", rows_table(("", ""), facts(ladder))),
     )
-    return document("Orrery: a scaling ladder", "\n".join(parts))
+    about = (f"{len(ladder.sizes)} sizes", str(ladder.corpus["source"]))
+    heading = Heading("ladder", "A scaling ladder", about, f"{outcome(ladder, predictions)}.")
+    return document(heading, parts, making)
 
 
 def facts(ladder: LadderFindings) -> list[tuple[str, str]]:

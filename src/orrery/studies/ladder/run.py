@@ -11,6 +11,7 @@ from typing import Any
 from orrery.data.documents import Portion
 from orrery.data.sources.text import TextSource
 from orrery.errors import RunError, UsageError
+from orrery.reports.making import made
 from orrery.studies.compare.learning import TRIAL_STEPS, time_and_tokens
 from orrery.studies.compare.texts import Ids, Texts, read
 from orrery.studies.kept import TOKENIZER, Kept, Say, held, once
@@ -75,7 +76,7 @@ def leave(place: Kept, findings: LadderFindings) -> None:
     predictions = forecasts(findings)
     values = findings.as_json() | {"forecasts": {axis: one.as_json() for axis, one in predictions.items()}}
     if predictions:
-        place.leave(values, page(findings, predictions), figures(findings, predictions))
+        place.leave(values, page(findings, predictions, made()), figures(findings, predictions))
     else:
         place.note(values)
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orrery.reports.figures import bar_chart
-from orrery.reports.page import document, figure, head, rows_table, section, visible
+from orrery.reports.making import Making
+from orrery.reports.page import Heading, document, figure, rows_table, section, visible
 
 COLUMNS = (
     ("perplexity", "perplexity of dialogues"),
@@ -25,10 +26,9 @@ LONGEST = 600
 """Characters of a text that is shown."""
 
 
-def page(values: Mapping[str, Any], picture: str) -> str:
+def page(values: Mapping[str, Any], picture: str, making: Making) -> str:
     """Return the whole page of what a report says; the same values give the same bytes."""
     parts = (
-        heading(values),
         section("The stages", figure(picture, MEASURED)),
         scores(values),
         charts(values),
@@ -36,15 +36,16 @@ def page(values: Mapping[str, Any], picture: str) -> str:
         conversations(values),
         computed(values),
     )
-    return document(f"Orrery: {values['name']}", "\n".join(part for part in parts if part))
+    return document(heading(values), parts, making)
 
 
-def heading(values: Mapping[str, Any]) -> str:
+def heading(values: Mapping[str, Any]) -> Heading:
     """Return the heading, and what was done in a sentence."""
     minutes = sum(run["minutes"] for run in values["runs"].values())
     lead = f"{len(values['runs'])} stages in {minutes:.1f} minutes; {values['settings']['against']} is what the others "
     lead += f"are compared with, the reward model of {values['settings']['judge']} judges."
-    return head(values["name"], lead)
+    about = (" \u2192 ".join(values["runs"]), f"dialogues of {values['settings']['dialogues']}")
+    return Heading("stages", values["name"], about, lead)
 
 
 def scores(values: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from orrery.reports.making import made
 from orrery.reports.status import waiting
 from orrery.scores.resampled import Resampled
 from orrery.scores.resampling import interval
@@ -40,7 +41,7 @@ def write_report(staged: Staged, path: Path, say: Say) -> dict[str, Any]:
     for name, stage in values["stages"].items():
         say(f"{name}: " + ", ".join(f"{key} {one['score']:.4g}" for key, one in stage["scores"].items()))
     kept = Kept(path, "report", "report of stages")
-    kept.leave(values, page(values, picture(staged, path, state)))
+    kept.leave(values, page(values, picture(staged, path, state), made()))
     say(f"compared in {perf_counter() - began:.1f} s; {kept.page} shows the stages side by side")
     return values
 

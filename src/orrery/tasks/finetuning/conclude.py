@@ -13,6 +13,7 @@ from orrery.data.files import counted_faults
 from orrery.data.sources import Source
 from orrery.language_model.load import load
 from orrery.recipes.config import Recipe
+from orrery.reports.making import made
 from orrery.reports.status import Waiting, waiting
 from orrery.tasks._task import Done, Learned
 from orrery.tasks.finetuning.findings import Findings
@@ -61,7 +62,8 @@ def conclude(
     records = RunFolder(folder).records()
     with machine_errors(folder):
         write_text(folder / SCORES, findings.as_json())
-        write_text(folder / REPORT, page(recipe.name, findings, records, facts(recipe, lm, source, records)))
+        said = facts(recipe, lm, source, records)
+        write_text(folder / REPORT, page(recipe.name, findings, records, said, made()))
     say(f"scored in {perf_counter() - began:.1f} s; {folder / REPORT} shows the mistakes")
     return findings
 

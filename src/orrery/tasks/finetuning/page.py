@@ -6,8 +6,9 @@ from typing import Any
 from orrery.data.pictures.png import write_png
 from orrery.data.pictures.preparing import resized
 from orrery.reports.figures import bar_chart, heat_map, line_chart
+from orrery.reports.making import Making
 from orrery.reports.measures import charts
-from orrery.reports.page import document, figure, markup_table, picture, rows_table, section, visible
+from orrery.reports.page import Heading, document, figure, markup_table, picture, rows_table, section, visible
 from orrery.scores.resampling import interval
 from orrery.tasks.finetuning.findings import MANY, Findings, Mistake
 
@@ -15,14 +16,21 @@ SHOWN, LONGEST = 25, 400
 """Mistakes that are shown, and characters of each."""
 SIDE, SMALL = 160, 56
 """Pixels that a picture has at most, and points that it is wide at least."""
+ABOUT = ("begun from", "training data")
+"""Facts of the run that stand at the top."""
 MOST_LABELS = 80
 """Labels of a confusion matrix that can be drawn."""
 
 
-def page(title: str, findings: Findings, records: Sequence[dict[str, Any]], facts: Sequence[tuple[str, str]]) -> str:
+def page(
+    title: str,
+    findings: Findings,
+    records: Sequence[dict[str, Any]],
+    facts: Sequence[tuple[str, str]],
+    making: Making,
+) -> str:
     """Return the whole page; the same findings give the same bytes."""
     parts = (
-        summary(title, findings),
         scores(findings),
         charts(records),
         learning(records),
@@ -33,13 +41,15 @@ def page(title: str, findings: Findings, records: Sequence[dict[str, Any]], fact
         looks(findings),
         section("The run", rows_table(("", ""), facts)),
     )
-    return document(f"Orrery: {title}", "\n".join(part for part in parts if part))
+    said = dict(facts)
+    about = [said[name] for name in ABOUT if name in said]
+    return document(Heading("fine-tuning", title, about, result(findings)), parts, making)
 
 
-def summary(title: str, findings: Findings) -> str:
-    """Return the heading and the result in two sentences."""
+def result(findings: Findings) -> str:
+    """Return the result in two sentences."""
     main = findings.main
-    text = f"{main.name} {main.score:.4f} on {findings.examples}."
+    text = f"{main.name[:1].upper()}{main.name[1:]} {main.score:.4f} on {findings.examples}."
     if main.examples >= MANY:
         bounds = interval(main)
         text += f" The {100 * bounds.level:g} % interval is {bounds.low:.4f} to {bounds.high:.4f}."
@@ -47,7 +57,7 @@ def summary(title: str, findings: Findings) -> str:
         name, floor = findings.floors[-1]
         text += f" The best simple method ({name}) reaches {floor.score:.4f}."
     text += f" {findings.under[0].upper()}{findings.under[1:]}." if findings.under else ""
-    return f'<header>\n<h1>{visible(title)}</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
+    return text
 
 
 def scores(findings: Findings) -> str:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from gguf_files import rewritten
+from made_pages import MADE
 from orrery.cli.program import run
 from orrery.errors import MachineError, UsageError
 from orrery.exchange.exporting.export import export_gguf
@@ -16,31 +17,16 @@ from orrery.exchange.reading.read import Stored, read
 from orrery.families import load_family
 from orrery.planning.parameters import parameters
 from orrery.studies.bench import report
-from orrery.studies.bench.generating import CHECKED, GenerationSpeed, bench_generate, check_cases, closing, step_bytes
+from orrery.studies.bench.generating import CHECKED, bench_generate, check_cases, closing, step_bytes
 from orrery.studies.bench.machine import MachineLimits, measure_machine, rows_of
 from orrery.studies.bench.rounds import Case, Series, agreement, measure
 from orrery.studies.bench.shapes import SHAPES, check_model, make_model, placeholder_tokenizer
 from orrery.studies.bench.subjects import PEERS, PeerProgram, check_peers
 from orrery.training.machine_rates import BandwidthProbe, product_rate
 from page_tables import tables
+from speed_toy import MACHINE, MEASURED
 from stand_ins import stand_in
 from tiny_models import tiny
-
-MACHINE = MachineLimits("a processor", ("avx2",), 2, 0.0, (10.0, 11.0), {"float32": 100.0})
-WRITING, READING = Case(2, 10, 5), Case(1, 20, 1)
-MEASURED = GenerationSpeed(
-    "gpt2-tiny in float32",
-    "eager steps",
-    MACHINE,
-    (4.0, 5.0),
-    [
-        [Series("orrery", WRITING, [1.0], [3.0], []), Series("transformers", WRITING, [2.0], [6.0], [])],
-        [Series("orrery", READING, [0.5], [0.5], []), Series("transformers", READING, [1.0], [1.0], [])],
-    ],
-    [10**9, 10**9],
-    {"transformers": (15, 16)},
-)
-"""Ours takes half of a peer's seconds; two steps a second read a gigabyte each of five."""
 
 
 @pytest.fixture
@@ -265,7 +251,7 @@ def test_peers_write_our_tokens_and_all_is_reported(monkeypatch: pytest.MonkeyPa
     assert all(len(row) == len(report.COLUMNS) for row in rows)
     assert "16 of 16" in report.notes(speed)[-1]
     assert json.loads(json.dumps(speed.state()))["cases"][0]["subjects"][1]["ours_faster"]["whole"]
-    page = report.page(speed)
+    page = report.page(speed, MADE)
     assert page.count("<svg") == 2
     assert "transformers" in page
 
@@ -283,7 +269,7 @@ def test_a_table_has_a_row_for_everybody_in_every_case() -> None:
 
 
 def test_a_page_has_the_table_under_its_heads_the_notes_and_the_bars_of_each_case() -> None:
-    page = report.page(MEASURED)
+    page = report.page(MEASURED, MADE)
     assert tables(page) == [(list(report.COLUMNS), report.rows(MEASURED))]
     assert all(note in page for note in report.notes(MEASURED))
     assert page.count("<svg") == 2
@@ -309,7 +295,9 @@ def test_every_batch_is_a_case_and_a_prompt_that_is_only_read_one_more(
     printed = capsys.readouterr().out
     assert all(word in printed for word in (*report.COLUMNS, *report.notes(MEASURED)))
     assert json.loads((tmp_path / "a.json").read_text()) == json.loads(json.dumps(MEASURED.state()))
-    assert (tmp_path / "a.html").read_text() == report.page(MEASURED)
+    page = (tmp_path / "a.html").read_text()
+    assert tables(page) == tables(report.page(MEASURED, MADE))
+    assert f"<pre>orrery bench generate {' '.join(words)}</pre>" in page
 
 
 def test_a_model_folder_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,11 +5,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from compare_toy import RECORDS, comparison, whole
+from made_pages import MADE
 from orrery.studies.compare.charts import BY_BUDGET, by_seconds, by_tokens, figures
 from orrery.studies.compare.findings import (
-    BESIDE,
     SWEPT,
-    Comparison,
     ComparisonEntry,
     Point,
     SweepResult,
@@ -21,47 +21,6 @@ from orrery.studies.compare.page import page
 from orrery.studies.compare.probes.table import PROBES
 from orrery.studies.compare.summary import COLUMNS, table
 from page_tables import tables
-
-RECORDS = [
-    {"step": 1, "tokens": 100, "tokens_per_second": 50.0},
-    {"step": 2, "tokens": 200, "tokens_per_second": 100.0, "val/bpb": 4.0},
-    {"step": 3, "tokens": 200, "tokens_per_second": 0.0, "val/bpb": None},
-    {"step": 4, "tokens": 400, "tokens_per_second": 50.0, "val/bpb": 3.0},
-]
-
-
-def comparison(text="<b>&\x1b"):
-    sweep = {"rates": 2, "warmups": [0.05], "share": 0.1, "trial": 1, "unit": "steps"}
-    settings = {"unit": "steps", "budgets": [4], "seeds": [7], "sweep": sweep}
-    keys = ("train_bytes", "train_tokens", "held_back_bytes", "held_back_tokens", "choosing_bytes", "vocabulary")
-    corpus = {**dict.fromkeys(keys, 10), "source": text, "fingerprint": "0" * 64, "nats_per_bit": None}
-    trained = ComparisonEntry("lstm", text, 1000, 4000, 400, 7.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0)
-    counted = ComparisonEntry("ngram", text, 50, 900, 400, 0.1, 2.5, 6.0)
-    return Comparison(settings, corpus, [trained, counted])
-
-
-def whole():
-    """A comparison that has found all there is: two budgets, a sweep, hand-set rates, and every probe."""
-    filled = comparison("text")
-    filled.settings = {**filled.settings, "budgets": [4, 8], "seeds": [7, 8]}
-    for name, base in (("lstm", 3.0), ("gru", 3.2)):
-        filled.entries += [
-            ComparisonEntry(
-                name, "text", 1000, 4000, 400, 7.0, base - budget / 10 + seed / 100, 8.0, 4, points(RECORDS),
-                budget, seed, recipe, 0.1, 0,
-            )
-            for budget in (4, 8) for seed in (7, 8) for recipe in (SWEPT, BESIDE)
-            if (name, budget, seed, recipe) != ("lstm", 4, 7, SWEPT)
-        ]  # fmt: skip
-        trials = [
-            Trial(0.1, 0.05, 1, 2, 0.5, base),
-            Trial(0.03, 0.05, 1, 2, 0.5, None),
-            Trial(0.1, 0.0, 1, 2, 0.5, 1.0),
-        ]
-        filled.sweeps[name] = SweepResult(trials)
-    filled.speeds["lstm"] = 5.0
-    filled.probes = {name: {"lstm": {"1": 0.5, "2": 1.0}, "gru": {"1": 0.25}} for name in PROBES}
-    return filled
 
 
 def test_seconds_are_those_of_training():
@@ -88,7 +47,7 @@ def test_json_gives_everything_back(filled):
 
 def test_the_report_has_every_figure_and_says_how_all_was_found():
     filled = whole()
-    drawn, made = figures(filled), page(filled)
+    drawn, made = figures(filled), page(filled, MADE)
     assert {BY_BUDGET, "sweep", "loss-by-seconds", "loss-by-tokens", *PROBES} == set(drawn)
     assert all(svg in made for svg in drawn.values())
     assert made.count("<svg") == len(drawn) + 1
@@ -109,7 +68,7 @@ def test_every_trial_of_a_sweep_has_a_row_and_the_chosen_one_says_so(rates, loss
     compared = comparison("text")
     trials = [Trial(rate, 0.05, 1200, 2, 0.5, loss) for rate, loss in zip(rates, losses, strict=True)]
     compared.sweeps["lstm"] = SweepResult(trials)
-    (rows,) = [rows for heads, rows in tables(page(compared)) if heads[:2] == ["model", "trial"]]
+    (rows,) = [rows for heads, rows in tables(page(compared, MADE)) if heads[:2] == ["model", "trial"]]
     assert rows == [
         ["lstm", str(n), f"{rate:g}", "5%", "1,200", "came apart" if loss is None else f"{loss:.3f}", said]
         for n, (rate, loss, said) in enumerate(zip(rates, losses, chosen, strict=True), start=1)
@@ -126,11 +85,11 @@ def test_models_of_one_hue_differ_in_their_dashes():
 
 
 def test_the_page_escapes_and_draws_both_figures():
-    made = page(comparison())
+    made = page(comparison(), MADE)
     assert "<b>&\x1b" not in made
     assert "&lt;b&gt;&amp;" in made
     assert made.count("<svg") == 3
-    assert page(comparison()) == made
+    assert page(comparison(), MADE) == made
 
 
 @pytest.mark.parametrize("figure", [by_seconds, by_tokens])
@@ -144,7 +103,7 @@ def test_what_was_counted_is_a_level_line(figure):
 def test_a_comparison_of_counts_alone_has_no_curves():
     compared = comparison("text")
     compared.entries = compared.entries[1:]
-    assert "None of them learned step by step" in page(compared)
+    assert "None of them learned step by step" in page(compared, MADE)
 
 
 def test_its_models_are_rows_of_a_table_of_pandas():

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from demo_toy import findings
+from made_pages import MADE
 from orrery.studies.demo.page import page
 from page_tables import tables
 
@@ -31,17 +32,17 @@ class Balanced(HTMLParser):
 
 
 def test_the_page_is_whole_and_the_same_for_the_same_findings() -> None:
-    text = page(findings())
+    text = page(findings(), MADE)
     parsed = Balanced(text)
     assert parsed.open == []
     assert parsed.seen.count("svg") == 4
     assert parsed.seen.count("blockquote") == 2
-    assert text == page(findings())
+    assert text == page(findings(), MADE)
     assert "Every check below passed." in text
 
 
 def test_nothing_from_outside_becomes_markup_or_a_request() -> None:
-    text = page(findings(NASTY))
+    text = page(findings(NASTY), MADE)
     parsed = Balanced(text)
     assert not {"script", "img", "iframe", "object"} & set(parsed.seen)
     assert "\x1b" not in text
@@ -56,7 +57,7 @@ def test_the_model_must_be_below_each_floor(bits: float, failed: list[str] | int
 
 
 def test_a_failed_check_is_said_at_the_top() -> None:
-    text = page(findings(bits_per_byte=2.5))
+    text = page(findings(bits_per_byte=2.5), MADE)
     assert "1 of the checks failed." in text
     assert "FAILED" in text
 
@@ -64,7 +65,7 @@ def test_a_failed_check_is_said_at_the_top() -> None:
 @pytest.mark.parametrize(("bits", "said"), [(1.8, "passed"), (2.5, "FAILED")])
 def test_each_check_has_its_number_and_its_bound(bits: float, said: str) -> None:
     made = findings(bits_per_byte=bits)
-    (rows,) = [rows for heads, rows in tables(page(made)) if heads == ["", "check", "number", "at most"]]
+    (rows,) = [rows for heads, rows in tables(page(made, MADE)) if heads == ["", "check", "number", "at most"]]
     assert rows == [
         [said, "below xz", f"{bits:g}", "2"],
         ["passed", "looking changes no number", "0", "0"],
@@ -72,7 +73,7 @@ def test_each_check_has_its_number_and_its_bound(bits: float, said: str) -> None
 
 
 def test_measures_stand_best_first_with_what_they_are_for() -> None:
-    (rows,) = [rows for heads, rows in tables(page(findings())) if heads == ["", "bits per byte", ""]]
+    (rows,) = [rows for heads, rows in tables(page(findings(), MADE)) if heads == ["", "bits per byte", ""]]
     assert rows == [
         ["token trigram", "1.700", "a number to aim at"],
         ["this model", "1.800", ""],

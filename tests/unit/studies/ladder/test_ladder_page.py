@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 import pytest
 
 from ladder_toy import followed
-from orrery.reports.page import visible
+from made_pages import MADE
+from orrery.reports.page import MAKING, visible
 from orrery.studies.ladder.charts import FITTED, MEASURED, figures
 from orrery.studies.ladder.findings import LadderRun
 from orrery.studies.ladder.forecast import LEVEL, forecasts
@@ -45,19 +46,19 @@ def test_the_page_says_the_miss_and_escapes_the_text():
     ladder = followed(law)
     ladder.runs.append(LadderRun(640_000, 1, forecasts(ladder)["parameters"].told / 1.01, 2.0, 60.0))
     told = forecasts(ladder)
-    said = page(ladder, told)
+    said = page(ladder, told, MADE)
     assert "a miss of +1.00%" in outcome(ladder, told)
     assert "a miss of +1.00%" in said
     assert "<text>" not in said.partition("<h2>Facts")[2]
     assert "hidden_size 6" in said
-    assert said == page(ladder, told)
+    assert said == page(ladder, told, MADE)
 
 
 def test_each_part_of_the_page_has_its_table_under_its_name():
     ladder = followed(law)
     told = forecasts(ladder)
-    parts = dict(part.split("</h2>", 1) for part in page(ladder, told).split("<h2>")[1:])
-    assert list(parts) == ["The law", "What it tells", "The sizes", "Facts"]
+    parts = dict(part.split("</h2>", 1) for part in page(ladder, told, MADE).split("<h2>")[1:])
+    assert list(parts) == ["The law", "What it tells", "The sizes", "Facts", MAKING]
     assert parts["The law"].count("<svg") == parts["The law"].count("<figcaption>") == len(figures(ladder, told))
     tables = {
         "What it tells": (LAWS, law_rows(told)),
@@ -76,10 +77,10 @@ def test_a_text_that_repeats_is_told():
     ladder = followed(law)
     ladder.corpus = {**ladder.corpus, "train_tokens": 20 * 640_000}
     assert repeats(ladder) == ""
-    assert "1.00 times those of the text" in page(ladder, forecasts(ladder))
+    assert "1.00 times those of the text" in page(ladder, forecasts(ladder), MADE)
     ladder.corpus = {**ladder.corpus, "train_tokens": 5 * 640_000}
     assert "reads 12,800,000 tokens of a text that has 3,200,000" in planned(ladder)
-    assert "4.00 times those of the text" in page(ladder, forecasts(ladder))
+    assert "4.00 times those of the text" in page(ladder, forecasts(ladder), MADE)
 
 
 def test_the_plan_counts_every_training():

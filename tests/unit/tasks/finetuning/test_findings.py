@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from made_pages import MADE
 from orrery.scores.classification import accuracy
 from orrery.tasks.finetuning.findings import Findings, Mistake, Several
 from orrery.tasks.finetuning.page import LONGEST, SHOWN, page
@@ -55,7 +56,7 @@ def test_the_page_shows_all_and_runs_nothing():
         confusion=(["a", "b"], [[1, 1], [0, 2]]), mistakes=wrong, by_label=[("a", 1.0, 0.5, 2 / 3, 2)]
     )
     records = [{"step": 1, "train/loss": 1.0}, {"step": 2, "train/loss": 0.5, "val/loss": 0.7}]
-    text = page("a & b", shown_findings, records, [("seed", "1337")])
+    text = page("a & b", shown_findings, records, [("seed", "1337")], MADE)
     assert "<script>" not in text
     for part in (
         "a &amp; b",
@@ -66,12 +67,12 @@ def test_the_page_shows_all_and_runs_nothing():
         "1337",
     ):
         assert part in text
-    assert page("a & b", shown_findings, records, [("seed", "1337")]) == text
+    assert page("a & b", shown_findings, records, [("seed", "1337")], MADE) == text
 
 
 def test_the_page_shows_the_worst_mistakes_and_the_beginning_of_long_texts():
     wrong = [Mistake(f"text {n}: {'long ' * LONGEST}", "a", "b") for n in range(SHOWN + 3)]
-    text = page("many", findings(mistakes=wrong), [], [])
+    text = page("many", findings(mistakes=wrong), [], [], MADE)
     assert [n for n in range(len(wrong)) if f"<td>text {n}: " in text] == list(range(SHOWN))
     assert f"<td>{wrong[0].text[:LONGEST]}</td>" in text
 

@@ -44,9 +44,17 @@ async function start() {
   keyboard(page);
   lab(document.getElementById("lab"), page);
   const given = page.focus.get("given");
+  if (given && page.live) fetchViews();
   if (given || !page.live) await page.look(given).catch((error) => page.lab.tell(error.message));
   await show();
+  if (page.live) fetchViews();
   window.orrery = page;
+}
+
+/** Fetch what draws the views while nobody waits for it, so that a pass is drawn as soon as it is there. */
+function fetchViews() {
+  const { imports } = JSON.parse(document.querySelector("script[type=importmap]").textContent);
+  for (const name of Object.keys(imports)) if (name.startsWith("#see/views/")) import(name).catch(() => {}); // whoever draws it says what failed
 }
 
 function saved({ session, ...held }) {

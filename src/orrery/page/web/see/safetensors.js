@@ -24,8 +24,16 @@ function numbers(dtype, bytes) {
 
 /** Half-precision numbers as float32, by a table of all of them. */
 function halves(codes) {
-  const table = (halves.table ??= Float32Array.from({ length: 65536 }, (_, code) => half(code)));
-  return Float32Array.from(codes, (code) => table[code]);
+  const table = (halves.table ??= everyHalf());
+  const read = new Float32Array(codes.length);
+  for (let i = 0; i < codes.length; i++) read[i] = table[codes[i]]; // a loop: `from` would call a function for each
+  return read;
+}
+
+function everyHalf() {
+  const table = new Float32Array(65536);
+  for (let code = 0; code < table.length; code++) table[code] = half(code);
+  return table;
 }
 
 function half(code) {
