@@ -71,6 +71,7 @@ class CompiledForward:
         """
         if not torch.is_grad_enabled():
             return self.eager(*given)
+        torch._dynamo.mark_static(given[0], 2)  # of blocks that differ in their width each is a graph of its own
         try:
             # A mode that replaces functions would be traced into each of them, and torch cannot trace all of these.
             with torch._C.DisableTorchFunction():
@@ -106,6 +107,7 @@ def compile_blocks(model: nn.Module, device: str) -> str:
     if device == "cpu":
         _refuse_without_compiler()
     folder = keep_compiled_blocks()
+    torch._dynamo.reset()  # what this process has compiled before decides nothing: sizes that differed there
     compiler: Any = torch.compile
     compiled = compiler(Block.forward, fullgraph=True, recompile_limit=GRAPHS, **COMPILER)
     for path, block in blocks.items():
