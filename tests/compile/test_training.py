@@ -12,6 +12,7 @@ from torch._dynamo.utils import counters
 
 from orrery.checkpoints.manifest import file_sha256
 from orrery.errors import MachineError, UsageError
+from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.residual import Dropout
 from orrery.recipes.parallel import ParallelSettings, uncompiled
 from orrery.training import compiled_blocks
@@ -23,9 +24,10 @@ from processes_together import told
 from sharded_runs import apart, left, opened, plain
 from training_toy import toy_model, toy_recipe
 
+# Torch's own compiler imports deprecated parts of torch, and makes one of every function with a backward of its own.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"),
     pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
 ]
 WITHOUT_INDUCTOR = {"backend": "aot_eager"}
 """The graphs forward and backward, computed by torch's own kernels: what compiling may get wrong, without g++."""
@@ -85,6 +87,12 @@ def test_compiled_blocks_compute_and_learn_the_same(family):
     kinds = [dict, *([padded] if "ids" in batch else []), *([packed] if family in {"llama", "gpt2"} else [])]
     assert max(furthest(model, twin, kind(batch)) for kind in kinds) <= 1e-12
     assert counters["stats"]["unique_graphs"] >= len(kinds)
+
+
+def test_the_kernel_of_trainings_on_processors_is_compiled_too():
+    model, twin, batch = pair("llama")
+    model.kernel = twin.kernel = stored_pattern
+    assert max(furthest(model, twin, kind(batch)) for kind in (dict, padded)) <= 1e-12
 
 
 def test_a_block_that_is_compiled_wrongly_is_seen(monkeypatch):

@@ -3,6 +3,7 @@
 import copy
 import shutil
 import sysconfig
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, final
@@ -29,6 +30,9 @@ UNCOMPILED = {
     StatefulMixer: "its pieces differ with the length of rows",
 }
 """Parts that would be compiled again and again, and why."""
+
+NOISE = (r"The \.grad attribute of a Tensor that is not a leaf", "Dynamo detected a call to a `functools.lru_cache`")
+"""What torch's compiler warns of, and nobody can do anything about."""
 
 
 @torch.library.custom_op("orrery::random_bits", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
@@ -107,6 +111,8 @@ def compile_blocks(model: nn.Module, device: str) -> str:
     if device == "cpu":
         _refuse_without_compiler()
     folder = keep_compiled_blocks()
+    for message in NOISE:
+        warnings.filterwarnings("ignore", message)
     torch._dynamo.reset()  # what this process has compiled before decides nothing: sizes that differed there
     compiler: Any = torch.compile
     compiled = compiler(Block.forward, fullgraph=True, recompile_limit=GRAPHS, **COMPILER)
