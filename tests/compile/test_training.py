@@ -97,7 +97,7 @@ def refusal(model, batch):
     """Return why the blocks of a model are not compiled, or nothing."""
     try:
         compile_blocks(model, "cpu")
-        learned(model, batch)
+        learned(model, padded(batch) if "ids" in batch else batch)
     except UsageError as error:
         return error.message
     return None
