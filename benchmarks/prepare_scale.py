@@ -1,6 +1,10 @@
 """Seconds, MB/s and peak memory of `orrery data prepare` on a large file, killed once in the middle and continued.
 
-.venv/bin/python benchmarks/prepare_scale.py [--megabytes 1000] [--tokenizer FOLDER] [--folder FOLDER] [--output FILE]
+.venv/bin/python benchmarks/prepare_scale.py [--megabytes 1000] [--parts 8] [--tokenizer FOLDER] [--folder FOLDER]
+    [--output FILE]
+
+With ``--parts`` two workers prepare that many parts beside the whole, one part is killed and gone on with, so is the
+joining, and what is joined has to be the bytes of the whole.
 
 The file is the English novels (eltec-novels) again and again, each sentence with some words changed, so that no
 cache of words sees the same text twice. Peak memory is that of the whole process tree, as the system reports it
@@ -17,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from _record import Record, parsed, parser
@@ -29,6 +34,7 @@ CORPUS = "eltec-novels"
 def main() -> None:
     made = parser(__doc__)
     made.add_argument("--megabytes", type=int, default=1000)
+    made.add_argument("--parts", type=int, help="prepare so many parts by two workers, and join them")
     made.add_argument("--tokenizer", type=Path)
     made.add_argument("--folder", type=Path)
     given = parsed(made, {"megabytes": 2})
@@ -40,7 +46,7 @@ def main() -> None:
             sys.exit(f"{folder} has {free:,} bytes free, {needed:,} are needed: give --folder")
         source = make_source(folder / "source.txt", given.megabytes * 1_000_000)
         tokenizer = given.tokenizer or train(folder / "tokenizer", str(source) if given.small else CORPUS)
-        numbers = measure(source, tokenizer, folder)
+        numbers = measure(source, tokenizer, folder, given.parts)
     print(json.dumps(numbers, indent=1))
     record.write(numbers)
 
@@ -74,21 +80,54 @@ def train(folder: Path, corpus: str) -> Path:
     return folder
 
 
-def measure(source: Path, tokenizer: Path, folder: Path) -> dict[str, float]:
-    """Prepare the file whole, then again with a kill in the middle; compare the bytes."""
+def measure(source: Path, tokenizer: Path, folder: Path, parts: int | None) -> dict[str, float]:
+    """Prepare the file whole, then again with a kill in the middle, or in parts; compare the bytes."""
     seconds, peak = run(command(source, tokenizer, folder / "whole"))
+    size = source.stat().st_size
+    numbers = {"bytes": size, "seconds": round(seconds, 1), "megabytes_per_second": round(size / 1e6 / seconds, 2)}
+    if parts:
+        return numbers | in_parts(source, tokenizer, folder, parts, seconds)
     first, killed_peak = run(command(source, tokenizer, folder / "killed"), stop=seconds / 2)
     second, resumed_peak = run(command(source, tokenizer, folder / "killed"))
-    subprocess.run(["diff", "-r", str(folder / "whole"), str(folder / "killed"), "-x", "lock"], check=True)
-    size = source.stat().st_size
-    return {
-        "bytes": size,
-        "seconds": round(seconds, 1),
-        "megabytes_per_second": round(size / 1e6 / seconds, 2),
+    refuse_other_bytes(folder / "whole", folder / "killed")
+    return numbers | {
         "peak_megabytes": round(max(peak, killed_peak, resumed_peak)),
         "seconds_until_killed": round(first, 1),
         "seconds_after_it": round(second, 1),
     }
+
+
+def in_parts(source: Path, tokenizer: Path, folder: Path, parts: int, seconds: float) -> dict[str, float]:
+    """Prepare every part by two workers, one part killed in its middle, and join them, killed too."""
+    joining = command(source, tokenizer, folder / "joined")
+    kill = (parts + 1) // 2, seconds / parts / 2
+
+    def part(number: int) -> tuple[float, float]:
+        words = [*joining, "--part", f"{number}/{parts}"]
+        before = run(words, stop=kill[1]) if number == kill[0] else (0.0, 0.0)
+        after = run(words)
+        return before[0] + after[0], max(before[1], after[1])
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(2) as workers:
+        each = list(workers.map(part, range(1, parts + 1)))
+    together = time.perf_counter() - start
+    first, _ = run(joining, stop=seconds / parts / 4)
+    second, peak = run(joining)
+    refuse_other_bytes(folder / "whole", folder / "joined")
+    return {
+        "parts": parts,
+        "peak_megabytes": round(max(peak, *(most for _, most in each))),
+        "seconds_of_all_parts": round(together, 1),
+        "seconds_of_the_longest_part": round(max(took for took, _ in each), 1),
+        "seconds_until_the_joining_was_killed": round(first, 1),
+        "seconds_of_the_joining_after_it": round(second, 1),
+    }
+
+
+def refuse_other_bytes(one: Path, other: Path) -> None:
+    """End with an error where two preparations differ in a byte."""
+    subprocess.run(["diff", "-r", str(one), str(other), "-x", "lock", "-x", "part-*"], check=True)
 
 
 def command(source: Path, tokenizer: Path, folder: Path) -> list[str]:

@@ -15,6 +15,7 @@ only our default can be told apart. The losses of all steps are compared.
 import argparse
 import importlib.util
 import math
+import re
 import statistics
 import sys
 import time
@@ -32,6 +33,7 @@ from orrery.families import load_family
 from orrery.kernels.processor import this_processor
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.runs.building import training_kernel
+from orrery.training.compiled_blocks import compile_blocks
 from orrery.training.distributed import Alone
 from orrery.training.precision import choose_precision
 from orrery.training.step import accumulate
@@ -53,8 +55,8 @@ def adamw(parameters: list[nn.Parameter], fused: bool) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=RATE, betas=BETAS, fused=fused)
 
 
-def ours(weights: dict[str, Tensor], requested: str) -> Step:
-    """Our training loop's own step, in the precision that it chooses."""
+def ours(weights: dict[str, Tensor], requested: str, compiled: bool = False) -> Step:
+    """Our training loop's own step, in the precision that it chooses, with `training.compile` where asked for."""
     family = load_family("gpt2")
     spec = family.spec(CONFIG)
     model = spec.build(0)
@@ -64,6 +66,8 @@ def ours(weights: dict[str, Tensor], requested: str) -> Step:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(named[name])
+    if compiled:
+        compile_blocks(model, "cpu")
     optimizer = adamw(list(model.parameters()), fused=True)
     precision = choose_precision(requested, "cpu", this_processor(), torch.get_num_threads())
     objective, calls = CausalLanguageModel(), [0]
@@ -208,6 +212,9 @@ def contenders(options: argparse.Namespace) -> dict[str, Step]:
             for name, fused in (("", False), (", fused", True)):
                 steps[f"nanoGPT {kind}{name}"] = nanogpt(options.nanogpt, weights, narrow, fused)
     if options.compiled:
+        for kind in ("float32", "bfloat16"):
+            steps[f"orrery {kind}, compiled"] = ours(weights, kind, compiled=True)
+    if options.compiled and options.nanogpt is not None:
         steps["nanoGPT compiled bfloat16"] = nanogpt(options.nanogpt, weights, narrow=True, fused=False, compiled=True)
     return steps
 
@@ -220,10 +227,14 @@ def ratios_of(times: dict[str, list[float]]) -> dict[str, dict[str, Any]]:
         kind = "bfloat16" if "bfloat16" in name else "float32"
         if not name.startswith("orrery"):
             pairs[f"alike: {name}" if "fused" in name else f"same numbers: {name}"] = (f"orrery {kind}", name)
+        if name.endswith(", compiled"):
+            pairs[f"compiled: {kind}"] = (name, f"orrery {kind}")
         if not name.startswith("orrery") and name.endswith(" float32"):
             pairs[f"as it comes: {name}"] = (default, name)
     by_title = {}
     for title, (mine, peer) in pairs.items():
+        if mine not in times:
+            continue
         ratios = sorted(b / a for a, b in zip(times[mine], times[peer], strict=True))
         middle = statistics.median(ratios)
         by_title[title] = {"of": f"{mine} / {peer}", "ratio": middle, "lowest": ratios[0], "highest": ratios[-1]}
@@ -235,8 +246,8 @@ def apart(losses: dict[str, list[float]]) -> dict[str, float]:
     """Return the largest difference between a peer's losses and ours in the same numbers, over all steps."""
     differences = {}
     for name, own in losses.items():
-        mine = losses["orrery bfloat16" if "bfloat16" in name else "orrery float32"]
-        if not name.startswith("orrery"):
+        mine = losses.get("orrery bfloat16" if "bfloat16" in name else "orrery float32", own)
+        if own is not mine:
             differences[name] = max(abs(x - y) for x, y in zip(mine, own, strict=True))
     return differences
 
@@ -244,7 +255,11 @@ def apart(losses: dict[str, list[float]]) -> dict[str, float]:
 def shares(times: dict[str, list[float]], tokens: int) -> dict[str, float]:
     """Return which share of our step the plain matrix products are."""
     kinds = {"orrery float32": torch.float32, "orrery bfloat16": torch.bfloat16}
-    return {name: product_seconds(kind, tokens) / statistics.median(times[name]) for name, kind in kinds.items()}
+    return {
+        name: product_seconds(kind, tokens) / statistics.median(times[name])
+        for name, kind in kinds.items()
+        if name in times
+    }
 
 
 def main() -> None:
@@ -253,11 +268,13 @@ def main() -> None:
     made.add_argument("--text", type=Path, help="tiny Shakespeare's input.txt")
     made.add_argument("--rounds", type=int, default=14)
     made.add_argument("--rows", type=int, default=BATCH, help="of a batch")
-    made.add_argument("--compiled", action="store_true", help="also nanoGPT under torch.compile; needs g++")
-    options = parsed(made, {"rounds": 3, "rows": 1}, needs=("nanogpt", "text"))
+    made.add_argument("--only", default="", help="the steps whose names hold these words, as a regular expression")
+    made.add_argument("--compiled", action="store_true", help="also ours and nanoGPT's under torch.compile; needs g++")
+    options = parsed(made, {"rounds": 3, "rows": 1}, needs=("text",))
     record = Record(options, ["transformers"])
     text = options.text.read_text(encoding="utf-8") if options.text else "to be or not to be, " * 100
-    times, losses = compare(contenders(options), batches(text, options.rounds, options.rows))
+    steps = {name: step for name, step in contenders(options).items() if re.search(options.only, name)}
+    times, losses = compare(steps, batches(text, options.rounds, options.rows))
     tokens = options.rows * CONTEXT
     numbers: dict[str, Any] = {"rounds": options.rounds, "rows": options.rows}
     numbers["tokens_per_second"] = {name: tokens / statistics.median(own) for name, own in times.items()}

@@ -45,6 +45,8 @@ STEPS, ROWS = 2, 3
 MORE = ("gpt2", "lstm", "mixtral", "mamba", "t5")
 """Kinds of models beside the first of each objective."""
 OPTIMIZERS = ({"kind": "muon"}, {"kind": "sgd", "momentum": 0.9}, {"kind": "adam"})
+COMPILED: list[bool] = []
+"""Whether blocks are compiled where weights are shared."""
 Case = tuple[str, Objective, nn.Module, Any, dict[str, Any]]
 
 
@@ -143,6 +145,7 @@ def recipe_of(case: Case, steps: int, **parallel: Any) -> Recipe:
         evaluation__every=STEPS,
         checkpoints__every=STEPS,
         logging__every=1,
+        training__compile=bool(COMPILED) and "fsdp" in parallel,
         parallel=parallel,
     )
 
@@ -221,17 +224,27 @@ def apart(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
     )
 
 
+def compile_without_inductor() -> None:
+    """Compile the blocks of runs that share their weights to graphs that torch's own kernels compute."""
+    from orrery.training import compiled_blocks
+
+    compiled_blocks.COMPILER = {"backend": "aot_eager"}
+    COMPILED.append(True)
+
+
 def main() -> int:
     """Compare runs whose weights are shared with runs of one process."""
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     folder, words = Path(sys.argv[1]), dict(word.split("=") for word in sys.argv[2:])
-    degrees = {name: int(value) for name, value in words.items() if name != "only"}
+    degrees = {name: int(value) for name, value in words.items() if name not in {"only", "compile"}}
+    if "compile" in words:
+        compile_without_inductor()
     ranks, told = find_ranks("cpu", ParallelSettings(**degrees)), {}
     for number, case in enumerate(runs()):
         if not re.search(words.get("only", ""), case[0]):
             continue
-        if degrees.keys() & {"tensor", "context", "pipeline"}:
+        if degrees.keys() & {"tensor", "context", "pipeline"} or COMPILED:
             without_dropout(case[2])
         again = {"more gpt2": "full", "more t5": "selective", "ppo llama": "selective", "grpo llama": "full"}.get(
             case[0], "none"

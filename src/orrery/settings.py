@@ -53,6 +53,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orrery"
 
 
+def keep_compiled_blocks() -> str:
+    """Have torch keep what it compiles in the user's cache folder, unless the environment says where; return where."""
+    return os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "inductor"))
+
+
 def api_key() -> str | None:
     """The key that clients of a server have to show: ``ORRERY_API_KEY``; there is none where it is empty."""
     return os.environ.get("ORRERY_API_KEY") or None

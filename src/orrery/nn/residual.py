@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from orrery.nn.context import Context
@@ -76,6 +76,15 @@ class Scale(nn.Module):
         return self.factor * x
 
 
+def random_bits(x: Tensor) -> Int[Tensor, "N"]:
+    """Return 16 random bits for each number of ``x`` from the generator of its device, four a draw; N >= the numbers.
+
+    It takes ``x`` so that one draw comes after the other in a compiled graph too.
+    """
+    draws = torch.empty(x.numel() // 4 + 1, dtype=torch.long, device=x.device).random_(-(2**63), None)
+    return draws.view(torch.int16)
+
+
 class Dropout(nn.Module):
     """``x * keep / (1 - rate)`` in training, ``x`` otherwise; each ``keep`` is 0 with probability ``rate``.
 
@@ -105,8 +114,7 @@ class Dropout(nn.Module):
         """Zero some channels and scale up the rest."""
         if not self.training:
             return x
-        draws = torch.empty(x.numel() // 4 + 1, dtype=torch.long, device=x.device).random_(-(2**63), None)
-        keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= self.threshold
+        keep = random_bits(x)[: x.numel()].view(x.shape) >= self.threshold
         return x * keep.to(x.dtype).div_(1 - self.rate)
 
 

@@ -12,7 +12,7 @@ from orrery.metrics import METRICS, MetricSettings, possible
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.objectives import OBJECTIVES, Objective
 from orrery.recipes.generation import GenerationSettings
-from orrery.recipes.parallel import ParallelSettings
+from orrery.recipes.parallel import ParallelSettings, uncompiled
 from orrery.reports.observers import OBSERVERS
 from orrery.rewards import REWARDS, RewardSettings
 from orrery.schema.numbers import (
@@ -302,7 +302,8 @@ Schedule = Annotated[
 class TrainingSettings(Section):
     """How to learn: steps, the split of a batch into ``micro_batch`` rows, optimizer and precision.
 
-    ``final`` says which model the run leaves: the last, or the best of those that were evaluated.
+    ``final`` says which model the run leaves: the last, or the best of those that were evaluated. ``compile`` has torch
+    compile the blocks.
     """
 
     steps: Positive
@@ -314,6 +315,7 @@ class TrainingSettings(Section):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     on_nonfinite: Literal["stop", "skip"] = "stop"
     skip_limit: Positive = 10
+    compile: bool = False
     final: Literal["last", "best"] = "last"
 
     @model_validator(mode="after")
@@ -482,6 +484,12 @@ class Recipe(Section):
         if not isinstance(parallel, Mapping) or not isinstance(training, Mapping) or parallel.get("micro") is None:
             return values
         return {**values, "training": {**training, "micro_batch": parallel["micro"]}}
+
+    @model_validator(mode="after")
+    def _compiled_alone(self) -> "Recipe":
+        if self.training.compile and (other := uncompiled(self.parallel, judged=bool(self.rewards))):
+            raise PydanticCustomError("compile", "training.compile with {other}; leave it out", {"other": other})
+        return self
 
     @model_validator(mode="after")
     def _rewards_fit(self) -> "Recipe":

@@ -85,6 +85,23 @@ def unjoined(degrees: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+def uncompiled(degrees: ParallelSettings, *, judged: bool) -> str | None:
+    """Return what does not go with compiled blocks, and why.
+
+    Args:
+        degrees: of the recipe.
+        judged: whether the model learns from its own answers.
+    """
+    for name in ("tensor", "pipeline", "context", "expert"):
+        if getattr(degrees, name) > 1:
+            return f"parallel.{name} {getattr(degrees, name)}: blocks whose insides are shared are not compiled"
+    if degrees.recompute == "selective":
+        return "parallel.recompute selective: take full, or none: what is compiled chooses itself what it keeps"
+    if judged:
+        return "rewards: the model that learns would be some rounding off the one that wrote"
+    return None
+
+
 def settled(degrees: ParallelSettings, processes: int, rows: int | None) -> ParallelSettings:
     """Return the degrees with as many copies of the model as the processes make.
 

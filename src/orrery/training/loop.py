@@ -23,6 +23,7 @@ from orrery.recipes.config import Recipe
 from orrery.recipes.read import as_yaml, config_hash, plain, refuse_changes
 from orrery.reports.observers import CheckpointSaved, Evaluated, Event, Observer, RunBegan, RunEnded, Said, StepLearned
 from orrery.settings import bound_kernel_caches
+from orrery.training.compiling import compiled
 from orrery.training.contract import finished_batch, own_rows
 from orrery.training.distributed import Alone, Ranks
 from orrery.training.ending import improved, is_over, take_best, told, write_final
@@ -150,6 +151,7 @@ class Trainer:
         self.model = self.parts.model.to(device).train()
         self.described = self._description()  # what shares the weights changes the classes of its parts
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
+        self.notes = (*self.parts.notes, *compiled(self.model, self.settings.compile, device))
         recompute(self.model, self.recipe.parallel.recompute, lambda: self.precision.context())
         refuse_unshared(self.parts.objective, self.recipe.parallel)
         self.placement = place(self.model, self.ranks, self.recipe.parallel)
@@ -237,7 +239,7 @@ class Trainer:
         if free < needed * (self.recipe.checkpoints.keep + 2):
             self._say(f"warning: {free:,} bytes free, a checkpoint needs {needed:,} and several are kept")
         self._say(f"{self.precision.described}, seed {self.recipe.seed}")
-        for note in self.parts.notes:
+        for note in self.notes:
             self._say(note)
 
     def _learn(self) -> int | None:
