@@ -59,33 +59,39 @@ def _form(features: str) -> "type[_Form]":
 
 
 def product_function(module: ir.Module, kind: str, rows: int, features: str) -> ir.Function:
-    """Return the function that multiplies one channel with some rows.
+    """Return the function that multiplies some channels with some rows.
 
-    Its arguments are the address of the channel, its blocks, the address of the first prepared row and the bytes to the
-    next, and where the results go.
+    Its arguments are the address of the first channel, the bytes to the next and how many, the blocks of one, the
+    address of the first prepared row and the bytes to the next, and where the results go.
     """
     name = f"orrery_blocks_{kind}_{rows}"
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [INT] * 6), name)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [INT] * 8), name)
     function.linkage = "internal"
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    weight, blocks, x, x_step, out, out_step = function.args
+    weight, step, channels, blocks, x, x_step, out, out_step = function.args
     size, stored, decode = KINDS[kind]
     begins = [builder.add(x, builder.mul(x_step, INT(row))) for row in range(rows)]
-    products = _form(features)(builder, features, begins, builder.mul(blocks, INT(size)))
+    length = builder.mul(blocks, INT(size))
 
-    def block(held: list[ir.Value], _: ir.Value) -> list[ir.Value]:
-        for line in range(0, stored, LINE):
-            ask(builder, held[0], AHEAD + line)
-        products.add(decode(products.w, held[0]), held[1:])
-        return [builder.add(at, INT(bytes_)) for at, bytes_ in zip(held, steps, strict=True)]
+    def channel(held: list[ir.Value], _: ir.Value) -> list[ir.Value]:
+        own, to = held
+        products = _form(features)(builder, features, begins, length)
 
-    places = [weight, *products.places]
-    steps = [stored, *(each * size // TOGETHER for each in products.steps)]
-    loop(builder, blocks, places, block, 1)
-    for row in range(rows):
-        _put(builder, products.result(row), out, builder.mul(out_step, INT(row)))
+        def block(held: list[ir.Value], _: ir.Value) -> list[ir.Value]:
+            for line in range(0, stored, LINE):
+                ask(builder, held[0], AHEAD + line)
+            products.add(decode(products.w, held[0]), held[1:])
+            return [builder.add(at, INT(bytes_)) for at, bytes_ in zip(held, steps, strict=True)]
+
+        steps = [stored, *(each * size // TOGETHER for each in products.steps)]
+        loop(builder, blocks, [own, *products.places], block, 1)
+        for row in range(rows):
+            _put(builder, products.result(row), to, builder.mul(out_step, INT(row)))
+        return [builder.add(own, step), builder.add(to, INT(4))]
+
+    loop(builder, channels, [weight, out], channel, 1)
     builder.ret_void()
     return function
 
@@ -144,7 +150,7 @@ class _Form(ABC):
 
     def sum(self, kind: ir.Type) -> ir.Value:
         """Return a place on the stack with zeros, of which the compiler makes a register."""
-        return cgutils.alloca_once(self.b, kind)
+        return cgutils.alloca_once(self.b, kind, zfill=True)
 
     def added(self, place: ir.Value, a: ir.Value, b: ir.Value) -> None:
         """Add ``a b`` to a sum."""
@@ -188,6 +194,7 @@ class _WholeNumbers(_Form):
     def __init__(self, builder: ir.IRBuilder, features: str, rows: Sequence[ir.Value], length: ir.Value) -> None:
         super().__init__(builder, features, rows, length)
         self.sums = [[self.sum(_EIGHT) for _ in (HIGH, LOW)] for _ in rows]
+        self.least_of = {many: [self.sum(ir.VectorType(FLOAT, many)) for _ in rows] for many in (4, 8)}
         self.least: list[ir.Value] = []
         self.sums_of_row = [self.b.add(row, self.b.mul(length, INT(4))) for row in rows]
         self.places = [*rows, *self.sums_of_row]
@@ -205,7 +212,7 @@ class _WholeNumbers(_Form):
                     self.added(own, scale, self.b.sitofp(whole, _EIGHT))
         if block.least is not None:
             kind, self.least_from = block.least.type, block.least_from
-            self.least = self.least or [self.sum(kind) for _ in self.rows]
+            self.least = self.least_of[kind.count]
             for at, own in zip(sums_of_row, self.least, strict=True):
                 self.added(own, block.least, self.w.loaded(kind, at, -4 * block.least_from))
 

@@ -54,8 +54,8 @@ def _switched(builder: Any, number: Any, call: Callable[[str], None]) -> None:
             call(kind)
 
 
-def _multiply(_context, number, rows, weight, blocks, x, x_step, out, out_step):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Multiply a channel with one row, or with ``ROWS`` of them where ``rows`` is not one."""
+def _multiply(_context, number, rows, weight, step, many, blocks, x, x_step, out, out_step):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Multiply ``many`` channels with one row, or with ``ROWS`` of them where ``rows`` is not one."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         number, rows, *arguments = values
@@ -71,7 +71,7 @@ def _multiply(_context, number, rows, weight, blocks, x, x_step, out, out_step):
                 )
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 8), generate
+    return types.void(*[types.int64] * 10), generate
 
 
 def _decode(_context, number, weight, blocks, out):  # type: ignore[no-untyped-def]  # pragma: no cover
@@ -126,12 +126,11 @@ def channels(
         last: the one after the last.
     """
     in_groups = rows - rows % ROWS
-    for o in range(first, last):
-        own, to = weight + o * step, out + 4 * o
-        for m in range(0, in_groups, ROWS):
-            multiplied(kind, ROWS, own, blocks, x + m * x_step, x_step, to + m * out_step, out_step)
-        for m in range(in_groups, rows):
-            multiplied(kind, 1, own, blocks, x + m * x_step, x_step, to + m * out_step, out_step)
+    own, to, many = weight + first * step, out + 4 * first, last - first
+    for m in range(0, in_groups, ROWS):
+        multiplied(kind, ROWS, own, step, many, blocks, x + m * x_step, x_step, to + m * out_step, out_step)
+    for m in range(in_groups, rows):
+        multiplied(kind, 1, own, step, many, blocks, x + m * x_step, x_step, to + m * out_step, out_step)
 
 
 SHARED = 1 << 16

@@ -106,7 +106,7 @@ def test_a_row_with_an_infinite_number_or_with_none_has_no_part_in_the_others():
 
 
 class OtherProcessor:
-    """Products of one channel with some rows as they are compiled for other instructions than this processor's."""
+    """Products of channels with some rows as they are compiled for other instructions than this processor's."""
 
     def __init__(self, kind, rows, features):
         binding.initialize_native_target()
@@ -121,7 +121,7 @@ class OtherProcessor:
         self.engine = binding.create_mcjit_compiler(binding.parse_assembly(str(module)), machine)
         self.engine.finalize_object()
         self.prepared = self.function("orrery_blocks_prepared", 3)
-        self.product = self.function(f"orrery_blocks_{kind}_{rows}", 6)
+        self.product = self.function(f"orrery_blocks_{kind}_{rows}", 8)
         self.kind, self.rows = kind, rows
 
     def function(self, name, arguments):
@@ -133,9 +133,8 @@ class OtherProcessor:
         for row in range(self.rows):
             self.prepared(x.ctypes.data + x.strides[0] * row, ready.ctypes.data + 4 * width * row, x.shape[1])
         many = weight.shape[1] // BY_NAME[self.kind].size
-        for channel in range(len(weight)):
-            place = out.ctypes.data + 4 * channel
-            self.product(weight[channel].ctypes.data, many, ready.ctypes.data, 4 * width, place, out.strides[0])
+        given = weight.ctypes.data, weight.strides[0], len(weight), many
+        self.product(*given, ready.ctypes.data, 4 * width, out.ctypes.data, out.strides[0])
         return out
 
 
