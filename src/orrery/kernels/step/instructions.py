@@ -5,7 +5,7 @@ the others are stands beside each name.
 """
 
 MULTIPLY = 1
-"""The matrices a to b of the table, in c blocks of channels."""
+"""The matrices a to b of the table, in c turns of channels."""
 ELEMENTWISE = 2
 """The function a of b numbers; y is an address, the same for all rows, where c is one. Real: p."""
 NORM = 3
@@ -26,8 +26,8 @@ PREPARE = 9
 NUMBERS, REALS = 12, 2
 """How many whole and real numbers an instruction has."""
 
-KIND, MATRIX, STEP, CHANNELS, LENGTH, BIAS, FROM, FROM_WIDTH, TO, TO_WIDTH, FIRST_BLOCK, SCALE, GROUPS = range(13)
+KIND, MATRIX, STEP, CHANNELS, LENGTH, BIAS, FROM, FROM_WIDTH, TO, TO_WIDTH, FIRST_TURN, SCALE, GROUPS = range(13)
 """The columns of the table of matrices: how it is stored, its address, bytes a channel, channels, numbers a channel,
-address of the bias or 0, place and width of the stream it reads and of that it writes, and its first block; where it is
+address of the bias or 0, place and width of the stream it reads and of that it writes, and its first turn; where it is
 stored in whole numbers, the address of the scales and how many a channel has; where in blocks, the number of their kind
 and how many a channel has."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from orrery.kernels.step import instructions as code
-from orrery.kernels.step.codes import BLOCKS, ROUNDED, prepared_width
+from orrery.kernels.step.codes import BLOCKS, ROUNDED, TURN, prepared_width
 
 LANES = 16
 
@@ -77,7 +77,7 @@ class Listing:
 
     def products(self, x: WorkspaceSlice, matrices: Sequence[nn.Module]) -> list[WorkspaceSlice]:
         """Multiply a stream with several matrices in one instruction and return what comes out."""
-        first, blocks, outputs = len(self.matrices), 0, []
+        first, turns, outputs = len(self.matrices), 0, []
         several = [stored_matrix(matrix) for matrix in matrices]
         kinds = {stored.kind for stored in several}
         reads = {
@@ -90,15 +90,15 @@ class Listing:
             self.alive.append(stored.weight)
             row = [
                 stored.kind, stored.weight.data_ptr(), stored.weight.stride(0) * stored.weight.element_size(),
-                stored.channels, stored.length, bias, read.place, read.step, out.place, out.step, blocks,
+                stored.channels, stored.length, bias, read.place, read.step, out.place, out.step, turns,
                 *(stored.blocks if stored.kind == IN_BLOCKS else self._scales(stored.scale)),
             ]  # fmt: skip
             if stored.length != x.width:
                 raise NotRunnableError(f"a matrix of {stored.length} columns for {x.width} channels")
             self.matrices.append(row)
-            blocks += -(-stored.channels // 4)
+            turns += -(-stored.channels // TURN)
             outputs.append(out)
-        self.add(code.MULTIPLY, None, None, None, first, len(self.matrices), blocks)
+        self.add(code.MULTIPLY, None, None, None, first, len(self.matrices), turns)
         return outputs
 
     def _scales(self, scale: Tensor | None) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from orrery.kernels.step import instructions as code
-from orrery.kernels.step.codes import SCALED, SOFT_CAP
+from orrery.kernels.step.codes import SCALED, SOFT_CAP, TURN
 from orrery.kernels.step.compiling import compiled_step, prange
 from orrery.kernels.step.entries import (
     BLOCKS,
@@ -54,15 +54,15 @@ variant_of: Any = compiled_step()(variant)
 
 
 @compiled_step()
-def multiply_block(block: int, table: Any, first: int, last: int, work: int, rows: int, entries: Any) -> None:
+def multiply_turn(turn: int, table: Any, first: int, last: int, work: int, rows: int, entries: Any) -> None:
     """Compute some channels of the products of a stream with the matrices ``first`` to ``last`` of the table."""
     product = entries[PRODUCTS]
     matrix = first
-    while matrix + 1 < last and block >= table[matrix + 1, code.FIRST_BLOCK]:
+    while matrix + 1 < last and turn >= table[matrix + 1, code.FIRST_TURN]:
         matrix += 1
     kind, length = table[matrix, code.KIND], table[matrix, code.LENGTH]
-    channel = (block - table[matrix, code.FIRST_BLOCK]) * CHANNELS
-    many = min(CHANNELS, table[matrix, code.CHANNELS] - channel)
+    channel = (turn - table[matrix, code.FIRST_TURN]) * TURN
+    many = min(TURN, table[matrix, code.CHANNELS] - channel)
     step, bias = table[matrix, code.STEP], table[matrix, code.BIAS]
     weights = table[matrix, code.MATRIX] + channel * step
     x = work + 4 * table[matrix, code.FROM] * rows
@@ -79,16 +79,16 @@ def multiply_block(block: int, table: Any, first: int, last: int, work: int, row
         )  # fmt: skip
     for row in range(0, rows if kind < EIGHT_BITS else 0, ROWS):
         together = min(ROWS, rows - row)
+        begin, end = x + row * x_step, out + row * out_step
         # One row reads the matrix from its beginning to its end, which memory likes: twice as fast, measured, as
         # several channels side by side, whose numbers several rows need.
-        if many == CHANNELS and together > 1:
-            number = variant_of(kind, CHANNELS, together)
-            products(product, number, weights, step, x + row * x_step, x_step, length, out + row * out_step, out_step)
-        else:
-            number = variant_of(kind, 1, together)
-            for one in range(many):
-                begin, end = x + row * x_step, out + row * out_step + 4 * one
-                products(product, number, weights + one * step, step, begin, x_step, length, end, out_step)
+        side_by_side = many - many % CHANNELS if together > 1 else 0
+        number = variant_of(kind, CHANNELS, together)
+        for one in range(0, side_by_side, CHANNELS):
+            products(product, number, weights + one * step, step, begin, x_step, length, end + 4 * one, out_step)
+        number = variant_of(kind, 1, together)
+        for one in range(side_by_side, many):
+            products(product, number, weights + one * step, step, begin, x_step, length, end + 4 * one, out_step)
     if bias != 0:
         for row in range(rows):
             for one in range(many):
@@ -97,20 +97,20 @@ def multiply_block(block: int, table: Any, first: int, last: int, work: int, row
 
 
 @compiled_step(parallel=True)
-def multiply_shared(blocks: int, table: Any, first: int, last: int, work: int, rows: int, entries: Any) -> None:
-    """Multiply a stream with matrices, blocks of channels shared out among the threads."""
-    for block in prange(blocks):
-        multiply_block(block, table, first, last, work, rows, entries)
+def multiply_shared(turns: int, table: Any, first: int, last: int, work: int, rows: int, entries: Any) -> None:
+    """Multiply a stream with matrices, turns of channels shared out among the threads."""
+    for turn in prange(turns):
+        multiply_turn(turn, table, first, last, work, rows, entries)
 
 
 @compiled_step()
-def multiply(table: Any, first: int, last: int, blocks: int, work: int, rows: int, entries: Any) -> None:
+def multiply(table: Any, first: int, last: int, turns: int, work: int, rows: int, entries: Any) -> None:
     """Multiply a stream with the matrices ``first`` to ``last`` of the table, which all read it."""
-    if blocks * CHANNELS * table[first, code.LENGTH] * rows >= SHARED_PRODUCTS:
-        multiply_shared(blocks, table, first, last, work, rows, entries)
+    if turns * TURN * table[first, code.LENGTH] * rows >= SHARED_PRODUCTS:
+        multiply_shared(turns, table, first, last, work, rows, entries)
     else:
-        for block in range(blocks):
-            multiply_block(block, table, first, last, work, rows, entries)
+        for turn in range(turns):
+            multiply_turn(turn, table, first, last, work, rows, entries)
 
 
 @compiled_step()
