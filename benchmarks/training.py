@@ -56,7 +56,7 @@ def adamw(parameters: list[nn.Parameter], fused: bool) -> torch.optim.AdamW:
 
 
 def ours(weights: dict[str, Tensor], requested: str, compiled: bool = False) -> Step:
-    """Our training loop's own step, in the precision that it chooses, with `training.compile` where asked for."""
+    """Our training loop's own step, in the precision that it chooses, with `parallel.compile` where asked for."""
     family = load_family("gpt2")
     spec = family.spec(CONFIG)
     model = spec.build(0)

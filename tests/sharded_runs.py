@@ -37,7 +37,6 @@ from orrery.training.rollouts import ModelWriter
 from orrery.training.state import model_tensors
 from parted import even, without_dropout
 from rollout_toy import judge, world
-from sharded import COUPLED, cases
 from training_toy import toy_recipe
 
 STEPS, ROWS = 2, 3
@@ -76,6 +75,8 @@ def finished(objective: Objective, batch: dict[str, Tensor]) -> Objective:
 def runs() -> Iterator[Case]:
     """Yield every objective with the first of its models, then one more model of each kind, then the optimizers."""
     seen: set[str] = set()
+    from sharded import COUPLED, cases  # its own parts are registered where they are used alone
+
     for name, family, objective, model, batch in cases():
         if name in seen or name in COUPLED:
             continue
@@ -145,8 +146,7 @@ def recipe_of(case: Case, steps: int, **parallel: Any) -> Recipe:
         evaluation__every=STEPS,
         checkpoints__every=STEPS,
         logging__every=1,
-        training__compile=bool(COMPILED) and "fsdp" in parallel,
-        parallel=parallel,
+        parallel={"compile": bool(COMPILED) and "fsdp" in parallel, **parallel},
     )
 
 

@@ -109,7 +109,7 @@ def test_every_family_is_compiled_or_refused_by_name(family):
     refused = refusal(*built(family))
     if refused is not None:
         assert re.match(
-            r"training\.compile: (\S+ (\(\w+\) is not|cannot be) compiled: |the model has no blocks)", refused
+            r"parallel\.compile: (\S+ (\(\w+\) is not|cannot be) compiled: |the model has no blocks)", refused
         )
         return
     model, twin, batch = pair(family)
@@ -184,8 +184,7 @@ def test_a_run_learns_the_same_and_goes_on_to_the_same_bytes(recompute, tmp_path
 
 def recipe_of(case, steps, **settings):
     """Return the settings of a run of a llama, which are those of all runs but for what is compiled."""
-    wanted = settings.pop("compile")
-    more = {"training__compile": wanted, "training__optimizer": {"rate": 0.01}, "training__schedule": CONSTANT}
+    more = {"training__optimizer": {"rate": 0.01}, "training__schedule": CONSTANT}
     return toy_recipe(
         **more, training__steps=steps, training__micro_batch=2, checkpoints__every=2, evaluation__every=2,
         logging__every=1, parallel=settings,
@@ -229,9 +228,9 @@ def test_processes_that_share_weights_compile_them(tmp_path):
 @pytest.mark.parametrize(("family", "part"), [("mixtral", "MoE"), ("mamba", "Mamba"), ("jamba", "Mamba")])
 def test_parts_that_would_be_compiled_again_and_again_are_refused_by_name(family, part):
     model, _ = built(family)
-    with pytest.raises(UsageError, match=rf"training.compile: stack\.blocks\.0\.\w+\.branch \({part}\)") as refused:
+    with pytest.raises(UsageError, match=rf"parallel.compile: stack\.blocks\.0\.\w+\.branch \({part}\)") as refused:
         compile_blocks(model, "cpu")
-    assert refused.value.hint == "leave training.compile out"
+    assert refused.value.hint == "leave parallel.compile out"
 
 
 def test_a_model_without_blocks_is_refused():
@@ -245,7 +244,7 @@ def test_a_block_that_torch_cannot_compile_is_named(monkeypatch):
 
     monkeypatch.setattr(compiled_blocks, "COMPILER", {"backend": fail})
     _, twin, batch = pair("llama")
-    with pytest.raises(UsageError, match=r"training\.compile: stack\.blocks\.0 cannot be compiled: .*"):
+    with pytest.raises(UsageError, match=r"parallel\.compile: stack\.blocks\.0 cannot be compiled: .*"):
         learned(twin, batch)
 
 
@@ -264,16 +263,16 @@ def test_a_machine_without_a_compiler_is_refused(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "told_of"),
     [
-        ({"parallel": {"tensor": 2}}, "parallel.tensor 2"),
-        ({"parallel": {"pipeline": 2}}, "parallel.pipeline 2"),
-        ({"parallel": {"context": 2}}, "parallel.context 2"),
-        ({"parallel": {"expert": 2}}, "parallel.expert 2"),
-        ({"parallel": {"recompute": "selective"}}, "parallel.recompute selective: take full, or none"),
+        ({"tensor": 2}, "parallel.tensor 2"),
+        ({"pipeline": 2}, "parallel.pipeline 2"),
+        ({"context": 2}, "parallel.context 2"),
+        ({"expert": 2}, "parallel.expert 2"),
+        ({"recompute": "selective"}, "parallel.recompute selective: take full, or none"),
     ],
 )
 def test_what_does_not_go_with_compiled_blocks_is_refused_before_anything_is_read(settings, told_of):
-    with pytest.raises(UsageError, match=re.escape(f"training.compile with {told_of}")):
-        toy_recipe(training__compile=True, **settings)
+    with pytest.raises(UsageError, match=re.escape(f"parallel.compile with {told_of}")):
+        toy_recipe(parallel={"compile": True, **settings})
 
 
 def test_a_model_that_learns_from_its_own_answers_is_not_compiled():

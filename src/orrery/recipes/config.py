@@ -302,8 +302,7 @@ Schedule = Annotated[
 class TrainingSettings(Section):
     """How to learn: steps, the split of a batch into ``micro_batch`` rows, optimizer and precision.
 
-    ``final`` says which model the run leaves: the last, or the best of those that were evaluated. ``compile`` has torch
-    compile the blocks.
+    ``final`` says which model the run leaves: the last, or the best of those that were evaluated.
     """
 
     steps: Positive
@@ -315,7 +314,6 @@ class TrainingSettings(Section):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     on_nonfinite: Literal["stop", "skip"] = "stop"
     skip_limit: Positive = 10
-    compile: bool = False
     final: Literal["last", "best"] = "last"
 
     @model_validator(mode="after")
@@ -487,8 +485,8 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _compiled_alone(self) -> "Recipe":
-        if self.training.compile and (other := uncompiled(self.parallel, judged=bool(self.rewards))):
-            raise PydanticCustomError("compile", "training.compile with {other}; leave it out", {"other": other})
+        if self.parallel.compile and (other := uncompiled(self.parallel, judged=bool(self.rewards))):
+            raise PydanticCustomError("compile", "parallel.compile with {other}; leave it out", {"other": other})
         return self
 
     @model_validator(mode="after")

@@ -36,6 +36,7 @@ class ParallelSettings(Section):
     ``micro`` is taken in the place of ``training.micro_batch``.
     A process that waits for the others for ``timeout`` seconds ends with an error.
     ``recompute`` computes again in the backward pass what attention makes of its keys (``selective``), or whole blocks.
+    ``compile`` has torch compile the blocks, of a run of one process too.
     ``pipeline`` processes have neighbouring blocks, each ``interleave`` pieces of these (Narayanan et al. 2021), and
     pass on ``micro`` rows at a time. ``zero`` 1 is refused where ``fsdp`` shares, and so are some pairs of degrees.
     """
@@ -51,6 +52,7 @@ class ParallelSettings(Section):
     interleave: Positive = 1
     sequence: bool = True
     recompute: Literal["none", "selective", "full"] = "none"
+    compile: bool = False
     timeout: AboveZero = 1800.0
 
     @model_validator(mode="after")

@@ -24,7 +24,7 @@ COMPILER: dict[str, Any] = {"backend": "inductor", "options": {"fallback_random"
 """Keys of `torch.compile`: random numbers come from torch's own generators, and no processes that compile are left."""
 GRAPHS = 64
 """How many graphs are compiled at most: for each kind of block one, and more where batches differ in their sizes."""
-LEAVE_OUT = "leave training.compile out"
+LEAVE_OUT = "leave parallel.compile out"
 UNCOMPILED = {
     MoE: "its experts get other rows at every call",
     StatefulMixer: "its pieces differ with the length of rows",
@@ -81,7 +81,7 @@ class CompiledForward:
             with torch._C.DisableTorchFunction():
                 return self.compiled(self.block, *given)
         except torch._dynamo.exc.TorchDynamoException as error:
-            message = f"training.compile: {self.path} cannot be compiled: {str(error).strip().splitlines()[0]}"
+            message = f"parallel.compile: {self.path} cannot be compiled: {str(error).strip().splitlines()[0]}"
             raise UsageError(message, LEAVE_OUT) from error
 
 
@@ -101,12 +101,12 @@ def compile_blocks(model: nn.Module, device: str) -> str:
     """
     blocks = {path: module for path, module in model.named_modules() if isinstance(module, Block)}
     if not blocks:
-        raise UsageError("training.compile: the model has no blocks", LEAVE_OUT)
+        raise UsageError("parallel.compile: the model has no blocks", LEAVE_OUT)
     for path, module in model.named_modules():
         for kind, why in UNCOMPILED.items():
             if isinstance(module, kind):
                 raise UsageError(
-                    f"training.compile: {path} ({type(module).__name__}) is not compiled: {why}", LEAVE_OUT
+                    f"parallel.compile: {path} ({type(module).__name__}) is not compiled: {why}", LEAVE_OUT
                 )
     if device == "cpu":
         _refuse_without_compiler()
@@ -130,4 +130,4 @@ def _refuse_without_compiler() -> None:
     missing = missing or (None if header.is_file() else f"no header of Python ({header})")
     if missing:
         hint = f"install g++ and Python's headers (on Debian: apt install g++ python3-dev), or {LEAVE_OUT}"
-        raise MachineError(f"training.compile: there is {missing}", hint)
+        raise MachineError(f"parallel.compile: there is {missing}", hint)

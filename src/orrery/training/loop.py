@@ -151,7 +151,7 @@ class Trainer:
         self.model = self.parts.model.to(device).train()
         self.described = self._description()  # what shares the weights changes the classes of its parts
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
-        self.notes = (*self.parts.notes, *compiled(self.model, self.settings.compile, device))
+        self.notes = (*self.parts.notes, *compiled(self.model, self.recipe.parallel.compile, device))
         recompute(self.model, self.recipe.parallel.recompute, lambda: self.precision.context())
         refuse_unshared(self.parts.objective, self.recipe.parallel)
         self.placement = place(self.model, self.ranks, self.recipe.parallel)
