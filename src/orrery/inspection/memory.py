@@ -201,7 +201,8 @@ _KNOWN: WeakKeyDictionary[Model, dict[tuple[object, ...], _Shapes]] = WeakKeyDic
 
 def _shapes(model: Model, lengths: Sequence[int], rows: int, keep: Sequence[str]) -> _Shapes:
     """Return the shapes of what a trace of so few tokens keeps, and the bytes of a number."""
-    known, asked = _KNOWN.setdefault(model, {}), (model.dtype, model.kernel, *lengths, rows, *keep)
+    numbers = sum(one.numel() for one in model.parameters())  # others once it is pruned
+    known, asked = _KNOWN.setdefault(model, {}), (model.dtype, model.kernel, numbers, *lengths, rows, *keep)
     if asked not in known:
         if len(known) >= MOST_KNOWN:
             known.clear()

@@ -28,6 +28,13 @@ Numbers = Iterator[tuple[int, int, ir.Value]]
 """Sixteen after sixteen, with their place in the block and that of their scale among the scales."""
 
 
+def function_of(module: ir.Module, name: str, arguments: int) -> tuple[ir.Function, ir.IRBuilder]:
+    """Return a new function of whole numbers that gives nothing, and where its instructions are written."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [INT] * arguments), name)
+    function.linkage = "internal"
+    return function, ir.IRBuilder(function.append_basic_block("entry"))
+
+
 class Decoded(NamedTuple):
     """A block: its numbers, and vectors of their scales and of what is added, where that is, from some lane on."""
 

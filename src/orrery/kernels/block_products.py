@@ -33,6 +33,7 @@ from orrery.kernels.block_kinds import (
     Floats,
     Words,
     Writer,
+    function_of,
 )
 from orrery.kernels.prefetch import AHEAD, LINE, ask
 from orrery.kernels.quantised import lanes_added
@@ -67,9 +68,7 @@ def product_function(module: ir.Module, kind: str, rows: int, features: str) -> 
     name = f"orrery_blocks_{kind}_{rows}"
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [INT] * 8), name)
-    function.linkage = "internal"
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    function, builder = function_of(module, name, 8)
     weight, step, channels, blocks, x, x_step, out, out_step = function.args
     size, stored, decode = KINDS[kind]
     begins = [builder.add(x, builder.mul(x_step, INT(row))) for row in range(rows)]
@@ -101,9 +100,7 @@ def preparation(module: ir.Module, features: str) -> ir.Function:
     name = "orrery_blocks_prepared"
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [INT] * 3), name)
-    function.linkage = "internal"
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    function, builder = function_of(module, name, 3)
     _form(features).prepare(builder, *function.args)
     builder.ret_void()
     return function

@@ -19,10 +19,10 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from orrery.kernels.block_kinds import INT as _INT
-from orrery.kernels.block_kinds import KINDS, NUMBERS, VECTOR, Floats
+from orrery.kernels.block_kinds import KINDS, NUMBERS, VECTOR, Floats, function_of
 from orrery.kernels.block_products import ROWS, preparation, product_function, weights
 from orrery.kernels.compiled import exactly_compiled, in_parallel
-from orrery.kernels.step.codes import prepared_width
+from orrery.kernels.step.codes import TURN, prepared_width
 
 
 def _decode_function(module: ir.Module, kind: str, features: str) -> ir.Function:
@@ -30,9 +30,7 @@ def _decode_function(module: ir.Module, kind: str, features: str) -> ir.Function
     name = f"orrery_decoded_{kind}"
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT] * 3), name)
-    function.linkage = "internal"
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    function, builder = function_of(module, name, 3)
     weight, blocks, out = function.args
     size, stored, decode = KINDS[kind]
     writer = Floats(builder, features)
@@ -135,8 +133,6 @@ def channels(
 
 SHARED = 1 << 16
 """Multiplications from which on threads share a product: below, to meet takes them longer than the work."""
-TOGETHER = 16
-"""Output channels that one turn of the parallel loop computes: sixteen results are one line of memory."""
 
 
 @in_parallel
@@ -151,9 +147,9 @@ def _product(kind: int, weight: int, x: int, ready: int, out: int, sizes: NDArra
     if outputs * width * rows < SHARED:
         channels(kind, weight, step, blocks, ready, apart, out, 4 * outputs, rows, 0, outputs)
         return
-    for turn in numba.prange((outputs + TOGETHER - 1) // TOGETHER):
-        first = turn * TOGETHER
-        last = min(outputs, first + TOGETHER)
+    for turn in numba.prange((outputs + TURN - 1) // TURN):
+        first = turn * TURN
+        last = min(outputs, first + TURN)
         channels(kind, weight, step, blocks, ready, apart, out, 4 * outputs, rows, first, last)
 
 
@@ -161,9 +157,9 @@ def _product(kind: int, weight: int, x: int, ready: int, out: int, sizes: NDArra
 def _written(kind: int, weight: int, out: int, sizes: NDArray[np.int64]) -> None:
     """Write out a matrix; ``sizes`` are its channels, bytes of a channel, blocks of one and its width."""
     outputs, step, blocks, width = sizes
-    for turn in numba.prange((outputs + TOGETHER - 1) // TOGETHER):
-        first = turn * TOGETHER
-        last = min(outputs, first + TOGETHER)
+    for turn in numba.prange((outputs + TURN - 1) // TURN):
+        first = turn * TURN
+        last = min(outputs, first + TURN)
         decoded(kind, weight + first * step, (last - first) * blocks, out + 4 * first * width)
 
 

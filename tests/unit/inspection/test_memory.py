@@ -168,3 +168,14 @@ def test_a_bias_of_each_pair_is_part_of_what_a_pass_needs(family, shared):
     assert len(sizes) == shared
     cost = trace_bytes(model, length, source_length=length)
     assert memory._bias_bytes(model, cost) == sum(sizes) + max(sizes, default=0)
+
+
+def test_a_model_that_is_changed_is_measured_again():
+    model = smallest("gpt2", torch.float32)
+    before = trace_bytes(model, 5).bytes_of["logits"]
+    assert trace_bytes(model, 10).bytes_of["logits"] == 2 * before
+    old = model.head.vocabulary
+    model.head.vocabulary = torch.nn.Linear(old.in_features, 2 * old.out_features, bias=False)
+    assert trace_bytes(model, 5).bytes_of["logits"] == 2 * before
+    model.double()
+    assert trace_bytes(model, 5).bytes_of["logits"] == 4 * before

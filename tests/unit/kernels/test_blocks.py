@@ -52,6 +52,16 @@ def test_a_product_is_that_with_the_unpacked_matrix(kind, shape):
     assert not np.array_equal(times(kind, weight, x)[:, -1], expected[:, -1].astype(np.float32))
 
 
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_rows_of_any_number_of_blocks(kind):
+    """What is kept behind a prepared row stands at multiples of sixteen, and is read eight or four at a time."""
+    for blocks_of_a_row in (1, 3, 16, 17):
+        weight, x = drawn(kind, (7, blocks_of_a_row * BY_NAME[kind].block), rows=5)
+        expected = x.astype(np.float64) @ exact(kind, weight).T
+        scale = np.abs(x.astype(np.float64)) @ np.abs(exact(kind, weight)).T
+        assert (np.abs(times(kind, weight, x) - expected) <= 1e-6 * scale).all()
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_a_row_is_bit_for_bit_the_same_alone_and_in_a_batch(kind, threads):
