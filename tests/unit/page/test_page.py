@@ -9,6 +9,7 @@ import pytest
 import orrery
 from orrery.page.assets import assets, served_modules
 from orrery.page.page import address, served_page
+from orrery.page.views._view import find, names
 from tiny_models import saved
 
 LARGEST = 400_000
@@ -81,6 +82,13 @@ def test_a_saved_page_keeps_to_its_room_and_holds_something_of_every_view(lm, mo
     assert sum(map(len, some.values())) <= rest + 60_000
     monkeypatch.setattr("orrery.page.page.ROOM", 0)
     assert sum(name.startswith("qkv") for name in kept()) == 1
+
+
+def test_a_view_that_may_be_left_out_of_a_file_asks_whether_it_is_there():
+    sharing = [name for name in names() if find(name).share]
+    assert {"qkv", "way", "cached"} <= set(sharing)
+    for name in sharing:
+        assert f'source.has("{name}"' in assets()[f"see/views/{name}.js"].decode(), name
 
 
 @pytest.mark.parametrize("kind", ["served", "saved"])

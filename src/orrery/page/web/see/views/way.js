@@ -12,7 +12,7 @@ const BELOW = 200;
 
 async function draw(element, { page, check }) {
   const view = new Way(page, check);
-  fill(element, h("p", {}, t("way.about")), view.controls, view.canvas, view.table);
+  fill(element, h("p", {}, t("way.about")), view.unsaved, view.controls, view.canvas, view.table);
   await view.show();
   return view;
 }
@@ -24,7 +24,7 @@ class Way {
     this.told = h("output.soft");
     this.play = button("play", () => (this.frame ? this.stop() : this.follow()));
     this.controls = h("div.controls", {}, this.play, h("label", {}, t("way.step"), this.slider, this.told), button("closer", () => this.camera.closer(1.5)), button("farther", () => this.camera.closer(1 / 1.5)), button("whole", () => this.camera.whole()));
-    Object.assign(this, { page, check, turn: 0, at: 0, canvas: h("canvas.way", { tabindex: 0, role: "img" }), table: h("details") });
+    Object.assign(this, { page, check, turn: 0, at: 0, canvas: h("canvas.way", { tabindex: 0, role: "img" }), table: h("details"), unsaved: h("p", { role: "status" }) });
     this.watcher = new ResizeObserver(() => this.camera && this.redraw());
     this.watcher.observe(this.canvas);
   }
@@ -33,6 +33,10 @@ class Way {
     const turn = ++this.turn;
     const last = this.page.pass.tokens.length - 1;
     const position = Math.min(this.page.focus.get("query") ?? last, last);
+    const saved = this.page.source.has("way", { position });
+    this.unsaved.textContent = saved ? "" : t("way.unsaved");
+    for (const part of [this.controls, this.canvas, this.table]) part.style.display = saved ? "" : "none";
+    if (!saved) return this.stop();
     const { facts, tensors, checks } = await this.page.source.get("way", { position });
     if (turn !== this.turn) return;
     this.check(checks);
@@ -106,7 +110,7 @@ class Way {
 
   focus(changed) {
     if (changed.has("query")) return this.show();
-    if (changed.has("theme")) this.redraw();
+    if (changed.has("theme") && this.camera) this.redraw();
   }
 
   destroy() {
