@@ -17,8 +17,8 @@ from orrery.runs.execute import execute
 from orrery.training.progress import Silent
 from training_toy import toy_recipe
 
-HERE = ("data", "micro", "timeout")
-"""What a run takes otherwise than the planner: all processes, all rows of a share at once, and a time."""
+HERE = ("data", "micro", "timeout", "compile")
+"""What a run takes otherwise than the planner: all processes, all rows of a share at once, a time, compiled blocks."""
 
 
 def recipe(**parallel: object) -> Recipe:
@@ -30,7 +30,7 @@ def test_the_degrees_are_the_planners() -> None:
     names = {field.name: getattr(usual, field.name) for field in fields(usual)}
     names["recompute"] = usual.recompute.name
     own = ParallelSettings().model_dump()
-    assert own.keys() == names.keys() | {"timeout"}
+    assert own.keys() == names.keys() | {"timeout", "compile"}
     assert {name: own[name] for name in own if name not in HERE} == {
         name: names[name] for name in names if name not in HERE
     }
