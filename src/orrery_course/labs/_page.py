@@ -39,13 +39,13 @@ def commands(by_name: Mapping[str, LabResult]) -> str:
     """Return the commands that make these numbers again: one, where all labs have the same seeds and are as quick."""
     flags = {name: _flags(one) for name, one in by_name.items()}
     if len(set(flags.values())) == 1 and set(by_name) == set(questions()):
-        return f"orrery lab --all{next(iter(flags.values()))}"
-    return "\n".join(f"orrery lab {name}{each}" for name, each in flags.items())
+        return f"orrery lab --all {next(iter(flags.values()))}"
+    return "\n".join(f"orrery lab {name} {each}" for name, each in flags.items())
 
 
 def _flags(one: LabResult) -> str:
     """Return the flags with which a lab was run."""
-    return f" --seeds {' '.join(map(str, one.runs))}{' --quick' if one.quick else ''}"
+    return f"--seeds {' '.join(map(str, one.runs))}{' --quick' if one.quick else ''}"
 
 
 def contents(by_name: Mapping[str, LabResult]) -> str:
