@@ -372,4 +372,6 @@ def _is_lazy(node: ast.stmt) -> bool:
 
 
 if __name__ == "__main__":
-    print(report(source_modules()))
+    found = source_modules()
+    print(report(found))
+    sys.exit("\n".join(line for rule in RULES for line in rule(found)) or None)

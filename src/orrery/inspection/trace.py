@@ -285,11 +285,8 @@ def trace(
     watchers: list[Watcher] = [mixing, gates, stream] if sums_up(model.stack) else [mixing, gates]
     recorder = Recorder(keep, edit, watchers=watchers, values=values, reducers=reducers)
     kernel = eager if model.kernel is eager else sdpa
-    running = (
-        DefinitionItself(recorder, defer=defer)
-        if kernel is eager
-        else DefinitionBeside(kernel, recorder, mixing, defer=defer)
-    )
+    itself = DefinitionItself(recorder, defer=defer)
+    running = itself if kernel is eager else DefinitionBeside(kernel, recorder, mixing, defer=defer)
     logits = model.logits(*inputs, kernel=running, taps=recorder, **call)
     recorder.check_used()
     if isinstance(values, KeptOnDisk):

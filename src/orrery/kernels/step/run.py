@@ -336,8 +336,7 @@ def run(
         do, x, y, out = program[at, 0], program[at, 1], program[at, 2], program[at, 3]
         x_step, y_step, out_step = 4 * program[at, 4], 4 * program[at, 5], 4 * program[at, 6]
         a, b, c, d, e = program[at, 7], program[at, 8], program[at, 9], program[at, 10], program[at, 11]
-        x_at, out_at = work + 4 * x * rows, work + 4 * out * rows
-        y_at = work + 4 * y * rows
+        x_at, y_at, out_at = work + 4 * x * rows, work + 4 * y * rows, work + 4 * out * rows
         if do == code.MULTIPLY:
             multiply(table, a, b, c, work, rows, entries)
         elif do == code.ELEMENTWISE:
