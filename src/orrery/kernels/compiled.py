@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import functools
+import hashlib
 import inspect
 import mmap
 import re
@@ -66,17 +67,20 @@ def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS, *, par
     """Return ``function`` compiled, without the interpreter's lock; or itself, slow, where numba is missing.
 
     ``sums`` are the liberties that the compiler may take with floats. Decorators that check types are taken off first.
-    The machine code is kept in the user's cache folder, so it is made once for each type of argument. Integers wrap
-    around in both forms: the random streams count on it.
+    The machine code is kept in the user's cache folder, so it is made once for each type of argument and each state of
+    the sources. Integers wrap around in both forms: the random streams count on it.
     """
     if HAVE_NUMBA:
         import numba
 
         options: Any = numba.config
-        options.CACHE_DIR = options.CACHE_DIR or str(cache_folder() / "numba")
-        compiler = numba.njit(nogil=True, parallel=parallel, fastmath=set(sums))(inspect.unwrap(function))
+        own = inspect.unwrap(function)
+        compiler = numba.njit(nogil=True, parallel=parallel, fastmath=set(sums))(own)
+        before = options.CACHE_DIR
+        options.CACHE_DIR = before or str(cache_folder() / "numba" / _state(Path(own.__code__.co_filename).parent))
         with contextlib.suppress(RuntimeError):  # no folder can be written: compiled again in each process
             compiler.enable_caching()
+        options.CACHE_DIR = before
         result: Callable[P, T] = compiler
         return result
 
@@ -86,6 +90,18 @@ def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS, *, par
             return function(*arguments, **named)
 
     return plain
+
+
+@functools.lru_cache(maxsize=32)
+def _state(folder: Path) -> str:
+    """Return a digest of the sources of a folder and of this one: numba looks at the file of a function alone.
+
+    A function that it calls, or whose instructions it takes from another file, may have changed.
+    """
+    digest = hashlib.sha256()
+    for source in (*sorted(folder.glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def exactly_compiled(function: Callable[P, T]) -> Callable[P, T]:

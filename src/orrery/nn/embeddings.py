@@ -84,12 +84,20 @@ def check_ids(ids: Int[Tensor, "..."], vocabulary: int) -> None:
     Raises:
         DataError: names the first bad number and the vocabulary.
     """
-    bad = ids[(ids < 0) | (ids >= vocabulary)]
-    if bad.numel():
+    if not _all_below(vocabulary, ids):
+        bad = ids[(ids < 0) | (ids >= vocabulary)]
         raise DataError(
             f"token id {int(bad.flatten()[0])} is outside the vocabulary of {vocabulary}",
             "was the text encoded with another tokenizer?",
         )
+
+
+def _all_below(count: int, numbers: Int[Tensor, "..."]) -> bool:
+    """Say whether all numbers are among ``count``; one reading, since each token that is written is asked for."""
+    if not numbers.numel():
+        return True
+    least, greatest = numbers.aminmax()
+    return int(least) >= 0 and int(greatest) < count
 
 
 def check_token_types(token_types: Int[Tensor, "..."], count: int) -> None:
@@ -98,8 +106,8 @@ def check_token_types(token_types: Int[Tensor, "..."], count: int) -> None:
     Raises:
         DataError: names the first bad number and the count.
     """
-    bad = token_types[(token_types < 0) | (token_types >= count)]
-    if bad.numel():
+    if not _all_below(count, token_types):
+        bad = token_types[(token_types < 0) | (token_types >= count)]
         raise DataError(
             f"token type {int(bad.flatten()[0])}, but the model has {count}, counted from 0",
             "give token_type_ids as its tokenizer writes them: 0 for the first text, 1 for the second",

@@ -13,7 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from orrery.checkpoints.gguf_blocks import unpacked
 from orrery.checkpoints.gguf_file import Kind
 from orrery.errors import UsageError
 from orrery.models.meta_device import build_on_meta
@@ -97,7 +96,8 @@ class BlockEmbedding(nn.Module):
 
     def forward(self, ids: Int[Tensor, "*B"]) -> Float[Tensor, "*B D"]:
         """Look the rows up."""
-        return unpacked(F.embedding(ids, self.weight), self.blocks).to(self.floats.dtype)
+        rows = F.embedding(ids.flatten(), self.weight)
+        return Blocks(rows, self.blocks).written(0, len(rows)).view(*ids.shape, -1).to(self.floats.dtype)
 
     def matrix(self) -> Float[Tensor, "V D"]:
         """Return the whole table."""

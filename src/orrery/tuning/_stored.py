@@ -18,6 +18,8 @@ from orrery.tuning._whole_numbers import written_out
 
 FEW_ROWS = 32
 """Rows for which a kernel reads the stored numbers; for more a matrix that is written out is multiplied faster."""
+ROWS_A_THREAD = 16
+"""The same for blocks, for each of torch's threads: blocks are written out by one, and all multiply."""
 PART = 1 << 22
 """Numbers that are written out at once: more would be memory alone."""
 
@@ -36,9 +38,13 @@ class StoredMatrix(ABC):
         """Return them in memory that the next call in this thread writes over, where that is faster."""
         return self.written(first, last)
 
+    def few_rows(self) -> int:
+        """Return how many rows a kernel multiplies."""
+        return FEW_ROWS
+
     @abstractmethod
     def by_kernel(self, x: Float[Tensor, "M in"], out: Float[Tensor, "M out"]) -> None:
-        """Write ``x W^T`` into ``out``, both float32; at most ``FEW_ROWS`` rows."""
+        """Write ``x W^T`` into ``out``, both float32; at most ``few_rows`` rows."""
 
     def parts(self) -> list[tuple[int, int]]:
         """Return the rows that are written out at once, from and to."""
@@ -94,12 +100,19 @@ class Blocks(StoredMatrix):
         rows = self.weight.detach()[first:last]
         if rows.device.type == "cpu" and at_hand():
             from orrery.kernels.blocks import write_out
+            from orrery.kernels.compiled import set_threads
 
             out = place(last - first, self.length)
-            _set_threads()
+            # One thread writes out PART numbers in half a millisecond. To wake threads of the kernels' own takes longer
+            # while torch's, from the product before, are still awake on every core (64 rows: 1.5 times as long).
+            set_threads(1)
             write_out(self.kind.name, rows.contiguous().numpy(), out.numpy())
             return out
         return unpacked(rows, self.kind)
+
+    def few_rows(self) -> int:
+        """Return fewer where torch has one thread."""
+        return min(FEW_ROWS, ROWS_A_THREAD * torch.get_num_threads())
 
     def by_kernel(self, x: Float[Tensor, "M in"], out: Float[Tensor, "M out"]) -> None:
         """Read every block once."""
@@ -137,7 +150,7 @@ def multiply(x: Float[Tensor, "*rows in"], stored: StoredMatrix) -> Tensor:
 
 
 def _product(x: Tensor, stored: StoredMatrix) -> Tensor:
-    if _has_kernel(x):
+    if _has_kernel(x, stored.few_rows()):
         return _by_kernel(x, stored)
     products = [F.linear(x, stored.passing(*part).to(x.dtype)) for part in stored.parts()]
     return products[0] if len(products) == 1 else torch.cat(products, -1)
@@ -159,10 +172,10 @@ def _own(rows: int, width: int) -> Tensor:
     return _memory.numbers[: rows * width].view(rows, width)
 
 
-def _has_kernel(x: Tensor) -> bool:
+def _has_kernel(x: Tensor, few_rows: int) -> bool:
     """Say whether a kernel multiplies these rows: few, on a CPU, in float32 or less, neither traced nor cast."""
     return (
-        0 < x.numel() <= FEW_ROWS * x.shape[-1]
+        0 < x.numel() <= few_rows * x.shape[-1]
         and x.device.type == "cpu"
         and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
         and not torch.compiler.is_compiling()

@@ -22,9 +22,10 @@ from orrery.tuning._transform import Transform
 class BlockLinear(TransformedLinear):
     """``y = x W^T + b`` with W stored in the blocks of a GGUF file, see ``checkpoints.gguf_blocks``.
 
-    ``weight`` is uint8 ``[out, bytes of a row]``. Up to 32 rows are multiplied by a compiled kernel that reads the
-    blocks once, where numba is installed and the model is on a CPU in float32 or less; otherwise the matrix is written
-    out, a part at a time. Both give the same numbers but for float32 rounding. Shapes: ``[..., in]`` to ``[..., out]``.
+    ``weight`` is uint8 ``[out, bytes of a row]``. A few rows (16 for each thread, up to 32) are multiplied by a
+    compiled kernel that reads the blocks once, where numba is installed and the model is on a CPU in float32 or less;
+    otherwise the matrix is written out, a part at a time. Both give the same numbers but for float32 rounding. Shapes:
+    ``[..., in]`` to ``[..., out]``.
     """
 
     def __init__(self, linear: nn.Linear | TransformedLinear, weight: nn.Parameter, kind: Kind) -> None:

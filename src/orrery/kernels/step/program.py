@@ -127,7 +127,7 @@ class StepProgram:
 
     def _stores(self, cache: RowCache) -> NDArray[np.int64]:
         """Return by depth where keys and values are."""
-        stores = np.zeros((len(self._stack.order), 5), np.int64)
+        stores = [(0, 0, 0, 0, 0)] * len(self._stack.order)
         for depth, (mask, _, _) in self._listing.depths.items():
             store = cache.store_of(mask)
             assert isinstance(store, SlotStore | SlidingStore)
@@ -136,4 +136,4 @@ class StepProgram:
             assert values.is_contiguous()
             kind, slots = KINDS[keys.dtype], keys.shape[2]
             stores[depth] = keys.data_ptr(), values.data_ptr(), kind, slots, self._masks.index(mask)
-        return stores
+        return np.array(stores, np.int64)

@@ -25,6 +25,24 @@ def test_the_cache_is_the_user_s(tmp_path, usable):
     assert usable == bool(list(cache.glob("orrery/numba/**/*.nbc")))
 
 
+def test_what_another_file_holds_is_compiled_again_when_it_changes(tmp_path):
+    helper, package = tmp_path / "package/helper.py", tmp_path / "package"
+    package.mkdir()
+    head = "from orrery.kernels.compiled import compiled\n"
+    (package / "caller.py").write_text(f"{head}from helper import add\n@compiled\ndef call(x):\n    return add(x)\n")
+    environment = {
+        **os.environ,
+        "XDG_CACHE_HOME": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([*sys.path, str(package)]),
+    }
+    environment.pop("NUMBA_CACHE_DIR", None)
+    for more in (1, 2):
+        helper.write_text(f"{head}@compiled\ndef add(x):\n    return x + {more}\n")
+        program = [sys.executable, "-c", "from caller import call; print(call(5))"]
+        done = subprocess.run(program, capture_output=True, text=True, env=environment, check=True)
+        assert done.stdout.strip() == str(5 + more)
+
+
 RELEASE = """
 import numpy as np, sys
 from orrery.kernels.compiled import compiled, release_compiler
