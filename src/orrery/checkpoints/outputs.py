@@ -106,8 +106,26 @@ class Output(ABC):
                     folder.rmdir()
 
 
+SHOWN = (".svg", ".html", ".htm", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
+"""Endings by which programs choose how a file is shown."""
+
+
 class OutputFile(Output):
     """A file to be written; a pipe or a device, such as ``/dev/stdout``, is written to as it is."""
+
+    @classmethod
+    def shown(
+        cls, kind: str, path: str | Path, *, inputs: Iterable[str | Path | None] = (), overwrite: bool = False
+    ) -> "OutputFile":
+        """Return the file of a picture or a page; ``kind`` is what it is, such as ``svg``.
+
+        Raises:
+            UsageError: its name says another kind, as which no program could open it.
+        """
+        ending = Path(path).suffix.lower()
+        if ending in SHOWN and not ending.startswith(f".{kind[:3]}"):  # .htm is a page too
+            raise UsageError(f"{path}: what is written is {kind.upper()}", f"name it {Path(path).stem}.{kind}")
+        return cls(path, inputs=inputs, overwrite=overwrite)
 
     def refuse(self, status: os.stat_result | None) -> None:
         """Refuse a folder, and a file that may not be replaced."""

@@ -51,7 +51,7 @@ def _run(item: Item, picture: Path | None, overwrite: bool) -> None:
     """Print what an item is, its code, what it prints, and what the slide has; write its picture, or say how."""
     from orrery.checkpoints.outputs import OutputFile
 
-    target = None if picture is None else OutputFile(picture, overwrite=overwrite)
+    target = None if picture is None else OutputFile.shown("svg", picture, overwrite=overwrite)
     print(f"{item.deck}, {item.slide} ({item.name})\n{item.title}\n\n{item.about}\n")
     if item.source:
         print("\n".join(f"    {line}".rstrip() for line in item.source.splitlines()), end="\n\n", flush=True)

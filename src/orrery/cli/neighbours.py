@@ -49,7 +49,7 @@ def neighbours(
 
     if not words and (map or concordance or not (similarity or analogy or evaluate)):
         raise UsageError("no word is given", "orrery neighbours VECTORS WORD ...; see also --analogy, --evaluate")
-    picture = OutputFile(map, inputs=[vectors, concordance], overwrite=overwrite) if map else None
+    picture = OutputFile.shown("svg", map, inputs=[vectors, concordance], overwrite=overwrite) if map else None
     word_vectors = read_word_vectors(vectors, lambda line: print(line, file=sys.stderr))
     if similarity:
         one, other = (spelling(word_vectors, word) for word in similarity)

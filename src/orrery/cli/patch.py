@@ -63,7 +63,7 @@ def patch(
     """
     from orrery.checkpoints.outputs import OutputFile
 
-    file = None if output is None else OutputFile(output, inputs=[model], overwrite=overwrite)
+    file = None if output is None else OutputFile.shown("svg", output, inputs=[model], overwrite=overwrite)
     from orrery.language_model.load import load
 
     lm = load(model, device, dtype)

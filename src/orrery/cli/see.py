@@ -56,7 +56,7 @@ def see(
     loaded = partial(load, model, device, dtype)
     if output is None:
         return _serve(loaded, text, target, port, laws)
-    file = OutputFile(output, inputs=[model], overwrite=overwrite)
+    file = OutputFile.shown("html", output, inputs=[model], overwrite=overwrite)
     from orrery.page.see import given_of
     from orrery.page.see import see as page_of
 

@@ -57,7 +57,7 @@ def translate(
         raise UsageError("--alignment draws one sentence", "give it as TEXT")
     from orrery.checkpoints.outputs import OutputFile
 
-    picture = None if alignment is None else OutputFile(alignment, inputs=[model], overwrite=overwrite)
+    picture = None if alignment is None else OutputFile.shown("svg", alignment, inputs=[model], overwrite=overwrite)
     lines = [text] if text not in (None, STDIN) else _told(read_lines(file), file)
     from orrery.language_model.load import load
     from orrery.reports.status import waiting

@@ -52,7 +52,7 @@ def tree(
     """
     from orrery.checkpoints.outputs import OutputFile
 
-    file = None if picture is None else OutputFile(picture, inputs=[model], overwrite=overwrite)
+    file = None if picture is None else OutputFile.shown("svg", picture, inputs=[model], overwrite=overwrite)
     from orrery.language_model.load import load
 
     tree_of_text = load(model, device, dtype).tree(

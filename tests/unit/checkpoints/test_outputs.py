@@ -26,6 +26,22 @@ def test_a_new_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None
     assert tree(tmp_path) == {"a": None, "a/b": None, "a/b/c.txt": b"text\n"}
 
 
+@pytest.mark.parametrize(("kind", "name"), [("svg", "tree.png"), ("svg", "a.b.PDF"), ("html", "page.svg")])
+def test_a_name_that_says_another_kind_is_refused(tmp_path: Path, kind: str, name: str) -> None:
+    with pytest.raises(UsageError, match=f"what is written is {kind.upper()}") as refused:
+        OutputFile.shown(kind, tmp_path / name)
+    assert refused.value.hint == f"name it {Path(name).stem}.{kind}"
+    assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("svg", "a.svg"), ("svg", "a.json"), ("svg", "a"), ("html", "a.HTM"), ("html", "a.html")]
+)
+def test_a_name_that_says_nothing_else_is_taken(tmp_path: Path, kind: str, name: str) -> None:
+    OutputFile.shown(kind, tmp_path / name).write("drawn")
+    assert (tmp_path / name).read_text() == "drawn"
+
+
 def test_an_existing_file_stays_unless_overwrite_is_given(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("mine")

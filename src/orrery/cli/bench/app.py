@@ -30,7 +30,7 @@ def limits(*, threads: Threads = None, json: JsonFile = None, overwrite: bool = 
     """
     from orrery.studies.bench.machine import measure_machine, rows_of
 
-    target = _output(json, overwrite)
+    target = _output("json", json, overwrite)
     _take_threads(threads)
     machine = measure_machine(_say)
     print_table(("what", "measured", "bounds"), rows_of(machine))
@@ -101,7 +101,7 @@ def generate(
 
     check_model(model)
     check_peers(peer)
-    numbers, drawn = _output(json, overwrite), _output(page, overwrite)
+    numbers, drawn = _output("json", json, overwrite), _output("html", page, overwrite)
     _take_threads(threads)
     from orrery.reports.making import made
     from orrery.studies.bench import report
@@ -118,11 +118,11 @@ def generate(
             fresh.write_text(report.page(results, made()), encoding="utf-8")
 
 
-def _output(path: Path | None, overwrite: bool) -> Any:
+def _output(kind: str, path: Path | None, overwrite: bool) -> Any:
     """Return where a file will go, refused before anything is measured."""
     from orrery.checkpoints.outputs import OutputFile
 
-    return None if path is None else OutputFile(path, inputs=[], overwrite=overwrite)
+    return None if path is None else OutputFile.shown(kind, path, overwrite=overwrite)
 
 
 def _write(target: Any, content: dict[str, Any]) -> None:
