@@ -12,6 +12,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.generation.closed_schema import closed
 from orrery.generation.form_limits import SCHEMA, check_schema, check_text
 from orrery.generation.guides import Guide
 from orrery.generation.vocabulary import TokenVocabulary, is_whole, matcher_of, reason_of
@@ -26,7 +27,8 @@ class Form:
 
     Attributes:
         regex: a regular expression for the whole answer, without look-around and back-references.
-        schema: a JSON schema; ``{}`` stands for any JSON object.
+        schema: a JSON schema; ``{}`` stands for any JSON object. Objects that list properties have no others, unless
+            ``additionalProperties`` says so.
         grammar: a context-free grammar as the library Lark writes it, with ``start`` as its first rule.
     """
 
@@ -56,7 +58,7 @@ class Form:
         if self.regex is not None:
             start = f"start: {'BLANK? ' if blank else ''}ANSWER\nANSWER: {_quoted(self.regex)}\n"
         elif self.schema is not None:
-            schema = _as_json({"x-guidance": SPACES, **(self.schema or {"type": "object"})})
+            schema = _as_json({"x-guidance": SPACES, **closed(self.schema or {"type": "object"})})
             start = f"start: {'BLANK? ' if blank else ''}answer\nanswer: %json {schema}\n"
         else:
             return _whole(str(self.grammar))

@@ -3,14 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-_DATA = ("const", "enum", "default", "examples")
-"""Keywords whose values are data: a ``$ref`` in them points nowhere."""
+from orrery.generation.closed_schema import DATA, NAMED
 
 _WORDS = ("title", "description", "examples", "default", "$comment")
 """Keywords that tell a reader something, and nothing of what a value may be: the prompt holds them."""
-
-_NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
-"""Keywords whose values have a schema under each name, whatever the name is."""
 
 
 def call_schema(functions: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
@@ -44,10 +40,10 @@ def _moved(schema: Any, place: str) -> Any:
     for key, value in schema.items():
         if key in _WORDS:
             continue
-        if key in _NAMED and isinstance(value, Mapping):
+        if key in NAMED and isinstance(value, Mapping):
             moved[key] = {name: _moved(part, place) for name, part in value.items()}
         else:
-            moved[key] = value if key in _DATA else _moved(value, place)
+            moved[key] = value if key in DATA else _moved(value, place)
     reference = schema.get("$ref")
     if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
         moved["$ref"] = place + reference[1:]

@@ -1,6 +1,6 @@
 """From a conversation to what the engine takes: the template's ids, and what the answer must be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,7 +139,7 @@ def _read(served: Served, request: ChatRequest, terms: Terms) -> list[int]:
     think = request.reasoning_effort if request.reasoning_effort is not None else terms.think
 
     def of(messages: Sequence[Message]) -> list[int]:
-        return rendered(served, messages, tools, request.tools_field, think)
+        return rendered(served, messages, tools, request.tools_field, think, request.chat_template_kwargs)
 
     if not terms.cuts:
         return of(request.messages)
@@ -162,8 +162,9 @@ def rendered(
     tools: Sequence[dict[str, Any]] = (),
     param: str = "tools",
     think: bool | str | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> list[int]:
-    """Return the ids of a conversation, up to where the next answer begins.
+    """Return the ids of a conversation, up to where the next answer begins; ``more`` are variables of its template.
 
     Raises:
         ApiError: it cannot be said in the model's template.
@@ -172,7 +173,7 @@ def rendered(
     said = with_objects(with_tool_calls([_plain(message) for message in messages]))
     size = sum(len(text.encode()) for message in said for text in (message.get("content") or "", str(message)))
     requests.check_size(served, size // 2, "messages")
-    variables: dict[str, Any] = {**thinking(served.template.source, think), "tools": list(tools)}
+    variables: dict[str, Any] = {**thinking(served.template.source, think), **(more or {}), "tools": list(tools)}
     try:
         return served.template.render(said, prompt=True, **variables).ids
     except OrreryError as error:
@@ -193,17 +194,7 @@ def _demands(request: ChatRequest) -> Demands:
     Raises:
         ApiError: a form that no answer is held to.
     """
-    try:
-        return _demanded(request)
-    except OrreryError as error:
-        raise api_error(error, request.tools_field if request.forced else "response_format") from None
-
-
-def _demanded(request: ChatRequest) -> Demands:
-    words, form = request.bad_words or (), request.response_format
+    form = {} if request.response_format is None else request.response_format.demanded
     if request.forced:
-        return Demands.of(words, json_schema=call_schema({one.name: one.parameters for one in request.forced}))
-    if form is None or form.type == "text":
-        return Demands.of(words)
-    schema = form.json_schema.schema_ if form.json_schema is not None else None
-    return Demands.of(words, json_schema=schema or {})
+        form = {"json_schema": call_schema({one.name: one.parameters for one in request.forced})}
+    return requests.demands_of(request.bad_words, form, request.tools_field if request.forced else "response_format")

@@ -1,7 +1,7 @@
 """From what a client asks to what the engine takes: ids, limits, samplers, costs."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -183,17 +183,34 @@ def sampler_for(served: Served, request: SamplingFields) -> Sampler:
         raise api_error(error, param) from None
 
 
+def demands_of(words: Sequence[str] | None, form: Mapping[str, Any], param: str = "response_format") -> Demands:
+    """Return what an answer must be.
+
+    Raises:
+        ApiError: a form that no answer is held to.
+    """
+    try:
+        return Demands.of(words or (), **form)
+    except OrreryError as error:
+        raise api_error(error, param) from None
+
+
 def limits_for(served: Served, request: SamplingFields, longest: int, end: frozenset[int], demands: Demands) -> Limits:
     """Return when an answer ends and what it must be.
 
     Raises:
         ApiError: a form that cannot be held.
     """
+    asked = frozenset(request.stop_token_ids or ())
     try:
-        return limits_of(served.stored, longest, request.stops, end, demands, served.held)
+        limits = limits_of(served.stored, longest, request.stops, end | asked, demands, served.held)
     except OrreryError as error:
         param = "bad_words" if demands.form is None else "response_format"
         raise api_error(error, param) from None
+    if request.min_tokens:
+        held = replace(limits.constraints, least_answer=request.min_tokens)
+        limits = replace(limits, constraints=held)
+    return replace(limits, end=asked) if request.ignore_eos else limits
 
 
 def numbered(request: Request, seed: int | None, count: int) -> list[Request]:

@@ -9,7 +9,6 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from orrery.generation.requests import Answering, Request, TokenScore
-from orrery.language_model.guides import Demands
 from orrery.language_model.texts import opening_of
 from orrery.serving import requests
 from orrery.serving.answer_head import head
@@ -105,7 +104,9 @@ def _prepare(served: Served, request: CompletionRequest) -> _Prepared:
 
 
 def _limits(served: Served, request: CompletionRequest, most: int, ends: frozenset[int]) -> Any:
-    return requests.limits_for(served, request, most, ends, Demands.of(request.bad_words or ()))
+    form = request.response_format
+    demands = requests.demands_of(request.bad_words, {} if form is None else form.demanded)
+    return requests.limits_for(served, request, most, ends, demands)
 
 
 def _prompts(served: Served, request: CompletionRequest, infill: Infill | None) -> list[_Prompt]:

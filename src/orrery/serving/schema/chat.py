@@ -1,24 +1,30 @@
 """``POST /v1/chat/completions``: what is asked, and what is answered."""
 
 from abc import ABC
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Flag, SamplingFields, Text, text_or_list
+from orrery.serving.schema.answer_form import ResponseFormat, with_response_format
+from orrery.serving.schema.fields import (
+    MOST_LOGPROBS,
+    OF_A_SERVICE,
+    Flag,
+    RequestPart,
+    SamplingFields,
+    Text,
+    text_or_list,
+)
 from orrery.serving.usage import Usage
 
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
+TEMPLATE_S_OWN = {"self", "messages", "prompt", "replies", "tools", "add_generation_prompt"}
+"""Variables of a chat template that a request has no say in."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Name = Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
-
-
-class RequestPart(BaseModel, ABC):
-    """A part of a request, whose unknown fields are ignored."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class PictureAddress(RequestPart):
@@ -97,24 +103,6 @@ class ChosenTool(RequestPart):
     function: ChosenName
 
 
-class JsonSchema(BaseModel):
-    """A schema that the answer follows."""
-
-    model_config = ConfigDict(frozen=True, protected_namespaces=())
-
-    name: Text | None = None
-    description: Text | None = None
-    schema_: dict[str, Any] | None = Field(None, alias="schema")
-    strict: Flag | None = None
-
-
-class ResponseFormat(RequestPart):
-    """What the answer looks like."""
-
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: JsonSchema | None = None
-
-
 Choice = Annotated[
     Annotated[Literal["none", "auto", "required"], Tag("text")] | Annotated[ChosenTool, Tag("object")],
     Discriminator(
@@ -143,8 +131,14 @@ class ChatRequest(SamplingFields):
         "web_search_options": "the server opens no connections",
         "verbosity": "say in a message how long the answer is to be",
         "moderation": "nothing is moderated",
+        "continue_final_message": "send the tokens that the answer begins with as prefix_ids",
+        "add_generation_prompt": "an answer is always begun; /v1/completions continues a text",
     }
-    NEUTRAL: ClassVar = {"modalities": (["text"],)}
+    NEUTRAL: ClassVar = {
+        "modalities": (["text"],),
+        "continue_final_message": (False,),
+        "add_generation_prompt": (True,),
+    }
     HARMLESS: ClassVar = {
         **OF_A_SERVICE,
         "metadata": "no chat is kept",
@@ -161,6 +155,9 @@ class ChatRequest(SamplingFields):
     response_format: ResponseFormat | None = None
     reasoning_effort: Effort | None = Field(
         None, description="For models whose template grades reasoning; a template with a switch is turned on or off."
+    )
+    chat_template_kwargs: dict[str, Any] | None = Field(
+        None, description="Variables of the model's chat template, such as enable_thinking."
     )
     tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: Choice | None = None
@@ -202,6 +199,11 @@ class ChatRequest(SamplingFields):
         """Whether the answer must be a call, or JSON."""
         return bool(self.forced) or (self.response_format is not None and self.response_format.type != "text")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_other_servers(cls, given: Any) -> Any:
+        return with_response_format(given) if isinstance(given, Mapping) else given
+
     @model_validator(mode="after")
     def _check_together(self) -> "ChatRequest":
         for place, message in enumerate(self.messages):
@@ -209,10 +211,14 @@ class ChatRequest(SamplingFields):
         if self.top_logprobs is not None and not self.logprobs:
             raise ApiError(400, "top_logprobs is for logprobs: true alone", param="top_logprobs")
         form = self.response_format
+        if self.has_form and (self.min_tokens or self.ignore_eos):
+            reason = "an answer of a form ends where the form does"
+            raise ApiError(400, reason, param="min_tokens" if self.min_tokens else "ignore_eos")
+        if taken := TEMPLATE_S_OWN & set(self.chat_template_kwargs or {}):
+            reason = f"{min(taken)} is given to the template by the server"
+            raise ApiError(400, reason, param=f"chat_template_kwargs.{min(taken)}")
         if self.prefix and (self.used_tools or (form is not None and form.type != "text")):
             raise ApiError(400, "prefix_ids are for answers of no form, without tools", param="prefix_ids")
-        if form is not None and form.type == "json_schema" and form.json_schema is None:
-            raise ApiError(400, "response_format needs its json_schema", param="response_format.json_schema")
         _check_tools(self)
         return self
 

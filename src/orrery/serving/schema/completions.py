@@ -1,11 +1,13 @@
 """``POST /v1/completions``: what is asked, and what is answered."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
+from orrery.serving.schema.answer_form import ResponseFormat, with_response_format
 from orrery.serving.schema.chat import ContentLogprob
 from orrery.serving.schema.fields import MOST_LOGPROBS, Flag, SamplingFields, Text, TokenId
 from orrery.serving.usage import Usage
@@ -52,11 +54,17 @@ class CompletionRequest(SamplingFields):
     echo: Flag | None = None
     logprobs: Annotated[int, Field(strict=True, ge=0, le=MOST_LOGPROBS)] | None = None
     best_of: Annotated[int, Field(strict=True, ge=1, le=128)] | None = None
+    response_format: ResponseFormat | None = Field(None, description="What each answer looks like, as in a chat.")
 
     @property
     def drawn(self) -> int:
         """How many answers a prompt is given, of which the best ``n`` are told."""
         return max(self.best_of or 1, self.choices)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_other_servers(cls, given: Any) -> Any:
+        return with_response_format(given) if isinstance(given, Mapping) else given
 
     @model_validator(mode="after")
     def _check_together(self) -> "CompletionRequest":
@@ -68,6 +76,11 @@ class CompletionRequest(SamplingFields):
             raise ApiError(400, "max_tokens = 0 is for echo: true alone", param="max_tokens")
         if self.prefix and self.echo:
             raise ApiError(400, "echo is for prompts without prefix_ids", param="prefix_ids")
+        form = self.response_format
+        if form is not None and form.type != "text":
+            others = ("prefix_ids", "echo", "suffix", "min_tokens", "ignore_eos")
+            if beside := next((name for name in others if getattr(self, name)), None):
+                raise ApiError(400, f"response_format is for prompts without {beside}", param=beside)
         if self.suffix and self.echo:
             raise ApiError(400, "echo is for prompts without a suffix", param="suffix")
         return self

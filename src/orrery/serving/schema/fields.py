@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, model_validator
 
-from orrery.schema.writing import DRAWING, at
+from orrery.schema.writing import DRAWING, MOST_TOKENS, at
 from orrery.schema.writing_fields import with_settings
 from orrery.serving.errors import ApiError
 
@@ -73,6 +73,12 @@ OF_A_SERVICE: Mapping[str, str] = {
 """Fields of OpenAI's interfaces that are for its service and change nothing here."""
 
 
+class RequestPart(BaseModel, ABC):
+    """A part of a request, whose unknown fields are ignored."""
+
+    model_config = ConfigDict(frozen=True)
+
+
 class StreamOptions(BaseModel):
     """What a stream tells beside the answer."""
 
@@ -101,6 +107,13 @@ class SamplingFields(Body, ABC):
         None, description="Tokens that the answer begins with; what is told is what stands behind them."
     )
     return_token_ids: Flag | None = Field(None, description="With logprobs: tell the id of each token as well.")
+    min_tokens: Annotated[int, Field(strict=True, ge=0, le=MOST_TOKENS)] | None = Field(
+        None, description="Tokens before which no answer ends by itself."
+    )
+    ignore_eos: Flag | None = Field(None, description="Go on behind the model's own end, as measurements of speed do.")
+    stop_token_ids: Annotated[list[TokenId], Field(max_length=64)] | None = Field(
+        None, description="Tokens that end an answer, beside the model's own."
+    )
 
     @property
     def drawing(self) -> dict[str, Any]:

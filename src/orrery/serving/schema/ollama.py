@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Function, Name, RequestPart
-from orrery.serving.schema.fields import MOST_LOGPROBS, Body, Flag, Number, Text, TokenId
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Function, Name
+from orrery.serving.schema.fields import MOST_LOGPROBS, Body, Flag, Number, RequestPart, Text, TokenId
 from orrery.serving.schema.reading import MOST_INPUTS
 
 DURATION = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"

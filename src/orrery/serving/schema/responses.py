@@ -7,8 +7,16 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, Effort, Name, RequestPart
-from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Flag, SamplingFields, Text, text_or_list
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, Effort, Name
+from orrery.serving.schema.fields import (
+    MOST_LOGPROBS,
+    OF_A_SERVICE,
+    Flag,
+    RequestPart,
+    SamplingFields,
+    Text,
+    text_or_list,
+)
 
 LOGPROBS = "message.output_text.logprobs"
 Included = Literal[
