@@ -1,0 +1,154 @@
+"""Rules of families that stand in the class of a tokenizer or in its configuration, for vocabularies as published."""
+
+import json
+
+import pytest
+import transformers
+from tests.parity.test_sentencepiece_models import train
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from orrery.errors import ModelFileError
+from orrery.text import load_tokenizer
+
+TEXTS = [
+    "", " ", "  two  spaces\n\n  and a line\t", "Hello, World! It's 12345 or 3.14",
+    "na\u00efve cafe\u0301 \u00c5ngstr\u00f6m \u0130", "\u4f60\u597d\uff0c\u4e16\u754c \ud55c\uad6d\uc5b4 \u65e5\u672c",
+    "def f(x):\n    return x ** 2\n", "\U0001f600 \u200b\x00\x7f a\u2028b", "THE END'S 'll",
+]  # fmt: skip
+PAIR = ("Hello 12", "world caf\u00e9")
+CONTROL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>", "[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]"]
+
+
+def merges(folder, ending=None):
+    """Write vocab.json and merges.txt into a folder."""
+    more = {"end_of_word_suffix": ending} if ending else {}
+    engine = Tokenizer(models.BPE(**more))
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=900, special_tokens=CONTROL, initial_alphabet=alphabet, show_progress=False, **more
+    )
+    engine.train_from_iterator([" ".join(TEXTS)] * 3 + ["a e i n s t ant eel"] * 9, trainer)
+    engine.model.save(str(folder))
+
+
+def pieces(folder):
+    """Write a vocab.txt of letters and a few words into a folder."""
+    letters = sorted({letter for text in [*TEXTS, *PAIR] for letter in text.lower() + text if not letter.isspace()})
+    letters += ["e", "i", "o", "a", "\u1112", "\u4f60\u597d", "\uc5b4", "\u65e5\u672c"]
+    listed = [*CONTROL, *letters, *(f"##{letter}" for letter in letters), "hello", "world", "##ing"]
+    (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(listed)) + "\n", encoding="utf-8", newline="\n")
+
+
+def say(folder, name="tokenizer_config.json", **config):
+    """Write a configuration into a folder."""
+    (folder / name).write_text(json.dumps(config))
+
+
+def agree(folder, name):
+    """Compare the ids of texts, of two, and the texts of ids, with those of a class of transformers."""
+    theirs = getattr(transformers, name).from_pretrained(folder)
+    ours = load_tokenizer(folder)
+    for text in TEXTS:
+        ids = theirs(text)["input_ids"]
+        assert ours.frame(text).ids == ids, text
+        plain = theirs(text, add_special_tokens=False)["input_ids"]
+        assert ours.decode(plain) == theirs.decode(plain, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    if name != "DebertaTokenizer":  # of a pair, the class of today is not what the model was trained with
+        assert ours.frame(*PAIR).ids == theirs(*PAIR)["input_ids"]
+
+
+@pytest.mark.parametrize("prefix", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["GPT2Tokenizer", "CodeGenTokenizer", "Qwen2Tokenizer", "RobertaTokenizer", "DebertaTokenizer"],
+)
+def test_a_class_with_merges_cuts_as_it_says(tmp_path, name, prefix):
+    merges(tmp_path)
+    say(tmp_path, tokenizer_class=name, add_prefix_space=prefix)
+    agree(tmp_path, name)
+
+
+@pytest.mark.parametrize("config", [{}, {"bos_token": "</s>"}, {"add_eos_token": True}], ids=str)
+def test_gpt2_begins_a_text_with_the_token_that_is_asked_for(tmp_path, config):
+    merges(tmp_path)
+    say(tmp_path, tokenizer_class="GPT2Tokenizer", add_bos_token=True, **config)
+    theirs = transformers.GPT2Tokenizer.from_pretrained(tmp_path)
+    assert load_tokenizer(tmp_path).frame("a b").ids == theirs("a b")["input_ids"]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("config", [{}, {"strip_accents": True}, {"strip_accents": False},
+                                    {"tokenize_chinese_chars": False}], ids=str)  # fmt: skip
+def test_bert_treats_accents_and_chinese_as_its_configuration_says(tmp_path, config, lower):
+    pieces(tmp_path)
+    say(tmp_path, tokenizer_class="BertTokenizer", do_lower_case=lower, **config)
+    agree(tmp_path, "BertTokenizer")
+
+
+def test_mpnet_has_robertas_frame_around_berts_pieces(tmp_path):
+    pieces(tmp_path)
+    say(tmp_path, tokenizer_class="MPNetTokenizer", do_lower_case=True)
+    agree(tmp_path, "MPNetTokenizer")
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (merges, "WhisperTokenizerFast"),
+        (merges, "HerbertTokenizer"),
+        (pieces, "BertJapaneseTokenizer"),
+        (pieces, "RoFormerTokenizer"),
+    ],
+)
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
+def test_a_class_whose_rules_are_not_known_is_refused_by_name(tmp_path, write, name, file):
+    write(tmp_path)
+    say(tmp_path, file, tokenizer_class=name)
+    with pytest.raises(ModelFileError, match=name.removesuffix("Fast")) as raised:
+        load_tokenizer(tmp_path)
+    assert f"take tokenizer_class out of {file}" in str(raised.value.hint)
+    say(tmp_path, file)
+    assert load_tokenizer(tmp_path).encode("hello")
+
+
+@pytest.mark.parametrize("config", [{}, {"tokenizer_class": "CLIPTokenizer"}], ids=str)
+def test_merges_with_marked_ends_of_words_are_refused(tmp_path, config):
+    merges(tmp_path, "</w>")
+    say(tmp_path, **config)
+    with pytest.raises(ModelFileError, match="marks the ends of words with </w>"):
+        load_tokenizer(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A SentencePiece model."""
+    return train("unigram", {"normalization_rule_name": "nmt_nfkc"})[0].serialized_model_proto()
+
+
+@pytest.mark.parametrize(("family", "name"), [("xlm-roberta", "XLMRobertaTokenizer"), ("mt5", "T5Tokenizer"),
+                                             ("mbart", "MBartTokenizer")])  # fmt: skip
+def test_a_folder_that_names_no_class_has_that_of_its_model(tmp_path, model, family, name):
+    (tmp_path / "spiece.model").write_bytes(model)
+    say(tmp_path, "config.json", model_type=family)
+    named = load_tokenizer(tmp_path).frame("the bean").ids
+    say(tmp_path, tokenizer_class=name)
+    assert named == load_tokenizer(tmp_path).frame("the bean").ids
+    say(tmp_path, "config.json", model_type="other")
+    say(tmp_path)
+    assert named != load_tokenizer(tmp_path).frame("the bean").ids
+
+
+@pytest.mark.parametrize("family", ["xlnet", "rembert"])
+def test_a_model_whose_tokenizer_is_not_known_is_refused(tmp_path, model, family):
+    (tmp_path / "spiece.model").write_bytes(model)
+    say(tmp_path, "config.json", model_type=family)
+    with pytest.raises(ModelFileError, match="whose rules for cutting texts stand in no file"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_class_of_the_tokenizer_counts_for_more_than_the_model(tmp_path, model):
+    (tmp_path / "spiece.model").write_bytes(model)
+    say(tmp_path, "config.json", model_type="xlnet")
+    say(tmp_path, tokenizer_class="T5Tokenizer")
+    assert load_tokenizer(tmp_path).frame("the bean").ids[-1] == 2
