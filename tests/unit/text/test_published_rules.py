@@ -112,7 +112,7 @@ def test_a_class_whose_rules_are_not_known_is_refused_by_name(tmp_path, write, n
     assert load_tokenizer(tmp_path).encode("hello")
 
 
-@pytest.mark.parametrize("config", [{}, {"tokenizer_class": "CLIPTokenizer"}], ids=str)
+@pytest.mark.parametrize("config", [{}, {"tokenizer_class": "GPT2Tokenizer"}], ids=str)
 def test_merges_with_marked_ends_of_words_are_refused(tmp_path, config):
     merges(tmp_path, "</w>")
     say(tmp_path, **config)
@@ -152,3 +152,31 @@ def test_a_class_of_the_tokenizer_counts_for_more_than_the_model(tmp_path, model
     say(tmp_path, "config.json", model_type="xlnet")
     say(tmp_path, tokenizer_class="T5Tokenizer")
     assert load_tokenizer(tmp_path).frame("the bean").ids[-1] == 2
+
+
+@pytest.mark.parametrize("family", ["marian", "m2m_100"])
+def test_a_vocabulary_beside_a_sentencepiece_model_is_not_asked_for_merges(tmp_path, model, family):
+    (tmp_path / "source.spm").write_bytes(model)
+    (tmp_path / "vocab.json").write_text('{"</s>": 0, "<unk>": 1}')
+    say(tmp_path, "config.json", model_type=family)
+    with pytest.raises(ModelFileError, match=r"a vocabulary of (Marian|M2M100)Tokenizer"):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("qwen.tiktoken", b"IQ== 0\nIg== 1\n"),
+        ("rwkv_vocab.txt", b"1 '\\x00' 1\n"),
+        ("bpe_simple_vocab.txt.gz", b"\x1f\x8b\x08\x00"),
+        ("nfkc.bin", b"\x00\xff"),
+    ],
+)
+def test_a_vocabulary_of_an_unknown_name_is_told_which_names_are_known(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelFileError, match="no vocabulary that is known by its name") as raised:
+        load_tokenizer(tmp_path / name)
+    assert "vocab.json with merges.txt" in str(raised.value.hint)
+    with pytest.raises(ModelFileError, match="no such tokenizer") as raised:
+        load_tokenizer(tmp_path)
+    assert "vocab.json with merges.txt" in str(raised.value.hint)

@@ -22,22 +22,13 @@ WORD_PIECES = (
 SENTENCEPIECE = (
     "T5", "MT5", "Siglip", "Llama", "CodeLlama", "Gemma", "Albert", "DebertaV2", "BigBird", *NUMBERINGS, *RENUMBERED,
 )  # fmt: skip
-"""Classes that are read from a SentencePiece model, or refused with the reason where it is read."""
+"""Classes that are read from a SentencePiece model; the last ones are refused with the reason where it is read."""
 _UNSAID = ("", "PreTrained", "TokenizersBackend", "Auto")
 """Names that say nothing of the rules."""
 _OTHERS = (
-    "OpenAIGPT",
-    "CLIP",
-    "CTRL",
-    "XLM",
-    "Flaubert",
-    "BioGpt",
-    "Whisper",
-    "Blenderbot",
-    "XLNet",
-    "RemBert",
-    "FNet",
-)
+    "OpenAIGPT", "CLIP", "CTRL", "XLM", "Flaubert", "BioGpt", "Whisper", "Blenderbot", "XLNet", "RemBert", "FNet",
+    "Speech2Text", *RENUMBERED,
+)  # fmt: skip
 """Classes of families that are known by their model_type, and whose vocabularies are not read."""
 _FAMILIES = {
     "umt5": "T5", "xlmrobertaxl": "XLMRoberta", "mistral": "Llama", "mixtral": "Llama", "gemma2": "Gemma",
@@ -66,9 +57,8 @@ def class_said(tokenizer: Mapping[str, Any], model: Mapping[str, Any], known: tu
                 raise _unknown(name, known, f"; where it cuts as {known[0]} does, take tokenizer_class out of {file}")
             return name
     family = str(model.get("model_type") or "").replace("-", "").replace("_", "").lower()
-    spellings = {name.lower(): name for name in (*_OTHERS, *known)} | _FAMILIES
-    name = spellings.get(family, "")
-    if name in _OTHERS:
+    name = {one.lower(): one for one in (*_OTHERS, *known)}.get(family) or _FAMILIES.get(family, "")
+    if name in _OTHERS and name not in known:
         raise _unknown(name, known, "")
     return name if name in known else ""
 
@@ -82,6 +72,5 @@ def without_rules(subject: str, way: str = "") -> ModelFileError:
 
 
 def _unknown(name: str, known: tuple[str, ...], way: str) -> ModelFileError:
-    return without_rules(
-        f"it is a vocabulary of {name}Tokenizer, whose rules", f"; known without it: {', '.join(known)}{way}"
-    )
+    read = ", ".join(one for one in known if one not in RENUMBERED)
+    return without_rules(f"it is a vocabulary of {name}Tokenizer, whose rules", f"; known without it: {read}{way}")

@@ -20,6 +20,8 @@ from orrery.text.published.renumbered import NUMBERINGS, renumbered
 from orrery.text.sentencepiece import export
 
 HINT = "the file is damaged or of another kind: take it from its origin again"
+NAMES = "vocab.txt, vocab.json with merges.txt, encoder.json with vocab.bpe, tekken.json, *.model of SentencePiece"
+"""The files that are known by their names."""
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
@@ -84,6 +86,7 @@ def gpt2(file: Path) -> str:
 
     Raises `ModelFileError` where one is missing, or they contradict each other.
     """
+    name, config = class_said(*_said(file), classes.MERGES), _config(file)
     names = next(pair for pair in GPT2_MERGES.items() if file.name in pair)
     vocabulary_file, merges_file = (file.with_name(name) for name in names)
     for part in (vocabulary_file, merges_file):
@@ -94,7 +97,6 @@ def gpt2(file: Path) -> str:
         raise classes.without_rules("it marks the ends of words with </w>, as those of CLIP and GPT-1 do; their rules")
     engine = Tokenizer(models.BPE(ids, _merges(merges_file, ids)))
     engine.decoder = decoders.ByteLevel()
-    name, config = class_said(*_said(file), classes.MERGES), _config(file)
     engine.normalizer, engine.pre_tokenizer = _cutting(name, config.get("add_prefix_space") is True)
     control = {"Deberta": CONTROL, **dict.fromkeys(("", *classes.LIKE_ROBERTA), (GPT2_END, *_OF_ROBERTA))}
     listed = [token for token in control.get(name, (GPT2_END,)) if token in ids]
