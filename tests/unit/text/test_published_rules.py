@@ -4,7 +4,7 @@ import json
 
 import pytest
 import transformers
-from tests.parity.test_sentencepiece_models import train
+from tests.parity.test_sentencepiece_models import LINES, train
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from orrery.errors import ModelFileError
@@ -180,3 +180,60 @@ def test_a_vocabulary_of_an_unknown_name_is_told_which_names_are_known(tmp_path,
     with pytest.raises(ModelFileError, match="no such tokenizer") as raised:
         load_tokenizer(tmp_path)
     assert "vocab.json with merges.txt" in str(raised.value.hint)
+
+
+@pytest.fixture(scope="module")
+def t5():
+    """A SentencePiece model with T5's numbers, by the library."""
+    return train(
+        "unigram", {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1, "normalization_rule_name": "nmt_nfkc"}
+    )[0]
+
+
+@pytest.mark.parametrize("count", [100, 3])
+def test_t5_has_its_sentinels_behind_the_pieces(tmp_path, t5, count):
+    (tmp_path / "spiece.model").write_bytes(t5.serialized_model_proto())
+    say(tmp_path, tokenizer_class="T5Tokenizer", **({} if count == 100 else {"extra_ids": count}))
+    ours = load_tokenizer(tmp_path)
+    scored = [(t5.id_to_piece(id), t5.get_score(id)) for id in range(len(t5))]
+    scored += [(f"<extra_id_{number}>", 0.0) for number in reversed(range(count))]
+    theirs = transformers.T5Tokenizer(scored, extra_ids=count)
+    assert ours.size == len(theirs) == len(t5) + count
+    for text in ("the <extra_id_0> bean", "<extra_id_2>the<extra_id_1>", LINES[0]):
+        assert ours.encode(text, special=True) == theirs(text, add_special_tokens=False)["input_ids"], text
+    assert "<extra_id_0>" not in map(ours.token, ours.encode("<extra_id_0>"))
+
+
+def test_t5_has_no_sentinels_twice(tmp_path):
+    (tmp_path / "spiece.model").write_bytes(
+        train("unigram", {"user_defined_symbols": ["<extra_id_0>"]})[0].serialized_model_proto()
+    )
+    size = load_tokenizer(tmp_path).size
+    say(tmp_path, tokenizer_class="MT5Tokenizer")
+    assert load_tokenizer(tmp_path).size == size
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("special", [False, True])
+def test_tokens_added_beside_a_sentencepiece_model_are_known(tmp_path, kind, special):
+    library = train(kind, {})[0]
+    first = len(library)
+    (tmp_path / "tokenizer.model").write_bytes(library.serialized_model_proto())
+    say(tmp_path, "added_tokens.json", **{"<|im_start|>": first + 1, "<|im_end|>": first})
+    names = {"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]} if special else {}
+    say(tmp_path, tokenizer_class="LlamaTokenizer", eos_token="<|im_end|>" if special else "</s>", **names)
+    ours = load_tokenizer(tmp_path)
+    bean = ours.encode("the bean")
+    assert bean == library.encode("the bean")
+    assert ours.encode("<|im_start|>the bean<|im_end|>", special=True) == [first + 1, *bean, first]
+    assert ours.size == first + 2
+    if special:
+        assert ours.special("end") == first
+        assert first not in ours.encode("<|im_end|>")
+
+
+def test_an_added_token_with_another_number_than_the_next_is_refused(tmp_path, model):
+    (tmp_path / "tokenizer.model").write_bytes(model)
+    say(tmp_path, "added_tokens.json", **{"<|im_end|>": 5000})
+    with pytest.raises(ModelFileError, match=r"'<\|im_end\|>' has the id 5000, the next is 100"):
+        load_tokenizer(tmp_path)

@@ -26,8 +26,8 @@ GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
 CONFIG = "tokenizer_config.json"
-USUAL_SENTINELS, MOST_SENTINELS = 125, 10_000
-"""Of ByT5: those where nothing is said, and the most that a file may ask for."""
+BYT5_SENTINELS, T5_SENTINELS, MOST_SENTINELS = 125, 100, 10_000
+"""The sentinels where nothing is said, and the most that a file may ask for."""
 _OF_ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _OF_MPNET = ("<s>", "<pad>", "</s>", "<mask>")
 _ENDS_OF_WORDS = frozenset(f"{letter}</w>" for letter in "aeinst")
@@ -72,8 +72,7 @@ def byt5(file: Path) -> str:
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     engine.decoder = decoders.ByteLevel()
     engine.add_special_tokens([AddedToken(name, normalized=False) for name in pieces[:3]])
-    sentinels = _config(file).get("extra_ids")
-    count = sentinels if type(sentinels) is int and 0 <= sentinels <= MOST_SENTINELS else USUAL_SENTINELS
+    count = _sentinels(_config(file), BYT5_SENTINELS)
     if "added_tokens_decoder" not in _config(file):
         engine.add_special_tokens([AddedToken(f"<extra_id_{n}>", normalized=False) for n in range(count)])
     _add(engine, file)
@@ -155,12 +154,38 @@ def _sentencepiece(file: Path) -> str:
     """Return the tokenizer.json of a SentencePiece model, with what the family of a configuration beside it adds."""
     made, config = json.loads(export.definition(file.read_bytes())), _config(file)
     config = {**config, "tokenizer_class": class_said(*_said(file), classes.SENTENCEPIECE)}
-    if numbering := NUMBERINGS.get(frames.class_of(config)):
-        return json.dumps(renumbered(made, numbering, config), ensure_ascii=False)
-    ids = {token["content"]: token["id"] for token in made["added_tokens"]}
-    made["post_processor"] = frames.of_sentencepiece(config, ids.get)
-    made = canonical(made, config) if frames.class_of(config) == "Siglip" else made
+    name = frames.class_of(config)
+    numbering = NUMBERINGS.get(name)
+    made = renumbered(made, numbering, config) if numbering else made
+    made["added_tokens"] += _new_tokens(made, file, config)
+    if not all(token["special"] for token in made["added_tokens"]):
+        # The model itself, which another key holds, knows control tokens alone.
+        made["model"] = {key: value for key, value in made["model"].items() if key != export.KEY}
+    if not numbering:
+        ids = {token["content"]: token["id"] for token in made["added_tokens"]}
+        made["post_processor"] = frames.of_sentencepiece(config, ids.get)
+    made = canonical(made, config) if name == "Siglip" else made
     return json.dumps(made, ensure_ascii=False)
+
+
+def _new_tokens(made: Mapping[str, Any], file: Path, config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tokens behind the pieces of a model: T5's sentinels, the first with the last id, and added ones."""
+    engine = Tokenizer.from_str(json.dumps(made))
+    known = set(engine.get_vocab())
+    has_own = "added_tokens_decoder" in config or any("<extra_id_0>" in piece for piece in known)
+    if frames.class_of(config) in ("T5", "MT5") and not has_own:
+        sentinels = [f"<extra_id_{number}>" for number in reversed(range(_sentinels(config, T5_SENTINELS)))]
+        engine.add_special_tokens([AddedToken(token, normalized=False) for token in sentinels])
+    _add(engine, file)
+    added = json.loads(engine.to_str())["added_tokens"]
+    # Found before a text is normalised, as the classes of these families do: normalising puts spaces into it.
+    return [{**token, "normalized": False} for token in added if token["content"] not in known]
+
+
+def _sentinels(config: Mapping[str, Any], usual: int) -> int:
+    """Return how many sentinels a tokenizer_config.json asks for."""
+    count = config.get("extra_ids")
+    return count if type(count) is int and 0 <= count <= MOST_SENTINELS else usual
 
 
 def _add(engine: Tokenizer, file: Path) -> None:
