@@ -9,6 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from orrery.errors import ModelFileError
 from orrery.text import load_tokenizer
+from orrery.text.sentencepiece.file import read
 
 TEXTS = [
     "", " ", "  two  spaces\n\n  and a line\t", "Hello, World! It's 12345 or 3.14",
@@ -237,3 +238,19 @@ def test_an_added_token_with_another_number_than_the_next_is_refused(tmp_path, m
     say(tmp_path, "added_tokens.json", **{"<|im_end|>": 5000})
     with pytest.raises(ModelFileError, match=r"'<\|im_end\|>' has the id 5000, the next is 100"):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("config", [{}, {"keep_accents": True}, {"do_lower_case": False}], ids=str)
+def test_albert_takes_accents_away_before_its_pieces(tmp_path, config):
+    special = {"control_symbols": ["[CLS]", "[SEP]", "[MASK]"], "user_defined_symbols": ["(", "="]}
+    numbers = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+    library = train("unigram", {"normalization_rule_name": "nmt_nfkc_cf", **numbers, **special})[0]
+    content = library.serialized_model_proto()
+    (tmp_path / "spiece.model").write_bytes(content)
+    say(tmp_path, tokenizer_class="AlbertTokenizer", **config)
+    scored = [(library.id_to_piece(id), library.get_score(id)) for id in range(len(library))]
+    theirs = transformers.AlbertTokenizer(scored, _spm_precompiled_charsmap=read(content).charsmap, **config)
+    ours = load_tokenizer(tmp_path)
+    for text in [*TEXTS, "``the'' b\u00e9an", *LINES[:6]]:
+        assert ours.frame(text).ids == theirs(text)["input_ids"], text
+    assert library.piece_to_id("[MASK]") in ours.encode("the [MASK]", special=True)

@@ -13,7 +13,7 @@ from orrery.text.frames import GPT2_END
 from orrery.text.gguf.rules import RULES as CUTTING_RULES
 from orrery.text.pieces import byte_alphabet
 from orrery.text.published import classes
-from orrery.text.published.canonical import canonical
+from orrery.text.published.canonical import canonical, without_accents
 from orrery.text.published.classes import class_said
 from orrery.text.published.ranked import TEKKEN, tekken
 from orrery.text.published.renumbered import NUMBERINGS, renumbered
@@ -164,8 +164,8 @@ def _sentencepiece(file: Path) -> str:
     if not numbering:
         ids = {token["content"]: token["id"] for token in made["added_tokens"]}
         made["post_processor"] = frames.of_sentencepiece(config, ids.get)
-    made = canonical(made, config) if name == "Siglip" else made
-    return json.dumps(made, ensure_ascii=False)
+    prepared = {"Siglip": canonical, "Albert": without_accents}.get(name)
+    return json.dumps(prepared(made, config) if prepared else made, ensure_ascii=False)
 
 
 def _new_tokens(made: Mapping[str, Any], file: Path, config: Mapping[str, Any]) -> list[dict[str, Any]]:
