@@ -30,8 +30,10 @@ _ENDS = {
     "CodeLlama": ("<s>", ""),
     "Gemma": ("<bos>", ""),
 }
+GPT2_END = "<|endoftext|>"
 _LIKE_BERT = ("Albert", "DebertaV2", "BigBird")
-_RENUMBERED = ("Barthez", "Nllb", "M2M100", "XGLM", "Pegasus", "Marian", "PLBart")
+RENUMBERED = ("Barthez", "Nllb", "M2M100", "XGLM", "Pegasus", "Marian", "PLBart")
+"""Classes that number pieces otherwise than their SentencePiece model, in ways that are not known here."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def of_sentencepiece(config: Mapping[str, Any], find: Find) -> Rule | None:
     Raises `ModelFileError` for a family that numbers the pieces otherwise than its model does.
     """
     name = class_of(config)
-    if name in _RENUMBERED:
+    if name in RENUMBERED:
         raise ModelFileError(
             f"{name} numbers its pieces otherwise than its SentencePiece model",
             "put the tokenizer.json of the model into the folder: it holds the numbers",
@@ -89,7 +91,18 @@ def of_sentencepiece(config: Mapping[str, Any], find: Find) -> Rule | None:
     if name in _LIKE_BERT:
         return _rule(_BERT, find)
     before, after = _ENDS.get(name, ("", ""))
-    before, after = _asked(config, "bos", before), _asked(config, "eos", after)
+    return _of_ends(_asked(config, "bos", before), _asked(config, "eos", after), find)
+
+
+def of_gpt2(config: Mapping[str, Any], find: Find) -> Rule | None:
+    """Return the post-processor that a tokenizer_config.json asks GPT-2's tokenizer for; by itself it adds nothing."""
+    usual = {"bos_token": GPT2_END, "eos_token": GPT2_END}
+    said = {**usual, **{key: value for key, value in config.items() if value is not None}}
+    return _of_ends(_asked(said, "bos", ""), _asked(said, "eos", ""), find)
+
+
+def _of_ends(before: str, after: str, find: Find) -> Rule | None:
+    """Return the post-processor with a token before and one after each text; an empty one is none."""
     left, right = ([(token, 0)] if token else [] for token in (before, after))
     single = (*left, ("A", 0), *right)
     return _rule((single, (*single, *left, ("B", 0), *right)), find) if before or after else None

@@ -337,17 +337,29 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     if not file.is_file():
         raise ModelFileError(
             f"{file}: no such tokenizer",
-            "give a tokenizer.json or its folder; `orrery tokenizer train` makes one",
+            f"give a tokenizer.json, a file by one of these names, or the folder of one: {published.NAMES}; "
+            "`orrery tokenizer train` makes a tokenizer.json",
         )
     make = published.reader(file)
     try:
-        content = make(file) if make else file.read_text(encoding="utf-8")
+        content = make(file) if make else _definition(file)
         return Tokenizer(content, _roles(file.parent), side_said(_named(file.parent / "tokenizer_config.json")))
     except UnicodeDecodeError as error:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
         raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None
     except ModelFileError as error:
         raise ModelFileError(f"{file}: {error.message}", error.hint) from None
+
+
+def _definition(file: Path) -> str:
+    """Return the text of a tokenizer.json. Raises `ModelFileError` for a file of another kind by another name."""
+    content = file.read_bytes()
+    if file.suffix != ".json" and not content.lstrip().startswith(b"{"):
+        raise ModelFileError(
+            "no tokenizer.json, and no vocabulary that is known by its name",
+            f"the files that are read, by these names: tokenizer.json, {published.NAMES}",
+        )
+    return content.decode()
 
 
 def refuse_surrogates(text: str) -> None:

@@ -166,6 +166,7 @@ def test_a_json_file_of_lines_is_rows_too(tmp_path):
 
 OTHER_JSON = {
     '{"data": [{"text": "x"}]}': r"one object with the keys data.*jq",
+    '{"a": {"text": "x"},\n "b": {"text": "y"}}': r"one object with 2 objects by name.*jq -c '\.\[\]' FILE",
     '{\n "data": [1]\n}': "no JSON lines and no list of records.*jq",
     '"text"': "no JSON lines and no list of records",
     "[1]": r"a\.json:1: not an object but int",

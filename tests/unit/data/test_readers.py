@@ -118,6 +118,9 @@ def test_a_missing_column_names_those_there_are(tmp_path):
         texts(write(tmp_path, "a.csv", "text;label\nx;1\n"))
     with pytest.raises(DataError, match="two columns 'text'"):
         texts(write(tmp_path, "a.csv", "text,text\nx,1\n"))
+    assert texts(write(tmp_path, "a.csv", "text,text\nx,1\n"), column="1") == ["text", "x"]  # as the hint says
+    with pytest.raises(DataError, match=r"it has 6 columns: a, b, c, d, e, \.\.\.; choose"):
+        texts(write(tmp_path, "a.csv", "a,b,c,d,e,f\n"))
     with pytest.raises(DataError, match=r"no column '3' \(hint: it has 2 columns: 1, 2"):
         texts(write(tmp_path, "a.csv", "x,1\n"), column="3")
     with pytest.raises(DataError, match=r"no column 'b'"):
@@ -185,7 +188,7 @@ def test_sentences_before_any_document_are_their_own(tmp_path):
 
 WORD = "1\tNo\tno\tINTJ\tUH\t_\t0\troot\t_\t_"
 BAD_WORDS = {
-    WORD.replace("\t", " "): "1 columns instead of 10",
+    WORD.replace("\t", " "): "; tabs separate columns, and it has spaces",
     WORD + "\t_": "11 columns instead of 10",
     WORD.replace("No", ""): "column 2 is empty",
     WORD.replace("1", "x", 1): "'x' is not the id of a word",

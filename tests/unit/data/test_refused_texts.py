@@ -145,7 +145,8 @@ FILES: dict[str, tuple[str, bytes, str, str]] = {
         "a.json", b"hello", ": no JSON lines and no list of records",
         "write records as JSON lines: `jq -c . FILE > NEW.jsonl`"),
     "a table without rows": ("a.csv", b"", ": no rows, not even the names of columns", WHOLE),
-    "a column twice": ("a.csv", b"text,text\na,b\n", ": two columns 'text'", "name each column once"),
+    "a column twice": ("a.csv", b"text,text\na,b\n", ": two columns 'text'",
+        "name each column once; where the first line is values and no names, choose columns by number: 1, 2, ..."),
     "columns without a name": (
         "a.csv", b"text,,\na,b,c\n", ": 2 columns without a name", "name them, or say which columns you want"),
     "a file that breaks off": (

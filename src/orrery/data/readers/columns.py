@@ -7,7 +7,7 @@ from typing import Any
 from orrery.data.files import bad_record
 from orrery.errors import DataError
 
-_SHOWN = 80
+_SHOWN, _NAMED = 80, 5
 
 
 def are_numbers(wanted: tuple[str, ...]) -> bool:
@@ -20,7 +20,7 @@ def check_columns(where: str, names: Collection[str], wanted: tuple[str, ...]) -
     for name in wanted:
         if list(names).count(name) == 1:
             continue
-        listed = ", ".join(list(names)[:5])[:_SHOWN]
+        listed = ", ".join(list(names)[:_NAMED])[:_SHOWN] + (", ..." if len(names) > _NAMED else "")
         what = f"{'two columns' if name in names else 'no column'} {name!r}"
         raise DataError(f"{where}: {what}", f"it has {len(names):,} columns: {listed}{_remark(names)}")
 
@@ -33,7 +33,10 @@ def check_names(where: str, names: Collection[str], wanted: tuple[str, ...]) -> 
     counts = Counter(names)
     doubled = next((name for name, count in counts.items() if name and count > 1), None)
     if doubled is not None:
-        raise DataError(f"{where}: two columns {doubled[:_SHOWN]!r}", "name each column once")
+        raise DataError(
+            f"{where}: two columns {doubled[:_SHOWN]!r}",
+            "name each column once; where the first line is values and no names, choose columns by number: 1, 2, ...",
+        )
     if counts[""] > 1 and not wanted:
         raise DataError(f"{where}: {counts['']} columns without a name", "name them, or say which columns you want")
 

@@ -75,7 +75,10 @@ def _sentence(block: list[Line], invalid: Invalid) -> Sentence:
 def _token(line: Line, text: str) -> ConlluToken:
     columns = text.split("\t")
     if len(columns) != COLUMNS:
-        raise bad_record(line.where, f"{len(columns)} columns instead of {COLUMNS}: {text[:40]!r}")
+        spaces = (
+            "; tabs separate columns, and it has spaces" if len(text.split()) >= COLUMNS and "\t" not in text else ""
+        )
+        raise bad_record(line.where, f"{len(columns)} columns instead of {COLUMNS}: {text[:40]!r}{spaces}")
     if not all(columns):
         raise bad_record(line.where, f"column {columns.index('') + 1} is empty; '_' says unspecified")
     match = _ID.fullmatch(columns[0])

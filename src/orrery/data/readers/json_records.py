@@ -139,6 +139,9 @@ def _refuse_document(file: Path, text: str, is_document: bool) -> None:
             command = f"jq -c '.[{json.dumps(lists[0])}][]' FILE > NEW.jsonl"
             fault = f"{file}: one object with the keys {', '.join(row)[:_SHOWN]}, not a list of records"
             raise DataError(fault, f"write the records in it as JSON lines: `{command}`")
+        if len(row) > 1 and all(isinstance(inner, dict) for inner in row.values()):
+            fault = f"{file}: one object with {len(row):,} objects by name, not a list of records"
+            raise DataError(fault, "write the records in it as JSON lines: `jq -c '.[]' FILE > NEW.jsonl`")
     if text and (not text.startswith("{") or (first.strip() == "{" and more)):
         raise DataError(
             f"{file}: no JSON lines and no list of records", "write records as JSON lines: `jq -c . FILE > NEW.jsonl`"

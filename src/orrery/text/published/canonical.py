@@ -1,7 +1,7 @@
-"""SigLIP's texts before their pieces: in small letters, without punctuation, with single spaces.
+"""Texts before their pieces: SigLIP's in small letters, without punctuation, with single spaces; ALBERT's unaccented.
 
-Its files hold a SentencePiece model that knows nothing of this, and the class of its tokenizer knows the rest. The mark
-that stands for a space in pieces is a space in a text.
+Their files hold a SentencePiece model that knows nothing of this, and the class of the tokenizer knows the rest. The
+mark that stands for a space in pieces is a space in a text.
 """
 
 import string
@@ -28,8 +28,27 @@ def canonical(made: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]
         *lower,
         _replaced({"Regex": f"[{_escaped(string.punctuation)}]"}, ""),
         _replaced({"Regex": f"[{_escaped(_SPACES)}]+"}, " "),
-        *made["normalizer"]["normalizers"],
     ]
+    return _before(made, steps)
+
+
+def without_accents(made: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tokenizer.json of a SentencePiece model that reads texts as ALBERT does. Paper: Lan et al. 2020.
+
+    Args:
+        made: the tokenizer.json of the model itself.
+        config: what tokenizer_config.json says; with ``keep_accents`` accents stay as they are, and with
+            ``do_lower_case`` false letters.
+    """
+    quotes = [_replaced({"String": mark}, '"') for mark in ("``", "''")]
+    accents = [] if config.get("keep_accents", False) else [{"type": "NFKD"}, {"type": "StripAccents"}]
+    lower = [{"type": "Lowercase"}] if config.get("do_lower_case", True) else []
+    return _before(made, [*quotes, *accents, *lower])
+
+
+def _before(made: dict[str, Any], steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a tokenizer.json with steps before those that normalise its texts."""
+    steps = [*steps, *made["normalizer"]["normalizers"]]
     # The model itself, which another key holds, would be read without these steps.
     model = {key: value for key, value in made["model"].items() if key != KEY}
     return {**made, "model": model, "normalizer": {"type": "Sequence", "normalizers": steps}}

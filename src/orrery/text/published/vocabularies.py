@@ -1,30 +1,37 @@
 """Vocabularies as they were published before tokenizer.json: GPT-2, BERT, SentencePiece; and Mistral's, beside it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from orrery.errors import ModelFileError
 from orrery.text import frames
+from orrery.text.frames import GPT2_END
+from orrery.text.gguf.rules import RULES as CUTTING_RULES
 from orrery.text.pieces import byte_alphabet
-from orrery.text.published.canonical import canonical
+from orrery.text.published import classes
+from orrery.text.published.canonical import canonical, without_accents
+from orrery.text.published.classes import class_said
 from orrery.text.published.ranked import TEKKEN, tekken
 from orrery.text.published.renumbered import NUMBERINGS, renumbered
 from orrery.text.sentencepiece import export
 
 HINT = "the file is damaged or of another kind: take it from its origin again"
+NAMES = "vocab.txt, vocab.json with merges.txt, encoder.json with vocab.bpe, tekken.json, *.model of SentencePiece"
+"""The files that are known by their names."""
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
 CONFIG = "tokenizer_config.json"
-USUAL_SENTINELS, MOST_SENTINELS = 125, 10_000
-"""Of ByT5: those where nothing is said, and the most that a file may ask for."""
+BYT5_SENTINELS, T5_SENTINELS, MOST_SENTINELS = 125, 100, 10_000
+"""The sentinels where nothing is said, and the most that a file may ask for."""
 _OF_ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-_LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
-"""Classes whose files are GPT-2's, and have control tokens beside its one."""
+_OF_MPNET = ("<s>", "<pad>", "</s>", "<mask>")
+_ENDS_OF_WORDS = frozenset(f"{letter}</w>" for letter in "aeinst")
+"""Pieces that every vocabulary with marked ends of words has, and hardly any other."""
 
 
 def find(folder: Path) -> Path | None:
@@ -65,8 +72,7 @@ def byt5(file: Path) -> str:
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     engine.decoder = decoders.ByteLevel()
     engine.add_special_tokens([AddedToken(name, normalized=False) for name in pieces[:3]])
-    sentinels = _config(file).get("extra_ids")
-    count = sentinels if type(sentinels) is int and 0 <= sentinels <= MOST_SENTINELS else USUAL_SENTINELS
+    count = _sentinels(_config(file), BYT5_SENTINELS)
     if "added_tokens_decoder" not in _config(file):
         engine.add_special_tokens([AddedToken(f"<extra_id_{n}>", normalized=False) for n in range(count)])
     _add(engine, file)
@@ -79,21 +85,39 @@ def gpt2(file: Path) -> str:
 
     Raises `ModelFileError` where one is missing, or they contradict each other.
     """
+    name, config = class_said(*_said(file), classes.MERGES), _config(file)
     names = next(pair for pair in GPT2_MERGES.items() if file.name in pair)
     vocabulary_file, merges_file = (file.with_name(name) for name in names)
     for part in (vocabulary_file, merges_file):
         if not part.is_file():
             raise ModelFileError(f"{part.name} is missing beside it", f"put {' and '.join(names)} into one folder")
     ids = _ids(vocabulary_file)
+    if set(ids) >= _ENDS_OF_WORDS:
+        raise classes.without_rules("it marks the ends of words with </w>, as those of CLIP and GPT-1 do; their rules")
     engine = Tokenizer(models.BPE(ids, _merges(merges_file, ids)))
-    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     engine.decoder = decoders.ByteLevel()
-    stated = str(_config(vocabulary_file).get("tokenizer_class") or "Roberta")
-    others = stated.startswith(_LIKE_ROBERTA)
-    control = [name for name in ("<|endoftext|>", *(_OF_ROBERTA if others else ())) if name in ids]
-    engine.add_special_tokens([AddedToken(name, normalized=False) for name in control])
-    _add(engine, vocabulary_file)
-    return _framed(engine, frames.of_roberta(engine.token_to_id))
+    engine.normalizer, engine.pre_tokenizer = _cutting(name, config.get("add_prefix_space") is True)
+    control = {"Deberta": CONTROL, **dict.fromkeys(("", *classes.LIKE_ROBERTA), (GPT2_END, *_OF_ROBERTA))}
+    listed = [token for token in control.get(name, (GPT2_END,)) if token in ids]
+    engine.add_special_tokens([AddedToken(token, normalized=False) for token in listed])
+    _add(engine, file)
+    return _framed(engine, _frame_of_merges(name, config, engine.token_to_id))
+
+
+def _cutting(name: str, prefix: bool) -> tuple[Any, Any]:
+    """Return how a class composes characters, if it does, and how it cuts texts; ``prefix`` puts a space before."""
+    if name != "Qwen2":
+        return None, pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    cuts = [pre_tokenizers.Split(Regex(cut), "isolated") for cut in CUTTING_RULES["qwen2"].cuts]
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)
+    return normalizers.NFC(), pre_tokenizers.Sequence([*cuts, letters])
+
+
+def _frame_of_merges(name: str, config: Mapping[str, Any], find: frames.Find) -> frames.Rule | None:
+    """Return the post-processor of a class that has merges."""
+    if name == "Deberta":
+        return frames.of_bert(find)
+    return (frames.of_roberta(find) if name in ("", *classes.LIKE_ROBERTA) else None) or frames.of_gpt2(config, find)
 
 
 def bert(file: Path) -> str:
@@ -109,25 +133,59 @@ def bert(file: Path) -> str:
             raise ModelFileError(f"line {id + 1} is {f'{piece!r}, which comes again' if piece else 'empty'}", HINT)
     if "[UNK]" not in ids:
         raise ModelFileError("no line is [UNK], the piece for unknown words", HINT)
-    lower = _lower_case(file, pieces)
+    name, config = class_said(*_said(file), classes.WORD_PIECES), _config(file)
     engine = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
-    engine.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    accents = config.get("strip_accents")
+    engine.normalizer = normalizers.BertNormalizer(
+        lowercase=_lower_case(file, pieces),
+        strip_accents=accents if isinstance(accents, bool) else None,
+        handle_chinese_chars=config.get("tokenize_chinese_chars") is not False,
+    )
     engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     engine.decoder = decoders.WordPiece()
-    engine.add_special_tokens([AddedToken(name, normalized=False) for name in CONTROL if name in ids])
+    control = (*CONTROL, *(_OF_MPNET if name == "MPNet" else ()))
+    engine.add_special_tokens([AddedToken(token, normalized=False) for token in control if token in ids])
     _add(engine, file)
-    return _framed(engine, frames.of_bert(engine.token_to_id))
+    frame = frames.of_roberta if name == "MPNet" else frames.of_bert
+    return _framed(engine, frame(engine.token_to_id))
 
 
 def _sentencepiece(file: Path) -> str:
     """Return the tokenizer.json of a SentencePiece model, with what the family of a configuration beside it adds."""
     made, config = json.loads(export.definition(file.read_bytes())), _config(file)
-    if numbering := NUMBERINGS.get(frames.class_of(config)):
-        return json.dumps(renumbered(made, numbering, config), ensure_ascii=False)
-    ids = {token["content"]: token["id"] for token in made["added_tokens"]}
-    made["post_processor"] = frames.of_sentencepiece(config, ids.get)
-    made = canonical(made, config) if frames.class_of(config) == "Siglip" else made
-    return json.dumps(made, ensure_ascii=False)
+    config = {**config, "tokenizer_class": class_said(*_said(file), classes.SENTENCEPIECE)}
+    name = frames.class_of(config)
+    numbering = NUMBERINGS.get(name)
+    made = renumbered(made, numbering, config) if numbering else made
+    made["added_tokens"] += _new_tokens(made, file, config)
+    if not all(token["special"] for token in made["added_tokens"]):
+        # The model itself, which another key holds, knows control tokens alone.
+        made["model"] = {key: value for key, value in made["model"].items() if key != export.KEY}
+    if not numbering:
+        ids = {token["content"]: token["id"] for token in made["added_tokens"]}
+        made["post_processor"] = frames.of_sentencepiece(config, ids.get)
+    prepared = {"Siglip": canonical, "Albert": without_accents}.get(name)
+    return json.dumps(prepared(made, config) if prepared else made, ensure_ascii=False)
+
+
+def _new_tokens(made: Mapping[str, Any], file: Path, config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tokens behind the pieces of a model: T5's sentinels, the first with the last id, and added ones."""
+    engine = Tokenizer.from_str(json.dumps(made))
+    known = set(engine.get_vocab())
+    has_own = "added_tokens_decoder" in config or any("<extra_id_0>" in piece for piece in known)
+    if frames.class_of(config) in ("T5", "MT5") and not has_own:
+        sentinels = [f"<extra_id_{number}>" for number in reversed(range(_sentinels(config, T5_SENTINELS)))]
+        engine.add_special_tokens([AddedToken(token, normalized=False) for token in sentinels])
+    _add(engine, file)
+    added = json.loads(engine.to_str())["added_tokens"]
+    # Found before a text is normalised, as the classes of these families do: normalising puts spaces into it.
+    return [{**token, "normalized": False} for token in added if token["content"] not in known]
+
+
+def _sentinels(config: Mapping[str, Any], usual: int) -> int:
+    """Return how many sentinels a tokenizer_config.json asks for."""
+    count = config.get("extra_ids")
+    return count if type(count) is int and 0 <= count <= MOST_SENTINELS else usual
 
 
 def _add(engine: Tokenizer, file: Path) -> None:
@@ -170,6 +228,11 @@ def _framed(engine: Tokenizer, rule: frames.Rule | None) -> str:
 def _config(file: Path) -> dict[str, Any]:
     """Return the tokenizer_config.json beside a file; empty where there is none."""
     return _beside(file, CONFIG)
+
+
+def _said(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the configurations beside a file, of the tokenizer and of the model, which may name its class."""
+    return _config(file), _beside(file, "config.json")
 
 
 def _beside(file: Path, name: str) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""Which family's tokenizer a published vocabulary is of, and which families' rules are known for each kind of file.
+
+Most rules of a family stand in the class of its tokenizer and in no file: how words are cut, what is put around a text.
+Read by another family's rules, a vocabulary gives other ids.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.text.frames import RENUMBERED, class_of
+from orrery.text.published.renumbered import NUMBERINGS
+
+LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Mvp")
+MERGES: tuple[str, ...] = ("GPT2", "CodeGen", "Qwen2", "Deberta", *LIKE_ROBERTA)
+"""Classes that are read from vocab.json and merges.txt."""
+WORD_PIECES = (
+    "Bert", "DistilBert", "Electra", "MobileBert", "SqueezeBert", "ConvBert", "LayoutLM", "Lxmert", "Retribert",
+    "Realm", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "MPNet",
+)  # fmt: skip
+"""Classes that are read from vocab.txt."""
+SENTENCEPIECE = (
+    "T5", "MT5", "Siglip", "Llama", "CodeLlama", "Gemma", "Albert", "DebertaV2", "BigBird", *NUMBERINGS, *RENUMBERED,
+)  # fmt: skip
+"""Classes that are read from a SentencePiece model; the last ones are refused with the reason where it is read."""
+_UNSAID = ("", "PreTrained", "TokenizersBackend", "Auto")
+"""Names that say nothing of the rules."""
+_OTHERS = (
+    "OpenAIGPT", "CLIP", "CTRL", "XLM", "Flaubert", "BioGpt", "Whisper", "Blenderbot", "XLNet", "RemBert", "FNet",
+    "Speech2Text", *RENUMBERED,
+)  # fmt: skip
+"""Classes of families that are known by their model_type, and whose vocabularies are not read."""
+_FAMILIES = {
+    "umt5": "T5", "xlmrobertaxl": "XLMRoberta", "mistral": "Llama", "mixtral": "Llama", "gemma2": "Gemma",
+    "gemma3text": "Gemma",
+}  # fmt: skip
+"""Families that have another's tokenizer, by their model_type."""
+
+
+def class_said(tokenizer: Mapping[str, Any], model: Mapping[str, Any], known: tuple[str, ...]) -> str:
+    """Return the class, without "Tokenizer" or "Fast", that is read from a file beside configurations; "" if unsaid.
+
+    As in transformers, the class of tokenizer_config.json counts for more than that of config.json, and that for more
+    than its model_type.
+
+    Args:
+        tokenizer: tokenizer_config.json.
+        model: config.json.
+        known: the classes that are read from this kind of file.
+
+    Raises:
+        ModelFileError: a class whose rules are not known for the file.
+    """
+    for file, config in (("tokenizer_config.json", tokenizer), ("config.json", model)):
+        if (name := class_of(config)) not in _UNSAID:
+            if name not in known:
+                raise _unknown(name, known, f"; where it cuts as {known[0]} does, take tokenizer_class out of {file}")
+            return name
+    family = str(model.get("model_type") or "").replace("-", "").replace("_", "").lower()
+    name = {one.lower(): one for one in (*_OTHERS, *known)}.get(family) or _FAMILIES.get(family, "")
+    if name in _OTHERS and name not in known:
+        raise _unknown(name, known, "")
+    return name if name in known else ""
+
+
+def without_rules(subject: str, way: str = "") -> ModelFileError:
+    """Return the error of a vocabulary whose rules are not known; ``way`` is another way out than a tokenizer.json."""
+    return ModelFileError(
+        f"{subject} for cutting texts stand in no file beside it",
+        f"put the model's tokenizer.json into the folder, which holds them{way}",
+    )
+
+
+def _unknown(name: str, known: tuple[str, ...], way: str) -> ModelFileError:
+    read = ", ".join(one for one in known if one not in RENUMBERED)
+    return without_rules(f"it is a vocabulary of {name}Tokenizer, whose rules", f"; known without it: {read}{way}")
