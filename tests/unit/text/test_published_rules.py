@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import sentencepiece
 import transformers
 from tests.parity.test_sentencepiece_models import LINES, train
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -153,6 +154,29 @@ def test_a_class_of_the_tokenizer_counts_for_more_than_the_model(tmp_path, model
     say(tmp_path, "config.json", model_type="xlnet")
     say(tmp_path, tokenizer_class="T5Tokenizer")
     assert load_tokenizer(tmp_path).frame("the bean").ids[-1] == 2
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_a_class_of_a_folders_own_code_says_what_stands_before_a_text(tmp_path, model, starts):
+    (tmp_path / "tokenizer.model").write_bytes(model)
+    own = {"AutoTokenizer": ["tokenization_internlm3.InternLM3Tokenizer", None]}
+    said = {"tokenizer_class": "InternLM3Tokenizer", "bos_token": "<s>", "add_eos_token": False}
+    say(tmp_path, **said, auto_map=own, add_bos_token=starts)
+    library = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
+    ours = load_tokenizer(tmp_path)
+    for text in TEXTS:
+        assert ours.frame(text).ids == [1] * starts + library.encode(text)
+
+
+@pytest.mark.parametrize("said", [
+    {"auto_map": {"AutoTokenizer": ["own.Tokenizer", None]}}, {"add_bos_token": True},
+    {"auto_map": {"AutoTokenizer": ["own.Tokenizer", None]}, "add_bos_token": None},
+])  # fmt: skip
+def test_one_that_does_not_say_it_is_refused(tmp_path, model, said):
+    (tmp_path / "tokenizer.model").write_bytes(model)
+    say(tmp_path, tokenizer_class="OwnTokenizer", **said)
+    with pytest.raises(ModelFileError, match="OwnTokenizer, whose rules"):
+        load_tokenizer(tmp_path)
 
 
 @pytest.mark.parametrize("family", ["marian", "m2m_100"])

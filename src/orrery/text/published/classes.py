@@ -37,6 +37,22 @@ _FAMILIES = {
 """Families that have another's tokenizer, by their model_type."""
 
 
+def sentencepiece_class(tokenizer: Mapping[str, Any], model: Mapping[str, Any]) -> str:
+    """Return the class that reads a SentencePiece model, as `class_said` does.
+
+    A class of a folder's own code (InternLM's, Baichuan's) says with ``add_bos_token`` what it puts before a text: the
+    model holds the other rules.
+
+    Raises:
+        ModelFileError: a class whose rules are not known.
+    """
+    name = class_of(tokenizer)
+    own_code = "AutoTokenizer" in (tokenizer.get("auto_map") or {}) and name not in (*SENTENCEPIECE, *_OTHERS)
+    if own_code and isinstance(tokenizer.get("add_bos_token"), bool):
+        return ""
+    return class_said(tokenizer, model, SENTENCEPIECE)
+
+
 def class_said(tokenizer: Mapping[str, Any], model: Mapping[str, Any], known: tuple[str, ...]) -> str:
     """Return the class, without "Tokenizer" or "Fast", that is read from a file beside configurations; "" if unsaid.
 

@@ -153,7 +153,7 @@ def bert(file: Path) -> str:
 def _sentencepiece(file: Path) -> str:
     """Return the tokenizer.json of a SentencePiece model, with what the family of a configuration beside it adds."""
     made, config = json.loads(export.definition(file.read_bytes())), _config(file)
-    config = {**config, "tokenizer_class": class_said(*_said(file), classes.SENTENCEPIECE)}
+    config = {**config, "tokenizer_class": classes.sentencepiece_class(*_said(file))}
     name = frames.class_of(config)
     numbering = NUMBERINGS.get(name)
     made = renumbered(made, numbering, config) if numbering else made
