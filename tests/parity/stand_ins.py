@@ -1,54 +1,25 @@
-"""References of families whose modelling code lies beside their weights, and is in no release of transformers.
+"""References of families that transformers has only in part.
 
-InternLM3's is Llama with biases in two groups: ``qkv_bias`` for queries, keys and values, ``bias`` for the output of
-the attention and for the three matrices of the feed-forward network. transformers' class of Seed-OSS has a setting for
-each of these, so it stands in, under the names and with the defaults of the published configuration.
+InternLM3 has biases in two groups: ``qkv_bias`` for queries, keys and values, ``bias`` for the output of the attention
+and for the three matrices of the feed-forward network. transformers reads its files as Llama's, and so refuses those in
+which the two differ. Its class of Seed-OSS, which is Llama too, has a setting for each bias and stands in for all.
 """
 
 from typing import Any, ClassVar
 
 import transformers
 from huggingface_hub.dataclasses import strict
-from transformers import PreTrainedConfig
-from transformers.modeling_rope_utils import RopeParameters
 from transformers.models.seed_oss.modeling_seed_oss import SeedOssForCausalLM, SeedOssModel
 
 
 @strict
-class InternLM3Config(PreTrainedConfig):
-    """The published configuration; Seed-OSS reads its settings of biases as other names of these."""
+class InternLM3Config(transformers.InternLM3Config):
+    """transformers' own configuration, without its refusal, with the names that Seed-OSS reads."""
 
-    model_type = "internlm3"
-    keys_to_ignore_at_inference: ClassVar = ["past_key_values"]
-    attribute_map: ClassVar = {"attention_bias": "qkv_bias", "attention_out_bias": "bias", "mlp_bias": "bias"}
+    attribute_map: ClassVar = {**transformers.InternLM3Config.attribute_map, "attention_out_bias": "mlp_bias"}
 
-    vocab_size: int = 128512
-    hidden_size: int = 4096
-    intermediate_size: int = 11008
-    num_hidden_layers: int = 32
-    num_attention_heads: int = 32
-    num_key_value_heads: int | None = 32
-    hidden_act: str = "silu"
-    max_position_embeddings: int = 32768
-    initializer_range: float = 0.02
-    rms_norm_eps: float = 1e-6
-    use_cache: bool = True
-    pad_token_id: int | None = None
-    bos_token_id: int | None = None
-    eos_token_id: int | list[int] | None = None
-    tie_word_embeddings: bool = False
-    rope_parameters: RopeParameters | dict | None = None
-    qkv_bias: bool = False
-    attention_dropout: float | int = 0.0
-    bias: bool = False
-    head_dim: int | None = None
-
-    def __post_init__(self, **kwargs):
-        if self.num_key_value_heads is None:
-            self.num_key_value_heads = self.num_attention_heads
-        if self.head_dim is None:
-            self.head_dim = self.hidden_size // self.num_attention_heads
-        super().__post_init__(**kwargs)
+    def validate_architecture(self) -> None:
+        """Refuse nothing: the groups of biases may differ."""
 
     @property
     def residual_dropout(self) -> float:

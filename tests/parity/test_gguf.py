@@ -61,7 +61,7 @@ DENSE: dict[str, dict[str, Any]] = {
     "gpt_bigcode": {"n_embd": 32, "n_head": 4},
     "gpt_neox": ALIKE,
     "granite": ALIKE,
-    "internlm3": {**ALIKE, "bias": True},
+    "internlm3": ALIKE,
     "ministral3": {**ALIKE, "head_dim": 8, "rope_parameters": TEMPERED},
     "mpt": {"d_model": 32, "n_heads": 4},
     "nemotron": ALIKE,

@@ -1,6 +1,7 @@
 """InternLM3 against Llama with its biases: the published reference is code beside the weights, which is just that.
 
-transformers' Seed-OSS has a setting for each of the biases and stands in for it, see ``stand_ins``.
+transformers reads it as Llama where the two groups of biases agree; its Seed-OSS, which has a setting for each bias,
+stands in for all, see ``stand_ins``.
 """
 
 import pytest
@@ -9,6 +10,7 @@ import transformers
 
 from orrery.checkpoints.rules import to_ours
 from orrery.families import load_family, rules_of
+from orrery.language_model.load import load as read
 from tests.parity import oracle
 from tests.parity.helper import assert_parity, error, load, pair, random_ids, shapes_of
 
@@ -25,20 +27,32 @@ def test_float64_with_either_group_of_biases(qkv, rest):
     assert held == {name for asked, group in zip((qkv, rest), groups, strict=True) if asked for name in group}
 
 
-@pytest.mark.parametrize(("qkv", "rest"), [(False, False), (True, True)])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("named", ["qkv_bias, bias", "attention_bias, mlp_bias"])
 @torch.no_grad()
-def test_it_is_llama_where_llama_can_say_it(qkv, rest):
-    """A second witness: Llama itself, which knows both groups of biases or neither, with the same file."""
-    config = {**TINY, "qkv_bias": qkv, "bias": rest, **DYNAMIC, "max_position_embeddings": 8}
-    both = pair("internlm3", **config)
-    as_llama = {**config, "attention_bias": config.pop("qkv_bias"), "mlp_bias": config.pop("bias")}
-    as_llama = {key: value for key, value in as_llama.items() if key not in ("qkv_bias", "bias")}
+def test_transformers_own_reading_as_llama_is_the_same(tmp_path, biased, named):
+    """A second witness, where the groups of biases agree, in a folder with the names of either side."""
+    config = {
+        **TINY,
+        "vocab_size": 97,
+        **DYNAMIC,
+        "max_position_embeddings": 8,
+        **dict.fromkeys(named.split(", "), biased),
+    }
+    config = {key: value for key, value in config.items() if key in named.split(", ") or not key.endswith("bias")}
     with oracle.widened(oracle.modelling("llama")):
-        settings = transformers.LlamaConfig(vocab_size=97, **as_llama)
-        llama = transformers.LlamaForCausalLM._from_config(settings, attn_implementation="eager").double().eval()
-        llama.load_state_dict(both.theirs.state_dict())
-        expected = llama(random_ids(2, 14)).logits
-    assert error(both.ours.logits(random_ids(2, 14)), expected) < 1e-9
+        settings = transformers.InternLM3Config(**config)
+        theirs = transformers.AutoModelForCausalLM.from_config(settings, attn_implementation="eager").double().eval()
+        oracle.randomise(theirs, 0)
+        expected = theirs(random_ids(2, 14)).logits
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours = read(tmp_path / "theirs", say=lambda line: None)
+    assert type(theirs) is transformers.LlamaForCausalLM
+    assert error(ours.model.logits(random_ids(2, 14)), expected) < 1e-9
+    ours.save(tmp_path / "ours")
+    assert (tmp_path / "ours" / "model.safetensors").read_bytes() == (
+        tmp_path / "theirs" / "model.safetensors"
+    ).read_bytes()
 
 
 @torch.no_grad()

@@ -17,13 +17,15 @@ from orrery.nn.norms import RMSNorm
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "InternLM3ForCausalLM"
-LIBRARY = "orrery"
 DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
     "vocab_size": size(128512),
-    "num_key_value_heads": size(32, null=True),
+    "intermediate_size": size(10240),
+    "num_hidden_layers": size(48),
+    "num_key_value_heads": size(2, null=True),
+    "head_dim": size(128, null=True),
     "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
+    "rms_norm_eps": 1e-5,
     "qkv_bias": False,
     "bias": False,
 }
@@ -37,12 +39,15 @@ TINY = {
     "head_dim": 8,
     "max_position_embeddings": 48,
     "qkv_bias": True,
+    "bias": True,
 }
+_ALIASES = {"attention_bias": "qkv_bias", "mlp_bias": "bias"}
+"""What transformers calls them in the files that it writes."""
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("internlm3", config, DEFAULTS)
+    c = Config("internlm3", config, DEFAULTS, aliases=_ALIASES)
     norm, asked = RMSNorm.Spec(eps=c["rms_norm_eps"]), c["qkv_bias"]
     biases = Biases(q=asked, k=asked, v=asked, out=c["bias"])
     block = _decoders.pre_norm(norm, _decoders.attention(c, biases=biases), _decoders.feed_forward(c, bias=c["bias"]))
