@@ -24,7 +24,6 @@ LLAMA3 = {
     "original_max_position_embeddings": 64,
     "rope_theta": 10_000.0,
 }
-DYNAMIC = {"rope_type": "dynamic", "factor": 6.0, "rope_theta": 500.0}
 FACTORS = {"short_factor": [1.0, 1.5, 2.0], "long_factor": [1.0, 4.0, 9.0]}
 EXPERTS = {"num_experts_per_tok": 3, "num_experts": 8, "moe_intermediate_size": 12}
 SLIDING = {"use_sliding_window": True, "sliding_window": 5}
@@ -315,8 +314,8 @@ PLAIN: Cases = {
     "internlm3": [
         ("biases of q, k and v", {**GEMMA, **THETA, "qkv_bias": True}),
         (
-            "the other biases, positions stretched by the length",
-            {**GEMMA, "max_position_embeddings": 6, "bias": True, "rope_parameters": DYNAMIC},
+            "the other biases, positions pressed together",
+            {**GEMMA, "bias": True, "rope_parameters": {"rope_type": "linear", "factor": 2.5, "rope_theta": 500.0}},
         ),
     ],
     "llama": [
