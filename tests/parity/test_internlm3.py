@@ -4,13 +4,18 @@ transformers reads it as Llama where the two groups of biases agree; its Seed-OS
 stands in for all, see ``stand_ins``.
 """
 
+import io
+import json
+
 import pytest
+import sentencepiece
 import torch
 import transformers
 
 from orrery.checkpoints.rules import to_ours
 from orrery.families import load_family, rules_of
 from orrery.language_model.load import load as read
+from orrery.text import load_tokenizer
 from tests.parity import oracle
 from tests.parity.helper import assert_parity, error, load, pair, random_ids, shapes_of
 
@@ -77,3 +82,20 @@ def test_a_bias_in_the_wrong_place_is_found():
     tensors["stack.blocks.1.feed_forward.branch.gate.bias"] = tensors["stack.blocks.1.feed_forward.branch.up.bias"]
     load(both.ours, tensors)
     assert error(both.ours.logits(ids), both.reference(ids).logits) > 1e-3
+
+
+def test_a_tokenizer_folder_encodes_as_sentencepiece_with_the_start_token_in_front(tmp_path):
+    made, lines = io.BytesIO(), [f"the naïve {number} == {number * 111} 東京" for number in range(120)]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=made, vocab_size=356, model_type="bpe", hard_vocab_limit=False,
+        byte_fallback=True, remove_extra_whitespaces=False, normalization_rule_name="identity", minloglevel=3,
+    )  # fmt: skip
+    (tmp_path / "tokenizer.model").write_bytes(made.getvalue())
+    remote = {"AutoTokenizer": ["tokenization_internlm3.InternLM3Tokenizer", None]}
+    said = {"tokenizer_class": "InternLM3Tokenizer", "auto_map": remote, "add_bos_token": True, "bos_token": "<s>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(said))
+    library, ours = sentencepiece.SentencePieceProcessor(model_proto=made.getvalue()), load_tokenizer(tmp_path)
+    for text in ("", " x", "the naïve 7", "東京\n\n  🙂", *lines[:9]):
+        ids = library.encode(text)
+        assert ours.encode(text, special="around") == [library.bos_id(), *ids]
+        assert ours.decode(ids) == library.decode(ids)
