@@ -311,6 +311,13 @@ PLAIN: Cases = {
             },
         ),
     ],
+    "internlm3": [
+        ("biases of q, k and v", {**GEMMA, **THETA, "qkv_bias": True}),
+        (
+            "the other biases, positions pressed together",
+            {**GEMMA, "bias": True, "rope_parameters": {"rope_type": "linear", "factor": 2.5, "rope_theta": 500.0}},
+        ),
+    ],
     "llama": [
         ("grouped", {**GROUPED, **THETA}),
         (

@@ -19,6 +19,7 @@ from tests.goldens.cases import BLIP, HEADS, IMAGES, PLAIN, SMALL, USUAL, VIT
 from tests.parity import oracle
 from tests.parity.helper import answer_of
 from tests.parity.keys import inputs, sides
+from tests.parity.stand_ins import class_of, settings_of
 
 FORMAT = {"format": "pt"}
 NAME = f"transformers {transformers.__version__} widened to float64"
@@ -43,11 +44,11 @@ def cases(family: str) -> list[dict[str, Any]]:
 
 def case(family: str, name: str, architecture: str, config: Mapping[str, Any]) -> dict[str, Any]:
     """Return one golden model."""
-    settings = transformers.AutoConfig.for_model(model_type(family), **config)
+    settings = settings_of(model_type(family), **config)
     kernel = "sdpa" if config.get("alibi") else "eager"  # Falcon's eager kernel adds ALiBi twice
     untied = family == "t5" and not config.get("tie_word_embeddings", True)
     with oracle.widened(oracle.modelling(model_type(family))):
-        model = filled(getattr(transformers, architecture), settings, kernel, untied)
+        model = filled(class_of(architecture), settings, kernel, untied)
     written = {key: value for key, value in config.items() if key not in ("bos_token_id",)}
     if "num_labels" in written:
         written["id2label"] = {str(n): f"LABEL_{n}" for n in range(written.pop("num_labels"))}

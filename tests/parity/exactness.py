@@ -26,6 +26,7 @@ from tests.goldens.cases import PLAIN, USUAL
 from tests.parity import oracle
 from tests.parity.helper import answer_of, error, load
 from tests.parity.keys import answered, inputs, modules_of, written
+from tests.parity.stand_ins import class_of, settings_of
 
 WIDENED, INSTALLED, EAGER = "widened", "installed", "eager"
 WAYS = (WIDENED, INSTALLED, EAGER)
@@ -73,7 +74,7 @@ def configurations(family: str) -> Iterator[dict[str, Any]]:
     """Yield the tiny configuration of a family and those of its golden outputs, as transformers writes them."""
     yield written(family)
     for _, config in PLAIN.get(family, ()):
-        settings = transformers.AutoConfig.for_model(model_type(family), **{**USUAL, **config})
+        settings = settings_of(model_type(family), **{**USUAL, **config})
         full = {**settings.to_dict(), "architectures": [load_family(family).ARCHITECTURE]}
         yield json.loads(json.dumps(full))
 
@@ -102,7 +103,7 @@ def place_of(error: BaseException) -> str:
 
 def reference(config: Mapping[str, Any], seed: int, way: str) -> Answered:
     """Return what the reference computes from a configuration, all its weights random."""
-    make = getattr(transformers, config["architectures"][0])
+    make = class_of(config["architectures"][0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # With a cache RWKV's reference writes into what its gradients need.

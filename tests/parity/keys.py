@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from torch import Tensor
 
 from orrery.errors import OrreryError
@@ -20,6 +19,7 @@ from orrery.exchange.reading.weights import from_theirs
 from orrery.families import current_names, load_family, rules_of
 from tests.parity import oracle
 from tests.parity.helper import answer_of, error, load, random_ids
+from tests.parity.stand_ins import class_of
 
 BOUND = 1e-9
 FOLLOWED, REFUSED, UNMOVED, ILLEGAL = "followed", "refused by name", "unmoved", "illegal to the reference"
@@ -48,7 +48,7 @@ def written(family: str, **more: Any) -> dict[str, Any]:
     """Return the ``config.json`` that the reference writes for a family's tiny configuration and ``more`` keys."""
     rules = load_family(family)
     architecture = more.pop("architectures", [rules.ARCHITECTURE])
-    made = getattr(transformers, rules.ARCHITECTURE).config_class
+    made = class_of(rules.ARCHITECTURE).config_class
     special = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
     full = made(**deepcopy({**special, **rules.TINY, **more})).to_dict()
     return json.loads(json.dumps({**full, "architectures": architecture, "model_type": made.model_type}))
@@ -57,7 +57,7 @@ def written(family: str, **more: Any) -> dict[str, Any]:
 def sparse(family: str, **more: Any) -> dict[str, Any]:
     """Return a ``config.json`` that leaves every key but the sizes to the defaults."""
     rules = load_family(family)
-    kind = getattr(transformers, rules.ARCHITECTURE).config_class.model_type
+    kind = class_of(rules.ARCHITECTURE).config_class.model_type
     base = {"architectures": [rules.ARCHITECTURE], "model_type": kind, "pad_token_id": 0, **rules.TINY, **more}
     return json.loads(json.dumps(base))
 
@@ -71,7 +71,7 @@ def read_reference(config: Mapping[str, Any], before: Reading | None = None) -> 
     ``before`` is returned where the reference sees no difference.
     """
     given = deepcopy(dict(config))
-    make = getattr(transformers, given["architectures"][0])
+    make = class_of(given["architectures"][0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         settings = make.config_class.from_dict(given)
@@ -167,7 +167,7 @@ def read_ours(config: Mapping[str, Any], reading: Reading) -> Tensor:
     family = load_family(config["model_type"])
     theirs = current_names(family, config, reading.file)
     load(model, from_theirs(model, theirs, rules_of(family, config)))
-    settings = getattr(transformers, config["architectures"][0]).config_class.from_dict(deepcopy(dict(config)))
+    settings = class_of(config["architectures"][0]).config_class.from_dict(deepcopy(dict(config)))
     with torch.no_grad():
         return answered(model, settings)
 
@@ -318,7 +318,7 @@ def lists_of(value: list[Any]) -> list[Any]:
 def keys_of(family: str, config: Mapping[str, Any]) -> Iterator[Key]:
     """Yield the keys of a configuration, of the objects in it, and those that either side knows besides."""
     rules = load_family(family)
-    made = getattr(transformers, rules.ARCHITECTURE).config_class
+    made = class_of(rules.ARCHITECTURE).config_class
     names = dict.fromkeys([*config, *made.attribute_map, *rules.DEFAULTS])
     for name in names:
         if name in ("model_type", "architectures"):
@@ -340,7 +340,7 @@ def nested(prefix: Key, values: Mapping[str, Any]) -> Iterator[Key]:
 
 def canonical(family: str, key: Key) -> Key:
     """Return the name that the reference itself uses for a key."""
-    made = getattr(transformers, load_family(family).ARCHITECTURE).config_class
+    made = class_of(load_family(family).ARCHITECTURE).config_class
     return (made.attribute_map.get(key[0], key[0]), *key[1:])
 
 

@@ -1,6 +1,7 @@
 """The reference models: tiny, random in every parameter, and computing wholly in float64 where asked."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from transformers import modeling_rope_utils
 
 from orrery.families import model_type, names
+from tests.parity.stand_ins import STAND_INS, class_of, settings_of
 
 logging.getLogger("transformers").setLevel(logging.ERROR)
 transformers.utils.logging.disable_progress_bar()
@@ -100,9 +102,9 @@ def reference(
     ``auto`` is the transformers class that makes it: AutoModelForMaskedLM, AutoModelForSeq2SeqLM, BertModel, ...;
     ``kernel`` its attention's.
     """
-    settings = transformers.AutoConfig.for_model(kind, **{**TINY, **config})
-    make = getattr(transformers, auto)
-    make = make.from_config if auto.startswith("Auto") else make._from_config
+    settings = settings_of(kind, **{**TINY, **config})
+    make = STAND_INS.get(kind) or class_of(auto)
+    make = make.from_config if make.__name__.startswith("Auto") else make._from_config
     # Experts in a plain loop: the reference's grouped product knows no float64.
     model = make(settings, attn_implementation=kernel, experts_implementation="eager", dtype=dtype)
     randomise(model, seed)
@@ -111,6 +113,8 @@ def reference(
 
 def modelling(kind: str) -> ModuleType:
     """Return the module that defines a family's reference."""
+    if kind in STAND_INS:
+        return sys.modules[STAND_INS[kind].__base__.__module__]
     name = "openai" if kind == "openai-gpt" else kind.replace("-", "_")
     name = next((whole for whole in ("clip", "siglip") if name.startswith(f"{whole}_")), name)
     name = f"transformers.models.{name.removesuffix('_text')}.modeling_{name.removesuffix('_text')}"

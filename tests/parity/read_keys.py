@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import transformers
 from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
 
 from orrery.families import load_family, names
@@ -24,6 +23,7 @@ from orrery.families._classifier import class_beside
 from orrery.families._config import UnknownKeysError
 from orrery.families._heads import PURPOSES
 from tests.parity.keys import written
+from tests.parity.stand_ins import class_of, has
 
 RECORD = Path(__file__).resolve().parents[2] / "src" / "orrery" / "families" / "reference_keys.json"
 _COMMON = (PreTrainedModel, GenerationMixin, PreTrainedConfig)
@@ -35,12 +35,12 @@ def classes_of(family: str) -> list[str]:
     own = load_family(family).ARCHITECTURE
     stem = own.removesuffix("ForMaskedLM")
     others = [class_beside(own) or "", *(f"{stem}{end}" for end in PURPOSES if stem != own)]
-    return [name for name in dict.fromkeys([own, *others]) if name and hasattr(transformers, name)]
+    return [name for name in dict.fromkeys([own, *others]) if name and has(name)]
 
 
 def keys_read(architecture: str) -> set[str]:
     """Return the keys that a class of the reference reads, or may read."""
-    kind = getattr(transformers, architecture)
+    kind = class_of(architecture)
     keys: set[str] = set()
     for part in _reached(kind):
         keys |= _from_configurations(part)
@@ -73,7 +73,7 @@ def record() -> dict[str, list[str]]:
 
 
 def _families() -> list[str]:
-    return [family for family in names() if hasattr(transformers, load_family(family).ARCHITECTURE)]
+    return [family for family in names() if has(load_family(family).ARCHITECTURE)]
 
 
 def _reached(kind: Any) -> Iterator[Any]:

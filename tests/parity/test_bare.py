@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 
 from orrery.errors import ModelFileError, UsageError
@@ -13,6 +12,7 @@ from orrery.language_model.load import load
 from tests.parity import oracle
 from tests.parity.helper import error, random_ids
 from tests.parity.oracle import REFERENCED
+from tests.parity.stand_ins import class_of, has
 
 DECODERS = sorted(
     name for name in REFERENCED if load_family(name).ARCHITECTURE.endswith(("ForCausalLM", "LMHeadModel"))
@@ -22,11 +22,11 @@ DECODERS = sorted(
 def bare(family):
     """Return the reference's backbone, random in every parameter."""
     rules = load_family(family)
-    whole = getattr(transformers, rules.ARCHITECTURE)
+    whole = class_of(rules.ARCHITECTURE)
     stem = rules.ARCHITECTURE.removesuffix("ForCausalLM").removesuffix("LMHeadModel")
-    make = getattr(transformers, f"{stem}Model", None)
+    make = class_of(f"{stem}Model") if has(f"{stem}Model") else None
     if make is None or make.config_class is not whole.config_class:
-        make = getattr(transformers, f"{stem}TextModel")
+        make = class_of(f"{stem}TextModel")
     more = {"word_embed_proj_dim": rules.TINY["hidden_size"]} if family == "opt" else {}
     settings = whole.config_class(**{**rules.TINY, **more, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0})
     kernel = "sdpa" if family == "falcon" else "eager"

@@ -61,6 +61,7 @@ DENSE: dict[str, dict[str, Any]] = {
     "gpt_bigcode": {"n_embd": 32, "n_head": 4},
     "gpt_neox": ALIKE,
     "granite": ALIKE,
+    "internlm3": ALIKE,
     "ministral3": {**ALIKE, "head_dim": 8, "rope_parameters": TEMPERED},
     "mpt": {"d_model": 32, "n_heads": 4},
     "nemotron": ALIKE,
@@ -185,6 +186,7 @@ FURTHER_CORNERS = [
     ("gpt_bigcode", {"n_inner": 96, "tie_word_embeddings": False}),
     ("gpt_neox", {"use_parallel_residual": False, "rotary_pct": 1.0}),
     ("granitemoehybrid", {"num_local_experts": 0, "position_embedding_type": None}),
+    ("internlm3", {"qkv_bias": False, "bias": False, "tie_word_embeddings": True}),
     ("jamba", {"num_experts": 1}),
     ("cohere2", {"layer_types": ["full_attention", "sliding_attention"] * 2}),
     ("gemma3_text", {"layer_types": ["full_attention", *["sliding_attention"] * 5]}),
@@ -305,6 +307,13 @@ def test_what_llama_cpp_does_otherwise_with_phi3_is_noted(tmp_path):
 
 UNSAID = [
     ("falcon_h1", {"key_multiplier": 0.5}, "attention.branch.scoring.scale = 0.176"),
+    ("internlm3", {"bias": False}, "attention.branch.biases.out = False (a reader takes True)"),
+    ("internlm3", {"qkv_bias": False}, "attention.branch.biases.out = True (a reader takes False)"),
+    (
+        "internlm3",
+        {"rope_scaling": {"rope_type": "dynamic", "factor": 6.0}},
+        "scaling.kind = nn.positions.rotary.Dynamic",
+    ),
     ("qwen3_moe", {"norm_topk_prob": False}, "weighing.kind = nn.feedforward.routers.RawScores"),
     ("smollm3", {"no_rope_layer_interval": 2}, "attention.branch.position = none (a reader takes rotary)"),
 ]

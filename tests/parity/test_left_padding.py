@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
-import transformers
 
 from orrery.families import load_family
 from tests.parity.helper import error, pair, random_ids
+from tests.parity.stand_ins import class_of
 
 COUNTED = (
     "gpt2", "gpt_neo", "openai_gpt", "bert", "albert", "electra", "distilbert", "bart", "mbart", "marian", "pegasus",
@@ -25,7 +25,7 @@ NOT_COUNTED = ("opt", "roberta", "llama", "bloom", "t5", "deberta")
 def both_ways(family):
     """Return the reference's and our logits of a row alone and padded on the left, and a call with its positions."""
     rules = load_family(family)
-    cls = getattr(transformers, rules.ARCHITECTURE)
+    cls = class_of(rules.ARCHITECTURE)
     config = {**rules.TINY, "vocab_size": 97, "pad_token_id": 1}
     both = pair(cls.config_class.model_type, auto=rules.ARCHITECTURE, **config)
     ids, real = random_ids(1, 9), torch.arange(13)[None] >= 4

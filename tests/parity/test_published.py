@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 import torch
-import transformers
 
 from orrery.exchange.reading.architecture import published
 from orrery.families import names
 from orrery.models.distinct_blocks import distinct_blocks
 from tests.parity.oracle import REFERENCED
+from tests.parity.stand_ins import class_of
 
 DATA = Path(__file__).parents[1] / "data/published_configs.jsonl"
 LINES = [json.loads(line) for line in DATA.read_text().splitlines()]
@@ -40,7 +40,7 @@ def parameters(config):
 def reference(config):
     """Return how many the reference's has."""
     name = (config.get("architectures") or [""])[0]
-    make = getattr(transformers, CLASSES.get(name, name))
+    make = class_of(CLASSES.get(name, name))
     with warnings.catch_warnings(), torch.device("meta"):
         warnings.simplefilter("ignore")
         model = make._from_config(make.config_class.from_dict(deepcopy(config)))

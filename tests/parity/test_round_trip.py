@@ -4,12 +4,12 @@ import json
 
 import pytest
 import torch
-import transformers
 
 from orrery.checkpoints.tensors import read_tensors
 from orrery.families import load_family
 from orrery.language_model.load import load
 from tests.parity.oracle import REFERENCED, randomise
+from tests.parity.stand_ins import class_of
 
 WRITTEN_ANEW = {"transformers_version", "dtype", "torch_dtype", "_name_or_path"}
 
@@ -17,7 +17,7 @@ WRITTEN_ANEW = {"transformers_version", "dtype", "torch_dtype", "_name_or_path"}
 def reference(family):
     """Return a random model of the family's tiny configuration, as transformers makes it."""
     rules = load_family(family)
-    made = getattr(transformers, rules.ARCHITECTURE)
+    made = class_of(rules.ARCHITECTURE)
     config = made.config_class(**{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, **rules.TINY})
     model = made._from_config(config, attn_implementation="eager").eval()
     randomise(model, seed=0)

@@ -2,14 +2,14 @@
 
 import pytest
 import torch
-import transformers
 from transformers import Trainer
 
 from orrery.families import load_family, names
 from orrery.families._registry import spec_of
 from orrery.training.optimizers import undecayed
+from tests.parity.stand_ins import class_of, has
 
-FAMILIES = [name for name in names() if hasattr(transformers, load_family(name).ARCHITECTURE)]
+FAMILIES = [name for name in names() if has(load_family(name).ARCHITECTURE)]
 RECURRENT = {
     "bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "lfm2", "mamba", "mamba2", "nemotron_h",
     "qwen3_next", "recurrent_gemma", "rwkv", "zamba2",
@@ -28,7 +28,7 @@ def numbers(family: str) -> tuple[int, int]:
     """Return how many numbers are decayed by ours and by theirs, of the same tiny model."""
     rules = load_family(family)
     ours = spec_of(rules, {**rules.TINY, "pad_token_id": 0}).build()
-    kind = getattr(transformers, rules.ARCHITECTURE)
+    kind = class_of(rules.ARCHITECTURE)
     with torch.device("meta"):
         theirs = kind(kind.config_class(**{**rules.TINY, "pad_token_id": 0}))
     # It reads no field of a Trainer.

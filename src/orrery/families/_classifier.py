@@ -20,7 +20,7 @@ _WITHOUT = (
     "CohereForCausalLM", "GraniteForCausalLM", "OlmoeForCausalLM", "Gemma3ForCausalLM", "OpenAIGPTLMHeadModel",
     "FalconMambaForCausalLM", "Mamba2ForCausalLM", "MambaForCausalLM", "RwkvForCausalLM", "ApertusForCausalLM",
     "Cohere2ForCausalLM", "Ernie4_5ForCausalLM", "Ernie4_5_MoeForCausalLM", "Glm4MoeForCausalLM",
-    "GraniteMoeForCausalLM", "MellumForCausalLM", "MiniMaxM2ForCausalLM", "NanoChatForCausalLM",
+    "GraniteMoeForCausalLM", "InternLM3ForCausalLM", "MellumForCausalLM", "MiniMaxM2ForCausalLM", "NanoChatForCausalLM",
     "BambaForCausalLM", "CodeGenForCausalLM", "GraniteMoeHybridForCausalLM", "Lfm2ForCausalLM", "NemotronHForCausalLM",
     "FalconH1ForCausalLM", "RecurrentGemmaForCausalLM", "SolarOpenForCausalLM", "VaultGemmaForCausalLM",
     "YoutuForCausalLM",

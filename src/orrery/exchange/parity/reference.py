@@ -56,15 +56,18 @@ def _load(folder: Path, dtype: torch.dtype) -> Any:
     config = read_config(folder)
     family = load_family(config.get("model_type"))
     names = [name for name in (config.get("architectures") or []) if isinstance(name, str)]
-    for name in (*names, family.ARCHITECTURE):
-        cls = getattr(transformers, name, None)
-        if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel):
-            transformers.utils.logging.disable_progress_bar()
-            safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
-            # The experts that transformers takes by default are a grouped product of torch, which knows no float64.
-            plain: dict[str, Any] = {"attn_implementation": "eager", "experts_implementation": "eager"}
-            return cls.from_pretrained(folder, dtype=dtype, **plain, **safe).eval()
-    raise UsageError(f"transformers has no {family.ARCHITECTURE}", "compare with a folder that orrery reads")
+    classes = (getattr(transformers, name, None) for name in (*names, family.ARCHITECTURE))
+    own = (cls for cls in classes if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel))
+    # Some kinds have a configuration alone, and are read with the class of another.
+    lent = transformers.AutoModelForCausalLM if config.get("model_type") in transformers.CONFIG_MAPPING else None
+    cls: Any = next(own, lent)
+    if cls is None:
+        raise UsageError(f"transformers has no {family.ARCHITECTURE}", "compare with a folder that orrery reads")
+    transformers.utils.logging.disable_progress_bar()
+    safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
+    # The experts that transformers takes by default are a grouped product of torch, which knows no float64.
+    plain: dict[str, Any] = {"attn_implementation": "eager", "experts_implementation": "eager"}
+    return cls.from_pretrained(folder, dtype=dtype, **plain, **safe).eval()
 
 
 def _stacks(model: Any) -> Iterator[tuple[str, nn.ModuleList]]:

@@ -98,6 +98,17 @@ def _llama_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     }
 
 
+def _internlm3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
+    # A file of this architecture is read as a Llama, whose output has a bias where its queries have one.
+    biased = "blk.0.attn_q.bias" in tensors
+    return {
+        **rotary_config(facts, tensors),
+        "head_dim": facts["attention.key_length"],
+        "qkv_bias": biased,
+        "bias": biased,
+    }
+
+
 def _qwen_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
     norms = (("attn_q_norm", "attention.branch.q_norm.norm"), ("attn_k_norm", "attention.branch.k_norm.norm"))
     return (*OUTER, *renames(THEIRS, BLOCK, (*NORMS, *norms, *ROTARY_MATRICES)), *head_rules(spec))
@@ -184,6 +195,7 @@ ARCHITECTURES = {
     "gpt2": GgufArchitecture("gpt2", layer_norm_facts, _gpt2_config, _fused_rules, rotary=False),
     "bloom": GgufArchitecture("bloom", layer_norm_facts, _bloom_config, _fused_rules, rotary=False),
     "llama": GgufArchitecture("llama", rotary_facts, _llama_config, _llama_rules),
+    "internlm3": GgufArchitecture("llama", rotary_facts, _internlm3_config, _llama_rules),
     "mistral": GgufArchitecture("llama", rotary_facts, _mistral_config, _llama_rules),
     "qwen2": GgufArchitecture("qwen2", rotary_facts, _qwen2_config, _qwen_rules),
     "qwen3": GgufArchitecture("qwen3", rotary_facts, _qwen3_config, _qwen_rules, older=gguf_ranking.head_rules),
