@@ -177,5 +177,8 @@ class _SentencePiece(TextEngine):
 
     @cached_property
     def _pieces(self) -> dict[int, VocabularyPiece]:
-        added = {id: VocabularyPiece(content, 0.0, CONTROL) for content, id in self._added.items()}
-        return added | dict(enumerate(self._model.pieces))
+        pieces = dict(enumerate(self._model.pieces))
+        for content, id in self._added.items():  # one may stand for a piece that the model only keeps a place for
+            if id not in pieces or pieces[id].text != content:
+                pieces[id] = VocabularyPiece(content, 0.0, CONTROL)
+        return pieces

@@ -168,6 +168,26 @@ def test_a_class_of_a_folders_own_code_says_what_stands_before_a_text(tmp_path, 
         assert ours.frame(text).ids == [1] * starts + library.encode(text)
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("special", [True, False])
+def test_an_added_token_stands_for_the_piece_whose_place_it_has(tmp_path, kind, special):
+    reserved = [f"[UNUSED_TOKEN_{number}]" for number in (146, 145)]
+    library = train(kind, {"user_defined_symbols": ",".join(reserved), "byte_fallback": True})[0]
+    (tmp_path / "tokenizer.model").write_bytes(library.serialized_model_proto())
+    start, end = map(library.piece_to_id, reserved)
+    marks = {start: "<|im_start|>", end: "<|im_end|>"}
+    added = {str(id): {"content": content, "special": special} for id, content in marks.items()}
+    say(tmp_path, tokenizer_class="LlamaTokenizer", add_bos_token=True, bos_token="<s>", added_tokens_decoder=added)
+    ours = load_tokenizer(tmp_path)
+    assert ours.size == library.vocab_size()
+    user, plain = library.encode("user\n"), library.encode("the bean")
+    assert ours.encode("<|im_start|>user\n<|im_end|>", special=True) == [start, *user, end]
+    assert ours.decode([start, *plain, end], special=True).replace(" ", "") == "<|im_start|>thebean<|im_end|>"
+    assert ours.frame("the bean").ids == [1, *plain]
+    for text in TEXTS:
+        assert ours.encode(text) == library.encode(text)
+
+
 @pytest.mark.parametrize("said", [
     {"auto_map": {"AutoTokenizer": ["own.Tokenizer", None]}}, {"add_bos_token": True},
     {"auto_map": {"AutoTokenizer": ["own.Tokenizer", None]}, "add_bos_token": None},

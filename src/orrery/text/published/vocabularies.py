@@ -157,6 +157,7 @@ def _sentencepiece(file: Path) -> str:
     name = frames.class_of(config)
     numbering = NUMBERINGS.get(name)
     made = renumbered(made, numbering, config) if numbering else made
+    made = made if numbering else _in_reserved_places(made, file)
     made["added_tokens"] += _new_tokens(made, file, config)
     if not all(token["special"] for token in made["added_tokens"]):
         # The model itself, which another key holds, knows control tokens alone.
@@ -188,11 +189,11 @@ def _sentinels(config: Mapping[str, Any], usual: int) -> int:
     return count if type(count) is int and 0 <= count <= MOST_SENTINELS else usual
 
 
-def _add(engine: Tokenizer, file: Path) -> None:
-    """Add the tokens that the files beside a vocabulary name, in the order of their ids.
+def _listed(file: Path) -> tuple[dict[str, int], dict[str, bool]]:
+    """Return the ids of the tokens that the files beside a vocabulary add, and which tokens are special.
 
     Raises:
-        ModelFileError: one has an id that is not the next.
+        ModelFileError: they are no tokens with ids.
     """
     config = _config(file)
     named = {**config, **_beside(file, "special_tokens_map.json")} if "added_tokens_decoder" not in config else config
@@ -210,6 +211,41 @@ def _add(engine: Tokenizer, file: Path) -> None:
         if key.endswith("_token") or key in ("additional_special_tokens", "extra_special_tokens"):
             contents = [one.get("content") if isinstance(one, dict) else one for one in several]
             special |= {content: True for content in contents if isinstance(content, str)}
+    return listed, special
+
+
+def _in_reserved_places(made: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Return a model in which added tokens whose ids lie inside it stand for the pieces there.
+
+    InternLM's chats have their marks in the places of ``[UNUSED_TOKEN_146]`` and its like.
+    """
+    vocabulary, (listed, special) = made["model"]["vocab"], _listed(file)
+    pieces = list(vocabulary) if isinstance(vocabulary, dict) else [piece for piece, _ in vocabulary]
+    places = {id: content for content, id in listed.items() if 0 <= id < len(pieces) and content not in set(pieces)}
+    if not places:
+        return made
+    if isinstance(vocabulary, dict):
+        names = {id: piece for piece, id in vocabulary.items()} | places
+        vocabulary = {piece: id for id, piece in names.items()}
+    else:
+        vocabulary = [[places.get(id, piece), score] for id, (piece, score) in enumerate(vocabulary)]
+    kept = [token for token in made["added_tokens"] if token["id"] not in places]
+    added = [_token(id, content, special=special.get(content, False)) for id, content in sorted(places.items())]
+    return {**made, "model": {**made["model"], "vocab": vocabulary}, "added_tokens": [*kept, *added]}
+
+
+def _token(id: int, content: str, special: bool) -> dict[str, Any]:
+    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": id, "content": content, **plain, "special": special}
+
+
+def _add(engine: Tokenizer, file: Path) -> None:
+    """Add the tokens that the files beside a vocabulary name, in the order of their ids.
+
+    Raises:
+        ModelFileError: one has an id that is not the next.
+    """
+    listed, special = _listed(file)
     unlisted = [content for content in special if content not in listed and engine.token_to_id(content) is not None]
     for content in (*sorted(listed, key=listed.__getitem__), *unlisted):
         is_special = special.get(content, False)

@@ -71,9 +71,11 @@ def model_of(definition: Mapping[str, Any]) -> SentencePieceModel | None:
     pairs = (
         vocabulary.items() if isinstance(vocabulary, dict) else ((text, id) for id, (text, _) in enumerate(vocabulary))
     )
-    if dict(pairs) != {piece.text: id for id, piece in enumerate(model.pieces)}:
+    added = definition.get("added_tokens") or []
+    in_places = {token["id"]: token["content"] for token in added}  # one may stand for a piece in reserve
+    if dict(pairs) != {in_places.get(id, piece.text): id for id, piece in enumerate(model.pieces)}:
         raise ModelFileError("the vocabulary of tokenizer.json is not that of the SentencePiece model in it", HINT)
-    for token in definition.get("added_tokens") or []:
+    for token in added:
         if not token.get("special") or any(token.get(flag) for flag in ("lstrip", "single_word")):
             raise ModelFileError(
                 f"the added token {token['content']!r} is a word or takes the spaces before it",
