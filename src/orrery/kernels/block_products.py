@@ -71,35 +71,26 @@ def product_function(module: ir.Module, kind: str, rows: int, features: str) -> 
     function, builder = function_of(module, name, 8)
     weight, step, channels, blocks, x, x_step, out, out_step = function.args
     size, stored, decode = KINDS[kind]
-    form, begins = _form(features), [builder.add(x, builder.mul(x_step, INT(row))) for row in range(rows)]
+    begins = [builder.add(x, builder.mul(x_step, INT(row))) for row in range(rows)]
     length = builder.mul(blocks, INT(size))
 
-    def some(abreast: int, held: list[ir.Value]) -> list[ir.Value]:
+    def channel(held: list[ir.Value], _: ir.Value) -> list[ir.Value]:
         own, to = held
-        products = [form(builder, features, begins, length) for _ in range(abreast)]
-        places, by_place = products[0].places, products[0].steps
+        products = _form(features)(builder, features, begins, length)
 
         def block(held: list[ir.Value], _: ir.Value) -> list[ir.Value]:
-            for at in held[:abreast]:
-                for line in range(0, stored, LINE):
-                    ask(builder, at, AHEAD + line)
-            for product, at in zip(products, held[:abreast], strict=True):
-                product.add(decode(product.w, at), held[abreast:])
+            for line in range(0, stored, LINE):
+                ask(builder, held[0], AHEAD + line)
+            products.add(decode(products.w, held[0]), held[1:])
             return [builder.add(at, INT(bytes_)) for at, bytes_ in zip(held, steps, strict=True)]
 
-        steps = [*[stored] * abreast, *(each * size // TOGETHER for each in by_place)]
-        matrices = [builder.add(own, builder.mul(step, INT(channel))) for channel in range(abreast)]
-        loop(builder, blocks, [*matrices, *places], block, 1)
-        for channel, product in enumerate(products):
-            for row in range(rows):
-                _put(builder, product.result(row), to, builder.add(builder.mul(out_step, INT(row)), INT(4 * channel)))
-        return [builder.add(own, builder.mul(step, INT(abreast))), builder.add(to, INT(4 * abreast))]
+        steps = [stored, *(each * size // TOGETHER for each in products.steps)]
+        loop(builder, blocks, [own, *products.places], block, 1)
+        for row in range(rows):
+            _put(builder, products.result(row), to, builder.mul(out_step, INT(row)))
+        return [builder.add(own, step), builder.add(to, INT(4))]
 
-    # Blocks of 256 numbers with their scales fill the registers already.
-    abreast = form.abreast if rows == 1 and size == TOGETHER else 1
-    held = loop(builder, builder.udiv(channels, INT(abreast)), [weight, out], lambda held, _: some(abreast, held), 1)
-    if abreast > 1:
-        loop(builder, builder.urem(channels, INT(abreast)), held, lambda held, _: some(1, held), 1)
+    loop(builder, channels, [weight, out], channel, 1)
     builder.ret_void()
     return function
 
@@ -125,12 +116,10 @@ class _Form(ABC):
         length: numbers of a row.
 
     Attributes:
-        abreast: channels whose products with one row are taken together, so that the row is read once for them.
         places: addresses that are read along a row, where they begin.
         steps: the bytes that each moves with 32 numbers of the row.
     """
 
-    abreast = 1
     places: Sequence[ir.Value]
     steps: Sequence[int]
 
@@ -197,7 +186,7 @@ class _SinglePrecision(_Form):
 
 @final
 class _WholeNumbers(_Form):
-    abreast, writer = 2, Words
+    writer = Words
 
     def __init__(self, builder: ir.IRBuilder, features: str, rows: Sequence[ir.Value], length: ir.Value) -> None:
         super().__init__(builder, features, rows, length)
