@@ -1,8 +1,8 @@
 """JSON schemas with closed objects: an answer has the properties that are listed, and no others.
 
 A schema that says nothing of other properties allows them, and a small model then goes on inventing some to the end of
-its room. Whoever lists properties means these: so outlines, xgrammar and llama.cpp read a schema too. Every answer that
-is left follows the schema as it was given. ``additionalProperties: true`` keeps an object open.
+its room. Whoever lists properties means these: so outlines reads a schema too. Every answer that is left follows the
+schema as it was given. ``additionalProperties: true`` keeps an object open.
 """
 
 from collections.abc import Iterator, Mapping

@@ -58,7 +58,7 @@ class Form:
         if self.regex is not None:
             start = f"start: {'BLANK? ' if blank else ''}ANSWER\nANSWER: {_quoted(self.regex)}\n"
         elif self.schema is not None:
-            schema = _as_json({"x-guidance": SPACES, **closed(self.schema or {"type": "object"})})
+            schema = _as_json(self.schema or {"type": "object"})
             start = f"start: {'BLANK? ' if blank else ''}answer\nanswer: %json {schema}\n"
         else:
             return _whole(str(self.grammar))
@@ -131,13 +131,13 @@ def unpacked(bits: bytes, size: int) -> Bool[Tensor, "V"]:
 
 
 def _as_json(schema: Mapping[str, Any]) -> str:
-    """Return a schema as JSON.
+    """Return a schema as JSON, its objects closed.
 
     Raises:
         UsageError: it holds what JSON does not, or is too deep.
     """
     try:
-        text = json.dumps(schema, allow_nan=False)
+        text = json.dumps({"x-guidance": SPACES, **closed(schema)}, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the JSON schema cannot be written as JSON: {error}", "give plain JSON values") from error
     check_text(SCHEMA, text)

@@ -179,6 +179,27 @@ def test_the_name_of_an_argument_is_no_field(place):
                 chat.render(**given)
 
 
+def test_a_name_in_a_variable_completes_no_token():
+    tokenizer = chat_tokenizer("chatml")
+    template = "{% for name in more %}{{ '<|' + name + '|>' }}{% endfor %}"
+    chat = ChatTemplate(tokenizer, JinjaTemplate(template, tokenizer))
+    assert chat.render(conversation(["hi"]), more={"heading": 1}).ids
+    with pytest.raises(DataError, match="changes the control tokens"):
+        chat.render(conversation(["hi"]), more={"im_end": 1})
+
+
+@pytest.mark.parametrize("place", ["variable", "name in a variable", "argument"])
+def test_a_word_of_any_length_is_looked_at_once(place):
+    """Each of its ends was a text of its own: one of 200,000 letters needed 40 GB, and a server was killed."""
+    tokenizer = chat_tokenizer("chatml")
+    chat = ChatTemplate(tokenizer, JinjaTemplate("{{ messages[0].content }}", tokenizer))
+    word, (message,) = "a" * 200_000, conversation(["hi"])
+    given = {"variable": {"x": word}, "name in a variable": {"x": {word: 1}}, "argument": {}}[place]
+    if place == "argument":
+        message = {**message, "call": {"arguments": {word: 1}}}
+    assert chat.render([message], **given).ids == chat.render(conversation(["hi"])).ids
+
+
 def test_a_tokenizer_whose_control_token_is_a_number_has_no_chats():
     """A marker is made of digits: such a token could be spelt by one."""
     tokenizer = chat_tokenizer("chatml")

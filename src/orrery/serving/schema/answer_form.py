@@ -19,8 +19,12 @@ _SCHEMAS = ("guided_json", "json_schema")
 _REGEXES = ("guided_regex", "regex")
 _CHOICES = ("guided_choice",)
 _GRAMMARS = ("guided_grammar", "grammar", "ebnf")
+_NAMES = (*_SCHEMAS, *_REGEXES, *_CHOICES, *_GRAMMARS)
 _TOGETHER = "structured_outputs"
-"""The field of vLLM that holds one of ``json``, ``regex``, ``choice``, ``grammar`` and ``json_object``."""
+"""The field of vLLM that holds one of the forms below."""
+_INSIDE = ("json", "regex", "choice", "grammar", "structural_tag", "json_object")
+_NOTHING: tuple[Any, ...] = (None, False, "", [])
+"""Values with which a field asks for no form."""
 _SPECIAL = set(r"\.+*?()|[]{}^$")
 
 
@@ -83,14 +87,12 @@ def with_response_format(given: Mapping[str, Any]) -> Mapping[str, Any]:
         ApiError: two forms, a grammar, or a schema that is no JSON.
     """
     asked = {FIELD: given[FIELD]} if _says(given.get(FIELD)) else {}
-    asked |= {name: _format(name, given[name]) for name in _named(given) if given.get(name) not in (None, "", [])}
-    together = given.get(_TOGETHER)
-    if isinstance(together, Mapping):
-        asked |= {
-            f"{_TOGETHER}.{key}": _format(key, value)
-            for key, value in together.items()
-            if key in ("json", "regex", "choice", "grammar", "json_object") and value not in (None, False, "", [])
-        }
+    asked |= {name: _format(name, given[name]) for name in _NAMES if given.get(name) not in _NOTHING}
+    together = given.get(_TOGETHER) or {}
+    if not isinstance(together, Mapping):
+        raise ApiError(400, f"{_TOGETHER} is an object that holds one form", param=_TOGETHER)
+    inside = {name: together[name] for name in _INSIDE if together.get(name) not in _NOTHING}
+    asked |= {f"{_TOGETHER}.{name}": _format(name, value) for name, value in inside.items()}
     if len(asked) > 1:
         raise ApiError(400, f"an answer has one form: {' and '.join(asked)} ask for more", param=list(asked)[-1])
     return {**given, FIELD: next(iter(asked.values()))} if asked else given
@@ -100,16 +102,14 @@ def _says(form: Any) -> bool:
     return form is not None and not (isinstance(form, Mapping) and form.get("type") == "text")
 
 
-def _named(given: Mapping[str, Any]) -> list[str]:
-    return [name for name in (*_SCHEMAS, *_REGEXES, *_CHOICES, *_GRAMMARS) if name in given]
-
-
 def _format(name: str, value: Any) -> dict[str, Any]:
     """Return what a field of another server asks for, as ``response_format`` says it."""
-    if name in _GRAMMARS:
+    if name in (*_GRAMMARS, "structural_tag"):
         message = f"{name} is not supported: send a JSON schema or a regular expression as {FIELD}"
         raise ApiError(400, message, param=name, code="unsupported_parameter")
     if name in _REGEXES:
+        if not isinstance(value, str):
+            raise ApiError(400, f"{name} is a regular expression, as a text", param=name)
         return {"type": "regex", "regex": value}
     if name in ("choice", *_CHOICES):
         if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
@@ -126,9 +126,11 @@ def _literally(text: str) -> str:
 
 
 def _schema(name: str, value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
+    """Return a JSON schema, which may come as its text."""
     try:
-        return json.loads(value)
-    except ValueError as error:
-        raise ApiError(400, f"{name} is no JSON: {error}", param=name) from None
+        schema = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, f"{name} is no JSON that can be read: {error}", param=name) from None
+    if not isinstance(schema, Mapping):
+        raise ApiError(400, f"{name} is a JSON schema: an object, or its text", param=name)
+    return schema

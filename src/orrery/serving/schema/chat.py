@@ -21,7 +21,7 @@ from orrery.serving.schema.fields import (
 from orrery.serving.usage import Usage
 
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
-TEMPLATE_S_OWN = {"self", "messages", "prompt", "replies", "tools", "add_generation_prompt"}
+OWN_VARIABLES = {"self", "messages", "prompt", "replies", "tools", "add_generation_prompt"}
 """Variables of a chat template that a request has no say in."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Name = Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
@@ -214,7 +214,7 @@ class ChatRequest(SamplingFields):
         if self.has_form and (self.min_tokens or self.ignore_eos):
             reason = "an answer of a form ends where the form does"
             raise ApiError(400, reason, param="min_tokens" if self.min_tokens else "ignore_eos")
-        if taken := TEMPLATE_S_OWN & set(self.chat_template_kwargs or {}):
+        if taken := OWN_VARIABLES & set(self.chat_template_kwargs or {}):
             reason = f"{min(taken)} is given to the template by the server"
             raise ApiError(400, reason, param=f"chat_template_kwargs.{min(taken)}")
         if self.prefix and (self.used_tools or (form is not None and form.type != "text")):

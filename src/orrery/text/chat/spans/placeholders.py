@@ -38,6 +38,7 @@ class Placeholders:
     def __init__(self, spellings: Sequence[str], source: str) -> None:
         # One text, for a vocabulary has thousands of control tokens; no word holds a line break.
         self._controls = "\n" + "\n".join(spellings).casefold() + "\n"
+        self._longest = max(map(len, self._controls.split("\n")))
         commands = sorted({match[2] for match in _COMMAND.finditer(source)}, key=lambda word: (-len(word), word))
         self._commands = re.compile("(" + ("|".join(filter(self._is_harmless, commands)) or r"(?!)") + ")")
         self._table = _changes({*_SIGNS, *"".join(spellings)})
@@ -63,7 +64,8 @@ class Placeholders:
         if isinstance(value, str):
             return value if self._is_word(value) else self._changed(value)
         if isinstance(value, Mapping):
-            return {name: self.of_setting(inner) for name, inner in value.items()}
+            names = {name: name if self._is_word(name) else self._changed(name) for name in value}
+            return {names[name]: self.of_setting(inner) for name, inner in value.items()}
         return [self.of_setting(inner) for inner in value] if isinstance(value, list | tuple) else value
 
     def _changed(self, text: str) -> str:
@@ -85,7 +87,8 @@ class Placeholders:
     def _is_harmless(self, text: str) -> bool:
         """Say whether no control token holds the text, begins with its end, or ends with its beginning."""
         word = text.casefold()
-        ends = [f"\n{word[-end:]}" for end in range(1, len(word))] + [f"{word[:end]}\n" for end in range(1, len(word))]
+        lengths = range(1, min(len(word), self._longest + 1))  # a request may bring a word of a million letters
+        ends = [f"\n{word[-end:]}" for end in lengths] + [f"{word[:end]}\n" for end in lengths]
         return not any(spelling in self._controls for spelling in [word, *ends])
 
 
