@@ -84,7 +84,10 @@ FIXED = {
     "phimoe": {"num_experts_per_tok"},  # its router chooses two, and the reference reads past the key
     "mamba2": {"hidden_act"},  # no published model has another than silu
     "rwkv": {"num_hidden_layers"},  # the reference divides by the layers less one as it draws weights
-    "recurrent_gemma": {"num_hidden_layers"},  # the reference needs a layer that attends
+    "codegen": {"rotary_dim"},  # a head of the smallest has six channels
+    "jamba": {"num_hidden_layers"},  # the reference needs a layer that attends
+    "nemotron_h": {"tie_word_embeddings"},  # the reference has a head of its own all the same
+    "recurrent_gemma": {"num_hidden_layers"},  # as jamba
     "zamba2": {"num_hidden_layers", "num_key_value_heads", "tie_word_embeddings"},  # as adapters need them
     "smollm3": {"num_hidden_layers"},  # the layers without positions are listed one by one
 }

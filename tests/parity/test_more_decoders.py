@@ -76,6 +76,8 @@ def test_float64(kind, corner):
     ("kind", "change", "says"),
     [
         ("codegen", {"n_head": 6}, "n_head = 6 is not divisible by 4"),
+        ("codegen", {"rotary_dim": 8}, "codegen: rotary_dim = 8 of head_dim = 6"),
+        ("gptj", {"rotary_dim": 3}, "gptj: rotary_dim = 3 of head_dim = 8"),
         ("diffllama", {"num_key_value_heads": 1}, "num_key_value_heads = 1 makes no pairs"),
         ("diffllama", {"num_attention_heads": 6, "num_key_value_heads": 4}, "num_attention_heads = 6 is not divisible"),
         ("diffllama", {"attention_dropout": 0.1}, "attention_dropout = 0.1 is not supported"),

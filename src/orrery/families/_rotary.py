@@ -130,6 +130,20 @@ def _turning(family: str, given: Mapping[str, Any], head_width: int, share: floa
     return width
 
 
+def check_turning(family: str, turning: int, head_width: int) -> int:
+    """Return how many channels of a head turn where a setting, ``rotary_dim``, counts them.
+
+    Raises:
+        ModelFileError: channels that do not pair, or more than a head has.
+    """
+    if turning % 2 or turning > head_width:
+        raise ModelFileError(
+            f"{family}: rotary_dim = {turning} of head_dim = {head_width}",
+            "channels turn two by two: choose an even number of them, and no more than there are",
+        )
+    return turning
+
+
 def yarn_temperature(factor: float, weight: float = 1.0) -> float:
     """Return YaRN's factor on queries and keys, ``0.1 weight ln(factor) + 1`` (Peng et al. 2023, section 3.4)."""
     return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _gpt, _legacy_names, _parts
+from orrery.families import _gpt, _legacy_names, _parts, _rotary
 from orrery.families._config import Config
 from orrery.families._keys import size
 from orrery.models.decoder import Decoder
@@ -47,6 +47,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 def decoder(c: Config) -> Decoder.Spec:
     """Return the decoder that settings of GPT-J describe, for its kin too."""
     norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"])
+    turning = _rotary.check_turning(c.family, c["rotary_dim"], c.divide("n_embd", "n_head"))
     branches = {
         "attention": _gpt.attention(c, position="rotary"),
         "feed_forward": MLP.Spec(
@@ -57,7 +58,7 @@ def decoder(c: Config) -> Decoder.Spec:
         c,
         _parts.parallel(branches, pre=norm, dropout=c["resid_pdrop"]),
         final=norm,
-        positions={"rotary": Rotary.Spec(width=c["rotary_dim"], interleaved=True)},
+        positions={"rotary": Rotary.Spec(width=turning, interleaved=True)},
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=True),
     )
 

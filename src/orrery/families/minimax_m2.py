@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import rename
-from orrery.errors import ModelFileError
 from orrery.families import _decoders, _mixture, _rotary
 from orrery.families._config import Config
 from orrery.families._keys import positive, size
@@ -62,7 +61,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes.
 
     Raises:
-        ModelFileError: an odd number of channels is to turn.
+        ModelFileError: an odd number of channels is to turn, or more than a head has.
     """
     c = Config("minimax_m2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED, aliases=_ALIASES)
     layers, heads = c["num_hidden_layers"], RMSNorm.Spec(eps=c["rms_norm_eps"])
@@ -72,12 +71,8 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
             experts=c["num_local_experts"], choice=TopK(chosen=c["num_experts_per_tok"]), weighing=Normalised()
         ),
     )
-    if (c["rotary_dim"] or 0) % 2 or (c["rotary_dim"] or 0) > c["head_dim"]:
-        raise ModelFileError(
-            f"minimax_m2: rotary_dim = {c['rotary_dim']} of head_dim = {c['head_dim']}",
-            "channels turn two by two: choose an even number of them, and no more than there are",
-        )
-    share = c["partial_rotary_factor"] or (c["rotary_dim"] or c["head_dim"]) / c["head_dim"]
+    turning = _rotary.check_turning("minimax_m2", c["rotary_dim"] or c["head_dim"], c["head_dim"])
+    share = c["partial_rotary_factor"] or turning / c["head_dim"]
     positions = {"rotary": _decoders.rotary(c, share=share)}
     attention = _decoders.attention(c, qk_norm=heads)
     return _mixture.decoder(c, [attention] * layers, [mixture] * layers, positions=positions)
