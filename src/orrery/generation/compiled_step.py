@@ -10,7 +10,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.kernels.readiness import build_beside, ready, why_not_here
-from orrery.kernels.step.listing import BLOCK_LINEARS, WHOLE_NUMBERS, NotRunnableError
+from orrery.kernels.step.listing import BLOCK_MODULES, WHOLE_NUMBERS, NotRunnableError
 from orrery.kernels.step.loading import begin_loading
 from orrery.kernels.step.program import StepProgram
 from orrery.kernels.wide_products import wide_products
@@ -22,11 +22,12 @@ from orrery.nn.cache.sliding import SlidingStore
 from orrery.nn.cache.slots import SlotStore
 from orrery.nn.embeddings import check_ids
 from orrery.nn.stack import Stack
+from orrery.tuning._linear import BlockEmbedding
 from orrery.tuning.blocks import BlockLinear
 from orrery.tuning.quantise import QuantisedLinear
 
 WHOLE_NUMBERS.add(QuantisedLinear)
-BLOCK_LINEARS.add(BlockLinear)
+BLOCK_MODULES.update((BlockLinear, BlockEmbedding))
 
 KERNELS = ("auto", "eager", "compiled")
 """How steps are computed: compiled wherever that can be, by torch, or compiled or not at all."""

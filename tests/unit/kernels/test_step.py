@@ -18,6 +18,8 @@ import torch
 from torch import nn
 
 from cover import kinds, specs
+from gguf_files import random_blocks
+from orrery.checkpoints.gguf_blocks import BY_NAME
 from orrery.errors import DataError, MachineError, UsageError
 from orrery.families import names
 from orrery.generation.compiled_step import CompiledStep, stepping, why_not
@@ -30,10 +32,12 @@ from orrery.generation.samplers import GREEDY, sampler
 from orrery.kernels.readiness import READY, machine_code_folder
 from orrery.kernels.step import build as building
 from orrery.kernels.step import instructions as code
+from orrery.kernels.step import program
 from orrery.kernels.step.build import LOCK
+from orrery.kernels.step.codes import BLOCKS
 from orrery.kernels.step.loading import compiled_run
 from orrery.kernels.step.run import run
-from orrery.laws.evidence import FLOAT32
+from orrery.laws.evidence import FLOAT32, deviation
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
@@ -48,6 +52,7 @@ from orrery.nn.positions.tempered import TemperedRotary
 from orrery.nn.residual import Normed, Residual, Scale, Sum
 from orrery.recipes.config import TrainingSettings
 from orrery.training.optimizers import build_optimizer
+from orrery.tuning._linear import BlockEmbedding
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise
 from tiny_models import TOKENIZER, randomised, smallest
@@ -205,6 +210,50 @@ def test_whole_numbers_are_read_as_the_model_reads_them(family):
     writer = CompiledStep(model)
     assert through_a_session(model, writer) < FLOAT32
     assert in_a_batch(writer) == 0
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_table_in_blocks_is_looked_up_as_the_model_looks_it_up(kind):
+    model = small("llama", torch.float32, hidden_size=256)
+    table = random_blocks(model.spec.vocabulary, 256, BY_NAME[kind], np.random.default_rng(0))
+    model.embed.token = BlockEmbedding(
+        nn.Parameter(torch.from_numpy(table), requires_grad=False), BY_NAME[kind], torch.empty(0)
+    )
+    writer = CompiledStep(model)
+    assert code.EMBED_BLOCKS in writer._program._program[:, 0]
+    assert through_a_session(model, writer) < FLOAT32
+    assert in_a_batch(writer) == 0
+    writer._program._program[0, 10] += 1  # bytes of a row: every token but the first is read from another place
+    assert not through_a_session(model, writer) < FLOAT32
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("scaling", [None, {"rope_type": "dynamic", "factor": 2.0}], ids=["plain", "dynamic"])
+def test_positions_beyond_those_that_were_computed_first_are_computed(scaling, monkeypatch):
+    """Capacities change the angles of a dynamic scaling, and one program serves them all."""
+    monkeypatch.setattr(program, "_FIRST_ANGLES", 4)
+    model = small("llama", torch.float32, max_position_embeddings=20, rope_parameters=scaling)
+    writer = CompiledStep(model)
+    for capacity in (24, 40, 60):
+        sessions = [way.start(torch.tensor([[1, 2, 3], [4, 5, 6]]), capacity, [3, 2])[1] for way in (model, writer)]
+        for token in range(12):
+            mine, own = (
+                way.step(torch.full((2, 1), token), session)
+                for way, session in zip((writer, model), sessions, strict=True)
+            )
+            assert deviation(mine, own) < FLOAT32
+    assert len(writer._program._angles) == (1 if scaling is None else 3)
+    assert {len(cosine) for cosine, _ in writer._program._angles.values()} == {24}
+
+
+def test_a_program_keeps_the_angles_of_a_few_rotations_alone():
+    model = small("llama", torch.float32, rope_parameters={"rope_type": "dynamic", "factor": 2.0})
+    writer = CompiledStep(model)
+    with torch.no_grad():
+        for capacity in range(60, 80):
+            _, session = writer.start(torch.tensor([[1, 2]]), capacity)
+            writer.step(torch.tensor([[1]]), session)
+    assert len(writer._program._angles) <= 8
 
 
 def test_pages_and_adapters_are_left_to_the_model():

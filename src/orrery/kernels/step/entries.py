@@ -15,7 +15,7 @@ from orrery.kernels import blocks, quantised
 from orrery.kernels.step import functions, vectors
 from orrery.kernels.step.compiling import compiled_entry
 
-PRODUCTS, MIXED, ELEMENTWISE, NORM, SOFTMAX, QUANTISED, BLOCKS, PREPARED = range(8)
+PRODUCTS, MIXED, ELEMENTWISE, NORM, SOFTMAX, QUANTISED, BLOCKS, PREPARED, DECODED = range(9)
 """The places of their addresses."""
 
 _WHOLE, _REAL = types.int64, types.float32
@@ -28,12 +28,15 @@ _SIGNATURES = (
     (_WHOLE,) * 12,
     (_WHOLE,) * 11,
     (_WHOLE,) * 3,
+    (_WHOLE,) * 4,
 )
 
 
 def compiled_entries() -> Any:
     """Return the addresses of the compiled functions, whole numbers in the order of their places."""
-    entries: tuple[Any, ...] = (_products, _mixed, _elementwise, _norm, _softmax, _quantised, _blocks, _prepared)
+    entries: tuple[Any, ...] = (
+        _products, _mixed, _elementwise, _norm, _softmax, _quantised, _blocks, _prepared, _decoded,
+    )  # fmt: skip
     made = [compiled_entry(types.void(*kinds), entry) for kinds, entry in zip(_SIGNATURES, entries, strict=True)]
     _KEPT.extend(made)
     return np.array([one.address for one in made], dtype=np.int64)
@@ -72,6 +75,10 @@ def _blocks(kind, weight, step, many, x, x_step, out, out_step, rows, first, las
 
 def _prepared(x, out, count):  # type: ignore[no-untyped-def] # pragma: no cover
     blocks.prepared(x, out, count)
+
+
+def _decoded(kind, weight, many, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    blocks.decoded(kind, weight, many, out)
 
 
 def _call(builder: Any, values: Any, signature: Any, context: Any) -> Any:
@@ -137,6 +144,13 @@ def _call_prepared(_context, entry, x, out, count):  # type: ignore[no-untyped-d
     return types.void(_WHOLE, *_SIGNATURES[PREPARED]), generate
 
 
+def _call_decoded(_context, entry, kind, weight, many, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _call(builder, values, _SIGNATURES[DECODED], context)
+
+    return types.void(_WHOLE, *_SIGNATURES[DECODED]), generate
+
+
 products: Any = intrinsic(inspect.unwrap(_call_products))
 mixed: Any = intrinsic(inspect.unwrap(_call_mixed))
 elementwise: Any = intrinsic(inspect.unwrap(_call_elementwise))
@@ -145,3 +159,4 @@ softmax: Any = intrinsic(inspect.unwrap(_call_softmax))
 whole_numbers: Any = intrinsic(inspect.unwrap(_call_quantised))
 prepared: Any = intrinsic(inspect.unwrap(_call_prepared))
 in_blocks: Any = intrinsic(inspect.unwrap(_call_blocks))
+decoded: Any = intrinsic(inspect.unwrap(_call_decoded))

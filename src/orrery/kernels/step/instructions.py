@@ -22,6 +22,8 @@ GIVEN = 8
 """The function a of b numbers that are given as those of the positions e are, and of x."""
 PREPARE = 9
 """The a numbers of x as products with blocks read them."""
+EMBED_BLOCKS = 10
+"""Blocks of the kind a, b a row of the table at c, which takes d bytes."""
 
 NUMBERS, REALS = 12, 2
 """How many whole and real numbers an instruction has."""

@@ -166,8 +166,8 @@ WHOLE_NUMBERS: set[type[nn.Module]] = set()
 """Linears whose ``weight`` is int8 or, two numbers a byte, uint8, and whose ``weight_scale`` is ``[out, groups]``."""
 
 
-BLOCK_LINEARS: set[type[nn.Module]] = set()
-"""Linears whose ``weight`` is uint8, in blocks of the kind ``blocks``."""
+BLOCK_MODULES: set[type[nn.Module]] = set()
+"""Linears and embeddings whose ``weight`` is uint8, in blocks of the kind ``blocks``."""
 
 
 def kind_of(values: Tensor, what: str) -> int:
@@ -181,6 +181,18 @@ def kind_of(values: Tensor, what: str) -> int:
     return KINDS[values.dtype]
 
 
+def block_row(module: nn.Module) -> tuple[int, int]:
+    """Return of a matrix in blocks the number of their kind, and how many a row has.
+
+    Raises:
+        NotRunnableError: the kernels cannot read them.
+    """
+    weight, stored = (getattr(module, name) for name in ("weight", "blocks"))
+    if stored.name not in BLOCKS or weight.stride(1) != 1:
+        raise NotRunnableError(f"a matrix in blocks of {stored.name}")
+    return BLOCKS.index(stored.name), weight.shape[1] // stored.size
+
+
 def stored_matrix(module: nn.Module) -> ListedMatrix:
     """Return how a linear's matrix is stored.
 
@@ -192,13 +204,10 @@ def stored_matrix(module: nn.Module) -> ListedMatrix:
         four = weight.dtype == torch.uint8
         length = weight.shape[1] * (2 if four else 1)
         return ListedMatrix(FOUR_BITS if four else EIGHT_BITS, weight, len(weight), length, bias, scale)
-    if type(module) in BLOCK_LINEARS:
+    if type(module) in BLOCK_MODULES:
         weight, stored, bias = (getattr(module, name) for name in ("weight", "blocks", "bias"))
-        if stored.name not in BLOCKS or weight.stride(1) != 1:
-            raise NotRunnableError(f"a matrix in blocks of {stored.name}")
-        many = weight.shape[1] // stored.size
-        how = (BLOCKS.index(stored.name), many)
-        return ListedMatrix(IN_BLOCKS, weight, len(weight), many * stored.block, bias, None, how)
+        how = block_row(module)
+        return ListedMatrix(IN_BLOCKS, weight, len(weight), how[1] * stored.block, bias, None, how)
     if type(module) is not nn.Linear:
         raise NotRunnableError(f"a {type(module).__name__}")
     weight = module.weight.detach()

@@ -2,6 +2,7 @@
 
 import threading
 from typing import Any, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -22,6 +23,8 @@ from orrery.nn.stack import Stack
 
 _ROWS_TOGETHER = 4
 _SLACK = 64
+_FIRST_ANGLES, _KINDS_OF_ANGLES = 256, 8
+"""Tokens for which angles are computed at first, and rotations of which those are kept."""
 
 
 @final
@@ -47,8 +50,8 @@ class StepProgram:
         self._reals = np.array(listing.reals, dtype=np.float64)
         self._table = np.array(listing.matrices, dtype=np.int64)
         self._masks = sorted({mask for mask, _, _ in listing.depths.values()})
-        token: Any = embed.get_submodule("token")
-        self._rows_of = None if token.weight.is_floating_point() else token
+        self._angles: dict[tuple[Rotary, bytes], tuple[Tensor, Tensor]] = {}
+        self._places: WeakKeyDictionary[RowCache, tuple[int, NDArray[np.int64]]] = WeakKeyDictionary()
         self._free: list[NDArray[np.float32]] = []
         self._lock = threading.Lock()
 
@@ -62,23 +65,20 @@ class StepProgram:
         rows, before = len(tokens_B), cache.lengths
         places = TokenPositions(cache.next_positions(1, tokens_B.device).expand(rows, 1))
         keys = cache.reserve(places, None, self._stack.masks, [1] * rows)
-        bound = self._bound(PositionCall(places, keys, cache.capacity, torch.float32))
-        if self._rows_of is not None:
-            given = self._rows_of(tokens_B).float().contiguous()
-            bound.append(((given.data_ptr(), 0, 4 * given.shape[-1], 0), given))
+        bound = self._bound(PositionCall(places, keys, cache.capacity, torch.float32), before)
         spans = self._spans(cache, before)
-        stores = self._stores(cache)
-        longest = padded(int(spans[:, :, 2].max()))
+        longest = padded(max(seen for rows_of_mask in spans for _, _, seen in rows_of_mask))
         scores = rows * self._listing.heads * _ROWS_TOGETHER * longest
         work = self._workspace(self._listing.most * rows + scores + 2 * _SLACK)
-        begin = work.ctypes.data + -work.ctypes.data % 64
+        address = work.ctypes.data
+        begin = -(-address // 64) * 64
         scratch = begin + 4 * (self._listing.most * rows + _SLACK)
-        numbers = np.array([numbers for numbers, _ in bound], dtype=np.int64).reshape(-1, 4)
+        first = (begin - address) // 4 + self._logits.place * rows
         compiled_run()(
-            self._program, self._reals, self._table, stores, spans, numbers, tokens_B.numpy(), rows,
+            self._program, self._reals, self._table, self._stores(cache), np.array(spans, np.int64),
+            np.array([numbers for numbers, _ in bound], np.int64).reshape(-1, 4), tokens_B.numpy(), rows,
             begin, scratch, 4 * longest,
         )  # fmt: skip
-        first = (begin - work.ctypes.data) // 4 + self._logits.place * rows
         padded_logits = work[first : first + rows * self._logits.step].reshape(rows, -1)[:, : self._logits.width]
         logits_BV = torch.from_numpy(padded_logits.copy())
         with self._lock:
@@ -94,17 +94,16 @@ class StepProgram:
                     return work
         return np.empty(numbers + numbers // 4, np.float32)
 
-    def _bound(self, call: PositionCall) -> list[tuple[tuple[int, int, int, int], Any]]:
+    def _bound(self, call: PositionCall, before: tuple[int, ...]) -> list[tuple[tuple[int, int, int, int], Any]]:
         """Return for each scheme of positions the addresses of its numbers for this call, and what holds these."""
         addresses: list[tuple[tuple[int, int, int, int], Any]] = []
         for scheme in self._stack.positions.values():
+            if isinstance(scheme, Rotary):
+                addresses.append(self._turned(scheme, call.length, before))
+                continue
             assert isinstance(scheme, PositionScheme)
             bound: Any = scheme.bind(call)
-            if isinstance(scheme, Rotary):
-                cosine, sine = bound.cosine.contiguous(), bound.sine.contiguous()
-                numbers = (cosine.data_ptr(), sine.data_ptr(), 4 * cosine.shape[-1], 0)
-                addresses.append((numbers, (cosine, sine)))
-            elif isinstance(scheme, BIASED):
+            if isinstance(scheme, BIASED):
                 bias = next(iter(bound.biases.values())).float().contiguous()
                 addresses.append(((bias.data_ptr(), 0, 4 * bias[0].numel(), 4 * bias.shape[-1]), bias))
             else:
@@ -112,21 +111,56 @@ class StepProgram:
                 addresses.append(((added.data_ptr(), 0, 4 * added.shape[-1], 0), added))
         return addresses
 
-    def _spans(self, cache: RowCache, before: tuple[int, ...]) -> NDArray[np.int64]:
+    def _turned(
+        self, scheme: Rotary, length: int, before: tuple[int, ...]
+    ) -> tuple[tuple[int, int, int, int], tuple[Tensor, Tensor]]:
+        """Return where cosine and sine of the rows' positions are: they are computed once, for more and more tokens."""
+        key, longest = (scheme, scheme.rates(length).numpy().tobytes()), max(before)
+        angles = self._angles.get(key)
+        if angles is None or len(angles[0]) <= longest:
+            if len(self._angles) >= _KINDS_OF_ANGLES:
+                self._angles.clear()
+            places = TokenPositions(torch.arange(max(_FIRST_ANGLES, 2 * longest), device="cpu")[None])
+            bound: Any = scheme.bind(PositionCall(places, {}, length, torch.float32))
+            angles = self._angles[key] = bound.cosine[0, 0].contiguous(), bound.sine[0, 0].contiguous()
+        cosine_PR, sine_PR = angles
+        if len(set(before)) > 1:
+            before_B = torch.tensor(before, device="cpu")
+            cosine_BR, sine_BR = cosine_PR[before_B], sine_PR[before_B]
+            step, first = 4 * cosine_PR.shape[1], 0
+        else:
+            cosine_BR, sine_BR, step, first = cosine_PR, sine_PR, 0, 4 * longest * cosine_PR.shape[1]
+        return (cosine_BR.data_ptr() + first, sine_BR.data_ptr() + first, step, 0), (cosine_BR, sine_BR)
+
+    def _spans(self, cache: RowCache, before: tuple[int, ...]) -> list[list[tuple[int, int, int]]]:
         """Return by mask and row the slot of the new token, the first slot that it sees, and how many."""
-        spans = np.empty((len(self._masks), len(before), 3), np.int64)
-        for number, mask in enumerate(self._masks):
+        spans = []
+        for mask in self._masks:
             store, window = cache.store_of(mask), self._windows[mask]
-            for row, length in enumerate(before):
-                if isinstance(store, SlidingStore):
-                    spans[number, row] = length % store.slots, 0, min(length + 1, store.slots)
-                else:
-                    first = 0 if window is None else max(0, length + 1 - window)
-                    spans[number, row] = length, first, length + 1 - first
+            if isinstance(store, SlidingStore):
+                slots = store.slots
+                spans.append([(length % slots, 0, min(length + 1, slots)) for length in before])
+            else:
+                firsts = [0 if window is None else max(0, length + 1 - window) for length in before]
+                spans.append(
+                    [(length, first, length + 1 - first) for length, first in zip(before, firsts, strict=True)]
+                )
         return spans
 
     def _stores(self, cache: RowCache) -> NDArray[np.int64]:
-        """Return by depth where keys and values are."""
+        """Return by depth where keys and values are; as long as no store moves them, what was returned before."""
+        stores = [cache.store_of(mask) for mask in self._masks]
+        changes = 0
+        for store in stores:
+            assert isinstance(store, SlotStore | SlidingStore)
+            changes += store.changes
+        known = self._places.get(cache)
+        if known is None or known[0] != changes:
+            known = self._places[cache] = changes, self._looked_up(cache)
+        return known[1]
+
+    def _looked_up(self, cache: RowCache) -> NDArray[np.int64]:
+        """Return by depth the addresses of keys and values, their kind, the slots of a row, and the number of spans."""
         stores = [(0, 0, 0, 0, 0)] * len(self._stack.order)
         for depth, (mask, _, _) in self._listing.depths.items():
             store = cache.store_of(mask)

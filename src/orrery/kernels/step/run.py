@@ -15,6 +15,7 @@ from orrery.kernels.step.codes import SCALED, SOFT_CAP, TURN
 from orrery.kernels.step.compiling import compiled_step, prange
 from orrery.kernels.step.entries import (
     BLOCKS,
+    DECODED,
     ELEMENTWISE,
     MIXED,
     NORM,
@@ -22,6 +23,7 @@ from orrery.kernels.step.entries import (
     PRODUCTS,
     QUANTISED,
     SOFTMAX,
+    decoded,
     elementwise,
     in_blocks,
     mixed,
@@ -363,6 +365,9 @@ def run(
             )  # fmt: skip
         elif do == code.EMBED:
             embedded(c, a, b, tokens, out_at, out_step, rows)
+        elif do == code.EMBED_BLOCKS:
+            for row in range(rows):
+                decoded(entries[DECODED], a, c + tokens[row] * d, b, out_at + row * out_step)
         elif do == code.PREPARE:
             for row in range(rows):
                 prepared(entries[PREPARED], x_at + row * x_step, out_at + row * out_step, a)

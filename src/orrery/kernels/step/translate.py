@@ -17,7 +17,15 @@ from orrery.kernels.step.codes import (
     SOFT_CAP,
     TIMES,
 )
-from orrery.kernels.step.listing import Listing, NotRunnableError, WorkspaceSlice, kind_of, padded
+from orrery.kernels.step.listing import (
+    BLOCK_MODULES,
+    Listing,
+    NotRunnableError,
+    WorkspaceSlice,
+    block_row,
+    kind_of,
+    padded,
+)
 from orrery.nn.activations import ACTIVATIONS as DEFINITIONS
 from orrery.nn.attention.multihead import MultiHeadAttention, NoGate, NoSinks
 from orrery.nn.attention.sources import SelfSource
@@ -85,15 +93,14 @@ class ListingTranslation:
     def _entered(self, table: nn.Embedding) -> WorkspaceSlice:
         """Look the tokens up and bring them to the first block."""
         weight = table.weight.detach()
-        if weight.is_floating_point():
-            self.listing.alive.append(weight)
-            x = self.listing.stream(weight.shape[1])
-            self.listing.add(
-                code.EMBED, None, None, x, kind_of(weight, "the embeddings"), weight.shape[1], weight.data_ptr()
-            )
-        else:  # the table itself looks its rows up, which are given behind the numbers of the positions
-            x = self.listing.stream(table.embedding_dim)
-            self.listing.add(code.GIVEN, None, None, x, SCALED, x.width, 0, 0, len(self.stack.positions))
+        x = self.listing.stream(table.embedding_dim)
+        self.listing.alive.append(weight)
+        if type(table) in BLOCK_MODULES:
+            kind, many = block_row(table)
+            self.listing.add(code.EMBED_BLOCKS, None, None, x, kind, many, weight.data_ptr(), weight.stride(0))
+        else:
+            kind = kind_of(weight, "the embeddings")
+            self.listing.add(code.EMBED, None, None, x, kind, x.width, weight.data_ptr())
         x = self.part(self.stack.enter, x)
         for number, scheme in enumerate(self.stack.positions.values()):
             if isinstance(scheme, ADDED):

@@ -35,6 +35,11 @@ class KeyValueStore(KeysOnly, ABC):
         """The values of the rows by depth, ``[B, K, S, E]``, the spare slot last."""
         return self._values.depths
 
+    @property
+    def changes(self) -> int:
+        """How often the tensors were replaced: as long as it stays the same, they are where they were."""
+        return self._keys.changes + self._values.changes
+
     @abstractmethod
     def _match(self, other: "KeyValueStore") -> None:
         """Bring both storages to one number of slots."""

@@ -20,14 +20,17 @@ class RowBuffer:
 
     Attributes:
         depths: the rows in use, by depth: contiguous views, which every change replaces.
+        changes: how often they were replaced: as long as it stays the same, they are where they were.
     """
 
     def __init__(self) -> None:
+        self.changes = 0
         self.depths: Depths = {}
         self._whole: Depths = {}
 
     def put(self, depth: int, x: Tensor) -> None:
         """Let these be the rows of a depth, without room."""
+        self.changes += 1
         self.depths[depth] = self._whole[depth] = x
 
     def widen(self, slots: int, rows: int = 0) -> None:
@@ -35,6 +38,7 @@ class RowBuffer:
 
         The new slots are zeros: what is hidden is multiplied with 0, which must be a number.
         """
+        self.changes += 1
         for depth, x in self.depths.items():
             count, old = len(x) + rows, x.shape[2]
             room = len(self._whole[depth])
@@ -45,6 +49,7 @@ class RowBuffer:
 
     def select(self, rows: Sequence[int]) -> None:
         """Keep the given rows, in that order; one may come several times (beams)."""
+        self.changes += 1
         moved = [(place, row) for place, row in enumerate(rows) if place != row]
         for depth, x in self.depths.items():
             buffer, count = self._whole[depth], len(rows)
@@ -58,6 +63,7 @@ class RowBuffer:
 
     def append(self, other: "RowBuffer") -> None:
         """Write the rows of another, of the same shape, behind these."""
+        self.changes += 1
         for depth, x in self.depths.items():
             more, buffer = other.depths[depth], self._whole[depth]
             count = len(x) + len(more)

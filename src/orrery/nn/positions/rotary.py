@@ -163,9 +163,13 @@ class Rotary(PositionScheme):
         self.width, self.base, self.scaling = spec.width, spec.base, spec.scaling
         self.rotate_pairs = _rotate_neighbours if spec.interleaved else _rotate_halves
 
+    def rates(self, length: int) -> Tensor:
+        """Return the rate of every pair, float64 ``[width / 2]``, for a call that may reach ``length`` tokens."""
+        return _rates(self.scaling, self.base, self.width, length)
+
     def bind(self, call: PositionCall) -> BoundPosition:
         """Compute cosine and sine of the call's positions, once for all layers."""
-        rates = _rates(self.scaling, self.base, self.width, call.length).to(call.query.positions.device)
+        rates = self.rates(call.length).to(call.query.positions.device)
         angles_B1LR = call.query.positions[:, None, :, None].double() * rates
         cosine = (angles_B1LR.cos() * self.scaling.magnitude).to(call.dtype)
         sine = (angles_B1LR.sin() * self.scaling.magnitude).to(call.dtype)
