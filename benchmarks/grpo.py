@@ -154,7 +154,7 @@ def as_trl(batch: Mapping[str, Tensor]) -> dict[str, Any]:
     answers = {"completion_ids": ids[:, begin:], "completion_mask": written[:, begin:].long()}
     prompts = {"prompt_ids": ids[:, :begin], "prompt_mask": torch.ones_like(ids[:, :begin])}
     known = {"advantages": batch["advantages"].float(), "ref_per_token_logps": batch["reference"][:, begin:].float()}
-    return {**prompts, **answers, **known, "old_per_token_logps": batch["old"][:, begin:].float()}
+    return {**prompts, **answers, **known, "old_per_token_logps": None}
 
 
 def compared(folder: Path, tokenizer: Any, steps: int) -> dict[str, Any]:

@@ -230,7 +230,8 @@ class Engine:
         """Put aside the rows whose guides are late; return the places of the others."""
         until = monotonic() + min(PATIENCE, max(LEAST_PATIENCE, monotonic() - self._began))
         for own in rows:
-            own.late = own.row is not None and not own.done and not self._is_ready(own, until)
+            guided = own.row is not None and bool(own.row.guides)
+            own.late = guided and not own.done and not self._is_ready(own, until)
         self._late += [own for own in rows if own.late]
         return [place for place, own in enumerate(rows) if not (own.late or own.done)]
 

@@ -12,8 +12,10 @@ from orrery.objectives._policy import (
     deviation,
     kl_estimates,
     log_probability,
+    refuse_other_scores,
     refuse_unnormalised,
     seen_entropy,
+    seen_score,
     tell,
 )
 from orrery.schema.numbers import AboveZero, NotNegative, Share
@@ -56,6 +58,16 @@ class GroupPolicy(Policy, ABC):
     def count(self, batch: "Batch") -> int:
         """Return what the sum is divided by."""
 
+    def observe(self, model: Any, batch: "Batch") -> "Mapping[str, Tensor]":
+        """Return the log probabilities by the reference, and, where several steps learn from a rollout, by the model.
+
+        A rollout of one step needs none by the model as it wrote: there it is the model that learns.
+        """
+        if not ("once" in batch and bool(batch["once"].all())):
+            return super().observe(model, batch)
+        (reference_BL,) = tell(self.reference, batch, log_probability).measures
+        return {"reference": reference_BL}
+
     def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
         """Return the advantage of each answer: its reward over the mean of its group's, by their deviation."""
         advantages_B = group_advantages(batch["reward"], batch["group"], scaled=True)
@@ -67,8 +79,18 @@ class GroupPolicy(Policy, ABC):
         return {POLICY: count, PENALTY: count, **self.counted(batch)}
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
-        """Return the surrogate, the penalty and the measures."""
-        new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).measures
+        """Return the surrogate, the penalty and the measures.
+
+        Raises:
+            RunError: nobody has looked yet whether the log probabilities are those that the engine drew by, and they
+                are not.
+        """
+        if "old" in batch:
+            new_BL, entropy_BL = tell(model, batch, log_probability, seen_entropy).measures
+        else:
+            new_BL, entropy_BL, scores_BL = tell(model, batch, log_probability, seen_entropy, seen_score).measures
+            refuse_other_scores(scores_BL, batch["scores"])
+            batch = {**batch, "old": new_BL.detach()}
         ratio_BL, advantages_B1 = (new_BL - batch["old"]).exp(), batch["advantages"][:, None]
         plain_BL = ratio_BL * advantages_B1
         bounded_BL = ratio_BL.clamp(self.low, self.high) * advantages_B1

@@ -86,6 +86,11 @@ def seen_entropy(tokens_N: "Tensor", log_probs_NV: "Tensor", logits_NV: "Tensor"
     return entropy(tokens_N, log_probs_NV.detach(), logits_NV)
 
 
+def seen_score(tokens_N: "Tensor", log_probs_NV: "Tensor", logits_NV: "Tensor") -> "Tensor":
+    """Return the score without a gradient."""
+    return score(tokens_N, log_probs_NV, logits_NV.detach())
+
+
 def before(x_BLD: "Float[Tensor, 'B L D']") -> "Float[Tensor, 'B L D']":
     """Return the stream moved by one place: what stands before each token, and zeros before the first."""
     import torch
@@ -123,7 +128,8 @@ class Policy(Objective, ABC):
 
     The old log probabilities are the trainer's own, computed when a rollout is written, in the pieces and with the
     kernel of its first step: there the ratio is 1 to the last bit, or the run stops. They are within 1e-5 of those
-    that the engine drew by, or the run stops.
+    that the engine drew by, or the run stops. Where nothing but a rollout's only step asks for them, they are those of
+    that step.
     """
 
     needs = ("ids", "real", "written", "scores", "reward", "group", "finished", "most", "temperature", "fresh")

@@ -72,6 +72,23 @@ def test_log_probabilities_that_are_not_those_of_the_draw_stop_the_run():
         own.writer.observed({**answers, "group": torch.arange(4)}, 4)
 
 
+@pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "dapo"])
+def test_the_only_step_of_a_rollout_learns_as_if_what_the_model_said_had_been_kept(kind):
+    own = world(kind, how=replace(HOW, minibatches=1, passes=1, temperature=0.7))
+    batch = own.rollouts.batch(0)
+    assert "old" not in batch
+    kept = {**batch, "once": torch.zeros_like(batch["once"])}
+    with torch.no_grad():
+        kept |= own.objective.observe(own.model, kept)
+    assert torch.equal(kept["reference"], batch["reference"])
+    (loss, gradient), (kept_loss, kept_gradient) = (gradients(own, one, None) for one in (batch, kept))
+    assert loss.means == kept_loss.means
+    assert all(torch.equal(a, b) for a, b in zip(gradient, kept_gradient, strict=True))
+    moved(own.model, 1e-4)
+    with pytest.raises(RunError, match="log probabilities of a rollout and of the trainer differ"):
+        own.objective.loss(own.model, batch)
+
+
 def test_the_draw_at_a_temperature_is_what_is_learned():
     own = world("grpo", how=replace(HOW, temperature=0.5))
     batch = own.rollouts.batch(0)

@@ -120,7 +120,8 @@ class Rollouts:
         seeds = [derive_seed(self.seed, "rollout", number, row) for row in range(self.rows)]
         answers = self._writer.answers(rows, seeds, self.how.max_new_tokens, self.how.temperature)
         group = torch.arange(prompts).repeat_interleave(samples)
-        return dict(self._writer.observed({**answers, "group": group}, self.size))
+        once = torch.full((self.rows,), self.steps == 1)
+        return dict(self._writer.observed({**answers, "group": group, "once": once}, self.size))
 
     def state(self) -> dict[str, Any]:
         """Return the rollout that later steps go on with; nothing where all its steps are done."""

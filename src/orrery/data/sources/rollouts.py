@@ -56,8 +56,9 @@ class RolloutSource(Source):
     ``ids`` [B L] are prompt and answer, ``written`` [B L] says which tokens the model wrote, ``scores`` [B L] their
     log probabilities as it wrote them; ``reward`` [B] is the weighted sum of ``rewards`` [B R]; ``group`` [B] is the
     same for answers to one prompt; ``finished`` [B] whether the end token came; ``most`` [B] the most tokens of an
-    answer; ``temperature`` [B] that of the draw; ``fresh`` [B] says that the model has not changed since it wrote.
-    Whatever the objective observes or credits is beside them.
+    answer; ``temperature`` [B] that of the draw; ``fresh`` [B] says that the model has not changed since it wrote, and
+    ``once`` [B], in training, that no later step learns from these answers. Whatever the objective observes or
+    credits is beside them.
     """
 
     Settings = RolloutSettings
