@@ -4,15 +4,16 @@ import os
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 import torch
 
 from orrery.kernels.step import instructions as code
-from orrery.kernels.step import run
+from orrery.kernels.step import run, vectors
 from orrery.kernels.step.entries import compiled_entries
 from orrery.kernels.step.listing import PAIRS
-from orrery.kernels.step.vectors import CHANNELS, FLOAT32
+from orrery.kernels.step.vectors import CHANNELS, FLOAT32, ROWS
 
 ENTRIES = compiled_entries()
 
@@ -46,6 +47,31 @@ def test_a_product_is_that_of_the_stored_numbers_and_a_row_does_not_depend_on_th
     exact = x.double() @ w.double().T
     assert (numbers - exact).abs().max() <= 1e-6 * length**0.5 * exact.abs().max().clamp(min=1)
     assert all(torch.equal(product(kind, x[row : row + 1], w)[0], numbers[row]) for row in range(rows))
+
+
+def test_a_product_is_the_same_bit_for_bit_whatever_registers_a_processor_has(monkeypatch):
+    rng, found = np.random.default_rng(0), {}
+    matrix, rows = (rng.standard_normal((count, 71), np.float32) for count in (CHANNELS, ROWS))
+    for wide in (False, True):
+        monkeypatch.setattr(vectors, "_has", lambda feature, wide=wide: wide and feature == "avx512f")
+
+        @numba.njit
+        def multiply(number, matrix, step, vector, length, out):
+            vectors.products(number, matrix, step, vector, step, length, out, 4 * CHANNELS)
+
+        for together in range(1, ROWS + 1):
+            for length in (5, 16, 21, 64, 71):
+                out = np.zeros((ROWS, CHANNELS), np.float32)
+                number = vectors.variant(FLOAT32, CHANNELS, together)
+                addresses = (number, matrix.ctypes.data, matrix.strides[0], rows.ctypes.data, length, out.ctypes.data)
+                multiply(*addresses)
+                found[wide, together, length] = out[:together]
+                expected = rows[:together, :length].astype(np.float64) @ matrix[:, :length].T
+                assert np.abs(out[:together] - expected).max() < 1e-4
+                assert not out[together:].any()
+    for together in range(1, ROWS + 1):
+        for length in (5, 16, 21, 64, 71):
+            assert np.array_equal(found[False, together, length], found[True, together, length])
 
 
 @pytest.mark.slow
