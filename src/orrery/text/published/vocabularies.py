@@ -13,6 +13,7 @@ from orrery.text.frames import GPT2_END
 from orrery.text.gguf.rules import RULES as CUTTING_RULES
 from orrery.text.pieces import byte_alphabet
 from orrery.text.published import classes
+from orrery.text.published.blanks import at_the_beginning, without_blank
 from orrery.text.published.canonical import canonical, without_accents
 from orrery.text.published.classes import class_said
 from orrery.text.published.ranked import TEKKEN, tekken
@@ -152,8 +153,8 @@ def bert(file: Path) -> str:
 
 def _sentencepiece(file: Path) -> str:
     """Return the tokenizer.json of a SentencePiece model, with what the family of a configuration beside it adds."""
-    made, config = json.loads(export.definition(file.read_bytes())), _config(file)
-    config = {**config, "tokenizer_class": classes.sentencepiece_class(*_said(file))}
+    config = {**_config(file), "tokenizer_class": classes.sentencepiece_class(*_said(file))}
+    made = at_the_beginning(json.loads(export.definition(without_blank(file.read_bytes(), config))), config)
     name = frames.class_of(config)
     numbering = NUMBERINGS.get(name)
     made = renumbered(made, numbering, config) if numbering else made
