@@ -211,7 +211,6 @@ def test_a_vocabulary_beside_a_sentencepiece_model_is_not_asked_for_merges(tmp_p
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("qwen.tiktoken", b"IQ== 0\nIg== 1\n"),
         ("rwkv_vocab.txt", b"1 '\\x00' 1\n"),
         ("bpe_simple_vocab.txt.gz", b"\x1f\x8b\x08\x00"),
         ("nfkc.bin", b"\x00\xff"),

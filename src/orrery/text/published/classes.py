@@ -23,7 +23,7 @@ SENTENCEPIECE = (
     "T5", "MT5", "Siglip", "Llama", "CodeLlama", "Gemma", "Albert", "DebertaV2", "BigBird", *NUMBERINGS, *RENUMBERED,
 )  # fmt: skip
 """Classes that are read from a SentencePiece model; the last ones are refused with the reason where it is read."""
-_UNSAID = ("", "PreTrained", "TokenizersBackend", "Auto")
+UNSAID = ("", "PreTrained", "TokenizersBackend", "Auto")
 """Names that say nothing of the rules."""
 _OTHERS = (
     "OpenAIGPT", "CLIP", "CTRL", "XLM", "Flaubert", "BioGpt", "Whisper", "Blenderbot", "XLNet", "RemBert", "FNet",
@@ -68,7 +68,7 @@ def class_said(tokenizer: Mapping[str, Any], model: Mapping[str, Any], known: tu
         ModelFileError: a class whose rules are not known for the file.
     """
     for file, config in (("tokenizer_config.json", tokenizer), ("config.json", model)):
-        if (name := class_of(config)) not in _UNSAID:
+        if (name := class_of(config)) not in UNSAID:
             if name not in known:
                 raise _unknown(name, known, f"; where it cuts as {known[0]} does, take tokenizer_class out of {file}")
             return name
