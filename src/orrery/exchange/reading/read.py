@@ -22,6 +22,7 @@ from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
+from orrery.exchange.reading.text_part import naming, whole_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import current_names, load_family, rules_of
 from orrery.families._heads import without_pooler
@@ -65,6 +66,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
     stored = _read_gguf(folder, say) if folder.is_file() else _read_folder(folder)
     if stored.rounded is not None:
         say(f"{folder}: matrices rounded by {stored.rounded} are unpacked")
+    if stored.whole is not None:
+        say(f"{folder}: {stored.part_alone}")
     _check_tokenizer(stored, say)
     stored.model.eval()
     return stored
@@ -170,7 +173,9 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
     kept = {key: value for key, value in said.items() if key not in ignored}
-    files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
+    content = read_json(folder / CONFIG)
+    own = (open_weights(folder) if weights is None else weights).renamed(naming(content))
+    files = unpacking(own, kept, folder / CONFIG)
     with describes_a_model(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
     rules = load_family(family)
@@ -183,8 +188,9 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     loaded = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
     passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
     rounded = files.method if isinstance(files, RoundedWeights) else None
-    left, pictures = tuple(filter(is_value_head, files)), _pictures(folder)
-    return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures)
+    left, whole = tuple(filter(is_value_head, files)), whole_of(content)
+    pictures = None if whole else _pictures(folder)
+    return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures, whole=whole)
 
 
 def lacks_pooler(model: Model, rules: Sequence[Rule], theirs: Collection[str]) -> bool:
