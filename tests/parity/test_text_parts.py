@@ -2,9 +2,11 @@
 
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
+import peft
 import pytest
 import torch
 import transformers
@@ -171,3 +173,31 @@ def test_a_whole_whose_text_part_reads_otherwise_is_refused(family: str, tmp_pat
     (tmp_path / "config.json").write_text(json.dumps({"model_type": family, "text_config": TEXT}))
     with pytest.raises(ModelFileError, match=f"no family '{family}'"):
         quiet(tmp_path)
+
+
+@pytest.mark.parametrize("older_names", [False, True])
+def test_adapters_of_the_whole_fit_its_text_part(older_names: bool, tmp_path: Path) -> None:
+    made = whole("Gemma3")
+    made.save_pretrained(tmp_path / "whole")
+    wanted = r".*language_model.*\.(q_proj|down_proj)"
+    config = peft.LoraConfig(r=4, lora_alpha=6, target_modules=wanted, alpha_pattern={"q_proj": 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adapted = peft.get_peft_model(made, config).eval()
+    for name, part in adapted.named_parameters():
+        if "lora_" in name:
+            part.data = torch.randn(part.shape, dtype=part.dtype) * 0.3
+    adapted.save_pretrained(tmp_path / "adapter")
+    if older_names:
+        path = tmp_path / "adapter" / "adapter_model.safetensors"
+        start = "base_model.model."
+        save_file({start + older(n.removeprefix(start)): t for n, t in load_file(path).items()}, path)
+    lm = orrery.load(tmp_path / "whole", "cpu", "float64", adapter=tmp_path / "adapter", say=lambda line: None)
+    assert error(lm.logits(IDS), logits(adapted, "Gemma3")) < 1e-6  # A and B are stored in float32
+    assert error(lm.logits(IDS), quiet(tmp_path / "whole").logits(IDS)) > 1e-3
+    path = tmp_path / "adapter" / "adapter_config.json"
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps({**said, "rank_pattern": {"model.language_model.layers.0.mlp.down_proj": 4}}))
+    if not older_names:
+        with pytest.raises(ModelFileError, match="has a rank or an alpha for"):
+            orrery.load(tmp_path / "whole", "cpu", adapter=tmp_path / "adapter", say=lambda line: None)

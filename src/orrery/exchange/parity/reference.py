@@ -12,8 +12,8 @@ from orrery.errors import MachineError, UsageError
 from orrery.exchange.parity.compare import Values
 from orrery.exchange.reading.config_keys import read_config
 from orrery.exchange.reading.files import CONFIG, read_json
-from orrery.exchange.reading.text_part import whole_of
 from orrery.families import load_family
+from orrery.families._wholes import whole_of
 from orrery.settings import install
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.files import CONFIG, read_json
 from orrery.exchange.reading.rounded.config import KEY, method_of
-from orrery.exchange.reading.text_part import text_config, whole_of
 from orrery.families import Family, load_family, spec_of
 from orrery.families import __name__ as FAMILIES
 from orrery.families._config import UnknownKeysError
+from orrery.families._wholes import text_config, whole_of
 from orrery.models.soundness import describes_a_model
 
 OLD = ("albert", "bart", "bert", "camembert", "distilbert", "gpt2", "roberta", "t5")

@@ -23,7 +23,7 @@ from orrery.exchange.reading.hub import PREFIX
 from orrery.exchange.reading.read import built, locate
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES
-from orrery.exchange.reading.text_part import naming
+from orrery.families._wholes import naming
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.settings import hub_cache, runs_folder

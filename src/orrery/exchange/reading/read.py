@@ -22,10 +22,10 @@ from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
-from orrery.exchange.reading.text_part import naming, whole_of
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import current_names, load_family, rules_of
 from orrery.families._heads import without_pooler
+from orrery.families._wholes import naming, whole_of
 from orrery.families._wrappers import is_value_head
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
