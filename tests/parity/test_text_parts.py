@@ -201,3 +201,26 @@ def test_adapters_of_the_whole_fit_its_text_part(older_names: bool, tmp_path: Pa
     if not older_names:
         with pytest.raises(ModelFileError, match="has a rank or an alpha for"):
             orrery.load(tmp_path / "whole", "cpu", adapter=tmp_path / "adapter", say=lambda line: None)
+
+
+def test_a_whole_in_eight_bits_says_so_outside_of_its_text_part(tmp_path: Path) -> None:
+    made = whole("Mistral3 of Ministral")
+    made.save_pretrained(tmp_path)
+    held, packed = load_file(tmp_path / "model.safetensors"), {}
+    for name, tensor in held.items():
+        packed[name] = tensor
+        if name.startswith("language_model.") and name.endswith("proj.weight"):
+            scale = (tensor.abs().max() / 400).float()
+            packed[name] = (tensor / scale).to(torch.float8_e4m3fn)
+            stem = name.removesuffix("weight")
+            packed |= {f"{stem}weight_scale_inv": scale, f"{stem}activation_scale": torch.ones(())}
+            held[name] = (packed[name].float() * scale).double()
+    save_file(held, tmp_path / "model.safetensors")
+    expected = quiet(tmp_path).logits(IDS)
+    save_file(packed, tmp_path / "model.safetensors")
+    path = tmp_path / "config.json"
+    rounded = {"quant_method": "fp8", "activation_scheme": "static", "weight_block_size": None,
+               "modules_to_not_convert": ["model.vision_tower", "lm_head"]}  # fmt: skip
+    path.write_text(json.dumps({**json.loads(path.read_text()), "quantization_config": rounded}))
+    assert error(quiet(tmp_path).logits(IDS), expected) < 1e-6
+    assert error(expected, logits(made, "Mistral3 of Ministral")) > 1e-4
