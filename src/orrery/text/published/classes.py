@@ -30,6 +30,8 @@ _OTHERS = (
     "Speech2Text", *RENUMBERED,
 )  # fmt: skip
 """Classes of families that are known by their model_type, and whose vocabularies are not read."""
+_NEVER_PUBLISHED = ("Marian", "M2M100")
+"""Classes of which no tokenizer.json is published."""
 _FAMILIES = {
     "umt5": "T5", "xlmrobertaxl": "XLMRoberta", "mistral": "Llama", "mixtral": "Llama", "gemma2": "Gemma",
     "gemma3text": "Gemma",
@@ -88,5 +90,11 @@ def without_rules(subject: str, way: str = "") -> ModelFileError:
 
 
 def _unknown(name: str, known: tuple[str, ...], way: str) -> ModelFileError:
+    if name in _NEVER_PUBLISHED:
+        return ModelFileError(
+            f"it is a vocabulary of {name}Tokenizer, which numbers the pieces of SentencePiece by a list of its own",
+            "no tokenizer.json of it is published; with the vocabulary's files in another folder the model loads, and "
+            "lm.logits takes the ids that transformers gives",
+        )
     read = ", ".join(one for one in known if one not in RENUMBERED)
     return without_rules(f"it is a vocabulary of {name}Tokenizer, whose rules", f"; known without it: {read}{way}")
