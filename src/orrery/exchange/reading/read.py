@@ -1,6 +1,7 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     content = read_json(folder / CONFIG)
     own = (open_weights(folder) if weights is None else weights).renamed(naming(content))
     files = unpacking(own, kept, folder / CONFIG)
-    with describes_a_model(folder / CONFIG):
+    with _said_by(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
     rules = load_family(family)
     own_rules, empty = rules_of(rules, config), current_names(rules, config, files.empty())
@@ -205,9 +206,19 @@ def lacks_pooler(model: Model, rules: Sequence[Rule], theirs: Collection[str]) -
     return named and not places & set(theirs)
 
 
+@contextmanager
+def _said_by(path: Path) -> Iterator[None]:
+    """Name the file that describes what cannot be built: nobody asked for its settings here."""
+    try:
+        with describes_a_model(path):
+            yield
+    except UsageError as error:
+        raise ModelFileError(f"{path}: {error.message}", error.hint) from error
+
+
 def built(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
     """Return the model without memory, with what was done to it done again."""
-    with describes_a_model(path):
+    with _said_by(path):
         model = build_on_meta(spec)
     try:
         for transform in transforms:
