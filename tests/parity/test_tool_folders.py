@@ -228,14 +228,15 @@ def test_a_model_with_an_adapter_around_it_is_refused_by_name(
     assert "merge_and_unload" in told.value.hint
 
 
-@pytest.mark.parametrize("prefix", ["policy.", "student.model."])
+@pytest.mark.parametrize("prefix", ["policy.", "student.model.", "model."])
 def test_names_of_another_program_are_named_and_no_key_is_blamed(
     prefix: str, base: tuple[Path, LlamaForCausalLM], tmp_path: Path
 ) -> None:
     folder = tool_folders.copied(base[0], tmp_path / "model", tool_folders.tensors(lambda name: prefix + name))
-    with pytest.raises(ModelFileError, match=rf"missing: model.*unexpected: model\.{prefix}lm_head") as told:
+    with pytest.raises(ModelFileError, match=rf"missing: model.*unexpected: {prefix}lm_head") as told:
         quiet(folder)
     assert "tie_word_embeddings" not in told.value.hint
+    assert f"what the file calls {prefix}NAME is called NAME here" in told.value.hint
 
 
 # Adapters -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Folders as transformers, trainers and converters leave them: what lies beside a model, and how its files are."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -205,6 +206,10 @@ SAME: Mapping[str, Change] = {
     "layers inside torch.compile": tensors(lambda name: name.replace(".self_attn.", "._orig_mod.self_attn.")),
     "a model inside DDP": tensors(lambda name: f"module.{name}"),
     "DDP around torch.compile": tensors(lambda name: f"module._orig_mod.{name}"),
+    "Fabric": tensors(lambda name: f"_forward_module.{name}"),
+    "a text part under its earlier names in a whole": tensors(lambda name: f"language_model.{name}"),
+    "a text part under its names in a whole": tensors(
+        lambda name: re.sub(r"^model\.", "model.language_model.", name)),
     "FSDP": tensors(lambda name: name.replace("layers.1.", "layers.1._fsdp_wrapped_module.")),
     "checkpointed activations": tensors(lambda name: name.replace("layers.0.", "layers.0._checkpoint_wrapped_module.")),
     "frequencies among the weights": tensors(model__layers__0__self_attn__rotary_emb__inv_freq=torch.ones(4)),

@@ -101,6 +101,13 @@ def inherited():
     return {n: value for n, value in os.environ.items() if n.upper() not in dropped and not n.startswith("HF_")}
 
 
+def test_vocabularies_are_fetched_with_what_is_read_beside_them(served, tmp_path):
+    names = ["added_tokens.json", "encoder.json", "vocab.bpe", "tekken.json", "tiktoken.model", "qwen.tiktoken"]
+    served.files |= dict.fromkeys(names, b"{}")
+    assert orrery(tmp_path, served.url, "score", "hf:org/name", "the cat").returncode == 0
+    assert {line.rpartition("/")[2] for line in served.asked} >= set(names)
+
+
 def test_a_model_is_fetched_by_its_commit_and_nothing_but_data(served, tmp_path):
     weights = hashlib.sha256(served.files["model.safetensors"]).hexdigest()
     done = orrery(tmp_path, served.url, "score", "hf:org/name@main", "the cat")

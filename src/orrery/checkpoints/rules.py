@@ -139,10 +139,21 @@ def to_theirs(ours: Mapping[str, Tensor], rules: Sequence[Rule]) -> dict[str, Te
 def _refuse(faults: Mapping[str, list[str]]) -> None:
     """Raise one error that names ten faults of each kind, with the count."""
     if lines := _named(faults):
+        around = _around(faults.get("missing", []), faults.get("unexpected", []))
         raise ModelFileError(
             f"the weights do not fit the configuration; tensors {lines}",
-            "config.json and the weights must come from the same model",
+            f"what the file calls {around}NAME is called NAME here: a program around the model put {around!r} before "
+            "each name; write the tensors again without it"
+            if around
+            else "config.json and the weights must come from the same model",
         )
+
+
+def _around(missing: list[str], unexpected: list[str]) -> str:
+    """Return what stands before the name of every missing tensor among the unexpected ones, if anything does."""
+    there = set(unexpected)
+    starts = [name.removesuffix(missing[0]) for name in unexpected if name.endswith(missing[0])] if missing else []
+    return next((start for start in starts if start and all(start + name in there for name in missing)), "")
 
 
 def _named(faults: Mapping[str, list[str]]) -> str:

@@ -82,7 +82,10 @@ def placing(
     heads = {rule.theirs for rule in rules if not rule.theirs.startswith(prefix)}
     if is_bare(architecture, config):
         return lambda name: None if name in heads else name.removeprefix(prefix)
-    if not _WHOLE.search(architecture) or any(name.startswith(prefix) for name in names):
+    inside = {rule.theirs.removeprefix(prefix) for rule in rules if rule.theirs.startswith(prefix)}
+    names = set(names)
+    is_whole = any(name.startswith(prefix) for name in names) or not inside & names
+    if not _WHOLE.search(architecture) or is_whole:
         return lambda name: name
     return lambda name: name if name in heads else prefix + name
 

@@ -5,12 +5,18 @@ from collections.abc import Iterable
 
 from orrery.errors import ModelFileError
 
-_WRAPPERS = re.compile(r"^module\.|\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+_WRAPPERS = re.compile(
+    r"^module\.|^language_model\.(?=model\.|lm_head\.)|(?<=^model\.)language_model\."
+    r"|\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module)\."
+)
 _ADAPTER = re.compile(r"^base_model\.model\.|\.lora_(embedding_)?[AB]\.|\.base_layer\.")
 
 
 def unwrapped(name: str) -> str:
-    """Return a name without what DDP, ``torch.compile``, FSDP and checkpointed activations add to those of a model."""
+    """Return a name without what DDP, ``torch.compile``, FSDP, Fabric and checkpointed activations add to a model's.
+
+    A text part that was saved alone may keep the names that it has in a model which reads pictures too.
+    """
     return _WRAPPERS.sub("", name)
 
 

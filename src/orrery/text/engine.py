@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -126,6 +127,7 @@ class _SentencePiece(TextEngine):
 
     def __init__(self, model: SentencePieceModel, definition: Mapping[str, Any]) -> None:
         self._model = model
+        self._scheme = _blank_before(definition)
         self._added: dict[str, int] = {token["content"]: token["id"] for token in definition.get("added_tokens") or []}
         self._special = frozenset(self._added.values())
         self._strips = frozenset(
@@ -135,11 +137,12 @@ class _SentencePiece(TextEngine):
     def encode_control(self, text: str) -> list[int]:
         ids: list[int] = []
         before = ""
-        for part in self._marks.split(text) if self._added else [text]:
+        for place, part in enumerate(self._marks.split(text) if self._added else [text]):
+            codec = self._later if place else self._codec
             if part in self._added:
                 ids.append(self._added[part])
             else:
-                ids += self._codec.encode(part.lstrip() if before in self._strips else part)
+                ids += codec.encode(part.lstrip() if before in self._strips else part)
             before = part
         return ids
 
@@ -169,7 +172,16 @@ class _SentencePiece(TextEngine):
 
     @cached_property
     def _codec(self) -> Codec:
-        return Codec(self._model)
+        return Codec(self._unprefixed if self._scheme == "never" else self._model)
+
+    @cached_property
+    def _later(self) -> Codec:
+        """What encodes a text behind a control token."""
+        return Codec(self._unprefixed) if self._scheme == "first" else self._codec
+
+    @property
+    def _unprefixed(self) -> SentencePieceModel:
+        return replace(self._model, prefixed=False)
 
     @cached_property
     def _marks(self) -> re.Pattern[str]:
@@ -182,3 +194,12 @@ class _SentencePiece(TextEngine):
             if id not in pieces or pieces[id].text != content:
                 pieces[id] = VocabularyPiece(content, 0.0, CONTROL)
         return pieces
+
+
+def _blank_before(definition: Mapping[str, Any]) -> str:
+    """Return which texts a tokenizer.json puts a blank before: "always", "first" or "never"; as its model where unsaid.
+
+    Among the texts between control tokens, the first is the one that opens the whole.
+    """
+    steps = (definition.get("pre_tokenizer") or {}).get("pretokenizers", [])
+    return next((step["prepend_scheme"] for step in steps if step["type"] == "Metaspace"), "always")

@@ -204,14 +204,14 @@ def test_a_vocabulary_beside_a_sentencepiece_model_is_not_asked_for_merges(tmp_p
     (tmp_path / "source.spm").write_bytes(model)
     (tmp_path / "vocab.json").write_text('{"</s>": 0, "<unk>": 1}')
     say(tmp_path, "config.json", model_type=family)
-    with pytest.raises(ModelFileError, match=r"a vocabulary of (Marian|M2M100)Tokenizer"):
+    with pytest.raises(ModelFileError, match=r"a vocabulary of (Marian|M2M100)Tokenizer") as raised:
         load_tokenizer(tmp_path)
+    assert "lm.logits takes the ids" in str(raised.value.hint)  # there is no tokenizer.json to put there
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("qwen.tiktoken", b"IQ== 0\nIg== 1\n"),
         ("rwkv_vocab.txt", b"1 '\\x00' 1\n"),
         ("bpe_simple_vocab.txt.gz", b"\x1f\x8b\x08\x00"),
         ("nfkc.bin", b"\x00\xff"),

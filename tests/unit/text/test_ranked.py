@@ -47,10 +47,10 @@ def saved(folder: Path, said: Any) -> Tokenizer:
     return load_tokenizer(folder)
 
 
-def merged(text: str, ranks: dict[bytes, int]) -> list[int]:
+def merged(text: str, ranks: dict[bytes, int], pattern: str = PATTERN) -> list[int]:
     """Return the ranks of a text by the definition: whole words first, else the pair of the lowest rank, repeated."""
     ids: list[int] = []
-    for match in regex.findall(PATTERN, text):
+    for match in regex.findall(pattern, text):
         word = match.encode()
         parts = [word] if word in ranks else [bytes([byte]) for byte in word]
         while len(parts) > 1:

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from orrery.errors import MachineError, UsageError
 from orrery.exchange.parity.compare import Values
 from orrery.exchange.reading.config_keys import read_config
+from orrery.exchange.reading.files import CONFIG, read_json
 from orrery.families import load_family
+from orrery.families._wholes import whole_of
 from orrery.settings import install
 
 
@@ -53,6 +55,11 @@ def _load(folder: Path, dtype: torch.dtype) -> Any:
         raise MachineError("transformers is not installed", install("oracle"))
     import transformers
 
+    if whole := whole_of(read_json(folder / CONFIG)):
+        raise UsageError(
+            f"{folder} is a {whole}, which transformers runs with its part for pictures",
+            f"compare the part that reads and writes text, which is written by: orrery import {folder} NEW",
+        )
     config = read_config(folder)
     family = load_family(config.get("model_type"))
     names = [name for name in (config.get("architectures") or []) if isinstance(name, str)]

@@ -14,21 +14,27 @@ from orrery.exchange.reading.rounded.config import KEY, method_of
 from orrery.families import Family, load_family, spec_of
 from orrery.families import __name__ as FAMILIES
 from orrery.families._config import UnknownKeysError
+from orrery.families._wholes import text_config, whole_of
+from orrery.models.soundness import describes_a_model
 
 OLD = ("albert", "bart", "bert", "camembert", "distilbert", "gpt2", "roberta", "t5")
 """Families whose first files name no ``model_type``, which came in 2020."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the content of a config.json, with the ``model_type`` that files from before 2020 leave out.
+    """Return the content of a config.json, or its text part, with the ``model_type`` that old files leave out.
 
-    The class in ``architectures`` tells it, else a part of the folder's path that has the family for a word, as
+    Of a model that reads pictures too, it is that of the part which reads and writes text. In files from before 2020
+    the class in ``architectures`` tells the family, else a part of the folder's path that has the family for a word, as
     transformers goes by the name of the model.
 
     Raises:
         ModelFileError: the file is missing or damaged, or nothing tells the family.
     """
     config = read_json(folder / CONFIG)
+    if whole_of(config):
+        with describes_a_model(folder / CONFIG):
+            return text_config(config)
     if config.get("model_type") is not None:
         return config
     classes = config.get("architectures")

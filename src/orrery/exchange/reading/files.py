@@ -29,6 +29,15 @@ class Weights(Mapping[str, Tensor]):
         if len(self._files) < sum(map(len, files)):
             raise ModelFileError("two tensors of the files are one of the model", "get the files again")
 
+    def renamed(self, current: Callable[[str], str | None]) -> "Weights":
+        """Return the tensors under other names, without those for which ``current`` returns none."""
+        files = {now: place for name, place in self._files.items() if (now := current(name)) is not None}
+        if len(files) < sum(current(name) is not None for name in self):
+            raise ModelFileError("two tensors of the files are one of the model", "get the files again")
+        renamed = Weights([])
+        renamed._files = files
+        return renamed
+
     def __getitem__(self, name: str) -> Tensor:
         file, stored = self._files[name]
         return file[stored]

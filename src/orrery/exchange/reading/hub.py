@@ -14,9 +14,10 @@ from orrery.checkpoints.places import HUB as PREFIX
 from orrery.errors import MachineError, ModelFileError, OrreryError, UsageError
 from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, PICTURES, WEIGHTS, read_index
 
-TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
-         "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm",
-         "target.spm", "chat_template.jinja", PICTURES)  # fmt: skip
+TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+         "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "vocab.txt", "tokenizer.model", "spiece.model",
+         "sentencepiece.bpe.model", "source.spm", "target.spm", "tekken.json", "tiktoken.model", "qwen.tiktoken",
+         "chat_template.jinja", PICTURES)  # fmt: skip
 """What is fetched beside safetensors: no Python, no pickle."""
 TEXT_LIMIT = 256_000_000
 PATIENCE = 10.0

@@ -17,12 +17,13 @@ from orrery.errors import OrreryError
 from orrery.exchange.reading.architecture import Described, described
 from orrery.exchange.reading.config_keys import read_config
 from orrery.exchange.reading.cross_encoder_folder import is_cross_encoder
-from orrery.exchange.reading.files import CONFIG, INDEX, WEIGHTS, Weights, open_weights, pickles_in
+from orrery.exchange.reading.files import CONFIG, INDEX, WEIGHTS, Weights, open_weights, pickles_in, read_json
 from orrery.exchange.reading.gguf_model import SUFFIX
 from orrery.exchange.reading.hub import PREFIX
 from orrery.exchange.reading.read import built, locate
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES
+from orrery.families._wholes import naming
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.settings import hub_cache, runs_folder
@@ -167,8 +168,8 @@ def _gguf(name: str, place: Path) -> ListedModel:
 def _folder(name: str, place: Path) -> ListedModel:
     folder = locate(place)
     described_as = described(folder)
-    weights = open_weights(folder)
-    config = read_config(folder) if (folder / CONFIG).is_file() else {}
+    config, whole = (read_config(folder), read_json(folder / CONFIG)) if (folder / CONFIG).is_file() else ({}, {})
+    weights = open_weights(folder).renamed(naming(whole))
     plain = unpacking(weights, config, folder / CONFIG)
     stored: Counter[str] = Counter()
     for tensor in weights.empty().values():

@@ -1,6 +1,7 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import current_names, load_family, rules_of
 from orrery.families._heads import without_pooler
+from orrery.families._wholes import naming, whole_of
 from orrery.families._wrappers import is_value_head
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
@@ -65,6 +67,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
     stored = _read_gguf(folder, say) if folder.is_file() else _read_folder(folder)
     if stored.rounded is not None:
         say(f"{folder}: matrices rounded by {stored.rounded} are unpacked")
+    if stored.whole is not None:
+        say(f"{folder}: {stored.part_alone}")
     _check_tokenizer(stored, say)
     stored.model.eval()
     return stored
@@ -170,8 +174,10 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
     kept = {key: value for key, value in said.items() if key not in ignored}
-    files = unpacking(open_weights(folder) if weights is None else weights, kept, folder / CONFIG)
-    with describes_a_model(folder / CONFIG):
+    content = read_json(folder / CONFIG)
+    own = (open_weights(folder) if weights is None else weights).renamed(naming(content))
+    files = unpacking(own, kept, folder / CONFIG)
+    with _said_by(folder / CONFIG):
         check_size(spec, files.elements, folder / CONFIG)
     rules = load_family(family)
     own_rules, empty = rules_of(rules, config), current_names(rules, config, files.empty())
@@ -183,8 +189,9 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     loaded = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
     passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
     rounded = files.method if isinstance(files, RoundedWeights) else None
-    left, pictures = tuple(filter(is_value_head, files)), _pictures(folder)
-    return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures)
+    left, whole = tuple(filter(is_value_head, files)), whole_of(content)
+    pictures = None if whole else _pictures(folder)
+    return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures, whole=whole)
 
 
 def lacks_pooler(model: Model, rules: Sequence[Rule], theirs: Collection[str]) -> bool:
@@ -199,9 +206,19 @@ def lacks_pooler(model: Model, rules: Sequence[Rule], theirs: Collection[str]) -
     return named and not places & set(theirs)
 
 
+@contextmanager
+def _said_by(path: Path) -> Iterator[None]:
+    """Name the file that describes what cannot be built: nobody asked for its settings here."""
+    try:
+        with describes_a_model(path):
+            yield
+    except UsageError as error:
+        raise ModelFileError(f"{path}: {error.message}", error.hint) from error
+
+
 def built(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
     """Return the model without memory, with what was done to it done again."""
-    with describes_a_model(path):
+    with _said_by(path):
         model = build_on_meta(spec)
     try:
         for transform in transforms:

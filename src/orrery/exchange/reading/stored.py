@@ -34,6 +34,7 @@ class Stored:
         pairs: how pairs of texts are scored, where the model has what it takes.
         pictures: the content of ``preprocessor_config.json``, of a model that reads pictures.
         rounded: what another program rounded the matrices by that are unpacked here.
+        whole: the ``model_type`` of the folder, where the model is only its part that reads and writes text.
     """
 
     folder: Path
@@ -50,6 +51,7 @@ class Stored:
     pairs: PairScores | None = None
     pictures: Mapping[str, Any] | None = None
     rounded: str | None = None
+    whole: str | None = None
 
     @property
     def behind(self) -> tuple[SentenceVectors, ...]:
@@ -57,6 +59,11 @@ class Stored:
         of_pairs = self.pairs.scorer if self.pairs is not None else None
         modules = () if self.sentences is None else (self.sentences.vectors,)
         return (*modules, of_pairs.vectors) if isinstance(of_pairs, OfVectors) else modules
+
+    @property
+    def part_alone(self) -> str:
+        """What is told of a folder of which a part is read."""
+        return f"of a model that reads pictures too ({self.whole}), the part that reads and writes text alone"
 
     @property
     def name(self) -> str:

@@ -72,6 +72,8 @@ def import_model(
     with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
         weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
         stored = read_published(folder, weights, ignore_keys)
+        if stored.whole is not None:
+            say(f"{folder}: {stored.part_alone}")
         beside = other_heads(load_family(stored.family), stored.config or {}, weights)
         _write(fresh, stored, beside, sentences, read_pair_scores(given, stored))
         _copy_tokenizer(folder, fresh)

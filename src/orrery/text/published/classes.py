@@ -23,13 +23,15 @@ SENTENCEPIECE = (
     "T5", "MT5", "Siglip", "Llama", "CodeLlama", "Gemma", "Albert", "DebertaV2", "BigBird", *NUMBERINGS, *RENUMBERED,
 )  # fmt: skip
 """Classes that are read from a SentencePiece model; the last ones are refused with the reason where it is read."""
-_UNSAID = ("", "PreTrained", "TokenizersBackend", "Auto")
+UNSAID = ("", "PreTrained", "TokenizersBackend", "Auto")
 """Names that say nothing of the rules."""
 _OTHERS = (
     "OpenAIGPT", "CLIP", "CTRL", "XLM", "Flaubert", "BioGpt", "Whisper", "Blenderbot", "XLNet", "RemBert", "FNet",
     "Speech2Text", *RENUMBERED,
 )  # fmt: skip
 """Classes of families that are known by their model_type, and whose vocabularies are not read."""
+_NEVER_PUBLISHED = ("Marian", "M2M100")
+"""Classes of which no tokenizer.json is published."""
 _FAMILIES = {
     "umt5": "T5", "xlmrobertaxl": "XLMRoberta", "mistral": "Llama", "mixtral": "Llama", "gemma2": "Gemma",
     "gemma3text": "Gemma",
@@ -68,7 +70,7 @@ def class_said(tokenizer: Mapping[str, Any], model: Mapping[str, Any], known: tu
         ModelFileError: a class whose rules are not known for the file.
     """
     for file, config in (("tokenizer_config.json", tokenizer), ("config.json", model)):
-        if (name := class_of(config)) not in _UNSAID:
+        if (name := class_of(config)) not in UNSAID:
             if name not in known:
                 raise _unknown(name, known, f"; where it cuts as {known[0]} does, take tokenizer_class out of {file}")
             return name
@@ -88,5 +90,11 @@ def without_rules(subject: str, way: str = "") -> ModelFileError:
 
 
 def _unknown(name: str, known: tuple[str, ...], way: str) -> ModelFileError:
+    if name in _NEVER_PUBLISHED:
+        return ModelFileError(
+            f"it is a vocabulary of {name}Tokenizer, which numbers the pieces of SentencePiece by a list of its own",
+            "no tokenizer.json of it is published; with the vocabulary's files in another folder the model loads, and "
+            "lm.logits takes the ids that transformers gives",
+        )
     read = ", ".join(one for one in known if one not in RENUMBERED)
     return without_rules(f"it is a vocabulary of {name}Tokenizer, whose rules", f"; known without it: {read}{way}")

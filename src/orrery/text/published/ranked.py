@@ -1,18 +1,19 @@
-"""Mistral's tekken.json: byte-level BPE as a list of byte strings by rank, with the pattern that cuts texts.
+"""Byte-level BPE as byte strings by rank, of which two neighbours are merged to the lowest that any two make.
 
-Two neighbours are merged to the string of the lowest rank that any two make. Ids are ranks behind the control tokens.
+Mistral's tekken.json has them with the pattern that cuts texts; its ids are ranks behind the control tokens.
 """
 
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from orrery.errors import ModelFileError
 from orrery.text import frames
 from orrery.text.chunks import BYTES
+from orrery.text.gguf.rules import CuttingRule
 from orrery.text.pieces import bpe_of_bytes, byte_alphabet
 
 TEKKEN = "tekken.json"
@@ -43,36 +44,62 @@ def tekken(file: Path) -> str:
         raise ModelFileError(f"{file.name} has no pattern that cuts texts", HINT)
     size, special = (_count(said.get(key), file, key) for key in ("default_vocab_size", "default_num_special_tokens"))
     control = _controls(content.get("special_tokens"), special, file)
-    letters = {byte: letter for letter, byte in byte_alphabet().items()}
     strings = _strings(content.get("vocab"), size - special, file)
+    if len(set(control)) + len(set(strings)) < size:
+        raise ModelFileError(f"{file.name} has two tokens of one spelling", HINT)
+    return of_ranks(
+        {string: special + rank for rank, string in enumerate(strings)},
+        {token: id for id, token in enumerate(control)},
+        [said["pattern"]],
+        file,
+        opening=["<s>"] if "<s>" in control else [],
+    )
+
+
+def of_ranks(
+    strings: Mapping[bytes, int],
+    control: Mapping[str, int],
+    cuts: Sequence[str],
+    file: Path,
+    *,
+    opening: Sequence[str] = (),
+    composed: bool = False,
+) -> str:
+    """Return the tokenizer.json of byte strings with their ids, the lowest of which are merged first.
+
+    Args:
+        strings: the strings in the order of their ids.
+        control: the control tokens with theirs.
+        cuts: the patterns that cut texts, each what the one before has left.
+        file: for messages.
+        opening: the control tokens before a text.
+        composed: whether characters are composed before (NFC).
+
+    Raises:
+        ModelFileError: strings too long to be parts of words, or two tokens of one spelling or id.
+    """
     if sum(len(string) ** 2 for string in strings) > _WORK:
         raise ModelFileError(f"{file.name} has strings that are too long for parts of words", HINT)
-    words = ["".join(letters[byte] for byte in string) for string in strings]
-    vocabulary = {token: id for id, token in enumerate(control)} | {
-        word: special + rank for rank, word in enumerate(words)
-    }
-    if len(vocabulary) != size:
-        raise ModelFileError(f"{file.name} has two tokens of one spelling", HINT)
+    letters = {byte: letter for letter, byte in byte_alphabet().items()}
+    words = {"".join(letters[byte] for byte in string): id for string, id in strings.items()}
+    vocabulary = {**control, **words}
+    if len(vocabulary) != len(control) + len(words) or len(set(vocabulary.values())) != len(vocabulary):
+        raise ModelFileError(f"{file.name} has two tokens of one spelling, or of one id", HINT)
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    cut = {"type": "Split", "pattern": {"Regex": said["pattern"]}, "behavior": "Isolated", "invert": False}
-    return json.dumps(
-        {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": [
-                {"id": id, "content": token, **flags, "special": True} for id, token in enumerate(control)
-            ],
-            "normalizer": None,
-            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [cut, {**BYTES, "trim_offsets": True}]},
-            "post_processor": frames.of_slots(["<s>", "A"], ["<s>", "A", "B"], {"<s>": control.index("<s>")}.get)
-            if "<s>" in control
-            else None,
-            "decoder": {**BYTES, "trim_offsets": True},
-            "model": bpe_of_bytes(vocabulary, list(_merges(words)), True),
-        },
-        ensure_ascii=False,
-    )
+    by_id = sorted(control.items(), key=lambda pair: pair[1])
+    slots = [*opening, "A"]
+    made = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": id, "content": token, **flags, "special": True} for token, id in by_id],
+        "normalizer": {"type": "NFC"} if composed else None,
+        "pre_tokenizer": CuttingRule(tuple(cuts)).definition,
+        "post_processor": frames.of_slots(slots, [*slots, "B"], control.get) if opening else None,
+        "decoder": {**BYTES, "trim_offsets": True},
+        "model": bpe_of_bytes(vocabulary, list(_merges(list(words))), True),
+    }
+    return json.dumps(made, ensure_ascii=False)
 
 
 def _merges(words: list[str]) -> Iterator[list[str]]:

@@ -1,7 +1,8 @@
-"""SentencePiece models whose families number their pieces otherwise: XLM-R, CamemBERT, mBART and mBART-50.
+"""SentencePiece models whose families number their pieces otherwise: XLM-R, CamemBERT, mBART, mBART-50 and PEGASUS.
 
 fairseq put four tokens of its own in front of the pieces, and languages and a mask behind them; the files of these
-families hold the SentencePiece model as it was, and the classes of their tokenizers know the rest.
+families hold the SentencePiece model as it was, and the classes of their tokenizers know the rest. PEGASUS has the
+tokens of its pre-training in front.
 """
 
 from collections.abc import Mapping
@@ -58,6 +59,13 @@ NUMBERINGS: Mapping[str, Numbering] = {
     "MBart50": Numbering(
         _FAIRSEQ, 3, (*_languages(_MBART + _MBART50), "<mask>"), (_LANGUAGE, "A", "</s>"), (_LANGUAGE, "A", "B", "</s>")
     ),
+    "Pegasus": Numbering(
+        ("<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, 103))),
+        2,
+        (),
+        ("A", "</s>"),
+        ("A", "B", "</s>"),
+    ),
 }
 """By the class of a tokenizer_config.json, without "Tokenizer" or "Fast"."""
 
@@ -71,19 +79,26 @@ def renumbered(made: dict[str, Any], numbering: Numbering, config: Mapping[str, 
         config: what tokenizer_config.json says; ``src_lang`` is the language of the sources.
 
     Raises:
-        ModelFileError: a model without scores, whose pieces these families do not have, or an unknown language.
+        ModelFileError: a model without scores, whose pieces these families do not have, an unknown language, or other
+            places of the pieces than the family's.
     """
     model = made["model"]
     if model["type"] != "Unigram":
         raise ModelFileError(
             "the SentencePiece model has merges; this family's has scores", "take the file from its origin again"
         )
+    moved = len(numbering.before) - numbering.left_out
+    if config.get("offset") not in (None, moved):
+        raise ModelFileError(
+            f"tokenizer_config.json puts the pieces {str(config['offset'])[:20]} places further, not {moved}",
+            "put the tokenizer.json of the model into the folder: it holds the numbers",
+        )
     best = max(score for _, score in model["vocab"])
     own = [[token, best] for token in numbering.before]
     pieces = model["vocab"][numbering.left_out :]
     vocabulary = [*own, *pieces, *([token, best] for token in numbering.behind)]
     ids = {token: id for id, (token, _) in enumerate(vocabulary)}
-    unknown = numbering.before.index("<unk>")
+    unknown = ids["<unk>"]
     # The model itself, which another key holds, has other numbers: the engine's are these.
     plain = {"type": "Unigram", "unk_id": unknown, "vocab": vocabulary, "byte_fallback": False}
     control = [token for token in (*numbering.before, "<s>", "</s>", *numbering.behind) if token in ids]

@@ -1,4 +1,4 @@
-"""Vocabularies as they were published before tokenizer.json: GPT-2, BERT, SentencePiece; and Mistral's, beside it."""
+"""Vocabularies as they were published before tokenizer.json or beside it: GPT-2, BERT, SentencePiece, tiktoken."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,14 +13,19 @@ from orrery.text.frames import GPT2_END
 from orrery.text.gguf.rules import RULES as CUTTING_RULES
 from orrery.text.pieces import byte_alphabet
 from orrery.text.published import classes
+from orrery.text.published.blanks import at_the_beginning, without_blank
 from orrery.text.published.canonical import canonical, without_accents
 from orrery.text.published.classes import class_said
 from orrery.text.published.ranked import TEKKEN, tekken
 from orrery.text.published.renumbered import NUMBERINGS, renumbered
+from orrery.text.published.tiktoken import SUFFIX, is_tiktoken, tiktoken
 from orrery.text.sentencepiece import export
 
 HINT = "the file is damaged or of another kind: take it from its origin again"
-NAMES = "vocab.txt, vocab.json with merges.txt, encoder.json with vocab.bpe, tekken.json, *.model of SentencePiece"
+NAMES = (
+    "vocab.txt, vocab.json with merges.txt, encoder.json with vocab.bpe, tekken.json, *.model of SentencePiece, "
+    "*.tiktoken"
+)
 """The files that are known by their names."""
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -37,7 +42,8 @@ _ENDS_OF_WORDS = frozenset(f"{letter}</w>" for letter in "aeinst")
 def find(folder: Path) -> Path | None:
     """Return the published vocabulary in a folder, if there is one."""
     named = [folder / name for name in (*GPT2_MERGES, "vocab.txt", TEKKEN)]
-    file_found = next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
+    by_suffix = [file for suffix in (".model", SUFFIX) for file in sorted(folder.glob(f"*{suffix}"))]
+    file_found = next((file for file in [*named, *by_suffix] if file.is_file()), None)
     return file_found if file_found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
 
 
@@ -56,8 +62,8 @@ def reader(file: Path) -> Callable[[Path], str] | None:
     """Return what makes a tokenizer.json of a file, by its name; None for a tokenizer.json itself."""
     if file.name in GPT2_MERGES or file.name in GPT2_MERGES.values():
         return gpt2
-    if file.suffix == ".model":
-        return _sentencepiece
+    if file.suffix in (".model", SUFFIX):
+        return _tiktoken if file.suffix == SUFFIX or is_tiktoken(file) else _sentencepiece
     return {"vocab.txt": bert, CONFIG: byt5, TEKKEN: tekken}.get(file.name)
 
 
@@ -150,10 +156,16 @@ def bert(file: Path) -> str:
     return _framed(engine, frame(engine.token_to_id))
 
 
+def _tiktoken(file: Path) -> str:
+    """Return the tokenizer.json of a file of tiktoken's, with the tokens that a configuration beside it adds."""
+    name = frames.class_of(_config(file))
+    return tiktoken(file, "" if name in classes.UNSAID else name, _listed(file)[0])
+
+
 def _sentencepiece(file: Path) -> str:
     """Return the tokenizer.json of a SentencePiece model, with what the family of a configuration beside it adds."""
-    made, config = json.loads(export.definition(file.read_bytes())), _config(file)
-    config = {**config, "tokenizer_class": classes.sentencepiece_class(*_said(file))}
+    config = {**_config(file), "tokenizer_class": classes.sentencepiece_class(*_said(file))}
+    made = at_the_beginning(json.loads(export.definition(without_blank(file.read_bytes(), config))), config)
     name = frames.class_of(config)
     numbering = NUMBERINGS.get(name)
     made = renumbered(made, numbering, config) if numbering else made

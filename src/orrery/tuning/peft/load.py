@@ -11,6 +11,7 @@ from orrery.checkpoints.json_file import read_json
 from orrery.checkpoints.store import SPEC
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, UsageError
+from orrery.families._wholes import name_in_text
 from orrery.models.model import Model
 from orrery.tuning._linear import TransformedLinear
 from orrery.tuning.lora import LoRA
@@ -145,7 +146,16 @@ def _pairs(
 
 
 def _known(name: str, matrices: Mapping[str, PeftTensor], config: PeftConfig) -> str:
-    """Return the module that an adapter is for; a bare model's names begin later than those of one with a head."""
+    """Return the module that an adapter is for; a bare model's names begin later than those of one with a head.
+
+    An adapter of a model that reads pictures too names the modules of its text part as they are called in the whole.
+    """
+    inner = (name_in_text(f"{name}.weight") or "").removesuffix(".weight")
+    if name not in matrices and inner in matrices:
+        if strange := [key for key in (*config.ranks, *config.alphas) if name_in_text(f"{key}.") != f"{key}."]:
+            message = f"has a rank or an alpha for {strange[0]}, a module of a model that reads pictures too"
+            config.refuse(message, "write the last part of the module's name there, or merge the adapter with peft")
+        return inner
     if name in matrices:
         return name
     near = [known for known in matrices if known.endswith(f".{name}") or name.endswith(f".{known}")]

@@ -88,3 +88,11 @@ def test_further_ends_of_a_gguf_file_are_known_by_their_texts():
     known = {"tokenizer.ggml.tokens": texts, "tokenizer.ggml.token_type": kinds, "tokenizer.ggml.eos_token_id": 5}
     assert ends_of(known) == [5, 1, 4]  # a reply has parts here, and the last is an ordinary word
     assert ends_of({**known, "tokenizer.ggml.tokens": [*texts[:4], "<|x|>", *texts[5:]]}) == [5, 1, 3]
+
+
+@pytest.mark.parametrize("said", [{"num_key_value_heads": 3}, {"num_key_value_heads": 32}])
+def test_heads_that_cannot_be_shared_are_a_fault_of_the_file(said: dict[str, int], tmp_path: Path) -> None:
+    folder = tiny_models.saved(tmp_path / "llama", "llama")
+    change(folder, "config.json", **said)
+    with pytest.raises(ModelFileError, match=r"config\.json: .* key-value heads cannot be shared"):
+        load(folder)
