@@ -218,12 +218,15 @@ def requests() -> str:
     for door, body in doors.items():
         for said, fields in (("changes nothing", body.HARMLESS), ("refused", body.UNSUPPORTED)):
             for name, why in fields.items():
-                rows.setdefault((f"`{name}`", said, why), []).append(door)
+                rows.setdefault((name, said, why), []).append(door)
     options = "`options` of Ollama"
-    rows |= {(f"`{name}`", "changes nothing", why): [options] for name, why in ollama_options.HARMLESS.items()}
-    rows |= {(f"`{name}`", "refused", why): [options] for name, (_, why) in ollama_options.UNSUPPORTED.items()}
-    lines = [(name, ", ".join(fields), said, why) for (name, said, why), fields in rows.items()]
-    return table(("field", "of", "", "why, or what to do instead"), sorted(lines))
+    rows |= {(name, "changes nothing", why): [options] for name, why in ollama_options.HARMLESS.items()}
+    rows |= {(name, "refused", why): [options] for name, (_, why) in ollama_options.UNSUPPORTED.items()}
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for (name, said, why), of in sorted(rows.items()):
+        alike.setdefault((", ".join(of), said, why), []).append(f"`{name}`")
+    lines = [(", ".join(names), of, said, why) for (of, said, why), names in alike.items()]
+    return table(("field", "of", "", "why, or what to do instead"), lines)
 
 
 _DOORS = {

@@ -16,7 +16,7 @@ from orrery.generation.requests import Answering, CancelledError, Request, Token
 from orrery.serving.errors import ApiError, api_error, closing
 from orrery.serving.held_scores import HeldScores
 from orrery.serving.responses import ResponseInputs
-from orrery.serving.schema.fields import SamplingFields
+from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.served import Admission, Served
 from orrery.serving.usage import places_of
 

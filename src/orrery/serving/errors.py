@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from orrery.errors import DataError, ModelFileError, OrreryError, UsageError
+from orrery.serving.schema.other_names import sent_as
 from orrery.serving.worker import BusyError, ClosedError
 
 LOG = logging.getLogger("orrery.serving")
@@ -145,13 +146,15 @@ def validation_error(faults: Sequence[Mapping[str, Any]], body: Any) -> ApiError
         return ApiError(400, "the request has no body; send a JSON object", code="invalid_json")
     param = _param(place, body, missing=fault["type"] == "missing")
     reason = str(fault["msg"]).removeprefix("Value error, ")
+    if place and (sent := sent_as(own := str(place[0]), body)) != own:
+        reason = reason.replace(own, sent)
     return ApiError(400, f"{param or 'the body'}: {reason}", param=param or None, code="invalid_value")
 
 
 def _param(place: Sequence[str | int], value: Any, missing: bool) -> str:
     """Return the part of a place that the request has: pydantic names the alternatives of a union besides."""
     name = ""
-    for part in place:
+    for part in [sent_as(str(place[0]), value), *place[1:]] if place else ():
         if isinstance(value, Mapping) and (part in value or (missing and part == place[-1])):
             name += f".{part}" if name else str(part)
             value = value.get(part)

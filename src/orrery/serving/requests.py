@@ -14,7 +14,7 @@ from orrery.language_model.generate import sampler_of
 from orrery.language_model.guides import Demands
 from orrery.language_model.texts import EVERYTHING, LONGEST_TOKEN, encode, limits_of, opening_of, prompt
 from orrery.serving.errors import ApiError, api_error
-from orrery.serving.schema.fields import SamplingFields
+from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.served import Served
 from orrery.text.infill import FORMS, Infill, infill_of
 
