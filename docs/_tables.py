@@ -34,10 +34,11 @@ from orrery.schema.registry import Registry, settings_of  # noqa: E402
 from orrery.schema.section import Section  # noqa: E402
 from orrery.schema.writing import EVERY, SETTINGS  # noqa: E402
 from orrery.serving import ollama_options  # noqa: E402
-from orrery.serving.schema import ollama  # noqa: E402
+from orrery.serving.schema import inference, ollama  # noqa: E402
 from orrery.serving.schema.chat import ChatRequest  # noqa: E402
 from orrery.serving.schema.completions import CompletionRequest  # noqa: E402
 from orrery.serving.schema.fields import Body  # noqa: E402
+from orrery.serving.schema.ranking import RerankRequest  # noqa: E402
 from orrery.serving.schema.reading import EmbeddingsRequest  # noqa: E402
 from orrery.serving.schema.responses import ResponsesRequest  # noqa: E402
 from orrery.tasks import TASKS, Pipeline  # noqa: E402
@@ -210,6 +211,8 @@ def requests() -> str:
         "`/v1/chat/completions`": ChatRequest,
         "`/v1/responses`": ResponsesRequest,
         "`/v1/embeddings`": EmbeddingsRequest,
+        "`/v1/rerank`": RerankRequest,
+        "`/embed`": inference.EmbedRequest,
         "`/api/chat`": ollama.OllamaChatRequest,
         "`/api/generate`": ollama.GenerateRequest,
         "`/api/embed`": ollama.EmbedRequest,

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,10 @@ ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 """What ends a task or the program, and is no failure of a request."""
 OLLAMA = "/api/"
 """What the paths of Ollama's interface begin with; its clients read an error as a text."""
+MESSAGES = "/v1/messages"
+"""What those of Anthropic's interface begin with."""
+OF_TEXTS = ("/embed", "/predict", "/similarity", "/info")
+"""The paths of text-embeddings-inference."""
 LONGEST = 500
 """Characters of a message: what a client sent is not sent back whole."""
 
@@ -32,6 +36,29 @@ _CODES = {
     408: "request_timeout", 413: "request_too_large", 415: "unsupported_media_type", 429: "server_busy",
     431: "headers_too_large", 500: "internal_error", 503: "unavailable",
 }  # fmt: skip
+_OF_MESSAGES = {
+    401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
+    429: "rate_limit_error", 503: "overloaded_error",
+}  # fmt: skip
+"""Anthropic's names of failures."""
+_OF_TEXTS = {429: "Overloaded", 500: "Backend", 503: "Unhealthy"}
+"""Those of text-embeddings-inference."""
+_SAME = {
+    "POST /v1/completions": "/generate /generate_stream",
+    "POST /v1/messages": "/v1/complete",
+    "POST /v1/classify": "/classify",
+    "POST /v1/embeddings": "/pooling /v1/pooling /v2/embed /v1/embed",
+    "POST /embed": "/embed_all /embed_sparse",
+    "POST /detokenize": "/decode",
+    "POST /v1/rerank": "/reranking /v1/reranking",
+    "GET /metrics": "/slots /load",
+    "GET /props": "/server_info /get_model_info",
+    "GET /v1/models": "/lora-adapters",
+    "orrery serve --adapter NAME=FOLDER": "/v1/load_lora_adapter",
+    "POST /v1/chat/completions": "/v1/chat /v2/chat",
+}
+"""What does here what other servers do under some paths."""
+_ELSEWHERE = {path: own for own, paths in _SAME.items() for path in paths.split()}
 _PLAIN = {
     404: "there is no such URL; GET /openapi.json lists them",
     405: "this URL does not take that method",
@@ -74,8 +101,20 @@ class ApiError(HTTPException):
 
     def response(self, path: str) -> Response:
         """Return what is sent to who asked for a path; ASCII alone, whatever characters the message holds."""
-        body = {"error": self.text} if path.startswith(OLLAMA) else self.body
-        return AsciiJson(body, self.status_code, self.headers)
+        return AsciiJson(self.told(path), self.status_code, self.headers)
+
+    def told(self, path: str) -> dict[str, Any]:
+        """Return the object in which the clients of a path read a failure."""
+        if path.startswith(OLLAMA):
+            return {"error": self.text}
+        if path.startswith(MESSAGES):
+            kind = _OF_MESSAGES.get(
+                self.status_code, "invalid_request_error" if self.status_code < 500 else "api_error"
+            )
+            return {"type": "error", "error": {"type": kind, "message": self.text}}
+        if path in OF_TEXTS:
+            return {"error": self.text, "error_type": _OF_TEXTS.get(self.status_code, "Validation")}
+        return self.body
 
     def renamed(self, names: Mapping[str, str]) -> "ApiError":
         """Return the same error, whose field is called as the client called it."""
@@ -164,14 +203,31 @@ def _param(place: Sequence[str | int], value: Any, missing: bool) -> str:
     return name[:200]
 
 
-def install(app: FastAPI) -> None:
-    """Make every failure of an app such an object."""
+def elsewhere(known: Iterable[str], path: str) -> str | None:
+    """Return what does here what another server does under a path, or what a path was meant to be."""
+    path = path.rstrip("/")
+    if path in _ELSEWHERE or not path:
+        return _ELSEWHERE.get(path)
+    return min(
+        (own for own in known if own != "/" and (own.endswith(path) or path.endswith(own))), key=len, default=None
+    )
+
+
+def install(app: FastAPI, paths: Sequence[str]) -> None:
+    """Make every failure of an app such an object.
+
+    Args:
+        app: what answers.
+        paths: those that it knows.
+    """
 
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if isinstance(error, ApiError):
             return error.response(request.url.path)
         message = _PLAIN.get(error.status_code, str(error.detail))
+        if error.status_code == 404 and (other := elsewhere(paths, request.url.path)) is not None:
+            message = f"there is no such URL; {other} does this, and GET /openapi.json lists all"
         return ApiError(error.status_code, message, headers=error.headers).response(request.url.path)
 
     async def of_validation(request: Request, error: Exception) -> Response:

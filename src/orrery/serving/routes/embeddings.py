@@ -11,7 +11,7 @@ from orrery.serving.abilities import EMBEDDINGS
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
-from orrery.serving.schema.reading import EmbeddingList, EmbeddingsRequest
+from orrery.serving.schema.reading import EmbeddingList, EmbeddingsRequest, items_of
 from orrery.serving.served import Serving
 from orrery.serving.vectors import vectors_of
 
@@ -25,7 +25,7 @@ async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequ
     vectors = await vectors_of(
         served,
         http.receive,
-        _items(request),
+        items_of(request.input),
         truncation=request.truncation,
         dimensions=request.dimensions,
         prompt=request.prompt_name,
@@ -39,14 +39,6 @@ async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequ
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     }
     return AsciiJson(answer)
-
-
-def _items(request: EmbeddingsRequest) -> list[str | list[int]]:
-    """Return the inputs: a text, or a list of ids, is one; a list of either are several."""
-    given = request.input
-    if isinstance(given, str):
-        return [given]
-    return [list(given)] if isinstance(given[0], int) else list(given)
 
 
 def _coded(one: TextVector, form: str) -> list[float] | str:
