@@ -205,7 +205,7 @@ def _param(place: Sequence[str | int], value: Any, missing: bool) -> str:
 
 def elsewhere(known: Iterable[str], path: str) -> str | None:
     """Return what does here what another server does under a path, or what a path was meant to be."""
-    path = path.rstrip("/")
+    path = path.rstrip("/").removeprefix("/api/v0").removeprefix("/api/v1")  # LM Studio's
     if path in _ELSEWHERE or not path:
         return _ELSEWHERE.get(path)
     return min(

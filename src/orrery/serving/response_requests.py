@@ -4,9 +4,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
-from orrery.serving.errors import ApiError, validation_error
+from orrery.serving.body import checked
+from orrery.serving.errors import ApiError
 from orrery.serving.response_items import messages_of
 from orrery.serving.schema.chat import ChatRequest, Message
 from orrery.serving.schema.responses import AllowedFunctions, NamedFunction, ResponseItem, ResponsesRequest
@@ -49,10 +48,7 @@ def chat_of(request: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list
         "response_format": _format(request) or request.response_format,
         **_tools(request),
     }
-    try:
-        return said, ChatRequest.model_validate({**drawing, **own})
-    except ValidationError as error:
-        raise validation_error(error.errors(), own) from None
+    return said, checked(ChatRequest, {**drawing, **own})
 
 
 def _tools(request: ResponsesRequest) -> dict[str, Any]:

@@ -1,21 +1,19 @@
 """What clients of text-embeddings-inference and of Hugging Face's inference ask: ``/embed``, ``/predict``, ``/``."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import APIRouter
-from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 import orrery
 from orrery.serving.abilities import CLASSIFY, COMPLETIONS, RERANK
-from orrery.serving.body import StrictRoute
-from orrery.serving.errors import ApiError, AsciiJson, validation_error
+from orrery.serving.body import StrictRoute, checked
+from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.reading import over_rows
 from orrery.serving.routes.rerank import ranks
 from orrery.serving.schema.errors import TEXT_FAILURES
-from orrery.serving.schema.fields import Body
 from orrery.serving.schema.inference import (
     EmbedRequest,
     Predicted,
@@ -32,7 +30,6 @@ from orrery.tasks.classification import Classification
 router = APIRouter(route_class=StrictRoute, tags=["text-embeddings-inference"])
 
 SHORTER = 'shorten it, or send "truncate": true, which leaves out its end'
-Kind = TypeVar("Kind", bound=Body)
 
 
 @router.post("/embed", response_model=list[list[float]], responses=TEXT_FAILURES)
@@ -56,7 +53,7 @@ async def embed(request: EmbedRequest, served: Serving, http: HttpRequest) -> Re
 async def similarity(request: SimilarityRequest, served: Serving, http: HttpRequest) -> Response:
     """Return how near the vector of each sentence is to that of the first, as their cosine."""
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
-    own = _read(EmbedRequest, {**(request.parameters or {}), "inputs": texts[:1]})
+    own = checked(EmbedRequest, {**(request.parameters or {}), "inputs": texts[:1]})
     first, *others = await vectors_of(
         served,
         http.receive,
@@ -80,16 +77,16 @@ async def predict(request: PredictRequest, served: Serving, http: HttpRequest) -
 async def by_model(request: dict[str, Any], served: Serving, http: HttpRequest) -> Response:
     """Return what the model is for: an order of texts, labels, or vectors; Hugging Face's clients name no more."""
     if "query" in request:
-        return await ranks(_read(TextsRerankRequest, request), served, http)
+        return await ranks(checked(TextsRerankRequest, request), served, http)
     if isinstance(request.get("inputs"), Mapping):
-        return await similarity(_read(SimilarityRequest, request), served, http)
+        return await similarity(checked(SimilarityRequest, request), served, http)
     if CLASSIFY in served.routes:
-        asked = _read(PredictRequest, request)
+        asked = checked(PredictRequest, request)
         labels = await _labels(asked, served, http)
         return AsciiJson(labels if asked.several or asked.parameters is not None else labels[0])
     if COMPLETIONS in served.routes and ("parameters" in request or "stream" in request):
         raise ApiError(400, "text is written by POST /v1/completions and /v1/chat/completions", param="parameters")
-    return await embed(_read(EmbedRequest, request), served, http)
+    return await embed(checked(EmbedRequest, request), served, http)
 
 
 @router.get("/info", responses=TEXT_FAILURES)
@@ -117,15 +114,3 @@ async def _labels(request: PredictRequest, served: Served, http: HttpRequest) ->
     items = [one.model_dump() if isinstance(one, TextPair) else one for one in request.items]
     work = pipelined(served, Classification, items, settings)
     return await over_rows(served, http.receive, work, param="inputs", shorter=SHORTER)
-
-
-def _read(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
-    """Return a body, checked.
-
-    Raises:
-        ApiError: it is none.
-    """
-    try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        raise validation_error(error.errors(), given) from None

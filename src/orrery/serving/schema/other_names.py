@@ -76,6 +76,8 @@ UNSUPPORTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "return_tokens_as_token_ids": ((False,), "logprobs with return_token_ids tells the id of each token"),
     "prompt_logprobs": ((), "echo with logprobs of /v1/completions tells those of a prompt"),
     "n_probs": ((0,), _SCORES),
+    "return_tokens": ((False,), "logprobs with return_token_ids tells the id of each token"),
+    "response_fields": (([],), "all fields are told"),
     "post_sampling_probs": ((False,), _SCORES),
     "return_hidden_states": ((False,), "POST /inspect/traces looks inside"),
     "timings_per_token": ((False,), _TELLS),
