@@ -38,6 +38,7 @@ from orrery.serving.schema import inference, ollama  # noqa: E402
 from orrery.serving.schema.chat import ChatRequest  # noqa: E402
 from orrery.serving.schema.completions import CompletionRequest  # noqa: E402
 from orrery.serving.schema.fields import Body  # noqa: E402
+from orrery.serving.schema.messages import MessagesRequest  # noqa: E402
 from orrery.serving.schema.ranking import RerankRequest  # noqa: E402
 from orrery.serving.schema.reading import EmbeddingsRequest  # noqa: E402
 from orrery.serving.schema.responses import ResponsesRequest  # noqa: E402
@@ -210,6 +211,7 @@ def requests() -> str:
         "`/v1/completions`": CompletionRequest,
         "`/v1/chat/completions`": ChatRequest,
         "`/v1/responses`": ResponsesRequest,
+        "`/v1/messages`": MessagesRequest,
         "`/v1/embeddings`": EmbeddingsRequest,
         "`/v1/rerank`": RerankRequest,
         "`/embed`": inference.EmbedRequest,

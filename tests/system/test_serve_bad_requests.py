@@ -228,7 +228,7 @@ def test_nothing_but_health_is_shown_without_the_key(closed):
                 reply = wire.ask(method, path.replace("{model}", "x"), content, **headers)
                 open_to_all = path == "/health"
                 assert (reply.status == 200) if open_to_all else (reply.status == 401), (path, method, headers)
-                if path.startswith(("/api/", "/v1/messages", *OF_TEXTS)):  # these clients read another object
+                if path.startswith(("/api/", "/v1/messages")) or path in OF_TEXTS:  # these clients read another object
                     assert b"the API key is missing or wrong" in reply.body
                 elif not open_to_all:
                     assert reply.error["code"] == "invalid_api_key"

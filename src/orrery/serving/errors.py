@@ -107,13 +107,14 @@ class ApiError(HTTPException):
         """Return the object in which the clients of a path read a failure."""
         if path.startswith(OLLAMA):
             return {"error": self.text}
+        named = self.text if self.param is None or self.param in self.text else f"{self.param}: {self.text}"
         if path.startswith(MESSAGES):
             kind = _OF_MESSAGES.get(
                 self.status_code, "invalid_request_error" if self.status_code < 500 else "api_error"
             )
-            return {"type": "error", "error": {"type": kind, "message": self.text}}
+            return {"type": "error", "error": {"type": kind, "message": named}}
         if path in OF_TEXTS:
-            return {"error": self.text, "error_type": _OF_TEXTS.get(self.status_code, "Validation")}
+            return {"error": named, "error_type": _OF_TEXTS.get(self.status_code, "Validation")}
         return self.body
 
     def renamed(self, names: Mapping[str, str]) -> "ApiError":

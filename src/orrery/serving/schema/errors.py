@@ -62,3 +62,23 @@ TEXT_FAILURES: dict[int | str, dict[str, Any]] = {
     status: {**about, "model": TextFailure} for status, about in FAILURES.items()
 }
 """The failures of its routes, for their documentation."""
+
+
+class MessageFault(BaseModel):
+    """What is wrong with a request of Anthropic's interface: the kind, and what to do."""
+
+    type: str
+    message: str
+
+
+class MessageFailure(BaseModel):
+    """The body of a failure of Anthropic's interface."""
+
+    type: str
+    error: MessageFault
+
+
+MESSAGE_FAILURES: dict[int | str, dict[str, Any]] = {
+    status: {**about, "model": MessageFailure} for status, about in FAILURES.items()
+}
+"""The failures of its routes, for their documentation."""
