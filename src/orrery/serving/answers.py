@@ -124,14 +124,24 @@ class Answers:
                     ended[piece.index] = piece.answering
         return [answering for answering in ended if answering is not None]
 
-    async def pieces(self, receive: Receive) -> AsyncIterator[list[AnswerPiece]]:
-        """Yield what became known, as soon as it is, until all have ended; errors as in ``all``."""
+    async def pieces(self, receive: Receive, quiet: float | None = None) -> AsyncIterator[list[AnswerPiece]]:
+        """Yield what became known, as soon as it is, until all have ended; errors as in ``all``.
+
+        Args:
+            receive: tells when the client leaves.
+            quiet: seconds without news after which nothing is yielded, again and again; by default it is waited for.
+        """
         watch = asyncio.create_task(self._watch(receive))
         try:
             self._fill()
             left = len(self._requests)
             while left:
-                await self._event.wait()
+                try:
+                    async with asyncio.timeout(quiet):
+                        await self._event.wait()
+                except TimeoutError:
+                    yield []
+                    continue
                 self._event.clear()
                 if self._gone:
                     raise GoneError

@@ -25,7 +25,7 @@ OLLAMA = "/api/"
 """What the paths of Ollama's interface begin with; its clients read an error as a text."""
 MESSAGES = "/v1/messages"
 """What those of Anthropic's interface begin with."""
-OF_TEXTS = ("/embed", "/predict", "/similarity", "/info")
+OF_TEXTS = ("/", "/embed", "/predict", "/similarity", "/info")
 """The paths of text-embeddings-inference."""
 LONGEST = 500
 """Characters of a message: what a client sent is not sent back whole."""
@@ -44,7 +44,7 @@ _OF_MESSAGES = {
 _OF_TEXTS = {429: "Overloaded", 500: "Backend", 503: "Unhealthy"}
 """Those of text-embeddings-inference."""
 _SAME = {
-    "POST /v1/completions": "/generate /generate_stream",
+    "POST /v1/completions": "/generate /generate_stream /v1/fim/completions",
     "POST /v1/messages": "/v1/complete",
     "POST /v1/classify": "/classify",
     "POST /v1/embeddings": "/pooling /v1/pooling /v2/embed /v1/embed",

@@ -1,9 +1,13 @@
 """Fields that clients of vLLM, SGLang, llama.cpp and text-generation-inference send, on the routes of OpenAI."""
 
 import json
+import time
 
 import pytest
+import torch
 
+from orrery.generation.samplers import Sampler
+from orrery.serving import requests
 from orrery.serving.errors import ApiError
 from orrery.serving.schema import other_names
 from orrery.serving.schema.chat import ChatRequest
@@ -201,6 +205,35 @@ def test_an_options_name_beside_ollamas_options_is_refused(toy):
     for name in ("temperature", "num_ctx", "max_tokens", "response_format"):
         status, answer = post(toy, {"model": "toy", **said, name: 1}, "/api/chat")
         assert (status, name in answer["error"]) == (400, True)
+
+
+@PATHS
+def test_a_quiet_stream_says_that_it_lives(toy, monkeypatch, path):
+    monkeypatch.setattr("orrery.serving.events.QUIET", 0.02)
+
+    def slow(*_):
+        return Sampler((), lambda logits_BV, generators: (time.sleep(0.2), torch.full((len(logits_BV),), 65))[1])
+
+    said = {PLAIN: {"prompt": "Hi"}, ITEMS: {"input": "Hi"}}.get(
+        path, {"messages": [{"role": "user", "content": "Hi"}]}
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(requests, "sampler_for", slow)
+        longest = {"max_output_tokens" if path == ITEMS else "max_tokens": 3}
+        status, text = post(toy, {"model": "toy", "stream": True, **longest, **said}, path)
+    frames = text.split("\n\n")
+    assert status == 200
+    assert frames.count(": nothing new") >= 3
+    assert "data: " in frames[-2]
+
+
+@PATHS
+def test_counts_in_every_event_are_refused_and_obfuscation_is_nothing(toy, path):
+    asked = {"stream": True, "stream_options": {"continuous_usage_stats": True}}
+    status, error = ask(toy, path, **asked)
+    assert (status, error["param"]) == (400, "continuous_usage_stats")
+    kind, said = BODIES[path]
+    kind.model_validate({**said, "stream": True, "stream_options": {"include_obfuscation": True}})
 
 
 def test_any_tool_is_a_required_one_and_a_prefix_a_refusal(toy):

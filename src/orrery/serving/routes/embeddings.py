@@ -1,6 +1,7 @@
 """``/v1/embeddings``: a vector of length 1 for each text."""
 
 import base64
+from uuid import uuid4
 
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
@@ -18,6 +19,7 @@ from orrery.serving.vectors import vectors_of
 router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
 
+@router.post("/openai/v1/embeddings", include_in_schema=False)  # where Groq's client asks
 @router.post(EMBEDDINGS, response_model=EmbeddingList, responses=FAILURES)
 async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of each text: as a folder of sentence-transformers says, else its mean, of length 1."""
@@ -33,6 +35,7 @@ async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequ
     tokens = sum(one.tokens for one in vectors)
     coded = [_coded(one, request.encoding_format) for one in vectors]
     answer = {
+        "id": f"embd-{uuid4().hex}",  # which Mistral's client misses
         "object": "list",
         "data": [{"object": "embedding", "index": index, "embedding": one} for index, one in enumerate(coded)],
         "model": served.name,

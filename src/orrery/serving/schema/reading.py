@@ -142,6 +142,7 @@ class EmbeddingVector(BaseModel):
 class EmbeddingList(BaseModel):
     """The answer of ``/v1/embeddings``."""
 
+    id: str
     object: Literal["list"]
     data: list[EmbeddingVector]
     model: str

@@ -4,7 +4,7 @@ from abc import ABC
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.schema.writing_fields import with_settings
@@ -16,8 +16,12 @@ from orrery.serving.schema.fields import DRAWN, Body, Flag, Seed, Stop, Stops, T
 MOST_CHOICES, MOST_BIASES, MOST_PREFIX = 128, 1_024, 1 << 20
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(Body):
     """What a stream tells beside the answer."""
+
+    UNSUPPORTED: ClassVar = {"continuous_usage_stats": "include_usage tells the counts at the end"}
+    NEUTRAL: ClassVar = {"continuous_usage_stats": (False,)}
+    HARMLESS: ClassVar = {"include_obfuscation": "nothing is put beside an event to hide its length"}
 
     include_usage: Flag = False
 
