@@ -111,12 +111,14 @@ class Conversing(SamplingFields, ABC):
         "n": "ask once for each answer",
         "container": "nothing is run here",
         "mcp_servers": "the server opens no connections",
-        "context_management": "leave the oldest turns out yourself",
+        **dict.fromkeys(("context_management", "compaction"), "leave the oldest turns out yourself"),
+        "thread": "no messages are kept here; send them",
+        "fallbacks": "this server has one model and sends nothing on",
         "stop": "send stop_sequences",
         "output_format": "send the schema as output_config.format",
     }
     NEUTRAL: ClassVar = {
-        **SamplingFields.NEUTRAL, "n": (1,), "mcp_servers": ([],), "context_management": ({},),
+        **SamplingFields.NEUTRAL, "n": (1,), "mcp_servers": ([],), "context_management": ({},), "fallbacks": ([],),
     }  # fmt: skip
     HARMLESS: ClassVar = {
         **SamplingFields.HARMLESS,
@@ -124,6 +126,7 @@ class Conversing(SamplingFields, ABC):
         "user_profile_id": "nothing depends on who asks",
         "workspace_id": "nothing depends on who asks",
         "inference_geo": "the model runs where the server does",
+        **dict.fromkeys(("billing_policy", "fallback_credit_token"), "nothing is billed"),
         "service_tier": "there is one",
         "speed": "there is one",
         "cache_control": "whatever begins as an earlier prompt did goes on from its session",
