@@ -124,12 +124,12 @@ class Answers:
                     ended[piece.index] = piece.answering
         return [answering for answering in ended if answering is not None]
 
-    async def pieces(self, receive: Receive, quiet: float | None = None) -> AsyncIterator[list[AnswerPiece]]:
+    async def pieces(self, receive: Receive, patience: float | None = None) -> AsyncIterator[list[AnswerPiece]]:
         """Yield what became known, as soon as it is, until all have ended; errors as in ``all``.
 
         Args:
             receive: tells when the client leaves.
-            quiet: seconds without news after which nothing is yielded, again and again; by default it is waited for.
+            patience: seconds without news after which nothing is yielded, again and again; by default it is waited for.
         """
         watch = asyncio.create_task(self._watch(receive))
         try:
@@ -137,7 +137,7 @@ class Answers:
             left = len(self._requests)
             while left:
                 try:
-                    async with asyncio.timeout(quiet):
+                    async with asyncio.timeout(patience):
                         await self._event.wait()
                 except TimeoutError:
                     yield []
