@@ -25,7 +25,7 @@ OLLAMA = "/api/"
 """What the paths of Ollama's interface begin with; its clients read an error as a text."""
 MESSAGES = "/v1/messages"
 """What those of Anthropic's interface begin with."""
-OF_TEXTS = ("/", "/embed", "/predict", "/similarity", "/info")
+OF_TEXTS = ("/embed", "/predict", "/similarity", "/info")
 """The paths of text-embeddings-inference."""
 LONGEST = 500
 """Characters of a message: what a client sent is not sent back whole."""

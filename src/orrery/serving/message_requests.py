@@ -44,6 +44,7 @@ def chat_of(served: Served, request: Conversing) -> ChatRequest:
         **{name: getattr(request, name) for name in SamplingFields.model_fields},
         "messages": said,
         "stop": request.stop_sequences,
+        "chat_template_kwargs": request.chat_template_kwargs,
         "reasoning_effort": None if config is None else config.effort,
         **({} if form is None else {"response_format": {"type": "json_schema", "json_schema": {"schema": form}}}),
         **_tools(request),

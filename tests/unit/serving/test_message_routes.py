@@ -222,10 +222,17 @@ def test_control_tokens_that_are_spelt_are_text(toy, seen, place):
 
 
 def test_thinking_turns_the_switch_of_the_template(toy, seen):
-    for asked in ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "enabled", "budget_tokens": 1024}}, {}):
+    switch = {"chat_template_kwargs": {"enable_thinking": False}}
+    for asked in (
+        {"thinking": {"type": "disabled"}},
+        {"thinking": {"type": "enabled", "budget_tokens": 9}},
+        {},
+        switch,
+    ):
         ask(toy, max_tokens=1, **asked)
-    off, on, unsaid = (prompt_of(toy, one) for one in seen)
+    off, on, unsaid, switched = (prompt_of(toy, one) for one in seen)
     assert on == unsaid != off
+    assert switched == off
 
 
 @pytest.mark.parametrize(("change", "status", "kind", "said"), [
@@ -247,6 +254,8 @@ def test_thinking_turns_the_switch_of_the_template(toy, seen):
     ({"tool_choice": {"type": "tool"}, "tools": [LOOK]}, 400, "invalid_request_error", "tool_choice"),
     ({"temperature": -1}, 400, "invalid_request_error", "temperature"),
     ({"stop": ["a"]}, 400, "invalid_request_error", "stop_sequences"),
+    ({"reasoning_effort": "low"}, 400, "invalid_request_error", "output_config.effort"),
+    ({"logprobs": True}, 400, "invalid_request_error", "/v1/chat/completions"),
     ({"mcp_servers": [{"url": "x"}]}, 400, "invalid_request_error", "mcp_servers is not supported"),
     ({"n": 2}, 400, "invalid_request_error", "ask once"), ({"xtc_probability": 1}, 400, "invalid_request_error", "xtc"),
     ({"output_config": {"format": {"type": "json_schema", "schema": {"type": "x"}}}}, 400,

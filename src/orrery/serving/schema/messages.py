@@ -115,11 +115,21 @@ class Conversing(SamplingFields, ABC):
         "thread": "no messages are kept here; send them",
         "fallbacks": "this server has one model and sends nothing on",
         "stop": "send stop_sequences",
+        "max_completion_tokens": "send max_tokens",
+        "reasoning_effort": "send output_config.effort, or thinking",
+        **dict.fromkeys(("logprobs", "top_logprobs"), "/v1/chat/completions tells them"),
+        **dict.fromkeys(("functions", "function_call"), "send tools and tool_choice"),
         "output_format": "send the schema as output_config.format",
     }
     NEUTRAL: ClassVar = {
-        **SamplingFields.NEUTRAL, "n": (1,), "mcp_servers": ([],), "context_management": ({},), "fallbacks": ([],),
-    }  # fmt: skip
+        **SamplingFields.NEUTRAL,
+        "n": (1,),
+        "logprobs": (False,),
+        "top_logprobs": (0,),
+        "mcp_servers": ([],),
+        "context_management": ({},),
+        "fallbacks": ([],),
+    }
     HARMLESS: ClassVar = {
         **SamplingFields.HARMLESS,
         "metadata": "nothing depends on who asks",
@@ -140,6 +150,7 @@ class Conversing(SamplingFields, ABC):
     tool_choice: AnthropicChoice | None = None
     thinking: Thinking | None = None
     output_config: OutputConfig | None = None
+    chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables of the model's chat template.")
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = None
     stop_sequences: Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None = None
 
