@@ -34,10 +34,12 @@ from orrery.schema.registry import Registry, settings_of  # noqa: E402
 from orrery.schema.section import Section  # noqa: E402
 from orrery.schema.writing import EVERY, SETTINGS  # noqa: E402
 from orrery.serving import ollama_options  # noqa: E402
-from orrery.serving.schema import ollama  # noqa: E402
+from orrery.serving.schema import inference, ollama  # noqa: E402
 from orrery.serving.schema.chat import ChatRequest  # noqa: E402
 from orrery.serving.schema.completions import CompletionRequest  # noqa: E402
 from orrery.serving.schema.fields import Body  # noqa: E402
+from orrery.serving.schema.messages import MessagesRequest  # noqa: E402
+from orrery.serving.schema.ranking import RerankRequest  # noqa: E402
 from orrery.serving.schema.reading import EmbeddingsRequest  # noqa: E402
 from orrery.serving.schema.responses import ResponsesRequest  # noqa: E402
 from orrery.tasks import TASKS, Pipeline  # noqa: E402
@@ -209,7 +211,10 @@ def requests() -> str:
         "`/v1/completions`": CompletionRequest,
         "`/v1/chat/completions`": ChatRequest,
         "`/v1/responses`": ResponsesRequest,
+        "`/v1/messages`": MessagesRequest,
         "`/v1/embeddings`": EmbeddingsRequest,
+        "`/v1/rerank`": RerankRequest,
+        "`/embed`": inference.EmbedRequest,
         "`/api/chat`": ollama.OllamaChatRequest,
         "`/api/generate`": ollama.GenerateRequest,
         "`/api/embed`": ollama.EmbedRequest,
@@ -218,12 +223,15 @@ def requests() -> str:
     for door, body in doors.items():
         for said, fields in (("changes nothing", body.HARMLESS), ("refused", body.UNSUPPORTED)):
             for name, why in fields.items():
-                rows.setdefault((f"`{name}`", said, why), []).append(door)
+                rows.setdefault((name, said, why), []).append(door)
     options = "`options` of Ollama"
-    rows |= {(f"`{name}`", "changes nothing", why): [options] for name, why in ollama_options.HARMLESS.items()}
-    rows |= {(f"`{name}`", "refused", why): [options] for name, (_, why) in ollama_options.UNSUPPORTED.items()}
-    lines = [(name, ", ".join(fields), said, why) for (name, said, why), fields in rows.items()]
-    return table(("field", "of", "", "why, or what to do instead"), sorted(lines))
+    rows |= {(name, "changes nothing", why): [options] for name, why in ollama_options.HARMLESS.items()}
+    rows |= {(name, "refused", why): [options] for name, (_, why) in ollama_options.UNSUPPORTED.items()}
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for (name, said, why), of in sorted(rows.items()):
+        alike.setdefault((", ".join(of), said, why), []).append(f"`{name}`")
+    lines = [(", ".join(names), of, said, why) for (of, said, why), names in alike.items()]
+    return table(("field", "of", "", "why, or what to do instead"), lines)
 
 
 _DOORS = {

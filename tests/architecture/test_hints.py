@@ -71,7 +71,6 @@ MANY = {
     "laws/registry.py": ["verify"],
     "serving/limits.py": ["serve"],
     "serving/run.py": ["serve"],
-    "serving/schema/completions.py": ["generate"],
     "serving/settings.py": ["serve"],
     "exchange/reading/config_keys.py": ["import"],
     "exchange/reading/files.py": ["import"],

@@ -45,7 +45,7 @@ def serve(
     dtype: str = "auto",
     kernel: str | None = None,
 ) -> int:
-    """Serve a model over HTTP: completions, chats, tokens, metrics, as clients of OpenAI and of Ollama ask for them.
+    """Serve a model over HTTP: completions, chats, tokens, metrics, as OpenAI's, Anthropic's and Ollama's clients ask.
 
     Only this machine is answered, unless --host says otherwise, which needs a key (--api-key-file, ORRERY_API_KEY).
     SIGTERM lets answers under way come to their end.

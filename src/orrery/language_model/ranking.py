@@ -1,7 +1,7 @@
 """Scores of pairs of texts, and documents in the order of their scores for a query: cross-encoders."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -102,6 +102,7 @@ def score_pairs(
     *,
     prompt: str | None = None,
     truncation: bool = True,
+    activation: str | None = None,
     batch_size: int = 32,
     names: Sequence[str] | None = None,
     done: Callable[[int, int], None] = lambda count, total: None,
@@ -114,6 +115,7 @@ def score_pairs(
         prompt: the name of one of the folder's prompts, or a text that ends in a blank or a colon; it stands in front
             of the first text.
         truncation: whether what is longer than a row is cut.
+        activation: torch's name of what makes scores of logits; by default as the folder says.
         batch_size: rows computed at once.
         names: what errors call each pair; by default ``pair 3``.
         done: told after each batch how many pairs are done, and of how many.
@@ -124,6 +126,7 @@ def score_pairs(
         ModelFileError: a weight is no number, and so is a score.
     """
     how, pairs = scoring_of(stored), list(pairs)
+    how = how if activation is None else replace(how, activation=activation)
     framed = _framing(stored, how, prompt_of(how.prompts, how.prompt, prompt), truncation)
     rows = []
     for place, pair in enumerate(pairs):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from orrery.errors import OrreryError
 from orrery.language_model.model import LanguageModel
-from orrery.serving.errors import ApiError
+from orrery.serving.errors import MESSAGES, ApiError
 from orrery.tasks import TASKS, Pipeline
 from orrery.tasks.classification import Classification
 from orrery.tasks.embedding import Embedding
@@ -20,7 +20,7 @@ from orrery.tasks.translation import Translation
 from orrery.tasks.zero_shot_image_classification import ZeroShotImageClassification
 
 COMPLETIONS, CHAT, RESPONSES = "/v1/completions", "/v1/chat/completions", "/v1/responses"
-WRITING = (COMPLETIONS, CHAT, RESPONSES)
+WRITING = (COMPLETIONS, CHAT, RESPONSES, MESSAGES)
 """The routes that an adapter answers."""
 TRANSLATE, EMBEDDINGS, CLASSIFY, TAG = (task.route for task in (Translation, Embedding, Classification, Tagging))
 RERANK = "/v1/rerank"
@@ -39,12 +39,13 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
     """Return the paths of the routes that a model can answer."""
     spec = lm.model.spec
     if spec.vocabulary is None:
-        about = (CHAT, RESPONSES) if ImageToText.fits(lm) else ()
+        about = (CHAT, RESPONSES, MESSAGES) if ImageToText.fits(lm) else ()
         return (*about, *(task.route for task in SEEING if task.fits(lm)))
     can = {
         COMPLETIONS: spec.writes,
         CHAT: (chats := spec.writes and _chats(lm)),
         RESPONSES: chats,
+        MESSAGES: chats,
         TRANSLATE: Translation.fits(lm),
         EMBEDDINGS: True,
         RERANK: lm.ranks,

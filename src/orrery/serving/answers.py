@@ -16,7 +16,7 @@ from orrery.generation.requests import Answering, CancelledError, Request, Token
 from orrery.serving.errors import ApiError, api_error, closing
 from orrery.serving.held_scores import HeldScores
 from orrery.serving.responses import ResponseInputs
-from orrery.serving.schema.fields import SamplingFields
+from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.served import Admission, Served
 from orrery.serving.usage import places_of
 
@@ -124,14 +124,24 @@ class Answers:
                     ended[piece.index] = piece.answering
         return [answering for answering in ended if answering is not None]
 
-    async def pieces(self, receive: Receive) -> AsyncIterator[list[AnswerPiece]]:
-        """Yield what became known, as soon as it is, until all have ended; errors as in ``all``."""
+    async def pieces(self, receive: Receive, patience: float | None = None) -> AsyncIterator[list[AnswerPiece]]:
+        """Yield what became known, as soon as it is, until all have ended; errors as in ``all``.
+
+        Args:
+            receive: tells when the client leaves.
+            patience: seconds without news after which nothing is yielded, again and again; by default it is waited for.
+        """
         watch = asyncio.create_task(self._watch(receive))
         try:
             self._fill()
             left = len(self._requests)
             while left:
-                await self._event.wait()
+                try:
+                    async with asyncio.timeout(patience):
+                        await self._event.wait()
+                except TimeoutError:
+                    yield []
+                    continue
                 self._event.clear()
                 if self._gone:
                     raise GoneError

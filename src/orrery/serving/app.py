@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
 import orrery
 from orrery.serving import errors, routes, tasks
@@ -25,8 +26,9 @@ def create_app(served: Served, settings: ServerSettings) -> FastAPI:
     # No pages of FastAPI's: they load their scripts from a network.
     app = FastAPI(title="Orrery", version=orrery.__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.served = served
-    errors.install(app)
-    for router in routers():
+    known = list(routers())
+    errors.install(app, [route.path for router in known for route in router.routes if isinstance(route, APIRoute)])
+    for router in known:
         app.include_router(router)
     app.add_middleware(RequestGate, settings=settings, metrics=served.metrics, check_room=served.check_room)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]

@@ -3,12 +3,13 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,8 +17,10 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope
 
 from orrery.checkpoints import strict_json
-from orrery.serving.errors import ENDINGS, OLLAMA, ApiError, api_error
+from orrery.serving.errors import ENDINGS, OLLAMA, ApiError, api_error, validation_error
 from orrery.serving.settings import Safety
+
+Model = TypeVar("Model", bound=BaseModel)
 
 DEPTH = 64
 """Levels of lists and objects in a body."""
@@ -181,6 +184,18 @@ class _StrictRequest(Request):
     async def json(self) -> Any:
         body = await self.body()
         return parse(body) if len(body) <= AT_ONCE else await LONG_BODIES.parse(body)
+
+
+def checked(kind: type[Model], given: Mapping[str, Any]) -> Model:
+    """Return a body that a route has made of what a client sent.
+
+    Raises:
+        ApiError: a field is wrong.
+    """
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise validation_error(error.errors(), given) from None
 
 
 class StrictRoute(APIRoute):

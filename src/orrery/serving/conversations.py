@@ -79,7 +79,7 @@ def prepare(served: Served, request: ChatRequest, terms: Terms = PLAIN) -> Prepa
     requests.check_cost(served, [1], request.choices, 0)
     if served.pictures is not None:
         return _about_a_picture(served, request, terms)
-    ids = _read(served, request, terms)
+    ids = read(served, request, terms)
     ids = requests.with_prefix(served, ids, request.prefix)
     return continuing(served, request, ids, served.template.end, terms, "messages")
 
@@ -133,8 +133,12 @@ def in_channels(served: Served) -> bool:
         return False
 
 
-def _read(served: Served, request: ChatRequest, terms: Terms) -> list[int]:
-    """Return the ids of a conversation, without its oldest turns where they do not fit and may be left out."""
+def read(served: Served, request: ChatRequest, terms: Terms) -> list[int]:
+    """Return the ids of a conversation, without its oldest turns where they do not fit and may be left out.
+
+    Raises:
+        ApiError: it cannot be said in the model's template.
+    """
     tools = [tool.model_dump(exclude_none=True) for tool in request.used_tools]
     think = request.reasoning_effort if request.reasoning_effort is not None else terms.think
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from orrery.errors import DataError, ModelFileError, OrreryError, UsageError
+from orrery.serving.schema.other_names import sent_as
 from orrery.serving.worker import BusyError, ClosedError
 
 LOG = logging.getLogger("orrery.serving")
@@ -22,6 +23,10 @@ ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 """What ends a task or the program, and is no failure of a request."""
 OLLAMA = "/api/"
 """What the paths of Ollama's interface begin with; its clients read an error as a text."""
+MESSAGES = "/v1/messages"
+"""What those of Anthropic's interface begin with."""
+OF_TEXTS = ("/embed", "/predict", "/similarity", "/info")
+"""The paths of text-embeddings-inference."""
 LONGEST = 500
 """Characters of a message: what a client sent is not sent back whole."""
 
@@ -31,6 +36,29 @@ _CODES = {
     408: "request_timeout", 413: "request_too_large", 415: "unsupported_media_type", 429: "server_busy",
     431: "headers_too_large", 500: "internal_error", 503: "unavailable",
 }  # fmt: skip
+_OF_MESSAGES = {
+    401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
+    429: "rate_limit_error", 503: "overloaded_error",
+}  # fmt: skip
+"""Anthropic's names of failures."""
+_OF_TEXTS = {429: "Overloaded", 500: "Backend", 503: "Unhealthy"}
+"""Those of text-embeddings-inference."""
+_SAME = {
+    "POST /v1/completions": "/generate /generate_stream /v1/fim/completions",
+    "POST /v1/messages": "/v1/complete",
+    "POST /v1/classify": "/classify",
+    "POST /v1/embeddings": "/pooling /v1/pooling /v2/embed /v1/embed",
+    "POST /embed": "/embed_all /embed_sparse",
+    "POST /detokenize": "/decode",
+    "POST /v1/rerank": "/reranking /v1/reranking",
+    "GET /metrics": "/slots /load",
+    "GET /props": "/server_info /get_model_info",
+    "GET /v1/models": "/lora-adapters",
+    "orrery serve --adapter NAME=FOLDER": "/v1/load_lora_adapter",
+    "POST /v1/chat/completions": "/v1/chat /v2/chat",
+}
+"""What does here what other servers do under some paths."""
+_ELSEWHERE = {path: own for own, paths in _SAME.items() for path in paths.split()}
 _PLAIN = {
     404: "there is no such URL; GET /openapi.json lists them",
     405: "this URL does not take that method",
@@ -73,8 +101,21 @@ class ApiError(HTTPException):
 
     def response(self, path: str) -> Response:
         """Return what is sent to who asked for a path; ASCII alone, whatever characters the message holds."""
-        body = {"error": self.text} if path.startswith(OLLAMA) else self.body
-        return AsciiJson(body, self.status_code, self.headers)
+        return AsciiJson(self.told(path), self.status_code, self.headers)
+
+    def told(self, path: str) -> dict[str, Any]:
+        """Return the object in which the clients of a path read a failure."""
+        if path.startswith(OLLAMA):
+            return {"error": self.text}
+        named = self.text if self.param is None or self.param in self.text else f"{self.param}: {self.text}"
+        if path.startswith(MESSAGES):
+            kind = _OF_MESSAGES.get(
+                self.status_code, "invalid_request_error" if self.status_code < 500 else "api_error"
+            )
+            return {"type": "error", "error": {"type": kind, "message": named}}
+        if path in OF_TEXTS:
+            return {"error": named, "error_type": _OF_TEXTS.get(self.status_code, "Validation")}
+        return self.body
 
     def renamed(self, names: Mapping[str, str]) -> "ApiError":
         """Return the same error, whose field is called as the client called it."""
@@ -145,13 +186,15 @@ def validation_error(faults: Sequence[Mapping[str, Any]], body: Any) -> ApiError
         return ApiError(400, "the request has no body; send a JSON object", code="invalid_json")
     param = _param(place, body, missing=fault["type"] == "missing")
     reason = str(fault["msg"]).removeprefix("Value error, ")
+    if place and (sent := sent_as(own := str(place[0]), body)) != own:
+        reason = reason.replace(own, sent)
     return ApiError(400, f"{param or 'the body'}: {reason}", param=param or None, code="invalid_value")
 
 
 def _param(place: Sequence[str | int], value: Any, missing: bool) -> str:
     """Return the part of a place that the request has: pydantic names the alternatives of a union besides."""
     name = ""
-    for part in place:
+    for part in [sent_as(str(place[0]), value), *place[1:]] if place else ():
         if isinstance(value, Mapping) and (part in value or (missing and part == place[-1])):
             name += f".{part}" if name else str(part)
             value = value.get(part)
@@ -161,14 +204,31 @@ def _param(place: Sequence[str | int], value: Any, missing: bool) -> str:
     return name[:200]
 
 
-def install(app: FastAPI) -> None:
-    """Make every failure of an app such an object."""
+def elsewhere(known: Iterable[str], path: str) -> str | None:
+    """Return what does here what another server does under a path, or what a path was meant to be."""
+    path = path.rstrip("/").removeprefix("/api/v0").removeprefix("/api/v1")  # LM Studio's
+    if path in _ELSEWHERE or not path:
+        return _ELSEWHERE.get(path)
+    return min(
+        (own for own in known if own != "/" and (own.endswith(path) or path.endswith(own))), key=len, default=None
+    )
+
+
+def install(app: FastAPI, paths: Sequence[str]) -> None:
+    """Make every failure of an app such an object.
+
+    Args:
+        app: what answers.
+        paths: those that it knows.
+    """
 
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if isinstance(error, ApiError):
             return error.response(request.url.path)
         message = _PLAIN.get(error.status_code, str(error.detail))
+        if error.status_code == 404 and (other := elsewhere(paths, request.url.path)) is not None:
+            message = f"there is no such URL; {other} does this, and GET /openapi.json lists all"
         return ApiError(error.status_code, message, headers=error.headers).response(request.url.path)
 
     async def of_validation(request: Request, error: Exception) -> Response:

@@ -33,6 +33,11 @@ class Teller(Protocol):
         ...
 
 
+QUIET = 15.0
+"""Seconds without an event after which a comment is sent; a reader who left is noticed by it, too."""
+COMMENT = b": nothing new\n\n"
+
+
 @dataclass(frozen=True)
 class Frames:
     """How objects become bytes.
@@ -41,11 +46,13 @@ class Frames:
         media_type: what all of them are.
         one: the bytes of one object.
         end: the bytes behind the last object of a stream that did not fail.
+        quiet: what is sent after some seconds without news, so that nobody between takes the connection for dead.
     """
 
     media_type: str
     one: Callable[[dict[str, Any]], bytes]
     end: bytes = b""
+    quiet: bytes = COMMENT
 
 
 def _json(one: dict[str, Any]) -> bytes:
@@ -58,7 +65,7 @@ NAMED_EVENTS = Frames(
     "text/event-stream", lambda one: b"event: " + one["type"].encode() + b"\ndata: " + _json(one) + b"\n\n"
 )
 """Of responses, each event under the name of its type."""
-LINES = Frames("application/x-ndjson", lambda one: _json(one) + b"\n")
+LINES = Frames("application/x-ndjson", lambda one: _json(one) + b"\n", quiet=b"")
 """Of Ollama's interface."""
 
 
@@ -94,7 +101,9 @@ class EventStream(Response):
         if opening := self._teller.opening():
             yield self._framed(opening)
         try:
-            async for pieces in self._answers.pieces(receive):
+            async for pieces in self._answers.pieces(receive, QUIET):
+                if not pieces and self._frames.quiet:
+                    yield self._frames.quiet
                 events = [event for piece in pieces for event in self._teller.tell(piece)]
                 if events:
                     yield self._framed(events)

@@ -10,11 +10,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from orrery.serving.errors import api_error
+from orrery.serving.events import COMMENT, QUIET
 
 PAUSE = 0.5
 """Seconds between two looks."""
-QUIET = 15.0
-"""Seconds without an event after which a comment is sent, so that a reader who left is noticed."""
 
 News = Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
 """What has come since the last call."""
@@ -47,7 +46,7 @@ class Following(Response):
                 data, failed = await self._data()
                 quiet = 0.0 if data else quiet + PAUSE
                 if data or quiet >= QUIET:
-                    await send({"type": "http.response.body", "body": data or b": nothing new\n\n", "more_body": True})
+                    await send({"type": "http.response.body", "body": data or COMMENT, "more_body": True})
                     quiet = 0.0
                 if failed:
                     break

@@ -15,7 +15,7 @@ from orrery.serving.errors import ENDINGS, ApiError, api_error
 from orrery.serving.metrics import Metrics
 from orrery.serving.settings import ServerSettings, is_loopback
 
-OPEN = frozenset(["/health", "/"])
+WATCHED, PAGE = "/health", "/"
 """What needs no key: whoever watches over the server asks it, and the page, which holds nothing of the model."""
 STATIC = "/static/"
 OWN_SITES = ("same-origin", "none")
@@ -85,8 +85,10 @@ class RequestGate:
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                 allowed = {"Access-Control-Allow-Methods": "GET, POST", "Access-Control-Allow-Headers": _PAGE_HEADERS}
                 return Response(status_code=204, headers={**allowed, "Access-Control-Max-Age": "600"})
-        if scope["path"] not in OPEN and not scope["path"].startswith(STATIC):
-            self._check_key(headers.getlist("authorization"))
+        if not _is_open(scope) and not scope["path"].startswith(STATIC):
+            self._check_key(
+                headers.getlist("authorization") or [f"Bearer {key}" for key in headers.getlist("x-api-key")]
+            )
         if scope["method"] == "POST":
             self._check_room()
         return None
@@ -124,7 +126,7 @@ class RequestGate:
         """
         if headers.get("origin") is not None:  # looked at next, and it says more
             return
-        visits = headers.get("sec-fetch-mode") == "navigate" and scope["path"] in OPEN
+        visits = headers.get("sec-fetch-mode") == "navigate" and _is_open(scope)
         if not visits and headers.get("sec-fetch-site", "none").lower() not in OWN_SITES:
             raise ApiError(403, "pages of other sites may not call this server", code="invalid_origin")
 
@@ -133,8 +135,13 @@ class RequestGate:
             return
         sent = given[0].encode("latin-1", "replace") if len(given) == 1 else b""
         if not hmac.compare_digest(_normal(sent), self._key):
-            message = "the API key is missing or wrong: send Authorization: Bearer KEY"
+            message = "the API key is missing or wrong: send Authorization: Bearer KEY, or x-api-key: KEY"
             raise ApiError(401, message, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _is_open(scope: Scope) -> bool:
+    """Say whether a request needs no key; what is posted to the page's path is answered by the model."""
+    return scope["path"] == WATCHED or (scope["path"] == PAGE and scope["method"] in ("GET", "HEAD"))
 
 
 class _Sending:

@@ -6,6 +6,7 @@ from typing import Any
 from orrery.exchange.stored import wishes
 from orrery.schema.writing import DRAWING
 from orrery.serving.errors import ApiError
+from orrery.serving.schema import other_names
 from orrery.serving.served import Served
 
 _OURS = ("logit_bias", "repetition_penalty", "repetition_window")
@@ -28,21 +29,17 @@ HARMLESS: Mapping[str, str] = {
         ),
         _LOADED,
     ),
-    "num_keep": "nothing is shifted out of the context: an answer ends where it does",
-    "mirostat_tau": "it is for mirostat alone, which is refused",
-    "mirostat_eta": "it is for mirostat alone, which is refused",
+    "num_keep": other_names.HARMLESS["n_keep"],
+    **{name: other_names.HARMLESS[name] for name in ("mirostat_tau", "mirostat_eta")},
 }  # fmt: skip
 """Options that change no answer, each with the reason."""
 UNSUPPORTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "mirostat": ((0,), "draw with temperature, top_p or min_p"),
-    "tfs_z": ((1,), "draw with top_p or typical_p"),
+    **{name: other_names.UNSUPPORTED[name] for name in ("mirostat", "tfs_z")},
     "penalize_newline": ((True,), "repeat_penalty counts every token alike"),
 }
 """Options that are refused, with the values that ask for nothing and what to do instead."""
 USUAL: Mapping[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.9}
 """What Ollama draws with where neither a request nor a model says anything."""
-LOOKED_BACK = 64
-"""Tokens that ``repeat_penalty`` counts where nothing is said."""
 FIELDS: Mapping[str, str] = {
     **{theirs: f"options.{own}" for own, theirs in DRAWN.items()},
     "repetition_window": "options.repeat_last_n",
@@ -69,16 +66,7 @@ def drawing(served: Served, options: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in {**usual, **given}.items() if value is not None}
     if fields.get("seed") == -1:  # whatever comes
         del fields["seed"]
-    return fields | _looking_back(options, "repetition_penalty" in given)
-
-
-def _looking_back(options: Mapping[str, Any], penalised: bool) -> dict[str, Any]:
-    """Return how far a penalty of repetitions looks back: not at all, some tokens, or everything."""
-    window_given = count(options, "repeat_last_n", -1)
-    window = LOOKED_BACK if window_given is None and penalised else window_given
-    if window in (None, -1):
-        return {}
-    return {"repetition_penalty": 1} if window == 0 else {"repetition_window": window}
+    return fields | other_names.looked_back(count(options, "repeat_last_n", -1), "repetition_penalty" in given)
 
 
 def count(options: Mapping[str, Any], name: str, least: int) -> int | None:

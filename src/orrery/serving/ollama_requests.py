@@ -4,13 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from orrery.language_model.pictures import DATA
 from orrery.serving import ollama_options, requests
 from orrery.serving.abilities import CHAT
+from orrery.serving.body import checked
 from orrery.serving.conversations import PreparedConversation, Terms, continuing, prepare, rendered
-from orrery.serving.errors import ApiError, validation_error
+from orrery.serving.errors import ApiError
 from orrery.serving.schema import ollama
 from orrery.serving.schema.chat import ChatRequest
 from orrery.serving.served import Served
@@ -48,10 +47,7 @@ def chat_of(served: Served, request: ollama.Writing, messages: Sequence[Mapping[
         "top_logprobs": request.top_logprobs if request.logprobs else None,
         "response_format": _format(form),
     }
-    try:
-        return ChatRequest.model_validate(own)
-    except ValidationError as error:
-        raise validation_error(error.errors(), own) from None
+    return checked(ChatRequest, own)
 
 
 def _format(form: str | Mapping[str, Any] | None) -> dict[str, Any] | None:

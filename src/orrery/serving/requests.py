@@ -7,14 +7,14 @@ from typing import Any
 
 from orrery.errors import OrreryError
 from orrery.exchange.stored import reads_apart, vocabulary, wishes
-from orrery.generation.requests import Request
+from orrery.generation.requests import Answering, Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import Sampler
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.guides import Demands
 from orrery.language_model.texts import EVERYTHING, LONGEST_TOKEN, encode, limits_of, opening_of, prompt
 from orrery.serving.errors import ApiError, api_error
-from orrery.serving.schema.fields import SamplingFields
+from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.served import Served
 from orrery.text.infill import FORMS, Infill, infill_of
 
@@ -217,3 +217,12 @@ def numbered(request: Request, seed: int | None, count: int) -> list[Request]:
     """Return a request so many times, each with a seed of its own; without one, seeds that nobody knows."""
     first = secrets.randbits(62) if seed is None else seed
     return [replace(request, seed=(first + index) % SEEDS) for index in range(count)]
+
+
+def stopped_by(served: Served, answering: Answering) -> str | None:
+    """Return which of its stop strings ended an answer."""
+    result, tokenizer = answering.result(), served.lm.tokenizer
+    if result.finish_reason != "stop":
+        return None
+    behind = tokenizer.decode([id for id in answering.written if id < tokenizer.size])[len(result.text) :]
+    return next((stop for stop in sorted(answering.request.limits.stop, key=len) if behind.startswith(stop)), None)

@@ -4,13 +4,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
-from orrery.serving.errors import ApiError, validation_error
+from orrery.serving.body import checked
+from orrery.serving.errors import ApiError
 from orrery.serving.response_items import messages_of
 from orrery.serving.schema.chat import ChatRequest, Message
-from orrery.serving.schema.fields import SamplingFields
 from orrery.serving.schema.responses import AllowedFunctions, NamedFunction, ResponseItem, ResponsesRequest
+from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.served import Served
 
 FIELDS = {
@@ -44,14 +43,12 @@ def chat_of(request: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list
         "logprobs": request.tells_scores,
         "top_logprobs": request.top_logprobs if request.tells_scores else None,
         "parallel_tool_calls": request.parallel_tool_calls,
+        "chat_template_kwargs": request.chat_template_kwargs,
         "reasoning_effort": effort,
-        "response_format": _format(request),
+        "response_format": _format(request) or request.response_format,
         **_tools(request),
     }
-    try:
-        return said, ChatRequest.model_validate({**drawing, **own})
-    except ValidationError as error:
-        raise validation_error(error.errors(), own) from None
+    return said, checked(ChatRequest, {**drawing, **own})
 
 
 def _tools(request: ResponsesRequest) -> dict[str, Any]:
@@ -71,7 +68,7 @@ def _tools(request: ResponsesRequest) -> dict[str, Any]:
 
 def _format(request: ResponsesRequest) -> dict[str, Any] | None:
     form = request.text.format if request.text is not None else None
-    if form is None:
+    if form is None or form.type == "text":
         return None
     schema = {"name": form.name, "schema": form.schema_, "strict": form.strict}
     return {"type": form.type, "json_schema": schema if form.type == "json_schema" else None}

@@ -1,6 +1,6 @@
 """How a task answers over HTTP, and the routes of tasks that need none of their own."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -100,15 +100,22 @@ async def answered(
     settings = {name: getattr(request, name) for name in type(request).model_fields.keys() & task.Settings.model_fields}
     given = request.input if isinstance(request.input, list) else [request.input]
     items = [one if isinstance(one, str) else one.model_dump() for one in given]
+    answers = await over_rows(served, http.receive, pipelined(served, task, items, settings), shorter=shorter)
+    data = [{"index": index, task.said: one} for index, one in enumerate(answers)]
+    return AsciiJson({"object": "list", "data": data, "model": served.name})
+
+
+def pipelined(
+    served: Served, task: type[Pipeline], items: Sequence[Any], settings: Mapping[str, Any]
+) -> Callable[[Done], list[Any]]:
+    """Return what answers inputs, as clients are told it."""
     name = (task.names or (task.kind,))[0].replace("_", "-")
 
     def work(done: Done) -> list[Any]:
         pipe = task(served.lm, name, BATCH, **settings)
         return [pipe.told(one) for one in pipe.several([task.from_client(item) for item in items], done=done)]
 
-    answers = await over_rows(served, http.receive, work, shorter=shorter)
-    data = [{"index": index, task.said: one} for index, one in enumerate(answers)]
-    return AsciiJson({"object": "list", "data": data, "model": served.name})
+    return work
 
 
 def request_of(task: type[Pipeline]) -> type[Body]:

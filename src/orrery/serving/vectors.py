@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from starlette.types import Receive
+from torch.nn.functional import cosine_similarity
 
 from orrery.language_model.vectors import TextVector
 from orrery.serving.abilities import EMBEDDINGS
@@ -20,6 +21,7 @@ async def vectors_of(
     truncation: bool | None,
     dimensions: int | None = None,
     prompt: str | None = None,
+    normalise: bool | None = None,
     param: str = "input",
     shorter: str = SHORTER,
 ) -> list[TextVector]:
@@ -32,6 +34,7 @@ async def vectors_of(
         truncation: whether what is too long loses its end; by default where the folder says how long rows are.
         dimensions: how many numbers a vector is to have.
         prompt: the name of one of the folder's prompts.
+        normalise: whether a vector has length 1; by default as the folder says, and so where it says nothing.
         param: the field that holds the texts, which errors name.
         shorter: what a client can do about a text that is too long.
 
@@ -39,7 +42,8 @@ async def vectors_of(
         ApiError: the model makes none, or none of that many numbers, or cannot read a text.
     """
     served.require(EMBEDDINGS)
-    normalise = None if served.lm.sentences.given else True
+    if normalise is None and not served.lm.sentences.given:
+        normalise = True
     names = [""] if len(items) == 1 else None
 
     def work(done: Done) -> list[TextVector]:
@@ -51,3 +55,8 @@ async def vectors_of(
     if dimensions not in (None, width):
         raise ApiError(400, f"this model's vectors have {width} numbers, no others", param="dimensions")
     return vectors
+
+
+def similar(one: TextVector, other: TextVector) -> float:
+    """Return the cosine of two vectors."""
+    return float(cosine_similarity(one.vector, other.vector, dim=0))

@@ -13,6 +13,7 @@ from chat_toy import chat_tokenizer
 from orrery.errors import MachineError
 from orrery.exchange.saving.save import save_model
 from orrery.serving import background
+from orrery.serving.errors import MESSAGES, OF_TEXTS
 from orrery.serving.run import server_of
 from serving_toy import chat_model, post, running
 from tiny_models import CONFIGS, tiny
@@ -169,18 +170,27 @@ def test_the_one_page_that_is_named_may_call(guarded):
     assert one(guarded, head(Origin="https://evil.example"))[0] == 403
 
 
+def test_a_key_may_come_as_anthropics_clients_send_it(guarded):
+    for headers, status in (({"X_API_Key": KEY}, 200), ({"X_API_Key": "x"}, 401), ({"X_API_Key": ""}, 401)):
+        assert one(guarded, head("/v1/models", **headers))[0] == status
+    wrong = {"Authorization": "Bearer wrong", "X_API_Key": KEY}
+    assert one(guarded, head("/v1/models", **wrong))[0] == 401
+
+
 def test_every_route_but_health_needs_the_key(guarded):
     paths = guarded.app.openapi()["paths"]
     assert "/v1/completions" in paths
-    for path in [*paths, "/openapi.json", "/nothing"]:
-        for method in ("GET", "POST"):
+    for path in [*paths, "/openapi.json", "/nothing", "/"]:
+        for method in ("GET", "POST") if path != "/" else ("POST", "PUT"):
             status, headers, body = one(guarded, head(path.replace("{name}", "toy"), method, Content_Length=0))
             if path == "/health":
                 assert status in (200, 405)
                 continue
             assert status == 401
-            if path.startswith("/api/"):  # Ollama's clients are told a sentence
+            if path.startswith("/api/") or path in OF_TEXTS:  # these clients are told a sentence
                 assert "key" in json.loads(body)["error"]
+            elif path.startswith(MESSAGES):
+                assert json.loads(body)["error"]["type"] == "authentication_error"
             else:
                 assert error_of(body)["code"] == "invalid_api_key"
             assert headers["www-authenticate"] == "Bearer"
@@ -355,7 +365,7 @@ def test_tokens_and_models_are_told(toy):
     ids = post(toy, {"prompt": text, "return_token_strs": True}, "/tokenize")[1]
     assert ids["tokens"] == toy.served.lm.tokenizer.encode(text)
     assert "".join(ids["token_strs"]) == text
-    assert post(toy, {"tokens": ids["tokens"]}, "/detokenize")[1] == {"prompt": text}
+    assert post(toy, {"tokens": ids["tokens"]}, "/detokenize")[1] == {"prompt": text, "content": text}
     assert post(toy, {"tokens": [10**6]}, "/detokenize")[0] == 400
     assert post(toy, {"tokens": [1] * 10, "model": "other"}, "/detokenize")[0] == 404
     for path in ("/v1/models", "/v1/models/toy"):

@@ -1,12 +1,22 @@
 """Fields that clients of vLLM, SGLang, llama.cpp and text-generation-inference send, on the routes of OpenAI."""
 
 import json
+import time
 
 import pytest
+import torch
 
+from orrery.generation.samplers import Sampler
+from orrery.serving import requests
+from orrery.serving.errors import ApiError
+from orrery.serving.schema import other_names
+from orrery.serving.schema.chat import ChatRequest
+from orrery.serving.schema.completions import CompletionRequest
+from orrery.serving.schema.responses import ResponsesRequest
 from serving_toy import chat_model, post, running
 
-CHAT, PLAIN = "/v1/chat/completions", "/v1/completions"
+CHAT, PLAIN, ITEMS = "/v1/chat/completions", "/v1/completions", "/v1/responses"
+PATHS = pytest.mark.parametrize("path", [CHAT, PLAIN, ITEMS])
 # As pydantic's model_json_schema writes it: without a word of other properties.
 CITY = {
     "properties": {"name": {"maxLength": 3, "title": "Name", "type": "string"}, "size": {"enum": [1, 2]}},
@@ -29,15 +39,23 @@ def toy(tmp_path_factory):
 
 def ask(toy, path, **fields):
     """Return the status, and the text of the answer or the error."""
-    said = {"prompt": "Hi"} if path == PLAIN else {"messages": [{"role": "user", "content": "Hi"}]}
-    status, answer = post(toy, {"model": "toy", "max_tokens": 60, "seed": 4, **said, **fields}, path)
+    said = {PLAIN: {"prompt": "Hi"}, ITEMS: {"input": "Hi"}}.get(
+        path, {"messages": [{"role": "user", "content": "Hi"}]}
+    )
+    longest = {"max_tokens": 60} | fields
+    if path == ITEMS:
+        longest["max_output_tokens"] = longest.pop("max_tokens")
+    status, answer = post(toy, {"model": "toy", "seed": 4, **said, **longest}, path)
     if status != 200:
         return status, answer["error"]
+    if path == ITEMS:
+        (item,) = answer["output"]
+        return status, item["content"][0]["text"]
     (choice,) = answer["choices"]
     return status, choice["text"] if path == PLAIN else choice["message"]["content"]
 
 
-@pytest.mark.parametrize("path", [CHAT, PLAIN])
+@PATHS
 @pytest.mark.parametrize("asked", [
     {"response_format": {"type": "json_schema", "json_schema": {"name": "City", "schema": CITY}}},
     {"response_format": {"type": "json_schema", "schema": CITY}},
@@ -56,7 +74,7 @@ def test_a_schema_holds_the_answer_wherever_it_stands(toy, path, asked):
     assert city["size"] in (1, 2)
 
 
-@pytest.mark.parametrize("path", [CHAT, PLAIN])
+@PATHS
 @pytest.mark.parametrize(("asked", "answers"), [
     ({"response_format": {"type": "regex", "regex": "[ab]{3}"}}, None),
     ({"response_format": {"type": "regex", "value": "[ab]{3}"}}, None),
@@ -89,18 +107,28 @@ def test_so_do_a_regular_expression_and_a_choice(toy, path, asked, answers):
     ({"response_format": {"type": "json_object"}, "min_tokens": 3}, "min_tokens", ""),
     ({"response_format": {"type": "json_object"}, "ignore_eos": True}, "ignore_eos", ""),
 ])  # fmt: skip
-@pytest.mark.parametrize("path", [CHAT, PLAIN])
+@PATHS
 def test_what_cannot_be_held_is_refused_by_its_name(toy, path, asked, param, said):
     status, error = ask(toy, path, **asked)
+    if path == ITEMS and asked == {
+        "guided_json": {"type": "x"}
+    }:  # what cannot be held is called by the name it has there
+        param = "text.format"
     assert (status, error["param"]) == (400, param)
     assert said in error["message"]
+
+
+def test_a_response_has_one_form():
+    both = {"text": {"format": {"type": "json_object"}}, "guided_regex": "a"}
+    with pytest.raises(ApiError, match="one form"):
+        ResponsesRequest.model_validate({"input": "Hi", **both})
 
 
 @pytest.mark.parametrize("asked", [
     {"grammar": ""}, {"json_schema": None}, {"guided_choice": []}, {"structured_outputs": None}, {"min_tokens": 0},
     {"structured_outputs": {"json": None, "json_object": False}}, {"ignore_eos": False}, {"stop_token_ids": []},
 ])  # fmt: skip
-@pytest.mark.parametrize("path", [CHAT, PLAIN])
+@PATHS
 def test_a_field_that_asks_for_nothing_changes_nothing(toy, path, asked):
     assert ask(toy, path, max_tokens=8, **asked) == ask(toy, path, max_tokens=8)
 
@@ -113,7 +141,7 @@ def seen(toy, monkeypatch):
     return requests
 
 
-@pytest.mark.parametrize("path", [CHAT, PLAIN])
+@PATHS
 def test_ends_are_ignored_added_and_put_off(toy, seen, path):
     for asked in ({}, {"ignore_eos": True}, {"stop_token_ids": [7, 9]}, {"min_tokens": 4}):
         assert ask(toy, path, max_tokens=5, **asked)[0] == 200
@@ -122,6 +150,101 @@ def test_ends_are_ignored_added_and_put_off(toy, seen, path):
     assert not ignoring.end
     assert set(more.end) == {*plain.end, 7, 9}
     assert (later.end, later.constraints.least_answer) == (plain.end, 4)
+
+
+@PATHS
+def test_settings_of_other_servers_are_ours_by_another_name(toy, seen, path):
+    pairs = [
+        ({"repeat_penalty": 1.3}, {"repetition_penalty": 1.3, "repetition_window": 64}),
+        ({"repeat_penalty": 1.3, "repeat_last_n": 9}, {"repetition_penalty": 1.3, "repetition_window": 9}),
+        ({"repeat_penalty": 1.3, "repeat_last_n": -1}, {"repetition_penalty": 1.3}),
+        ({"repeat_penalty": 1.3, "repeat_last_n": 0}, {"repetition_penalty": 1}),
+        ({"random_seed": 9, "seed": None}, {"seed": 9}), ({"min_new_tokens": 3}, {"min_tokens": 3}),
+    ]  # fmt: skip
+    for theirs, ours in pairs:
+        assert ask(toy, path, max_tokens=4, **theirs)[0] == ask(toy, path, max_tokens=4, **ours)[0] == 200
+        first, second = seen[-2:]
+        assert (first.sampler, first.limits, first.seed) == (second.sampler, second.limits, second.seed)
+
+
+@PATHS
+def test_a_setting_under_two_names_or_out_of_its_range_is_refused_as_it_was_sent(toy, path):
+    for asked, param in (
+        ({"repeat_penalty": 1.3, "repetition_penalty": 1.2}, "repeat_penalty"),
+        ({"repeat_penalty": -1}, "repeat_penalty"),
+        ({"repeat_last_n": -7}, "repeat_last_n"), ({"min_new_tokens": "x"}, "min_new_tokens"),
+        ({"random_seed": 0.5, "seed": None}, "random_seed"), ({"random_seed": 5}, "random_seed"),
+    ):  # fmt: skip
+        status, error = ask(toy, path, **asked)
+        assert (status, error["param"]) == (400, param)
+        assert "repetition_window" not in error["message"]
+
+
+BODIES = {
+    CHAT: (ChatRequest, {"messages": [{"role": "user", "content": "Hi"}]}),
+    PLAIN: (CompletionRequest, {"prompt": "Hi"}),
+    ITEMS: (ResponsesRequest, {"input": "Hi"}),
+}
+
+
+@PATHS
+def test_what_only_another_server_does_is_refused_with_a_hint_and_its_neutral_value_taken(path):
+    kind, said = BODIES[path]
+    assert not other_names.UNSUPPORTED.keys() & {*other_names.HARMLESS, *other_names.RENAMED, *kind.model_fields}
+    for name, (neutral, instead) in other_names.UNSUPPORTED.items():
+        for value in neutral:
+            kind.model_validate({**said, name: value})
+        with pytest.raises(ApiError, match=f"{name} is not supported") as caught:
+            kind.model_validate({**said, name: "something"})
+        assert instead in caught.value.detail
+        assert caught.value.param == name
+
+
+def test_an_options_name_beside_ollamas_options_is_refused(toy):
+    said = {"messages": [{"role": "user", "content": "Hi"}]}
+    for name in ("temperature", "num_ctx", "max_tokens", "response_format"):
+        status, answer = post(toy, {"model": "toy", **said, name: 1}, "/api/chat")
+        assert (status, name in answer["error"]) == (400, True)
+
+
+@PATHS
+def test_a_quiet_stream_says_that_it_lives(toy, monkeypatch, path):
+    monkeypatch.setattr("orrery.serving.events.QUIET", 0.02)
+
+    def slow(*_):
+        return Sampler((), lambda logits_BV, generators: (time.sleep(0.2), torch.full((len(logits_BV),), 65))[1])
+
+    said = {PLAIN: {"prompt": "Hi"}, ITEMS: {"input": "Hi"}}.get(
+        path, {"messages": [{"role": "user", "content": "Hi"}]}
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(requests, "sampler_for", slow)
+        longest = {"max_output_tokens" if path == ITEMS else "max_tokens": 3}
+        status, text = post(toy, {"model": "toy", "stream": True, **longest, **said}, path)
+    frames = text.split("\n\n")
+    assert status == 200
+    assert frames.count(": nothing new") >= 3
+    assert "data: " in frames[-2]
+
+
+@PATHS
+def test_counts_in_every_event_are_refused_and_obfuscation_is_nothing(toy, path):
+    asked = {"stream": True, "stream_options": {"continuous_usage_stats": True}}
+    status, error = ask(toy, path, **asked)
+    assert (status, error["param"]) == (400, "continuous_usage_stats")
+    kind, said = BODIES[path]
+    kind.model_validate({**said, "stream": True, "stream_options": {"include_obfuscation": True}})
+
+
+def test_any_tool_is_a_required_one_and_a_prefix_a_refusal(toy):
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    asked = ChatRequest.model_validate(
+        {"messages": [{"role": "user", "content": "a"}], "tools": [tool], "tool_choice": "any"}
+    )
+    assert [one.name for one in asked.forced] == ["look"]
+    begun = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}]
+    status, error = ask(toy, CHAT, messages=begun)
+    assert (status, error["param"]) == (400, "messages[1].prefix")
 
 
 def test_variables_reach_the_template_but_for_its_own(toy, seen):

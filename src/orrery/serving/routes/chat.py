@@ -27,6 +27,7 @@ from orrery.text.chat.calls import ParsedToolCall
 router = APIRouter(route_class=StrictRoute, tags=["chat"])
 
 
+@router.post("/openai/v1/chat/completions", include_in_schema=False)  # where Groq's client asks
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
 async def chat_completions(request: ChatRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a conversation; with ``stream`` as server-sent events."""

@@ -65,7 +65,7 @@ class _Prepared:
 @router.post("/v1/completions", response_model=Completion, responses=FAILURES)
 async def completions(request: CompletionRequest, served: Serving, http: HttpRequest) -> Response:
     """Continue one prompt or several; with ``stream`` as server-sent events."""
-    prepared, answers = await begun(served, request, _prepare, stream=bool(request.stream))
+    prepared, answers = await begun(served, request, prepare, stream=bool(request.stream))
     shared = head("cmpl", "text_completion", served, request.model, answers)
     if request.stream:
         return EventStream(answers, _Stream(served, prepared, shared))
@@ -76,14 +76,20 @@ async def completions(request: CompletionRequest, served: Serving, http: HttpReq
     return AsciiJson(_whole(served, prepared, answered, shared))
 
 
-def _prepare(served: Served, request: CompletionRequest) -> _Prepared:
-    """Return the requests for the engine, checked."""
+def prepare(served: Served, request: CompletionRequest, usual: int | None = USUAL) -> _Prepared:
+    """Return the requests for the engine, checked.
+
+    Args:
+        served: the model.
+        request: what is asked.
+        usual: the most tokens of an answer where nothing is said; what is left of the context without.
+    """
     if request.echo and request.logprobs is not None and served.lm.model.reads_at_once:
         raise ApiError(400, "this model predicts none of its prompt: echo has no logprobs", param="echo")
     infill = requests.infill_for(served) if request.suffix else None
     prompts = _prompts(served, request, infill)
     rows = [one.row for one in prompts]
-    longest = [requests.longest_answer(served, len(row), request.max_tokens, USUAL, "prompt") for row in rows]
+    longest = [requests.longest_answer(served, len(row), request.max_tokens, usual, "prompt") for row in rows]
     requests.check_cost(served, map(len, rows), request.drawn, max(longest))
     sampler = requests.sampler_for(served, request)
     scores = request.logprobs if request.drawn == request.choices else (request.logprobs or 0)

@@ -1,6 +1,7 @@
 """``/v1/embeddings``: a vector of length 1 for each text."""
 
 import base64
+from uuid import uuid4
 
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
@@ -11,13 +12,14 @@ from orrery.serving.abilities import EMBEDDINGS
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
-from orrery.serving.schema.reading import EmbeddingList, EmbeddingsRequest
+from orrery.serving.schema.reading import EmbeddingList, EmbeddingsRequest, items_of
 from orrery.serving.served import Serving
 from orrery.serving.vectors import vectors_of
 
 router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
 
+@router.post("/openai/v1/embeddings", include_in_schema=False)  # where Groq's client asks
 @router.post(EMBEDDINGS, response_model=EmbeddingList, responses=FAILURES)
 async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of each text: as a folder of sentence-transformers says, else its mean, of length 1."""
@@ -25,7 +27,7 @@ async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequ
     vectors = await vectors_of(
         served,
         http.receive,
-        _items(request),
+        items_of(request.input),
         truncation=request.truncation,
         dimensions=request.dimensions,
         prompt=request.prompt_name,
@@ -33,20 +35,13 @@ async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequ
     tokens = sum(one.tokens for one in vectors)
     coded = [_coded(one, request.encoding_format) for one in vectors]
     answer = {
+        "id": f"embd-{uuid4().hex}",  # which Mistral's client misses
         "object": "list",
         "data": [{"object": "embedding", "index": index, "embedding": one} for index, one in enumerate(coded)],
         "model": served.name,
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     }
     return AsciiJson(answer)
-
-
-def _items(request: EmbeddingsRequest) -> list[str | list[int]]:
-    """Return the inputs: a text, or a list of ids, is one; a list of either are several."""
-    given = request.input
-    if isinstance(given, str):
-        return [given]
-    return [list(given)] if isinstance(given[0], int) else list(given)
 
 
 def _coded(one: TextVector, form: str) -> list[float] | str:

@@ -46,6 +46,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
+@router.get("/openai/v1/models", include_in_schema=False)  # where Groq's client asks
 @router.get("/v1/models", response_model=ModelList, responses=FAILURES)
 async def models(served: Serving) -> Response:
     """List what is served."""

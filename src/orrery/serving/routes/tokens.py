@@ -1,6 +1,6 @@
 """``POST /tokenize`` and ``/detokenize``: texts to ids and back, as the model reads them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, model_validator
@@ -9,33 +9,56 @@ from starlette.responses import Response
 from orrery.serving.body import StrictRoute
 from orrery.serving.conversations import rendered
 from orrery.serving.errors import ApiError, AsciiJson
-from orrery.serving.schema.chat import MOST_MESSAGES, Message
+from orrery.serving.schema import other_names
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Message, Tool
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.fields import Body, Flag, Text, TokenId
+from orrery.serving.schema.reading import MOST_INPUTS
 from orrery.serving.served import Served, Serving
+from orrery.text.tokenizer import NO_ID
 
 router = APIRouter(route_class=StrictRoute, tags=["tokens"])
 
 MOST = 1 << 20
 """Characters of a text that is cut into tokens at once."""
+Cut = Annotated[str, Field(strict=True, max_length=MOST)]
 
 
 class TokenizeRequest(Body):
     """A text, or a conversation up to where the next answer begins; a control token that they spell is letters.
 
+    The name of the field says which server the client was written for, and how it is answered: ``prompt`` and
+    ``messages`` vLLM, ``content`` llama.cpp, ``inputs`` text-embeddings-inference.
+
     Attributes:
         add_special_tokens: whether the tokens stand around a text that the model reads there.
     """
 
+    UNSUPPORTED: ClassVar = {
+        "parse_special": "what looks like a control token is ordinary text",
+        "add_generation_prompt": "a conversation is told up to where the next answer begins",
+        "continue_final_message": "a conversation is told up to where the next answer begins",
+        "chat_template": other_names.UNSUPPORTED["chat_template"][1],
+    }
+    NEUTRAL: ClassVar = {
+        "parse_special": (False,), "add_generation_prompt": (True,), "continue_final_message": (False,),
+    }  # fmt: skip
+
     model: Text | None = None
-    prompt: Annotated[str, Field(strict=True, max_length=MOST)] | None = None
+    prompt: Cut | None = None
     messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)] | None = None
+    content: Cut | None = None
+    inputs: Cut | Annotated[list[Cut], Field(min_length=1, max_length=MOST_INPUTS)] | None = None
+    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
     add_special_tokens: Flag = True
+    add_special: Flag = Field(False, description="The same, of llama.cpp.")
+    with_pieces: Flag = Field(False, description="Tell each token's text, to clients of llama.cpp.")
     return_token_strs: Flag = False
 
     @model_validator(mode="after")
     def _check_one(self) -> "TokenizeRequest":
-        if (self.prompt is None) == (self.messages is None):
+        if sum(one is not None for one in (self.prompt, self.messages, self.content, self.inputs)) != 1:
             raise ApiError(400, "give either a prompt or messages", param="prompt")
         return self
 
@@ -57,9 +80,10 @@ class DetokenizeRequest(Body):
 
 
 class Detokenized(BaseModel):
-    """The text of ids, control tokens spelt out."""
+    """The text of ids, control tokens spelt out; under vLLM's name, and under llama.cpp's."""
 
     prompt: str
+    content: str
 
 
 @router.post("/tokenize", response_model=TokenizeAnswer, response_model_exclude_none=True, responses=FAILURES)
@@ -70,15 +94,38 @@ async def tokenize(request: TokenizeRequest, served: Serving) -> Response:
         return AsciiJson(await served.do(_tokens, served, request))
 
 
-def _tokens(served: Served, request: TokenizeRequest) -> dict[str, Any]:
-    said = request.messages
+def _tokens(served: Served, request: TokenizeRequest) -> Any:
+    said, texts = request.messages, served.tokens
+    if request.content is not None:
+        ids = _ids(served, request.content, request.add_special)
+        return {"tokens": [{"id": id, "piece": texts.text(id)} for id in ids] if request.with_pieces else ids}
+    if request.inputs is not None:
+        several = [request.inputs] if isinstance(request.inputs, str) else request.inputs
+        return [_spans(served, text, request.add_special_tokens) for text in several]
     if said is not None:
-        ids = rendered(served, said)
+        tools = [tool.model_dump(exclude_none=True) for tool in request.tools or ()]
+        ids = rendered(served, said, tools, more=request.chat_template_kwargs)
     else:
-        tokenizer, text = served.lm.tokenizer, request.prompt or ""
-        ids = tokenizer.frame(text).ids if request.add_special_tokens else tokenizer.encode(text)
+        ids = _ids(served, request.prompt or "", request.add_special_tokens)
     answer: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
     return answer | ({"token_strs": [served.tokens.text(id) for id in ids]} if request.return_token_strs else {})
+
+
+def _ids(served: Served, text: str, framed: bool) -> list[int]:
+    tokenizer = served.lm.tokenizer
+    return tokenizer.frame(text).ids if framed else tokenizer.encode(text)
+
+
+def _spans(served: Served, text: str, framed: bool) -> list[dict[str, Any]]:
+    """Return the tokens of a text as text-embeddings-inference tells them, each with where it stands in the text."""
+    tokenizer = served.lm.tokenizer
+    around = tokenizer.around([NO_ID]).ids if framed else [NO_ID]
+    rows = [(id, None, None) for id in around]
+    gap = around.index(NO_ID)
+    return [
+        {"id": id, "text": served.tokens.text(id), "special": start is None, "start": start, "stop": stop}
+        for id, start, stop in [*rows[:gap], *tokenizer.spans(text), *rows[gap + 1 :]]
+    ]
 
 
 @router.post("/detokenize", response_model=Detokenized, responses=FAILURES)
@@ -86,7 +133,8 @@ async def detokenize(request: DetokenizeRequest, served: Serving) -> Response:
     """Return the text of ids."""
     served.adapter_of(request.model)
     with served.enter():
-        return AsciiJson({"prompt": await served.do(_text, served, request.tokens)})
+        text = await served.do(_text, served, request.tokens)
+        return AsciiJson({"prompt": text, "content": text})
 
 
 def _text(served: Served, ids: list[int]) -> str:

@@ -1,23 +1,14 @@
 """``POST /v1/chat/completions``: what is asked, and what is answered."""
 
 from abc import ABC
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.answer_form import ResponseFormat, with_response_format
-from orrery.serving.schema.fields import (
-    MOST_LOGPROBS,
-    OF_A_SERVICE,
-    Flag,
-    RequestPart,
-    SamplingFields,
-    Text,
-    text_or_list,
-)
+from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Flag, RequestPart, Text, text_or_list
+from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.usage import Usage
 
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
@@ -72,6 +63,7 @@ class Message(RequestPart):
     tool_call_id: Text | None = None
     reasoning_content: Text | None = None
     function_call: CalledFunction | None = Field(None, description="The old form of tool_calls.")
+    prefix: Flag | None = Field(None, exclude=True, description="Of Mistral's and DeepSeek's clients; refused.")
 
 
 class Function(RequestPart):
@@ -125,6 +117,7 @@ class ChatRequest(SamplingFields):
     """A conversation, of which the next message is asked for."""
 
     UNSUPPORTED: ClassVar = {
+        **SamplingFields.UNSUPPORTED,
         "audio": "answers are text",
         "modalities": "answers are text",
         "prediction": "guesses are made by the server",
@@ -133,13 +126,26 @@ class ChatRequest(SamplingFields):
         "moderation": "nothing is moderated",
         "continue_final_message": "send the tokens that the answer begins with as prefix_ids",
         "add_generation_prompt": "an answer is always begun; /v1/completions continues a text",
+        "add_special_tokens": "the template says which tokens stand where",
+        "echo": "/v1/completions tells a prompt again",
+        "best_of": "/v1/completions draws several and tells the best",
+        "suffix": "/v1/completions fills in before a suffix",
+        "max_output_tokens": "send max_completion_tokens",
+        "reasoning": "send reasoning_effort",
     }
     NEUTRAL: ClassVar = {
+        **SamplingFields.NEUTRAL,
+        "add_special_tokens": (False,),
+        "echo": (False,),
+        "best_of": (1,),
+        "suffix": ("",),
+        "reasoning": ({},),
         "modalities": (["text"],),
         "continue_final_message": (False,),
         "add_generation_prompt": (True,),
     }
     HARMLESS: ClassVar = {
+        **SamplingFields.HARMLESS,
         **OF_A_SERVICE,
         "metadata": "no chat is kept",
         "store": "no chat is kept; /v1/responses keeps what it answers",
@@ -152,7 +158,6 @@ class ChatRequest(SamplingFields):
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = None
     logprobs: Flag | None = None
     top_logprobs: Annotated[int, Field(strict=True, ge=0, le=MOST_LOGPROBS)] | None = None
-    response_format: ResponseFormat | None = None
     reasoning_effort: Effort | None = Field(
         None, description="For models whose template grades reasoning; a template with a switch is turned on or off."
     )
@@ -197,12 +202,7 @@ class ChatRequest(SamplingFields):
     @property
     def has_form(self) -> bool:
         """Whether the answer must be a call, or JSON."""
-        return bool(self.forced) or (self.response_format is not None and self.response_format.type != "text")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_other_servers(cls, given: Any) -> Any:
-        return with_response_format(given) if isinstance(given, Mapping) else given
+        return bool(self.forced) or super().has_form
 
     @model_validator(mode="after")
     def _check_together(self) -> "ChatRequest":
@@ -241,6 +241,9 @@ def _check_message(message: Message, where: str) -> None:
     """Refuse a message without words, and parts that are no text."""
     if message.content is None and message.role != "assistant":
         raise ApiError(400, f"a message of {message.role} needs a content", param=f"{where}.content")
+    if message.prefix:
+        reason = "prefix is not supported: send the tokens that the answer begins with as prefix_ids"
+        raise ApiError(400, reason, param=f"{where}.prefix", code="unsupported_parameter")
     if message.role == "tool" and message.tool_call_id is None:
         raise ApiError(400, "a message of tool says which call it answers", param=f"{where}.tool_call_id")
     if message.role == "function" and not message.name:

@@ -1,15 +1,14 @@
 """``POST /v1/completions``: what is asked, and what is answered."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.answer_form import ResponseFormat, with_response_format
 from orrery.serving.schema.chat import ContentLogprob
-from orrery.serving.schema.fields import MOST_LOGPROBS, Flag, SamplingFields, Text, TokenId
+from orrery.serving.schema.fields import MOST_LOGPROBS, Flag, Text, TokenId
+from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.usage import Usage
 
 Row = Annotated[list[TokenId], Field(min_length=1)]
@@ -38,11 +37,15 @@ class CompletionRequest(SamplingFields):
     """A prompt, or several, to continue."""
 
     UNSUPPORTED: ClassVar = {
-        "use_beam_search": "orrery generate MODEL PROMPT --num-beams 4 searches",
-        "length_penalty": "orrery generate MODEL PROMPT --num-beams 4 searches",
+        **SamplingFields.UNSUPPORTED,
         "prompt_embeds": "send a text or token ids",
+        "add_special_tokens": "send the ids of the tokens that the model is to read",
+        "messages": "/v1/chat/completions answers a conversation",
+        "chat_template_kwargs": "/v1/chat/completions reads through the template",
+        "reasoning_effort": "/v1/chat/completions reads through the template",
+        "top_logprobs": "send the number as logprobs",
     }
-    NEUTRAL: ClassVar = {"use_beam_search": (False,), "length_penalty": (1, 1.0)}
+    NEUTRAL: ClassVar = {**SamplingFields.NEUTRAL, "add_special_tokens": (True,), "chat_template_kwargs": ({},)}
 
     prompt: Prompt = Field(description="A text, a list of texts, a list of token ids, or a list of such lists.")
     max_tokens: Annotated[int, Field(strict=True, ge=0, le=MOST_TOKENS)] | None = Field(
@@ -54,17 +57,11 @@ class CompletionRequest(SamplingFields):
     echo: Flag | None = None
     logprobs: Annotated[int, Field(strict=True, ge=0, le=MOST_LOGPROBS)] | None = None
     best_of: Annotated[int, Field(strict=True, ge=1, le=128)] | None = None
-    response_format: ResponseFormat | None = Field(None, description="What each answer looks like, as in a chat.")
 
     @property
     def drawn(self) -> int:
         """How many answers a prompt is given, of which the best ``n`` are told."""
         return max(self.best_of or 1, self.choices)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_other_servers(cls, given: Any) -> Any:
-        return with_response_format(given) if isinstance(given, Mapping) else given
 
     @model_validator(mode="after")
     def _check_together(self) -> "CompletionRequest":

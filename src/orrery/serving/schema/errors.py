@@ -44,3 +44,41 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"model": FailureBody, "description": what} for status, what in _WHAT.items()
 }
 """The failures of a route, for its documentation."""
+
+
+class TextFailure(BaseModel):
+    """The body of a failure of text-embeddings-inference.
+
+    Attributes:
+        error: what is wrong and what to do.
+        error_type: the kind of failure.
+    """
+
+    error: str
+    error_type: str
+
+
+TEXT_FAILURES: dict[int | str, dict[str, Any]] = {
+    status: {**about, "model": TextFailure} for status, about in FAILURES.items()
+}
+"""The failures of its routes, for their documentation."""
+
+
+class MessageFault(BaseModel):
+    """What is wrong with a request of Anthropic's interface: the kind, and what to do."""
+
+    type: str
+    message: str
+
+
+class MessageFailure(BaseModel):
+    """The body of a failure of Anthropic's interface."""
+
+    type: str
+    error: MessageFault
+
+
+MESSAGE_FAILURES: dict[int | str, dict[str, Any]] = {
+    status: {**about, "model": MessageFailure} for status, about in FAILURES.items()
+}
+"""The failures of its routes, for their documentation."""

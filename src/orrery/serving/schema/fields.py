@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, model_validator
 
-from orrery.schema.writing import DRAWING, MOST_TOKENS, at
-from orrery.schema.writing_fields import with_settings
+from orrery.schema.writing import DRAWING, at
 from orrery.serving.errors import ApiError
 
 Whole = Annotated[int, Field(strict=True)]
@@ -24,7 +23,7 @@ def text_or_list(value: Any) -> str | None:
     return "text" if isinstance(value, str) else "list" if isinstance(value, list) else None
 
 
-MOST_STOPS, MOST_CHOICES, MOST_LOGPROBS, MOST_BIASES, MOST_PREFIX = 16, 128, 20, 1_024, 1 << 20
+MOST_STOPS, MOST_LOGPROBS = 16, 20
 DRAWN = tuple(name for name in DRAWING if name in at("http"))
 """The settings of writing that say how a token is chosen."""
 
@@ -77,77 +76,3 @@ class RequestPart(BaseModel, ABC):
     """A part of a request, whose unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True)
-
-
-class StreamOptions(BaseModel):
-    """What a stream tells beside the answer."""
-
-    include_usage: Flag = False
-
-
-@with_settings(*DRAWN, strict=True)
-class SamplingFields(Body, ABC):
-    """How a token is chosen, when an answer ends, and how many there are.
-
-    What is left out is as the model's generation_config.json says, where that asks for draws; else the temperature is
-    1.
-    """
-
-    model: Text | None = None
-    seed: Seed | None = None
-    stop: Stops | None = None
-    n: Annotated[int, Field(strict=True, ge=1, le=MOST_CHOICES)] | None = None
-    stream: Flag | None = None
-    stream_options: StreamOptions | None = None
-    user: Text | None = Field(None, description="Taken and not used.")
-    bad_words: Annotated[list[Stop], Field(max_length=64)] | None = Field(
-        None, description="What must not stand in the answer, however tokens cut it."
-    )
-    prefix_ids: Annotated[list[TokenId], Field(max_length=MOST_PREFIX)] | None = Field(
-        None, description="Tokens that the answer begins with; what is told is what stands behind them."
-    )
-    return_token_ids: Flag | None = Field(None, description="With logprobs: tell the id of each token as well.")
-    min_tokens: Annotated[int, Field(strict=True, ge=0, le=MOST_TOKENS)] | None = Field(
-        None, description="Tokens before which no answer ends by itself."
-    )
-    ignore_eos: Flag | None = Field(None, description="Go on behind the model's own end, as measurements of speed do.")
-    stop_token_ids: Annotated[list[TokenId], Field(max_length=64)] | None = Field(
-        None, description="Tokens that end an answer, beside the model's own."
-    )
-
-    @property
-    def drawing(self) -> dict[str, Any]:
-        """How a token is chosen, as far as the request says it."""
-        return {name: value for name in DRAWN if (value := getattr(self, name)) is not None}
-
-    @property
-    def stops(self) -> list[str]:
-        """The strings that end an answer."""
-        return [self.stop] if isinstance(self.stop, str) else list(self.stop or ())
-
-    @property
-    def choices(self) -> int:
-        """How many answers a prompt has."""
-        return self.n or 1
-
-    @property
-    def has_form(self) -> bool:
-        """Whether the answer must be of a form, which may take long to be made ready."""
-        return False
-
-    @model_validator(mode="after")
-    def _check_biases(self) -> "SamplingFields":
-        if len(self.drawing.get("logit_bias", ())) > MOST_BIASES:
-            raise ApiError(400, f"logit_bias may have {MOST_BIASES:,} tokens", param="logit_bias")
-        return self
-
-    @model_validator(mode="after")
-    def _check_stream_options(self) -> "SamplingFields":
-        if self.stream_options is not None and not self.stream:
-            raise ApiError(400, "stream_options is for stream: true alone", param="stream_options")
-        return self
-
-    @property
-    def prefix(self) -> list[int]:
-        """The tokens that the answer begins with."""
-        return list(self.prefix_ids or ())

@@ -6,13 +6,15 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Function, Name
-from orrery.serving.schema.fields import MOST_LOGPROBS, Body, Flag, Number, RequestPart, Text, TokenId
+from orrery.serving.schema.fields import DRAWN, MOST_LOGPROBS, Body, Flag, Number, RequestPart, Text, TokenId
 from orrery.serving.schema.reading import MOST_INPUTS
 
 DURATION = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 """How Go writes durations: ``5m``, ``1h30m``, ``-1s``."""
 KeepAlive = Number | Annotated[str, Field(strict=True, max_length=64, pattern=DURATION)]
 Think = Flag | Literal["low", "medium", "high", "max"]
+COUNTED = ("repeat_penalty", "repeat_last_n", "num_predict", "num_ctx")
+"""Options that have another name here, or count tokens."""
 ALWAYS_LOADED = "the one model stays in memory for as long as the server runs"
 
 
@@ -53,6 +55,10 @@ class Writing(Body, ABC):
     """What both routes that write are asked."""
 
     UNSUPPORTED: ClassVar = {
+        **dict.fromkeys((*DRAWN, *COUNTED, "seed", "stop"), "send it in options"),
+        **dict.fromkeys(("response_format", "guided_json", "json_schema"), "send the schema as format"),
+        **dict.fromkeys(("max_tokens", "max_completion_tokens"), "send num_predict in options"),
+        "reasoning_effort": "send think",
         "shift": "an answer ends where the context does",
         "_debug_render_only": "POST /tokenize tells what the model reads",
     }

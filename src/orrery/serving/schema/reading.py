@@ -16,7 +16,15 @@ SEARCH = tuple(at("translate"))
 Given = Annotated[str, Field(strict=True, min_length=1)]
 Ids = Annotated[list[TokenId], Field(min_length=1, max_length=1 << 20)]
 Texts = Given | Annotated[list[Given], Field(min_length=1, max_length=MOST_INPUTS)]
+Rows = Texts | Ids | Annotated[list[Ids], Field(min_length=1, max_length=MOST_INPUTS)]
 Label = Annotated[str, Field(strict=True, min_length=1, max_length=1_000)]
+
+
+def items_of(given: Any) -> list[str | list[int]]:
+    """Return the inputs of ``Rows``: a text, or a list of ids, is one; a list of either are several."""
+    if isinstance(given, str):
+        return [given]
+    return [list(given)] if isinstance(given[0], int) else list(given)
 
 
 class EmbeddingsRequest(Body):
@@ -26,7 +34,7 @@ class EmbeddingsRequest(Body):
     NEUTRAL: ClassVar = {"truncate_prompt_tokens": (-1,)}
 
     model: Text | None = None
-    input: Texts | Ids | Annotated[list[Ids], Field(min_length=1, max_length=MOST_INPUTS)]
+    input: Rows
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
         None, description="Numbers of a vector; a model has one width, and any other is refused."
@@ -134,6 +142,7 @@ class EmbeddingVector(BaseModel):
 class EmbeddingList(BaseModel):
     """The answer of ``/v1/embeddings``."""
 
+    id: str
     object: Literal["list"]
     data: list[EmbeddingVector]
     model: str

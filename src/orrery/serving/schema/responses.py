@@ -7,17 +7,15 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, Effort, Name
-from orrery.serving.schema.fields import (
-    MOST_LOGPROBS,
-    OF_A_SERVICE,
-    Flag,
-    RequestPart,
-    SamplingFields,
-    Text,
-    text_or_list,
-)
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, ChatRequest, Effort, Name
+from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Flag, RequestPart, Text, text_or_list
+from orrery.serving.schema.sampling import SamplingFields
 
+_AS_IN_CHATS = (
+    "audio", "modalities", "moderation", "continue_final_message", "add_generation_prompt", "add_special_tokens",
+    "echo", "best_of", "suffix",
+)  # fmt: skip
+"""Fields that are refused as those of a chat are."""
 LOGPROBS = "message.output_text.logprobs"
 Included = Literal[
     "message.output_text.logprobs", "reasoning.encrypted_content", "message.input_image.image_url",
@@ -124,19 +122,28 @@ class ResponsesRequest(SamplingFields):
     """Items, to which the next are asked for."""
 
     UNSUPPORTED: ClassVar = {
+        **SamplingFields.UNSUPPORTED,
+        **{name: ChatRequest.UNSUPPORTED[name] for name in _AS_IN_CHATS},
+        **dict.fromkeys(("max_tokens", "max_completion_tokens"), "send max_output_tokens"),
+        **dict.fromkeys(("functions", "function_call"), "send tools and tool_choice"),
+        "messages": "send input",
+        "reasoning_effort": 'send "reasoning": {"effort": ...}',
+        "logprobs": f'send "include": ["{LOGPROBS}"], with top_logprobs',
         "n": "ask once for each answer",
         "background": "an answer is waited for; leave it out",
         "conversation": "name the response before as previous_response_id, or send its items",
         "prompt": "no prompts are kept here; send instructions and input",
         "context_management": '"truncation": "auto" leaves out the oldest turns',
-        "moderation": "nothing is moderated",
-        "modalities": "answers are text",
-        "audio": "answers are text",
         "image": "answers are text",
         "personality": "say it in the instructions",
     }
-    NEUTRAL: ClassVar = {"n": (1,), "background": (False,), "modalities": (["text"],), "context_management": ([],)}
+    NEUTRAL: ClassVar = {
+        **SamplingFields.NEUTRAL,
+        **{name: ChatRequest.NEUTRAL[name] for name in _AS_IN_CHATS if name in ChatRequest.NEUTRAL},
+        "n": (1,), "background": (False,), "context_management": ([],), "logprobs": (False,),
+    }  # fmt: skip
     HARMLESS: ClassVar = {
+        **SamplingFields.HARMLESS,
         **OF_A_SERVICE,
         "access_programs": "there are none",
         "background_options": "they are for background alone, which is refused",
@@ -155,6 +162,7 @@ class ResponsesRequest(SamplingFields):
     tools: Annotated[list[FunctionTool], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: Choice | None = None
     parallel_tool_calls: Flag | None = None
+    chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables of the model's chat template.")
     text: ResponseTextSettings | None = None
     reasoning: ReasoningSettings | None = None
     include: Annotated[list[Included], Field(max_length=16)] | None = None
@@ -178,6 +186,8 @@ class ResponsesRequest(SamplingFields):
         if self.top_logprobs and not self.tells_scores:
             raise ApiError(400, f'top_logprobs is for "include": ["{LOGPROBS}"] alone', param="top_logprobs")
         form = self.text.format if self.text is not None else None
+        if form is not None and form.type != "text" and super().has_form:
+            raise ApiError(400, "an answer has one form: text.format and another ask for more", param="text.format")
         if form is not None and form.type == "json_schema" and form.schema_ is None:
             raise ApiError(400, "text.format needs its schema", param="text.format.schema")
         if self.text is not None and self.text.verbosity not in (None, "medium"):
