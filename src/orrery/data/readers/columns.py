@@ -1,5 +1,7 @@
-"""Columns of rows: which there are, and the text in one of them."""
+"""Columns of rows: which there are, and the text or the list in one of them."""
 
+import ast
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -51,6 +53,20 @@ def text_of(row: Mapping[str, Any], column: str, where: str) -> str:
     except UnicodeEncodeError as error:
         raise bad_record(where, f"column {column!r} has a lone surrogate at character {error.start}") from None
     return text
+
+
+def list_in(text: str) -> list[Any] | None:
+    """Return the list that a text is, as JSON or Python write it; nothing where it is none."""
+    inner = text.strip()
+    if not (inner.startswith("[") and inner.endswith("]")):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(inner)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return value if isinstance(value, list) else None
+    return None
 
 
 def _remark(names: Collection[str]) -> str:

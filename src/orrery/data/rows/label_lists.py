@@ -1,12 +1,11 @@
 """Several labels of a row: a list of them, a text with separators, or a 0 or 1 for each label there is."""
 
-import ast
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from orrery.data.files import bad_record
+from orrery.data.readers.columns import list_in
 from orrery.errors import DataError
 
 _HOT = {"0": False, "1": True, "0.0": False, "1.0": True, "true": True, "false": False}
@@ -76,10 +75,5 @@ def _listed(text: str, separator: str) -> Any:
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):
         return text.split(separator)
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(inner)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        return value if isinstance(value, list) else text.split(separator)
-    return inner[1:-1].split(separator if separator in inner else None)
+    value = list_in(inner)
+    return inner[1:-1].split(separator if separator in inner else None) if value is None else value
