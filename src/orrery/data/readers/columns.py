@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -10,6 +11,8 @@ from orrery.data.files import bad_record
 from orrery.errors import DataError
 
 _SHOWN, _NAMED = 80, 5
+_ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+"""
+_ARRAY = re.compile(rf"\[\s*(?:{_ITEM})(?:\s+(?:{_ITEM}))*\s*\]")
 
 
 def are_numbers(wanted: tuple[str, ...]) -> bool:
@@ -56,17 +59,25 @@ def text_of(row: Mapping[str, Any], column: str, where: str) -> str:
 
 
 def list_in(text: str) -> list[Any] | None:
-    """Return the list that a text is, as JSON or Python write it; nothing where it is none."""
+    """Return the list that a text is, as JSON, Python or numpy write it; nothing where it is none."""
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):
         return None
-    for read in (json.loads, ast.literal_eval):
+    # numpy's before Python's, to which 'a' 'b' is one text.
+    for read in (json.loads, _array, ast.literal_eval):
         try:
             value = read(inner)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         return value if isinstance(value, list) else None
     return None
+
+
+def _array(text: str) -> list[Any]:
+    """Return texts or whole numbers with white space between. Raises `ValueError` for anything else."""
+    if not _ARRAY.fullmatch(text):
+        raise ValueError(text)
+    return [ast.literal_eval(item) for item in re.findall(_ITEM, text)]
 
 
 def _remark(names: Collection[str]) -> str:

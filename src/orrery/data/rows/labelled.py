@@ -16,7 +16,8 @@ from orrery.errors import DataError
 
 PAIRS = (
     ("text", "text_pair"), ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"),
-    ("question", "sentence"), ("question", "passage"), ("query", "passage"), ("anchor", "positive"),
+    ("question", "sentence"), ("question", "passage"), ("query", "passage"), ("query", "document"),
+    ("query", "positive"), ("anchor", "positive"),
 )  # fmt: skip
 """Names of two columns whose texts belong together."""
 

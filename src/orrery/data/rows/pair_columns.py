@@ -1,6 +1,6 @@
 """Pairs from the columns of a table: which of them hold source and target, and each row as a pair."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def find_pair_columns(
     if own and not first and not second:
         return own
     wanted = tuple(filter(None, (first, second)))
-    names = _names(source, wanted)
+    names = names_of_columns(source, wanted)
     check_columns(str(source), names, wanted)
     for both in [(first or left, second or right) for left, right in ((own, *known) if own else known)]:
         if both[0] != both[1] and set(both) <= set(names):
@@ -62,21 +62,37 @@ def find_pair_columns(
 
 
 def read_column_pairs(
-    source: str | Path, columns: tuple[str, str], *, invalid: Invalid = "error", skip_bad: int = 0
+    source: str | Path,
+    columns: tuple[str, str],
+    *,
+    graded: tuple[str, Callable[[str, Any], bool]] | None = None,
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
 ) -> Iterator[Pair]:
     """Yield the rows of a table, JSON lines, Parquet or a named set as pairs.
 
     Of a list of texts, sources are joined by a blank; of targets the first is the pair's, the others its references.
 
+    Args:
+        source: the table or the name.
+        columns: those of the two sides.
+        graded: a column, and what says from a row's place and its value there whether the row is a pair at all.
+        invalid: what to do with bytes that are no UTF-8.
+        skip_bad: so many bad rows are left out.
+
     Raises:
         DataError: a column is not there, or a row has no source or no target; its line is named.
     """
+    wanted = (*columns, *([] if graded is None else [graded[0]]))
 
-    def pair(where: str, row: Mapping[str, Any]) -> Pair:
+    def pair(where: str, row: Mapping[str, Any]) -> Pair | None:
+        if graded is not None and not graded[1](where, row[graded[0]]):
+            return None
         sources, targets = (_texts(row, name, where) for name in columns)
         return Pair(int(where.rpartition(":")[2]), " ".join(sources), targets[0], tuple(targets[1:]))
 
-    yield from kept(read_placed_rows(source, columns, invalid=invalid, skip_bad=skip_bad), pair, skip_bad)
+    found = kept(read_placed_rows(source, wanted, invalid=invalid, skip_bad=skip_bad), pair, skip_bad)
+    yield from (each for each in found if each is not None)
 
 
 def spread(pairs: Sequence[Pair]) -> list[Pair]:
@@ -103,8 +119,8 @@ def _own_columns(source: str | Path) -> tuple[str, str] | None:
     return (columns["source"], columns["target"]) if columns else None
 
 
-def _names(source: str | Path, wanted: tuple[str, ...]) -> list[str]:
-    """Return the columns of the first row.
+def names_of_columns(source: str | Path, wanted: tuple[str, ...]) -> list[str]:
+    """Return the columns of the first row; those of a table without a line of names where numbers are wanted.
 
     Raises:
         DataError: there is no row.

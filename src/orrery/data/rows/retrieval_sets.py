@@ -12,7 +12,7 @@ from orrery.errors import DataError, UsageError
 
 CORPUS, QUERIES, QRELS = "corpus", "queries", "qrels"
 _ENDS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".parquet", ".tsv", ".csv")
-SIDES = (*PAIRS, ("query", "document"), ("query", "positive"), ("question", "answer"), ("query", "text"))
+SIDES = (*PAIRS, ("question", "answer"), ("query", "text"))
 _GRADES = ("score", "relevance", "label", "grade")
 _HINT = "a folder has corpus.jsonl, queries.jsonl and qrels/test.tsv; a table a query and a document in each row"
 
