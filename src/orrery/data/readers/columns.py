@@ -80,9 +80,13 @@ def _array(text: str) -> list[Any]:
     return [ast.literal_eval(item) for item in re.findall(_ITEM, text)]
 
 
-def _remark(names: Collection[str]) -> str:
+def separated_otherwise(names: Collection[str]) -> str:
+    """Return the guess that another mark separates columns of which there is one alone; nothing where none is in it."""
     only = next(iter(names), "") if len(names) == 1 else ""
-    marks = [mark for mark in (";", "\t", ",", "|") if mark in only]
-    if marks:
-        return f" (perhaps {marks[0]!r} separates them: CSV takes commas, .tsv takes tabs)"
-    return "; choose one with `column`; 1, 2, ... are the columns of a table without a line of names"
+    mark = next((mark for mark in (";", "\t", ",", "|") if mark in only), None)
+    return f" (perhaps {mark!r} separates them: CSV takes commas, .tsv takes tabs)" if mark else ""
+
+
+def _remark(names: Collection[str]) -> str:
+    guess = separated_otherwise(names)
+    return guess or "; choose one with `column`; 1, 2, ... are the columns of a table without a line of names"

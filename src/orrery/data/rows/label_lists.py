@@ -1,6 +1,7 @@
 """Several labels of a row: a list of them, a text with separators, or a 0 or 1 for each label there is."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -54,6 +55,7 @@ def are_hot(lists: Iterable[tuple[str, Sequence[Any]]]) -> bool:
             if len(parts) == 1 and _APART.fullmatch(str(parts[0])):
                 message = f"{where}: {str(parts[0])[:40]!r} looks like a 0 or 1 for each label, with other separators"
                 raise DataError(message, "name what stands between them: --data.separator ' '")
+        _refuse_other_separators(plain)
         return False
     if truths and plain:
         message = f"{plain[0][0]}: {str(list(plain[0][1]))[:60]}, and true or false for each label at {truths[0][0]}"
@@ -64,6 +66,19 @@ def are_hot(lists: Iterable[tuple[str, Sequence[Any]]]) -> bool:
         message = f"{others[0][0]}: {len(others[0][1])} values of 0 and 1, and {len(first[1])} at {first[0]}"
         raise DataError(message, "give every row as many, one for each label, or the names of its labels")
     return bool(truths) or (not others and len(first[1]) > 1)
+
+
+def _refuse_other_separators(rows: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """Raise `DataError` where no row has two labels, and pieces of some, cut otherwise, are labels of others."""
+    if any(len(parts) > 1 for _, parts in rows):
+        return
+    for mark in "|;":
+        cut = [(where, [piece.strip() for piece in str(parts[0]).split(mark)]) for where, parts in rows]
+        counts = Counter(piece for _, pieces in cut for piece in set(pieces))
+        for where, pieces in cut:
+            if len(pieces) > 1 and any(counts[piece] > 1 for piece in pieces):
+                message = f"{where}: {mark.join(pieces)[:60]!r} looks like several labels with {mark!r} between them"
+                raise DataError(message, f"name what stands between them: --data.separator '{mark}'")
 
 
 def _spelt(part: Any) -> str:
