@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from orrery.data import sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.readers.columns import check_columns, text_of
+from orrery.data.readers.columns import are_numbers, check_columns, text_of
 from orrery.data.records import Pair
 from orrery.errors import DataError
 
@@ -19,6 +20,9 @@ KNOWN = (
     ("instruction", "response"), ("prompt", "completion"), ("question", "answer"),
 )  # fmt: skip
 """Names of two columns of which the second is written from the first, the likeliest first."""
+
+NESTED = "translation"
+"""The column that holds all languages of a row by their names, as the library `datasets` has them."""
 
 
 def find_pair_columns(
@@ -84,20 +88,41 @@ def read_column_pairs(
         DataError: a column is not there, or a row has no source or no target; its line is named.
     """
     wanted = (*columns, *([] if graded is None else [graded[0]]))
+    how: dict[str, Any] = {"invalid": invalid, "skip_bad": skip_bad}
+    asked = () if _nests(source, wanted, how) else wanted
 
     def pair(where: str, row: Mapping[str, Any]) -> Pair | None:
         if graded is not None and not graded[1](where, row[graded[0]]):
             return None
+        row = _flat(row)
+        check_columns(where, row, wanted)
         sources, targets = (_texts(row, name, where) for name in columns)
         return Pair(int(where.rpartition(":")[2]), " ".join(sources), targets[0], tuple(targets[1:]))
 
-    found = kept(read_placed_rows(source, wanted, invalid=invalid, skip_bad=skip_bad), pair, skip_bad)
+    found = kept(read_placed_rows(source, asked, **how), pair, skip_bad)
     yield from (each for each in found if each is not None)
 
 
 def spread(pairs: Sequence[Pair]) -> list[Pair]:
     """Return a pair for each target that a source has, as they are trained on."""
     return [replace(pair, target=target, references=()) for pair in pairs for target in (pair.target, *pair.references)]
+
+
+def _nests(source: str | Path, wanted: tuple[str, ...], how: Mapping[str, Any]) -> bool:
+    """Say whether the sides of a source are the parts of one column."""
+    if are_numbers(wanted):
+        return False
+    return any(isinstance(row.get(NESTED), Mapping) for _, row in islice(read_placed_rows(source, **how), 1))
+
+
+def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row with the languages of a translation as columns."""
+    sides = row.get(NESTED)
+    return (
+        {**{name: value for name, value in row.items() if name != NESTED}, **sides}
+        if isinstance(sides, Mapping)
+        else row
+    )
 
 
 def _texts(row: Mapping[str, Any], column: str, where: str) -> list[str]:
@@ -127,5 +152,5 @@ def names_of_columns(source: str | Path, wanted: tuple[str, ...]) -> list[str]:
     """
     numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
     for _, row in read_placed_rows(source, numbers):
-        return list(row)
+        return list(_flat(row))
     raise DataError(f"{source}: 0 rows", "check that the file was written whole")
