@@ -232,3 +232,25 @@ def test_a_blank_before_a_quote_is_refused_and_other_separators_are_guessed(tmp_
             LabelledSource.read(LabelledSettings(train=str(path)))
     path.write_text('text,label\n "a" and "b",pos\nc,neg\n')
     assert LabelledSource.read(LabelledSettings(train=str(path))).train[0].text == ' "a" and "b"'
+
+
+def test_a_folder_of_texts_for_each_label(tmp_path):
+    for label, name, text in (("pos", "0_9.txt", "good\n"), ("pos", "1_7.txt", "fine"), ("neg", "0_3.txt", "bad")):
+        (tmp_path / label).mkdir(exist_ok=True)
+        (tmp_path / label / name).write_text(text)
+    source = LabelledSource.read(LabelledSettings(train=str(tmp_path)))
+    found = [(row.text, row.target, row.where) for row in source.train]
+    assert found == [
+        ("bad", "neg", str(tmp_path / "neg" / "0_3.txt")),
+        ("good\n", "pos", str(tmp_path / "pos" / "0_9.txt")),
+        ("fine", "pos", str(tmp_path / "pos" / "1_7.txt")),
+    ]
+    (tmp_path / "urls.txt").write_text("x")
+    with pytest.raises(DataError, match=r"urls\.txt lies in no folder of a label, beside neg, pos"):
+        LabelledSource.read(LabelledSettings(train=str(tmp_path)))
+    (tmp_path / "unsup").mkdir()
+    (tmp_path / "unsup" / "0_0.txt").write_text("what?")
+    with pytest.raises(DataError, match=r"unsup holds texts without a label"):
+        LabelledSource.read(LabelledSettings(train=str(tmp_path)))
+    with pytest.raises(DataError, match="holds texts and no folder of texts for each label"):
+        LabelledSource.read(LabelledSettings(train=str(tmp_path / "pos")))

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from orrery.data import generated, sets
-from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.readers.columns import check_columns, separated_otherwise, text_of
 from orrery.data.rows.label_lists import are_hot, hot_names, labels_of, names_of
+from orrery.data.rows.text_folders import read_labelled_rows
 from orrery.errors import DataError
 
 PAIRS = (
@@ -141,7 +141,7 @@ def read_labelled(
     how: dict[str, Any] = {"invalid": invalid, "skip_bad": skip_bad}
     if columns.kind == "labels":
         columns = replace(columns, hot=are_hot(_lists(source, columns, separator, how)))
-    rows = read_placed_rows(source, columns.wanted, **how)
+    rows = read_labelled_rows(source, columns.wanted, **how)
     yield from kept(rows, lambda where, row: _labelled(where, row, columns, separator), skip_bad)
 
 
@@ -150,7 +150,7 @@ def _lists(
 ) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield what stands in the lists of labels; rows that have none are told of where they are read."""
     column = str(columns.label)
-    for where, row in read_placed_rows(source, columns.wanted, **how):
+    for where, row in read_labelled_rows(source, columns.wanted, **how):
         with suppress(DataError):
             yield where, labels_of(row[column], separator, column, where)
 
@@ -178,8 +178,8 @@ def _first(source: str | Path, wanted: tuple[str, ...]) -> Mapping[str, Any]:
     """Return the first row of a source with all its columns."""
     numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
     if numbers:
-        return next((row for _, row in read_placed_rows(source, numbers)), {})
-    row = next((row for _, row in read_placed_rows(source)), None)
+        return next((row for _, row in read_labelled_rows(source, numbers)), {})
+    row = next((row for _, row in read_labelled_rows(source)), None)
     if row is None:
         raise DataError(f"{source}: 0 rows", "check that the file was written whole")
     return row
