@@ -85,8 +85,10 @@ def folder_of(file: Path, pictures: str | None, first: str) -> Path:
 
 def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[LabelledPicture]:
     content = coco(file)
-    names = {each.get("id"): str(each.get("name")) for each in content.get("categories") or ()}
+    names = {each.get("id"): str(each["name"]) for each in content.get("categories") or () if each.get("name")}
     own: dict[Any, list[Any]] = {each.get("id"): [] for each in content["images"]}
+    if len(own) < len(content["images"]):
+        raise DataError(f"{file}: two of its images have one id", "give each its own, to which its annotations point")
     for annotation in content["annotations"]:
         if annotation.get("image_id") not in own:
             raise DataError(f"{file}: an annotation of the picture {annotation.get('image_id')!r}, which is not there",
@@ -105,7 +107,7 @@ def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[Labell
 def _thing(where: str, annotation: Mapping[str, Any], names: Mapping[Any, str]) -> Thing:
     number = annotation.get("category_id")
     if number not in names:
-        raise bad_record(where, f"a box has the category {number!r}, and categories has {len(names)} others")
+        raise bad_record(where, f"a box has the category {number!r}, and categories names {len(names)} others")
     return Thing(names[number], box_of(where, annotation.get("bbox")), bool(annotation.get("iscrowd")))
 
 
