@@ -10,6 +10,8 @@ from typing import Any
 from orrery.data.files import bad_record
 from orrery.errors import DataError
 
+TRUTH: Mapping[str, bool] = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+"""How tables write yes and no, in small letters."""
 _SHOWN, _NAMED = 80, 5
 _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+"""
 _ARRAY = re.compile(rf"\[\s*(?:{_ITEM})(?:\s+(?:{_ITEM}))*\s*\]")
@@ -56,6 +58,11 @@ def text_of(row: Mapping[str, Any], column: str, where: str) -> str:
     except UnicodeEncodeError as error:
         raise bad_record(where, f"column {column!r} has a lone surrogate at character {error.start}") from None
     return text
+
+
+def truth_of(value: Any) -> bool | None:
+    """Return the yes or no that a value is, and nothing for any other."""
+    return TRUTH.get(str(value).strip().casefold())
 
 
 def list_in(text: str) -> list[Any] | None:

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from orrery.data.files import bad_record
-from orrery.data.readers.columns import list_in
+from orrery.data.readers.columns import list_in, truth_of
 from orrery.errors import DataError
 
-_HOT = {"0": False, "1": True, "0.0": False, "1.0": True, "true": True, "false": False}
 _APART = re.compile(r"(?:[01]\s+)+[01]|(?:[01];)+[01]")
 
 
@@ -32,7 +31,7 @@ def names_of(parts: Iterable[Any]) -> tuple[str, ...]:
 
 def hot_names(parts: Sequence[Any]) -> tuple[str, ...]:
     """Return the places, counted from 0, of what is 1 or true: the labels of a row that says so of each."""
-    return tuple(str(place) for place, part in enumerate(parts) if _HOT[_spelt(part)])
+    return tuple(str(place) for place, part in enumerate(parts) if truth_of(part))
 
 
 def are_hot(lists: Iterable[tuple[str, Sequence[Any]]]) -> bool:
@@ -49,7 +48,7 @@ def are_hot(lists: Iterable[tuple[str, Sequence[Any]]]) -> bool:
     """
     rows = [(where, parts) for where, parts in lists if parts]
     truths = [row for row in rows if any(isinstance(part, bool) for part in row[1])]
-    plain = [row for row in rows if not all(_spelt(part) in _HOT for part in row[1])]
+    plain = [row for row in rows if not all(truth_of(part) is not None for part in row[1])]
     if not truths and (plain or not rows):
         for where, parts in plain:
             if len(parts) == 1 and _APART.fullmatch(str(parts[0])):

@@ -8,7 +8,7 @@ from typing import Any
 
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Faults, Invalid, bad_record
-from orrery.data.readers.columns import check_columns
+from orrery.data.readers.columns import check_columns, truth_of
 from orrery.data.rows.asked import asked, beside, replied, with_system
 from orrery.data.rows.conversations import Conversation
 from orrery.data.rows.messages import at
@@ -21,7 +21,6 @@ PROMPTS = ("prompt", "instruction", "question", "query")
 """Names of a column with what is asked, the likeliest first."""
 CHOSEN, REJECTED, COMPLETION, LABEL, MARGIN = "chosen", "rejected", "completion", "label", "margin"
 """The usual names of the other columns."""
-_TRUTH: Mapping[Any, bool] = {"true": True, "false": False, "1": True, "0": False}
 _HINT = "give prompt, chosen and rejected; instruction, input, chosen and rejected; chosen and rejected as whole "
 _HINT += "conversations; or prompt, completion and label; data.columns names others"
 
@@ -159,7 +158,7 @@ def _alone(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> Pr
     messages = _conversation(row, columns, columns.completion or COMPLETION, where)
     conversation = Conversation(where, messages, beside(row, where))
     name = columns.label or LABEL
-    label = _TRUTH.get(str(row[name]).strip().lower())
+    label = truth_of(row[name])
     if label is None:
         raise bad_record(where, f"column {name!r} is {str(row[name])[:40]!r}, and neither true nor false")
     return Preference(conversation, None) if label else Preference(None, conversation)

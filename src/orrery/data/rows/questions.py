@@ -9,7 +9,7 @@ from typing import Any
 
 from orrery.data.corpora import is_made, locate, read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept, open_text
-from orrery.data.readers.columns import text_of
+from orrery.data.readers.columns import text_of, truth_of
 from orrery.errors import DataError
 
 CONTEXTS = ("context", "passage", "paragraph", "document", "text")
@@ -118,8 +118,7 @@ def _question(where: str, row: Mapping[str, Any]) -> Question:
     given = _opened(row[names[2]])
     if isinstance(given, str) and given and row.get("answer_start") is not None:
         given = [{"text": given, "answer_start": row["answer_start"]}]
-    impossible = str(row.get("is_impossible")).strip().casefold() in ("true", "1")
-    answers = () if impossible else _answers(where, given, context)
+    answers = () if truth_of(row.get("is_impossible")) else _answers(where, given, context)
     return Question(where, str(row.get("id", where)), question, context, answers)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.documents import unknown_share
+from orrery.data.readers.columns import truth_of
 from orrery.data.records import Pair
 from orrery.data.rows.labelled import PAIRS
 from orrery.data.rows.pair_columns import KNOWN, find_pair_columns, names_of_columns, read_column_pairs, spread
@@ -23,7 +24,6 @@ GRADES = (
 """Names of a column that says how far two texts belong together."""
 NEGATIVES = ("negative", "negatives", "hard_negative", "neg")
 """Names of a column with a text that does not belong to the first."""
-_TOGETHER = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 
 
 class MatchSettings(RowsSettings):
@@ -126,7 +126,7 @@ def _judge(column: str, apart: list[str]) -> Callable[[str, Any], bool]:
     """
 
     def together(where: str, value: Any) -> bool:
-        said = _TOGETHER.get(str(value).strip().casefold())
+        said = truth_of(value)
         if said is None:
             message = (
                 f"{where}: {column} is {str(value)[:40]!r}, and every row is learnt as two texts that belong together"
