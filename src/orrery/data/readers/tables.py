@@ -1,6 +1,7 @@
 """Tables as text: CSV as RFC 4180 has it, and tab-separated values, which know no quotes."""
 
 import csv
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 from orrery.data.files import Faults, Invalid, bad_record, decode, read_lines
 from orrery.data.readers.columns import are_numbers, check_columns, check_names, separated_otherwise
 from orrery.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 LONGEST_FIELD = 1 << 27
 """Characters. A longer field is a quote that was never closed, and would fill the memory."""
@@ -31,7 +34,19 @@ def read_tsv(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tu
     """Yield (line, row) of a tab-separated file, as `read_csv`; a quote is a character like any other."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     rows = csv.reader(_texts(file), delimiter="\t", quoting=csv.QUOTE_NONE)
-    return _named(rows, file, wanted, faults)
+    told = False
+    for line, row in _named(rows, file, wanted, faults):
+        if not told and any(_is_quoted(value) for value in row.values()):
+            told = True
+            logger.warning("%s:%s: a field in quotes with doubled quotes, as pandas writes it; here quotes are text: "
+                           "save it as .csv, or without quoting", file, line)  # fmt: skip
+        yield line, row
+
+
+def _is_quoted(field: str) -> bool:
+    """Whether a field is one that a writer of CSV put into quotes for the quotes in it, which it doubled."""
+    inner = field[1:-1] if len(field) > 1 and field[0] == field[-1] == '"' else ""
+    return '""' in inner and '"' not in inner.replace('""', "")
 
 
 def _texts(file: Path) -> Iterator[str]:
