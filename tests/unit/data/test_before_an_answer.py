@@ -168,3 +168,11 @@ def test_prompts_have_what_stands_before_them(tmp_path):
 def test_a_context_that_is_no_text_is_refused(tmp_path):
     with pytest.raises(DataError, match=r":1: column 'context', which belongs to 'question', is not a text but dict"):
         list(read_prompts(lines(tmp_path, {"question": "Hi?", "context": {"title": ["a"]}})))
+
+
+def test_a_reply_that_is_said_to_be_bad_is_not_learnt(tmp_path):
+    rows = [{"prompt": "Hi?", "completion": text, "label": good} for text, good in (("Yes.", True), ("No.", False))]
+    with pytest.raises(DataError, match=r":2: label False says that the completion is not desirable"):
+        list(read_conversations(lines(tmp_path, *rows)))
+    (conversation,) = read_conversations(lines(tmp_path, rows[0]))
+    assert said(conversation) == PAIR

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Faults, Invalid, bad_record
-from orrery.data.readers.columns import check_columns, text_of
+from orrery.data.readers.columns import check_columns, text_of, truth_of
 from orrery.data.rows.asked import asked, beside, replied, with_system
 from orrery.data.rows.messages import (
     FIELDS,
@@ -157,6 +157,7 @@ def conversation_of(
     check_columns(where, row, layout.columns)
     if layout.shape == "alpaca":
         question, answer = layout.columns
+        _refuse_undesirable(row, answer, where)
         messages = replied(row, answer, asked(row, question, where), where)
     elif layout.shape == "hh":
         messages = messages_of_text(text_of(row, layout.columns[0], where), where)
@@ -211,6 +212,13 @@ def weight_of(message: Message, where: str, number: int) -> float:
             where, f"{who} is to be learnt ({', '.join(given)}), and replies of the assistant alone can be"
         )
     return float(given.get("weight", wanted != {False})) if message["role"] == "assistant" else 0.0
+
+
+def _refuse_undesirable(row: Mapping[str, Any], answer: str, where: str) -> None:
+    """Raise `DataError` for a reply that its row says is a bad one, as rows for KTO do."""
+    if answer == "completion" and truth_of(row.get("label")) is False:
+        hint = "learn from both kinds by `orrery dpo MODEL --train FILE --loss kto`, or keep the rows of 1"
+        raise DataError(f"{where}: label {row['label']} says that the completion is not desirable", hint)
 
 
 def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[[], ConversationLayout | None]:
