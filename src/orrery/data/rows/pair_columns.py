@@ -144,13 +144,15 @@ def _own_columns(source: str | Path) -> tuple[str, str] | None:
     return (columns["source"], columns["target"]) if columns else None
 
 
-def names_of_columns(source: str | Path, wanted: tuple[str, ...]) -> list[str]:
+def names_of_columns(
+    source: str | Path, wanted: tuple[str, ...], *, invalid: Invalid = "error", skip_bad: int = 0
+) -> list[str]:
     """Return the columns of the first row; those of a table without a line of names where numbers are wanted.
 
     Raises:
         DataError: there is no row.
     """
     numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
-    for _, row in read_placed_rows(source, numbers):
+    for _, row in read_placed_rows(source, numbers, invalid=invalid, skip_bad=skip_bad):
         return list(_flat(row))
     raise DataError(f"{source}: 0 rows", "check that the file was written whole")

@@ -66,8 +66,8 @@ class MatchSource(Source):
         def read(source: str) -> Iterable[Pair]:
             named = {"text": settings.text, "pair": settings.pair}
             columns = find_pair_columns(source, named, (*PAIRS, *KNOWN), ("--data.text", "--data.pair"))
-            names = [name for name in names_of_columns(source, columns) if name not in columns]
             how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
+            names = [name for name in names_of_columns(source, columns, **how) if name not in columns]
             graded = next((name for name in GRADES if name in names), None)
             apart: list[str] = []
             judged = (graded, _judge(graded, apart)) if graded else None

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from orrery.data.documents import unknown_share
 from orrery.data.records import Document, Pair
-from orrery.data.rows.pair_columns import find_pair_columns, read_column_pairs, spread
+from orrery.data.rows.pair_columns import find_pair_columns, names_of_columns, read_column_pairs, spread
 from orrery.data.sets import is_parallel
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import HeldBackSettings, examples_in, nothing, parted
@@ -206,7 +206,9 @@ def _pairs(settings: PairSettings, pairs: FilesSettings | str, notes: dict[str, 
         name, pairs_read = pairs, list(read_pairs(pairs, **how))
     else:
         columns = find_pair_columns(pairs, settings.columns.model_dump())
-        notes[f"columns: {columns[1]} is written from {columns[0]}"] = None
+        unread = [name for name in names_of_columns(pairs, columns, **how) if name not in columns]
+        more = f"; not read: {', '.join(unread)[:200]}" if unread else ""
+        notes[f"columns: {columns[1]} is written from {columns[0]}{more}"] = None
         name, pairs_read = pairs, list(read_column_pairs(pairs, columns, **how))
     if not pairs_read:
         raise DataError(f"{name}: 0 pairs", "give two files of as many lines, or a table with a column for each side")
