@@ -183,6 +183,9 @@ def test_words_with_blanks_and_numbers_of_words_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"b\.conll:2: the first column counts the words") as caught:
         list(read_tagged(file(tmp_path, numbered, "b.conll")))
     assert "cut -f 2-" in str(caught.value)
+    named = "".join(f"bc/cctv/00/x_1 0 {n} word{n} NN -\n" for n in range(3))
+    with pytest.raises(DataError, match=r"c\.conll:1: the first column names the document"):
+        list(read_tagged(file(tmp_path, named, "c.conll")))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ DOCUMENT = "-DOCSTART-"
 _MARKS = ("#begin document", "#end document")
 """Lines that OntoNotes has around a document."""
 COUNTED = 3
-"""Lines that begin with 1, 2, 3: numbers of the words, and no words."""
+"""Lines from which on a first column of 1, 2, 3, or of one name again and again, holds no words."""
 
 
 def read_sentences(file: Path, faults: Faults) -> Iterator[Sentence]:
@@ -25,7 +25,7 @@ def read_sentences(file: Path, faults: Faults) -> Iterator[Sentence]:
     than two columns, without a word or with another number of columns makes its sentence a fault.
 
     Raises:
-        DataError: the first column has the numbers of the words.
+        DataError: the first column has the numbers of the words, or the name of their document as OntoNotes has it.
     """
     starts = False
     for block in read_blocks(file):
@@ -40,13 +40,21 @@ def read_sentences(file: Path, faults: Faults) -> Iterator[Sentence]:
             continue
         words, tags = zip(*((columns[0], columns[-1]) for _, columns in rows), strict=True)
         line = rows[0][0].number
-        if len(rows[0][1]) > 2 and len(words) >= COUNTED and words == tuple(map(str, range(1, len(words) + 1))):
-            message = f"{file}:{line}: the first column counts the words, where the words themselves should stand"
-            raise DataError(
-                message, "call a CoNLL-U file .conllu; of another take the column away: `cut -f 2- FILE > NEW`"
-            )
+        if len(rows[0][1]) > 2 and (instead := _no_words(words)):
+            message = f"{file}:{line}: the first column {instead}, where the words themselves should stand"
+            hint = "call a CoNLL-U file .conllu; of another take the first columns away: `cut -f 2- FILE > NEW`"
+            raise DataError(message, hint)
         yield Sentence(line, str(line), " ".join(words), words, tags=tags, starts_document=starts)
         starts = False
+
+
+def _no_words(words: Sequence[str]) -> str:
+    """Return what a first column holds in the place of words; nothing where it may hold words."""
+    if len(words) < COUNTED:
+        return ""
+    if words == tuple(map(str, range(1, len(words) + 1))):
+        return "counts the words"
+    return "names the document" if len(set(words)) == 1 and "/" in words[0][1:-1] else ""
 
 
 def _rows(block: Sequence[Line], invalid: Invalid) -> list[tuple[Line, list[str]]]:

@@ -4,6 +4,7 @@ import csv
 import logging
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,17 @@ def read_tsv(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tu
     """Yield (line, row) of a tab-separated file, as `read_csv`; a quote is a character like any other."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     rows = csv.reader(_texts(file), delimiter="\t", quoting=csv.QUOTE_NONE)
-    told = False
     for line, row in _named(rows, file, wanted, faults):
-        if not told and any(_is_quoted(value) for value in row.values()):
-            told = True
-            logger.warning("%s:%s: a field in quotes with doubled quotes, as pandas writes it; here quotes are text: "
-                           "save it as .csv, or without quoting", file, line)  # fmt: skip
+        if any(_is_quoted(value) for value in row.values()):
+            _tell_of_quotes(file)
         yield line, row
+
+
+@cache
+def _tell_of_quotes(file: Path) -> None:
+    """Say once of a file that its quotes are read as text."""
+    how = "as pandas writes it; here quotes are text: save it as .csv, or without quoting"
+    logger.warning("%s: a field in quotes with doubled quotes, %s", file, how)
 
 
 def _is_quoted(field: str) -> bool:
