@@ -196,7 +196,9 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     files = [file for file in entries if file.is_file() and _is_known(file)]
     known = f"these are read: {', '.join(formats.SUFFIXES)}; also .gz, .xz"
     if not files:
-        raise DataError(f"{path}: no text among its files ({len(entries)})", known)
+        other = next((entry.suffix.lower() for entry in entries if entry.suffix.lower() in formats.REFUSED), "")
+        hint = f"{other} files are not read: {formats.REFUSED[other]}" if other else known
+        raise DataError(f"{path}: no text among its files ({len(entries)})", hint)
     _refuse_parts(path, files)
     if others := [name_of(entry, path) for entry in entries if entry not in set(files)]:
         _tell_left_out(

@@ -89,3 +89,11 @@ def test_names_that_only_begin_as_parts_do_are_none(tmp_path):
     for name in ("trains.txt", "testament.txt", "train.txt", "test_all.md"):
         (tmp_path / name).write_text("a")
     assert len(list(read_corpus(tmp_path))) == 4
+
+
+def test_a_folder_of_a_format_that_is_not_read_says_what_to_do(tmp_path):
+    for name in ("data-00000-of-00001.arrow", "state.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(DataError, match=r"no text among its files \(2\)") as caught:
+        list(read_corpus(tmp_path))
+    assert ".arrow files are not read: write it as Parquet: `datasets.load_from_disk" in str(caught.value)
