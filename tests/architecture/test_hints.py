@@ -44,6 +44,7 @@ MANY = {
     "data/rows/label_lists.py": ["train", "finetune"],
     "data/readers/interactions.py": ["train", "finetune"],
     "data/rows/labelled.py": ["train"],
+    "data/rows/pictures.py": ["finetune"],
     "data/rows/pair_columns.py": ["train"],
     "data/sources/_rows.py": ["finetune", "sft", "reward", "dpo", "ppo", "grpo"],
     "data/sources/matches.py": ["train"],

@@ -229,3 +229,15 @@ def test_candidates_that_are_none_are_refused(line: str, tmp_path: Path) -> None
     (tmp_path / "rows.jsonl").write_text(line + "\n")
     with pytest.raises(DataError, match=r"rows\.jsonl:1"):
         read_candidates(tmp_path / "rows.jsonl")
+
+
+def test_scores_of_pairs_and_entailment_are_no_relevance(tmp_path):
+    scored = tmp_path / "sts.jsonl"
+    scored.write_text(
+        '{"sentence1": "a", "sentence2": "b", "score": 1}\n{"sentence1": "c", "sentence2": "d", "score": 0.2}\n'
+    )
+    with pytest.raises(DataError, match=r"sts\.jsonl:2: the grade 0\.2, and a grade is a whole number"):
+        read_retrieval(scored)
+    (tmp_path / "nli.jsonl").write_text('{"premise": "a", "hypothesis": "b", "label": 2}\n')
+    with pytest.raises(DataError, match="no columns are known to hold a query and a document"):
+        read_retrieval(tmp_path / "nli.jsonl")

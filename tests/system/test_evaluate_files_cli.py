@@ -29,6 +29,14 @@ def rows(**columns):
     )
 
 
+def test_labels_that_are_spelled_otherwise_are_told(folder, capsys):
+    write(folder, ours_txt="1\n0\n1\n", gold_txt="1.0\n0.0\n1.0\n")
+    assert evaluate("labels", "ours.txt", "gold.txt") == 0
+    told = capsys.readouterr().err
+    assert "warning: the labels '1' and '1.0' are nearly equal, and counted as two" in told
+    assert told.count("warning") == 2
+
+
 def test_labels(folder, capsys):
     write(folder, ours_txt="good\nbad\ngood\nbad\n", gold_txt="good\nbad\nbad\nbad\n", other_txt="bad\nbad\nbad\nodd\n")
     assert evaluate("labels", "ours.txt", "gold.txt") == 0

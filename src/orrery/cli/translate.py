@@ -82,11 +82,11 @@ def _told(lines: list[str], file: Path | None) -> list[str]:
 
 
 def read_lines(file: Path | None) -> list[str]:
-    """Return the lines of a file, or of standard input. Raises `DataError` where they are not UTF-8."""
+    """Return the lines of a file, or of standard input, without a byte order mark. Raises `DataError` for no UTF-8."""
     where = file or "standard input"
     try:
         content = file.read_bytes() if file is not None else sys.stdin.buffer.read()
-        lines = content.decode().split("\n")
+        lines = content.decode().removeprefix("\ufeff").split("\n")
     except OSError as error:
         raise DataError(f"cannot read {where}: {error.strerror}", "give the path of a text file") from error
     except UnicodeDecodeError as error:

@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,11 @@ __all__ = [
 PYTHON_DOCS = "python-docs"
 COLUMN = "text"
 """The column of a text where nothing else is said; a named set may have another."""
+
+LEARNED = ("train", "training")
+_PART = re.compile(r"(train|training|val|valid|validation|dev|test|testing)(?:\.|$)", re.IGNORECASE)
+_PART_OF_ROWS = re.compile(_PART.pattern.replace(r"\.", "[-_.]"), re.IGNORECASE)
+"""How files and folders of the parts of a data set are called: val/, test.txt; train_1.csv, as test_1.md is not."""
 
 
 def read_corpus(
@@ -190,12 +196,32 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     files = [file for file in entries if file.is_file() and _is_known(file)]
     known = f"these are read: {', '.join(formats.SUFFIXES)}; also .gz, .xz"
     if not files:
-        raise DataError(f"{path}: no text among its files ({len(entries)})", known)
+        other = next((entry.suffix.lower() for entry in entries if entry.suffix.lower() in formats.REFUSED), "")
+        hint = f"{other} files are not read: {formats.REFUSED[other]}" if other else known
+        raise DataError(f"{path}: no text among its files ({len(entries)})", hint)
+    _refuse_parts(path, files)
     if others := [name_of(entry, path) for entry in entries if entry not in set(files)]:
         _tell_left_out(
             str(path), len(entries), ", ".join(others[:5]) + (", ..." if len(others) > 5 else ""), len(others)
         )
     return path, files
+
+
+def _refuse_parts(path: Path, files: Sequence[Path]) -> None:
+    """Raise `DataError` where files or folders are named as the parts of a data set: all would be trained on as one."""
+    found: dict[str, str] = {}
+    for file in files:
+        *folders, name = file.relative_to(path).parts
+        patterns = [
+            *[(folder, _PART) for folder in folders],
+            (name, _PART if formats.is_plain_text(file) else _PART_OF_ROWS),
+        ]
+        found |= {name: part[1].lower() for name, pattern in patterns if (part := pattern.match(name))}
+    learned, others = ([name for name in found if (found[name] in LEARNED) is side] for side in (True, False))
+    if learned and others:
+        message = f"{path} holds the parts of a data set: {', '.join((learned + others)[:6])}"
+        hint = "name one of them, as they are not read as one; files of one part can lie in a folder of their own"
+        raise DataError(message, hint)
 
 
 @cache

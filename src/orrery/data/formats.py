@@ -33,18 +33,19 @@ WHOLE: dict[str, Callable[[Path, Faults], str]] = dict.fromkeys((".html", ".htm"
 SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix != ".json"), *SENTENCES)
 """What is read of a folder. A .json file beside others more often describes them than holds their text."""
 
-_REFUSED = {
+REFUSED = {
     ".zip": "unpack it: `unzip FILE`",
     ".tar": "unpack it: `tar xf FILE`",
     ".tgz": "unpack it: `tar xf FILE`",
     ".zst": "decompress it: `zstd -d FILE`",
     ".bz2": "decompress it: `bunzip2 FILE`",
     ".7z": "unpack it: `7z x FILE`",
-    ".arrow": "write it as Parquet",
+    ".arrow": "write it as Parquet: `datasets.load_from_disk(FOLDER).to_parquet(FILE)`",
     ".xlsx": "save it as CSV",
     ".pdf": "save its text as .txt",
     ".docx": "save its text as .txt",
 }
+"""Formats that no reader reads, and what to do with them."""
 
 
 def format_of(file: Path) -> str:
@@ -54,8 +55,8 @@ def format_of(file: Path) -> str:
     """
     last = file.suffix.lower()
     suffix = Path(file.stem).suffix.lower() if last in COMPRESSED else last
-    if suffix in _REFUSED:
-        raise DataError(f"{file}: {suffix} files are not read", _REFUSED[suffix])
+    if suffix in REFUSED:
+        raise DataError(f"{file}: {suffix} files are not read", REFUSED[suffix])
     if suffix == ".parquet" and last in COMPRESSED:
         raise DataError(f"{file}: a compressed Parquet file", "decompress it; Parquet compresses its columns itself")
     return suffix

@@ -6,6 +6,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal
 
 from orrery.data.files import bad_record
+from orrery.errors import DataError
 from orrery.rewards import Reward, RewardSettings, register
 from orrery.rewards._reward import ANSWERS
 
@@ -14,13 +15,17 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?|-?\.\d+", re.ASCII)
 
+_WITHIN = re.compile(r"(?:/|\^\{?|\\[dt]?frac\{[^{}]*\}\{|\\sqrt\{)\s*$")
+"""What stands before a number that is a part of another: a fraction's lower half, a power, what is under a root."""
+
 
 @register
 class Arithmetic(Reward):
     """1 where the last number of a finished answer equals the last one of the right answer, else 0.
 
     ``1,000``, ``1000`` and ``1000.0`` are equal. GSM8K's right answers end with ``#### 42``, so the last number is
-    theirs too (Cobbe et al. 2021). An answer without its end token is worth 0: its number may go on.
+    theirs too (Cobbe et al. 2021). An answer without its end token is worth 0: its number may go on. A right answer
+    that ends in a part of a number, as 3/4 does, is refused.
     """
 
     class Settings(RewardSettings):
@@ -37,9 +42,14 @@ class Arithmetic(Reward):
         return [self._score(each) for each in answers]
 
     def _score(self, answered: "Answered") -> float:
-        wanted = last_number(answered.column(self.column, ANSWERS))
+        right, where = answered.column(self.column, ANSWERS), answered.prompt.where
+        wanted = last_number(right)
         if wanted is None:
-            raise bad_record(answered.prompt.where, "the right answer holds no number")
+            raise bad_record(where, "the right answer holds no number")
+        *_, last = _NUMBER.finditer(right)
+        if _WITHIN.search(right[: last.start()]):
+            message = f"{where}: the right answer ends in {right[-40:]!r}, of which {last[0]} is a part alone"
+            raise DataError(message, "write it as one number in decimals, or judge by the reward exact")
         number = last_number(answered.text) if answered.finished else None
         return float(number is not None and number == wanted)
 

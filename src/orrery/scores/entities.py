@@ -6,6 +6,8 @@ a type. Each scheme is a regular expression over the letters of neighbouring tag
 - ``conlleval``, the rules of CoNLL's script, mend what is invalid: an I behind O or another type begins an entity.
 - ``IOB2``, ``IOE2`` and ``IOBES`` are strict: what does not match is no entity.
 
+BILOU's letters are those of IOBES under other names, and count as such: L (last) is E, U (unit) is S.
+
 Paper: Tjong Kim Sang and De Meulder 2003; Ramshaw and Marcus 1995. The numbers agree with seqeval, its default and its
 ``mode="strict"``.
 """
@@ -31,6 +33,8 @@ SCHEMES: dict[Scheme, tuple[str, str]] = {
     "IOBES": ("BIES", "BI*E|S"),
 }
 """The letters of a scheme, and what an entity is in them."""
+
+_BILOU = {"L": "E", "U": "S"}
 
 Tags = Sequence[str]
 Span = tuple[str, int, int]
@@ -107,6 +111,7 @@ def _cut(tag: str, letters: str, place: int, scheme: str) -> tuple[str, str | No
     """Return a tag's letter and type; ``O`` has none, a letter alone the type ``_``."""
     if tag == "O":
         return "O", None
+    tag = _BILOU.get(tag[:1], tag[:1]) + tag[1:] if {"E", "S"} <= set(letters) else tag
     if not tag or tag[0] not in letters or tag[1:2] not in ("", "-"):
         message = f"word {place + 1}: {tag!r} is no tag of {scheme}"
         raise DataError(message, f"tags are O, or one of {', '.join(letters)}, a dash and a type")

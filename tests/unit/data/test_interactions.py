@@ -186,3 +186,20 @@ def test_a_question_has_the_newest_items():
     found = asked_at_mask(tokenizer, [tokenizer.id("a"), tokenizer.id("b")], 4)
     assert [tokenizer.token(id) for id in found["asked"]] == ["[CLS]", "b", "[MASK]", "[SEP]"]
     assert (found["ends"], found["place"]) == (4, 2)
+
+
+@pytest.mark.parametrize("name", ["label", "clicked"])
+def test_items_that_were_shown_and_not_taken_are_left_out_and_told(tmp_path, caplog, name):
+    (tmp_path / "a.csv").write_text(f"user,item,{name}\n1,a,1\n1,b,0\n1,c,1.0\n2,a,False\n2,c,true\n")
+    found = list(read_interactions(tmp_path / "a.csv", {}))
+    assert [(each.user, each.item) for each in found] == [("1", "a"), ("1", "c"), ("2", "c")]
+    assert f"a.csv: 2 rows left out, whose {name} is 0: shown and not taken" in caplog.text
+
+
+def test_numbers_that_a_gap_made_decimals_are_the_same_names(tmp_path):
+    (tmp_path / "a.csv").write_text("user,item\n1.0,20.0\n1,30\n1.5,x.0\n")
+    assert [each[:2] for each in read_interactions(tmp_path / "a.csv", {})] == [
+        ("1", "20"),
+        ("1", "30"),
+        ("1.5", "x.0"),
+    ]

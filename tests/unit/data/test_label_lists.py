@@ -30,6 +30,8 @@ NAMED: dict[str, tuple[list[Any], list[tuple[str, ...]]]] = {
     "one number each": ([[0], [1], [0], [1]], [("0",), ("1",), ("0",), ("1",)]),
     "names": (["food, room", "bar", "", "food"], [("food", "room"), ("bar",), (), ("food",)]),
     "Python's names": (["['food', 'room']", "['bar']", "[]", "['food']"], [("food", "room"), ("bar",), (), ("food",)]),
+    "an array of names": (["['food' 'big room']", "['bar']"], [("food", "big room"), ("bar",)]),
+    "names with a bar": (["food|room", "bar", "car|bus"], [("food|room",), ("bar",), ("car|bus",)]),
     "yes and no among others": (["true,false", "maybe", "true", ""], [("true", "false"), ("maybe",), ("true",), ()]),
 }
 REFUSED: dict[str, tuple[list[Any], str]] = {
@@ -39,6 +41,8 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "truth of another length": ([[True, False], [True], [False, True]], "rows.jsonl:2: 1 values of 0 and 1, and 2 at"),
     "blanks between": (["0 1 0", "1 0 0", "0 0 1"], "'0 1 0' looks like a 0 or 1 for each label"),
     "semicolons between": (["0;1", "1;0", "1;1"], "'0;1' looks like a 0 or 1 for each label"),
+    "names with bars between": (["food|room", "food", "bar"], r"rows.jsonl:1: 'food\|room' looks like several labels"),
+    "names with semicolons between": (["food", "room; food"], "rows.jsonl:2: 'room;food' looks like several labels"),
     "a number alone": ([3.5, [1, 0]], "rows.jsonl:1: column 'labels' holds no list of labels"),
     "numbers between": ([[0.5, 0.5], [1, 0]], "rows.jsonl:1: column 'labels' holds no list of labels"),
     "lists in lists": ([[[0, 1]], [[1, 0]]], "rows.jsonl:1: column 'labels' holds no list of labels"),
@@ -75,5 +79,9 @@ def test_places_get_names_and_the_hint_for_other_separators_works(tmp_path: Path
     path = tmp_path / "rows.csv"
     path.write_text("text,labels\na,0 1\nb,1 0\nc,1 1\n")
     names = {"0": "food", "1": "room"}
+    barred = tmp_path / "barred.csv"
+    barred.write_text("text,labels\na,x|y\nb,x\nc,y\n")
+    source = LabelledSource.read(LabelledSettings(train=str(barred), labels="labels", separator="|"))
+    assert [row.target for row in source.train] == [("x", "y"), ("x",), ("y",)]
     source = LabelledSource.read(LabelledSettings(train=str(path), labels="labels", separator=" ", names=names))
     assert [row.target for row in source.train] == [("room",), ("food",), ("food", "room")]

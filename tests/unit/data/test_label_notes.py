@@ -6,13 +6,13 @@ from orrery.data.rows.label_notes import label_notes, near
 
 NEAR = [
     ("Billing", "billing"), ("shiping", "shipping"), ("refund", "refunds"), ("bug-report", "bug report"),
-    ("recieve", "receive"), ("neutral", "neutral "), ("\u00c4rger", "\u00e4rger"), ("quality", "qualtiy"),
+    ("recieve", "receive"), ("neutral", "neutral "), ("1", "1.0"), ("\u00c4rger", "\u00e4rger"), ("quality", "qualtiy"),
     ("card_payment", "CardPayment"), ("e-mail", "email"), ("cancelled", "canceled"), ("\uff42illing", "\uff22illing"),
 ]  # fmt: skip
 FAR = [
     ("positive", "negative"), ("class_a", "class_b"), ("level1", "level2"), ("10", "100"), ("cat", "cats"),
     ("LABEL_1", "LABEL_2"), ("B-LOC", "I-LOC"), ("B-PERSON", "I-PERSON"), ("PROPN", "PRON"), ("NNP", "NNPS"),
-    ("+", "-"),
+    ("+", "-"), ("1.0", "10"), ("-1", "1"), ("-1", "-10"),
     ("entailment", "not_entailment"), ("food", "foot"), ("1", "l"), ("step 12", "step 13"), ("", "a"),
 ]  # fmt: skip
 

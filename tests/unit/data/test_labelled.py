@@ -197,3 +197,60 @@ def test_every_epoch_has_each_row_once_in_batches_of_like_length(tmp_path, token
     assert torch.equal(source.batch(5)["ids"], source.batch(5)["ids"])
     lengths = [source.batch(step)["real"].sum(1) for step in range(16)]
     assert sum(int(lengths_of_batch.max() - lengths_of_batch.min()) for lengths_of_batch in lengths) < 16 * 3
+
+
+def test_the_columns_that_are_not_read_are_told(tmp_path):
+    path = tmp_path / "news.csv"
+    path.write_text("label,title,description\n3,a,b\n1,c,d\n")
+    source = LabelledSource.read(LabelledSettings(train=str(path)))
+    assert source.remarks()[0] == "columns: text title, label label; not read: description"
+
+
+def test_a_dash_is_no_label_and_minus_one_is_told(tmp_path):
+    path = tmp_path / "snli.jsonl"
+    rows = [{"gold_label": label, "sentence1": f"a {label}", "sentence2": "b"} for label in ("neutral", "-")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=r"snli\.jsonl:2: column 'gold_label' has no label: '-'"):
+        LabelledSource.read(LabelledSettings(train=str(path)))
+    for label, number, told in (("label", None, True), (None, "label", True)):
+        for values in ((0, 1, -1), (0, 2, -2), (-1, -2, 1)):
+            path.write_text("".join(json.dumps({"text": f"t {n}", "label": n}) + "\n" for n in values))
+            source = LabelledSource.read(LabelledSettings(train=str(path), label=label, number=number))
+            assert any("-1 is learned like any other" in note for note in source.remarks()) is (values[1] == 1 and told)
+
+
+def test_a_blank_before_a_quote_is_refused_and_other_separators_are_guessed(tmp_path):
+    path = tmp_path / "a.csv"
+    for text, told in (
+        ('text, label\n"a", "pos"\n', r"a\.csv:2: a blank before a quote, which is then no mark: ' \"pos\"'"),
+        ("text;label\na, b;pos\n", r"a\.csv:2: 2 fields in the row, 1 columns in the first \(perhaps ';' separates"),
+        ('"text";"label"\n"a";"pos"\n', r"a\.csv:1: not CSV: .*perhaps semicolons or tabs separate"),
+        ("text;label\na;pos\n", r"among text;label \(perhaps ';' separates them"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DataError, match=told):
+            LabelledSource.read(LabelledSettings(train=str(path)))
+    path.write_text('text,label\n "a" and "b",pos\nc,neg\n')
+    assert LabelledSource.read(LabelledSettings(train=str(path))).train[0].text == ' "a" and "b"'
+
+
+def test_a_folder_of_texts_for_each_label(tmp_path):
+    for label, name, text in (("pos", "0_9.txt", "good\n"), ("pos", "1_7.txt", "fine"), ("neg", "0_3.txt", "bad")):
+        (tmp_path / label).mkdir(exist_ok=True)
+        (tmp_path / label / name).write_text(text)
+    source = LabelledSource.read(LabelledSettings(train=str(tmp_path)))
+    found = [(row.text, row.target, row.where) for row in source.train]
+    assert found == [
+        ("bad", "neg", str(tmp_path / "neg" / "0_3.txt")),
+        ("good\n", "pos", str(tmp_path / "pos" / "0_9.txt")),
+        ("fine", "pos", str(tmp_path / "pos" / "1_7.txt")),
+    ]
+    (tmp_path / "urls.txt").write_text("x")
+    with pytest.raises(DataError, match=r"urls\.txt lies in no folder of a label, beside neg, pos"):
+        LabelledSource.read(LabelledSettings(train=str(tmp_path)))
+    (tmp_path / "unsup").mkdir()
+    (tmp_path / "unsup" / "0_0.txt").write_text("what?")
+    with pytest.raises(DataError, match=r"unsup holds texts without a label"):
+        LabelledSource.read(LabelledSettings(train=str(tmp_path)))
+    with pytest.raises(DataError, match="holds texts and no folder of texts for each label"):
+        LabelledSource.read(LabelledSettings(train=str(tmp_path / "pos")))

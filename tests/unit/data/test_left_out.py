@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from orrery.data import corpora
-from orrery.data.corpora import corpus_fingerprint, read_corpus
+from orrery.data.corpora import corpus_fingerprint, read_corpus, read_placed_rows
 from orrery.data.shards.large_text import ReadingOptions, read_texts
-from orrery.errors import UsageError
+from orrery.errors import DataError, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +64,36 @@ def test_a_column_that_no_file_has(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("one")
     with pytest.raises(UsageError, match="no column"):
         list(read_corpus(tmp_path, column="\udcff"))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("train.csv", "test.csv"),
+        ("train-00000-of-00001.csv", "Validation-00000-of-00001.csv"),
+        ("train/a.csv", "dev/a.csv"),
+    ],
+    ids=" ".join,
+)
+def test_the_parts_of_a_data_set_are_not_read_as_one(names, tmp_path):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text\na\n")
+    for read in (read_corpus, read_placed_rows):
+        with pytest.raises(DataError, match=rf"holds the parts of a data set: {names[0].split('/')[0]}, "):
+            list(read(tmp_path))
+    assert [row for _, row in read_placed_rows(tmp_path / names[0])] == [{"text": "a"}]
+
+
+def test_names_that_only_begin_as_parts_do_are_none(tmp_path):
+    for name in ("trains.txt", "testament.txt", "train.txt", "test_all.md"):
+        (tmp_path / name).write_text("a")
+    assert len(list(read_corpus(tmp_path))) == 4
+
+
+def test_a_folder_of_a_format_that_is_not_read_says_what_to_do(tmp_path):
+    for name in ("data-00000-of-00001.arrow", "state.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(DataError, match=r"no text among its files \(2\)") as caught:
+        list(read_corpus(tmp_path))
+    assert ".arrow files are not read: write it as Parquet: `datasets.load_from_disk" in str(caught.value)

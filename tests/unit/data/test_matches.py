@@ -42,6 +42,31 @@ def test_what_is_wrong_is_named(tmp_path):
     assert "--data.text COLUMN --data.pair COLUMN" in str(caught.value)
 
 
+@pytest.mark.parametrize("values", [("1", "0"), ("true", "False"), ("1.0", "0.0")])
+def test_rows_that_do_not_belong_together_are_left_out_and_told(values, tmp_path):
+    rows = [(*row, values[n % 3 == 0]) for n, row in enumerate(ROWS)]
+    found = source(write(tmp_path / "a.csv", ("question1", "question2", "is_duplicate"), rows))
+    assert [(pair.source, pair.target) for pair in found.train] == [row for n, row in enumerate(ROWS) if n % 3]
+    assert any(note.endswith("a.csv: 8 rows left out, whose is_duplicate is 0") for note in found.remarks())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("score", "3.8"), ("label", "contradiction"), ("label", "2"), ("score", "")]
+)
+def test_other_grades_are_refused(name, value, tmp_path):
+    file = write(tmp_path / "a.csv", ("sentence1", "sentence2", name), [("a", "b", "1"), ("c", "d", value)])
+    with pytest.raises(DataError, match=rf"a\.csv:3: {name} is '{value}', and every row is learnt as two texts"):
+        source(file)
+
+
+def test_a_column_of_negatives_is_told(tmp_path):
+    rows = [(*row, "other") for row in ROWS]
+    for names in (("anchor", "positive", "negative"), ("query", "positive", "negative")):
+        found = source(write(tmp_path / "a.csv", names, rows))
+        assert [(pair.source, pair.target) for pair in found.train] == ROWS
+        assert any("negative is not read" in note for note in found.remarks())
+
+
 def test_pairs_that_share_a_text_belong_together():
     texts = [("a", "1"), ("b", "2"), ("a", "3"), ("c", "3"), ("d", "d"), ("2", "e")]
     numbers = groups([Pair(n, *both) for n, both in enumerate(texts)])

@@ -132,3 +132,29 @@ def test_named_sets_know_their_columns(data_set):
     assert (seen.kind, seen.counts["pairs"]) == ("pairs", 619)
     assert overview("unicode-names/val", None, 1, "text").kind == "pairs"
     assert overview("unicode-names/val", None, 1, "target").kind == "documents"
+
+
+def test_the_languages_of_a_translation_are_columns(tmp_path):
+    rows = [{"id": str(n), "translation": {"de": f"Hallo {n}", "en": f"Hello {n}"}} for n in range(3)]
+    file = write(tmp_path / "a.jsonl", *rows)
+    found = source(pairs=str(file), columns={"source": "de", "target": "en"})
+    assert [(pair.source, pair.target) for pair in found.pairs] == [(f"Hallo {n}", f"Hello {n}") for n in range(3)]
+    assert found.remarks()[0] == "columns: en is written from de; not read: id"
+    assert find_pair_columns(file, {}) == ("en", "de")
+    assert find_pair_columns(
+        write(tmp_path / "b.jsonl", {"translation": {"cs": "a", "sk": "b"}}), {"source": "sk"}
+    ) == (
+        "sk",
+        "cs",
+    )
+    with pytest.raises(DataError, match="known to hold source and target among id, cs, sk"):
+        find_pair_columns(write(tmp_path / "c.jsonl", {"id": 1, "translation": {"cs": "a", "sk": "b"}}), {})
+    lacking = write(tmp_path / "d.jsonl", rows[0], {"id": "1", "translation": {"de": "x"}})
+    with pytest.raises(DataError, match=r"d\.jsonl:2: no column 'en'"):
+        list(read_column_pairs(lacking, ("de", "en")))
+
+
+def test_a_first_row_that_is_bad_is_left_out_where_it_may(tmp_path):
+    (tmp_path / "a.jsonl").write_text('no row\n{"a": "x", "b": "y", "id": 1}\n')
+    found = source(pairs=str(tmp_path / "a.jsonl"), columns={"source": "a", "target": "b"}, skip_bad=1)
+    assert [(pair.source, pair.target) for pair in found.pairs] == [("x", "y")]

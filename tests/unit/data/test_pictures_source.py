@@ -11,6 +11,7 @@ import torch
 from orrery.data.pictures.augmenting import Augmentation
 from orrery.data.pictures.png import write_png
 from orrery.data.pictures.preparing import for_size
+from orrery.data.rows.captions import read_captioned
 from orrery.data.sources import SOURCES, BatchRequest
 from orrery.errors import DataError, UsageError
 
@@ -174,3 +175,59 @@ def test_a_damaged_picture_in_a_folder_is_named(tmp_path):
 def test_a_model_of_texts_cannot_learn_pictures(tmp_path):
     with pytest.raises(UsageError, match="reads tokens, the data are pictures"):
         read(train=as_idx(tmp_path)).examples(BatchRequest("pictures", 1, 4, 7))
+
+
+def test_the_parts_of_a_data_set_are_no_labels(tmp_path):
+    for part in ("train", "val"):
+        (tmp_path / part).mkdir()
+        as_folder(tmp_path / part)
+    with pytest.raises(DataError, match=r"holds the parts of a data set \(train, val\)") as caught:
+        read(train=str(tmp_path))
+    assert f"--train {tmp_path / 'train'}" in str(caught.value)
+    assert read(train=str(tmp_path / "train"), val=str(tmp_path / "val")).labels == {"0": 8, "1": 8, "2": 8}
+
+
+def test_what_other_systems_leave_in_a_folder_is_no_picture_and_loose_pictures_are_refused(tmp_path):
+    as_folder(tmp_path)
+    (tmp_path / "__MACOSX" / "0").mkdir(parents=True)
+    for name in ("0/._00.png", "__MACOSX/0/._00.png"):
+        (tmp_path / name).write_bytes(b"note")
+    assert read(train=str(tmp_path)).labels == {"0": 8, "1": 8, "2": 8}
+    (tmp_path / "loose.png").write_bytes((tmp_path / "0" / "00.png").read_bytes())
+    with pytest.raises(DataError, match=r"pictures that are in none, as loose\.png"):
+        read(train=str(tmp_path))
+
+
+@pytest.mark.parametrize("end", ["jsonl", "csv"])
+def test_a_table_of_metadata_says_what_the_pictures_of_its_folder_are(end, tmp_path):
+    rows = [(f"{n:02}.png", f"label {label}") for n, label in enumerate(LABELS)]
+    for pixels, (name, _) in zip(DRAWN, rows, strict=True):
+        (tmp_path / name).write_bytes(write_png(torch.from_numpy(pixels)[None]))
+    lines = [
+        json.dumps({"file_name": name, "label": label}) if end == "jsonl" else f"{name},{label}" for name, label in rows
+    ]
+    (tmp_path / f"metadata.{end}").write_text("\n".join(["file_name,label"] * (end == "csv") + lines))
+    assert read(train=str(tmp_path)).labels == {"label 0": 8, "label 1": 8, "label 2": 8}
+
+
+def test_pictures_that_a_parquet_file_holds(tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow
+    import pyarrow.parquet
+
+    contents = [write_png(torch.from_numpy(pixels)[None]) for pixels in DRAWN]
+    table = pyarrow.table({"img": [{"bytes": content, "path": None} for content in contents], "label": LABELS.tolist()})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    source = read(train=str(tmp_path / "a.parquet"))
+    assert source.labels == {"0": 8, "1": 8, "2": 8}
+    assert all((row.pixels()[0].numpy() == pixels).all() for row, pixels in zip(source.train, DRAWN, strict=True))
+
+
+def test_rows_about_one_picture_are_its_captions(tmp_path):
+    as_folder(tmp_path)
+    (tmp_path / "captions.csv").write_text("image,caption\n0/00.png,a\n1/01.png,b\n0/00.png,c\n0/00.png,d\n")
+    found = list(read_captioned(str(tmp_path / "captions.csv")))
+    assert [row.target for row in found] == [("a", "c", "d"), ("b",)]
+    assert [row.where.rpartition("captions.csv")[2] for row in found] == [":2 (0/00.png)", ":3 (1/01.png)"]
+    (tmp_path / "metadata.jsonl").write_text(json.dumps({"file_name": "0/00.png", "text": "a"}))
+    assert [row.target for row in read_captioned(str(tmp_path))] == [("a",)]

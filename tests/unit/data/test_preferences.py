@@ -71,6 +71,15 @@ def test_several_rounds_share_all_but_the_last_reply(tmp_path):
     assert preference.rejected.messages[-1]["content"] == second
 
 
+def test_a_chosen_reply_that_is_scored_lower_is_told(tmp_path):
+    rows = [{"prompt": f"a {n}", "chosen": "b", "rejected": "c", "s1": 3, "s2": n} for n in range(6)]
+    file = written(tmp_path / "p.jsonl", rows)
+    settings = {"kind": "preferences", "train": str(file), "columns": {"scores": ["s1", "s2"]}}
+    source = SOURCES.find("preferences")
+    notes = source.read(source.Settings.model_validate(settings)).remarks()
+    assert "warning: 2 of 6 training rows have a margin below 0: what is called chosen is scored lower" in notes
+
+
 def test_replies_that_stand_alone_and_margins(tmp_path):
     rows = [{"prompt": "a", "completion": "b", "label": label} for label in (True, False, "true", 0)]
     preferences = list(read_preferences(written(tmp_path / "p.jsonl", rows)))

@@ -39,6 +39,8 @@ def tokenizer():
         ({"text": ["Seine", "the Seine"], "answer_start": [47, 43]}, [("Seine", 47), ("the Seine", 43)]),
         ([{"text": "Paris", "answer_start": 0}], [("Paris", 0)]),
         ("France", [("France", 24)]),
+        ({"text": "Paris", "answer_start": 0}, [("Paris", 0)]),
+        ('{"text": ["Paris"], "answer_start": [0]}', [("Paris", 0)]),
         ({"text": [], "answer_start": []}, []),
         ("", []),
     ],
@@ -60,10 +62,35 @@ def test_the_nested_files_of_squad_are_read(tmp_path):
     assert (first.name, first.answers[0].text, second.answers) == ("1", "Seine", ())
 
 
+def test_questions_beside_their_texts_and_a_byte_order_mark(tmp_path):
+    content = json.dumps({"version": "1", "data": [row(id="7"), row(answers={"text": [], "answer_start": []})]})
+    (tmp_path / "flat.json").write_text(content, encoding="utf-8-sig")
+    first, second = read_questions(tmp_path / "flat.json")
+    assert (first.name, first.answers[0].text, second.answers) == ("7", "Seine", ())
+    (tmp_path / "odd.json").write_text('{"data": [{"context": "x"}]}')
+    with pytest.raises(DataError, match=r"odd\.json: data\[0\] has no paragraphs and no question"):
+        list(read_questions(tmp_path / "odd.json"))
+
+
+def test_a_column_beside_the_answer_says_where_it_stands(tmp_path):
+    fields = {"context": "Tom is Tom.", "question": "Who?", "answer": "Tom", "answer_start": 7}
+    (question,) = read_questions(file(tmp_path, fields))
+    assert [answer.start for answer in question.answers] == [7]
+
+
+@pytest.mark.parametrize("said", [True, 1, "true", "True", "1"])
+def test_an_impossible_question_has_no_answer(said, tmp_path):
+    (question,) = read_questions(file(tmp_path, row(is_impossible=said)))
+    assert question.answers == ()
+    (question,) = read_questions(file(tmp_path, row(is_impossible="False")))
+    assert question.answers
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
         ({"answers": {"text": ["Seine"], "answer_start": [3]}}, "does not stand in the context at character 3"),
+        ({"answers": {"text": ["Seine", "Paris"], "answer_start": [47]}}, "2 texts of answers, and answer_start"),
         ({"answers": "London"}, "'London' does not stand in the context"),
         ({"answers": {"text": [""], "answer_start": [0]}}, "an answer without a text"),
         ({"answers": 7}, "no list of text and answer_start"),

@@ -416,3 +416,14 @@ def test_a_sentence_has_at_most_a_hundred_thousand_lines(tmp_path):
     file.write_bytes(b"a\tO\n" * (blocks.MOST_LINES + 1))
     with pytest.raises(DataError, match="100,000 lines without an empty one"):
         list(blocks.read_blocks(file))
+
+
+def test_quotes_that_pandas_wrote_into_a_tab_separated_file_are_told_once(tmp_path, caplog):
+    file = write(tmp_path, "a.tsv", b'text\tlabel\n"He said ""hi"""\tx\n"""hi"" she said"\ty\n')
+    assert [row["text"] for row in read_rows(file)] == ['"He said ""hi"""', '"""hi"" she said"']
+    assert [record.message.partition("a.tsv")[2][:32] for record in caplog.records] == [
+        ": a field in quotes with doubled"
+    ]
+    caplog.clear()
+    assert list(read_rows(write(tmp_path, "b.tsv", b'text\n"Hi"\n"a" and "b"\n"\n""\n"" x\n')))
+    assert not caplog.records

@@ -156,3 +156,60 @@ def test_batches_have_targets_at_first_tokens_alone(tmp_path):
 
 def test_a_sentence_begins_no_document_unless_its_file_says_so():
     assert not Sentence(1, "a", "a", ("a",)).starts_document
+
+
+CONLL = {
+    "comments with tabs, words with blanks": (
+        "# id 5239\tdomain=en\nthe _ _ O\nRome _ _ B-LOC\n",
+        [(("the", "Rome"), ("O", "B-LOC"))],
+    ),
+    "a hash for a word": ("#\tO\nx\tO\n\n#tag\tB-X\n", [(("#", "x"), ("O", "O")), (("#tag",), ("B-X",))]),
+    "marks of OntoNotes": ("#begin document (x);\na O\nb B-X\n\n#end document\n", [(("a", "b"), ("O", "B-X"))]),
+    "blanks behind a tag": ("EU  NNP B-ORG \nis VBZ O \n", [(("EU", "is"), ("B-ORG", "O"))]),
+    "a document mark above a word": ("-DOCSTART- -X- O\nEU NNP B-ORG\n", [(("EU",), ("B-ORG",))]),
+}
+
+
+@pytest.mark.parametrize("name", CONLL)
+def test_lines_that_are_no_words_are_none(name, tmp_path):
+    text, meant = CONLL[name]
+    assert [(one.words, one.tags) for one in read_tagged(file(tmp_path, text, "a.conll"))] == meant
+
+
+def test_words_with_blanks_and_numbers_of_words_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"a\.conll:1: 3 columns, and 2 at .*a\.conll:2"):
+        list(read_tagged(file(tmp_path, "New York B-LOC\nis O\n", "a.conll")))
+    numbered = "#\thttp://de\t[2009]\n1\tA\tB-PER\tO\n2\tb\tO\tO\n3\tc\tO\tO\n"
+    with pytest.raises(DataError, match=r"b\.conll:2: the first column counts the words") as caught:
+        list(read_tagged(file(tmp_path, numbered, "b.conll")))
+    assert "cut -f 2-" in str(caught.value)
+    named = "".join(f"bc/cctv/00/x_1 0 {n} word{n} NN -\n" for n in range(3))
+    with pytest.raises(DataError, match=r"c\.conll:1: the first column names the document"):
+        list(read_tagged(file(tmp_path, named, "c.conll")))
+
+
+@pytest.mark.parametrize(
+    ("words", "tags"),
+    [
+        ('["EU", "is"]', "[3, 0]"),
+        ("['EU', 'is']", "['3', '0']"),
+        ("['EU'\n 'is']", "[3 0]"),
+        ("EU is", "3 0"),
+    ],
+    ids=str,
+)
+def test_lists_in_the_cells_of_a_table(words, tags, tmp_path):
+    cells = ",".join('"' + cell.replace('"', '""') + '"' for cell in (words, tags))
+    (one,) = read_tagged(file(tmp_path, f"tokens,ner_tags\n{cells}\n", "a.csv"))
+    assert (one.words, one.tags) == (("EU", "is"), ("3", "0"))
+
+
+@pytest.mark.parametrize("words", ["['EU' ... 'is']", "EU, is"])
+def test_lists_that_cannot_be_read_are_refused(words, tmp_path):
+    with pytest.raises(DataError, match=r"a\.csv:2: column 'tokens' looks like a list"):
+        list(read_tagged(file(tmp_path, f'tokens,ner_tags\n"{words}","O O"\n', "a.csv")))
+
+
+def test_a_word_a_row_is_told(tmp_path):
+    source = TaggedSource.read(TaggedSettings(train=file(tmp_path, "words\ttags\nEU\tB-X\nis\tO\n", "a.tsv")))
+    assert any("every sentence has one word alone" in note for note in source.remarks())

@@ -153,6 +153,27 @@ def test_a_mask_with_a_palette_has_the_places_of_it(tmp_path):
     assert torch.equal(read_indices((tmp_path / "m.png").read_bytes()), torch.from_numpy(numbers))
 
 
+@pytest.mark.parametrize("kind", [bool, np.uint16])
+def test_a_mask_of_another_depth_has_its_own_numbers(kind, tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="Pillow, of the extra vision, is not installed")
+    numbers = RNG.integers(0, 2 if kind is bool else 256, (4, 6)).astype(kind)
+    image.fromarray(numbers).save(tmp_path / "m.png")
+    assert torch.equal(read_indices((tmp_path / "m.png").read_bytes()), torch.from_numpy(numbers.astype(np.uint8)))
+    image.fromarray(np.full((4, 6), 1260, np.uint16)).save(tmp_path / "m.png")
+    with pytest.raises(DataError, match="the mask has the number 1260, and the largest of a mask is 255"):
+        read_indices((tmp_path / "m.png").read_bytes())
+
+
+def test_images_of_one_id_and_categories_without_a_name_are_refused(coco):
+    content = json.loads(coco.read_text())
+    coco.write_text(json.dumps({**content, "images": [{**each, "id": 1} for each in content["images"]]}))
+    with pytest.raises(DataError, match="two of its images have one id"):
+        read("boxes", train=str(coco))
+    coco.write_text(json.dumps({**content, "categories": [{"id": each["id"]} for each in content["categories"]]}))
+    with pytest.raises(DataError, match=r"a box has the category .*, and categories names 0 others"):
+        read("boxes", train=str(coco))
+
+
 def test_boxes_are_read_as_coco_has_them(coco):
     source = read("boxes", train=str(coco))
     assert source.labels == {"cat": 2, "dog": 1}

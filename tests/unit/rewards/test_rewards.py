@@ -34,6 +34,21 @@ def test_arithmetic_compares_the_last_numbers():
     assert last_number("3.50 and .5") == last_number("0.5")
 
 
+@pytest.mark.parametrize(
+    "right", ["3/4", r"\frac{3}{4}", "x^2", "x^{10}", r"3\sqrt{2}", "12/05/2020", r"\boxed{\dfrac{1}{2}}"]
+)
+def test_a_number_that_is_part_of_another_is_no_right_answer(right):
+    with pytest.raises(DataError, match=r"of which .* is a part alone"):
+        score("arithmetic", answered("4", answer=right))
+
+
+@pytest.mark.parametrize(
+    "right", ["1/2 of 8 is 4", "3/4 + 1/4 = <<1*4=4>>4\n#### 4", r"\boxed{4}", "$4", "4%", "x = 4."]
+)
+def test_other_signs_around_a_right_number_do_not_matter(right):
+    assert score("arithmetic", answered("4", answer=right)) == 1
+
+
 def test_a_right_answer_that_is_missing_is_told_by_its_place():
     with pytest.raises(DataError, match=r"file\.jsonl:3: no column answer or target"):
         score("arithmetic", answered("42"))

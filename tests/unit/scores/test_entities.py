@@ -101,3 +101,11 @@ def by_counts(ours, theirs, kind):
     marked = [[{span for span in spans(tags) if span[0] == kind} for tags in side] for side in (ours, theirs)]
     both = sum(len(a & b) for a, b in zip(*marked, strict=True))
     return [both, *(sum(map(len, side)) for side in marked)]
+
+
+def test_bilou_is_iobes_under_other_letters():
+    tags = ["U-PER", "O", "B-LOC", "I-LOC", "L-LOC", "U-LOC", "L-LOC", "B-ORG", "L-ORG"]
+    other = [{"L": "E", "U": "S"}.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+    for scheme in ("conlleval", "IOBES"):
+        assert spans(tags, scheme) == spans(other, scheme)
+    assert spans(tags[:5]) == [("PER", 0, 1), ("LOC", 2, 5)]

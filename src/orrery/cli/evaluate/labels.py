@@ -5,6 +5,7 @@ PREDICTED GOLD; --separator where a line has several labels, --column; --against
 --samples, --seed.
 """
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ def labels(
     several = separator is not None or isinstance(cells[1][0].value, list)
     sides = [_read(own, separator, several) for own in cells]
     known = sorted({label for side in sides for own in side for label in ([own] if isinstance(own, str) else own)})
+    _tell_of_spellings(known)
     scores = _scores(sides[0], sides[1], known)
     others = None if against is None else _scores(sides[2], sides[1], known)
     print_scores(scores, others, trust)
@@ -56,6 +58,14 @@ def labels(
     print(f"{'precision':>9} {'recall':>9} {'F1':>9} {'right':>9}  label")
     for line in by_label(sides[0], sides[1]):
         print(f"{line.precision:9.4f} {line.recall:9.4f} {line.f1:9.4f} {line.support:9,}  {line.label}")
+
+
+def _tell_of_spellings(known: list[str]) -> None:
+    """Say which labels are nearly equal, as 1 and 1.0 are: they count as two."""
+    from orrery.data.rows.label_notes import MOST_COMPARED, near
+
+    for first, second in near(known) if len(known) <= MOST_COMPARED else []:
+        print(f"warning: the labels {first!r} and {second!r} are nearly equal, and counted as two", file=sys.stderr)
 
 
 def _scores(predicted: Labels, gold: Labels, known: list[str]) -> "list[AdditiveScore]":

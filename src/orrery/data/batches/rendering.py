@@ -7,7 +7,8 @@ from typing import Literal
 
 from orrery.data.batches.token_windows import IGNORE
 from orrery.data.files import bad_record
-from orrery.data.rows.conversations import Conversation, at, weight_of
+from orrery.data.rows.conversations import Conversation, weight_of
+from orrery.data.rows.messages import at
 from orrery.errors import DataError
 from orrery.text.chat.render import ChatTemplate
 from orrery.text.chat.spans.encoding import Rendered

@@ -158,6 +158,11 @@ def _on_white(picture: Any) -> Any:
     return white.convert("RGB")
 
 
+LARGEST = 255
+_NUMBERED = ("1", "L", "P", "I;16", "I;16B", "I")
+"""Modes of Pillow in which a pixel is one number: of one bit, eight or sixteen, of which else a half would be read."""
+
+
 def read_indices(content: bytes, name: str = "the mask") -> UInt8[Tensor, "rows columns"]:
     """Return the numbers of a file with one number a pixel: grey levels, or the places of a palette.
 
@@ -174,11 +179,14 @@ def read_indices(content: bytes, name: str = "the mask") -> UInt8[Tensor, "rows 
     else:
         try:
             with image.open(io.BytesIO(content), formats=("PNG",)) as opened:
-                indexed = opened.mode in ("P", "L") and opened.size[0] * opened.size[1] <= MOST_PIXELS
+                indexed = opened.mode in _NUMBERED and opened.size[0] * opened.size[1] <= MOST_PIXELS
                 array = np.array(opened) if indexed else None
         except Exception:  # what is wrong with the file is said where its pixels are read
             array = None
-        found = read_pixels(content, name) if array is None else torch.from_numpy(array)[None]
+        if array is not None and array.max(initial=0) > LARGEST:
+            message = f"{name} has the number {array.max()}, and the largest of a mask is {LARGEST}"
+            raise DataError(message, "number its labels from 0 to 254; 255 is what belongs to nothing")
+        found = read_pixels(content, name) if array is None else torch.from_numpy(array.astype(np.uint8))[None]
     if len(found) != 1:
         raise DataError(f"{name} has colours, and a mask has one number a pixel", "save it as grey, or with a palette")
     return found[0]

@@ -1,5 +1,8 @@
-"""Columns of rows: which there are, and the text in one of them."""
+"""Columns of rows: which there are, and the text or the list in one of them."""
 
+import ast
+import json
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -7,7 +10,11 @@ from typing import Any
 from orrery.data.files import bad_record
 from orrery.errors import DataError
 
+TRUTH: Mapping[str, bool] = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+"""How tables write yes and no, in small letters."""
 _SHOWN, _NAMED = 80, 5
+_ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+"""
+_ARRAY = re.compile(rf"\[\s*(?:{_ITEM})(?:\s+(?:{_ITEM}))*\s*\]")
 
 
 def are_numbers(wanted: tuple[str, ...]) -> bool:
@@ -53,9 +60,40 @@ def text_of(row: Mapping[str, Any], column: str, where: str) -> str:
     return text
 
 
-def _remark(names: Collection[str]) -> str:
+def truth_of(value: Any) -> bool | None:
+    """Return the yes or no that a value is, and nothing for any other."""
+    return TRUTH.get(str(value).strip().casefold())
+
+
+def list_in(text: str) -> list[Any] | None:
+    """Return the list that a text is, as JSON, Python or numpy write it; nothing where it is none."""
+    inner = text.strip()
+    if not (inner.startswith("[") and inner.endswith("]")):
+        return None
+    # numpy's before Python's, to which 'a' 'b' is one text.
+    for read in (json.loads, _array, ast.literal_eval):
+        try:
+            value = read(inner)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return value if isinstance(value, list) else None
+    return None
+
+
+def _array(text: str) -> list[Any]:
+    """Return texts or whole numbers with white space between. Raises `ValueError` for anything else."""
+    if not _ARRAY.fullmatch(text):
+        raise ValueError(text)
+    return [ast.literal_eval(item) for item in re.findall(_ITEM, text)]
+
+
+def separated_otherwise(names: Collection[str]) -> str:
+    """Return the guess that another mark separates columns of which there is one alone; nothing where none is in it."""
     only = next(iter(names), "") if len(names) == 1 else ""
-    marks = [mark for mark in (";", "\t", ",", "|") if mark in only]
-    if marks:
-        return f" (perhaps {marks[0]!r} separates them: CSV takes commas, .tsv takes tabs)"
-    return "; choose one with `column`; 1, 2, ... are the columns of a table without a line of names"
+    mark = next((mark for mark in (";", "\t", ",", "|") if mark in only), None)
+    return f" (perhaps {mark!r} separates them: CSV takes commas, .tsv takes tabs)" if mark else ""
+
+
+def _remark(names: Collection[str]) -> str:
+    guess = separated_otherwise(names)
+    return guess or "; choose one with `column`; 1, 2, ... are the columns of a table without a line of names"

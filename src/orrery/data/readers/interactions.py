@@ -1,6 +1,8 @@
 """Who took what when: MovieLens' and RecBole's files, and tables of any kind, as users, items and times."""
 
+import logging
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,18 +11,22 @@ from typing import Any, NamedTuple
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept, read_lines
 from orrery.data.formats import COMPRESSED
-from orrery.data.readers.columns import check_columns
+from orrery.data.readers.columns import check_columns, truth_of
 from orrery.errors import DataError
 
 USERS = ("user", "user_id", "userId", "UserID", "uid", "session", "session_id", "reviewerID", "customer_id")
 ITEMS = ("item", "item_id", "itemId", "ItemID", "movieId", "movie_id", "MovieID", "asin", "product_id", "iid")
 TIMES = ("time", "timestamp", "Timestamp", "unixReviewTime", "date", "created_at")
+TAKEN = ("label", "click", "clicked", "is_click")
+"""Columns whose 0 says that an item was shown and not taken."""
 PUBLISHED = ("user", "item", "rating", "time")
 """The fields of MovieLens' files without a line of names, in their order."""
 SEPARATORS = {".dat": "::", ".data": "\t", ".base": "\t", ".test": "\t"}
 """What separates them, by the suffix: ratings.dat of the sets 1M and 10M, u.data and its parts of the set 100K."""
 TYPED = ".inter"
 """RecBole's atomic file: tabs, and a line of names each followed by its type, as in ``user_id:token``."""
+_WHOLE = re.compile(r"[0-9]+\.0")
+logger = logging.getLogger(__name__)
 
 
 class Interaction(NamedTuple):
@@ -45,21 +51,32 @@ def read_interactions(
         invalid: what is done with bytes that are no UTF-8.
         skip_bad: so many bad lines are left out.
 
+    Rows that say of an item that it was not taken (``TAKEN``) are left out, and counted in a warning.
+
     Raises:
         DataError: a column is not there, or a line has no user, no item, or a time that is none.
     """
     rows = published_rows(Path(source), PUBLISHED, SEPARATORS, invalid)
     rows = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad) if rows is None else rows
     columns: dict[str, str | None] = {}
+    passed = 0
 
-    def make(where: str, row: Mapping[str, Any]) -> Interaction:
+    def make(where: str, row: Mapping[str, Any]) -> Interaction | None:
         if not columns:
             columns.update(find_interaction_columns(str(source), list(row), asked))
-        time = columns["time"]
+            columns["taken"] = next((name for name in TAKEN if name in row and name not in columns.values()), None)
+        time, taken = columns["time"], columns["taken"]
+        if taken is not None and truth_of(row[taken]) is False:
+            return None
         user, item = (name_of(row, str(columns[part]), where) for part in ("user", "item"))
         return Interaction(user, item, None if time is None else time_of(row[time], time, where))
 
-    yield from kept(rows, make, skip_bad)
+    for each in kept(rows, make, skip_bad):
+        passed += each is None
+        if each is not None:
+            yield each
+    if passed:
+        logger.warning("%s: %s rows left out, whose %s is 0: shown and not taken", source, passed, columns["taken"])
 
 
 def published_rows(
@@ -132,6 +149,7 @@ def name_of(row: Mapping[str, Any], column: str, where: str) -> str:
     value = row.get(column)
     # A column with a gap comes as floats out of many programs.
     value = int(value) if isinstance(value, float) and value.is_integer() else value
+    value = value[:-2] if isinstance(value, str) and _WHOLE.fullmatch(value) else value
     name = "" if value is None else " ".join(str(value).split())
     if not name:
         raise bad_record(where, f"{column} is empty")

@@ -1,16 +1,23 @@
 """Tables as text: CSV as RFC 4180 has it, and tab-separated values, which know no quotes."""
 
 import csv
+import logging
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from orrery.data.files import Faults, Invalid, bad_record, decode, read_lines
-from orrery.data.readers.columns import are_numbers, check_columns, check_names
+from orrery.data.readers.columns import are_numbers, check_columns, check_names, separated_otherwise
 from orrery.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 LONGEST_FIELD = 1 << 27
 """Characters. A longer field is a quote that was never closed, and would fill the memory."""
+
+_QUOTED = re.compile(r'\s+"[^"]*"\s*')
 
 
 def read_csv(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -28,7 +35,23 @@ def read_tsv(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tu
     """Yield (line, row) of a tab-separated file, as `read_csv`; a quote is a character like any other."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     rows = csv.reader(_texts(file), delimiter="\t", quoting=csv.QUOTE_NONE)
-    return _named(rows, file, wanted, faults)
+    for line, row in _named(rows, file, wanted, faults):
+        if any(_is_quoted(value) for value in row.values()):
+            _tell_of_quotes(file)
+        yield line, row
+
+
+@cache
+def _tell_of_quotes(file: Path) -> None:
+    """Say once of a file that its quotes are read as text."""
+    how = "as pandas writes it; here quotes are text: save it as .csv, or without quoting"
+    logger.warning("%s: a field in quotes with doubled quotes, %s", file, how)
+
+
+def _is_quoted(field: str) -> bool:
+    """Whether a field is one that a writer of CSV put into quotes for the quotes in it, which it doubled."""
+    inner = field[1:-1] if len(field) > 1 and field[0] == field[-1] == '"' else ""
+    return '""' in inner and '"' not in inner.replace('""', "")
 
 
 def _texts(file: Path) -> Iterator[str]:
@@ -52,7 +75,7 @@ def _named(rows: Any, file: Path, wanted: tuple[str, ...], faults: Faults) -> It
         if len(fields) == len(names):
             yield line, dict(zip(names, fields, strict=True))
         else:
-            what = f"{len(fields)} fields in the row, {len(names)} columns in the first"
+            what = f"{len(fields)} fields in the row, {len(names)} columns in the first{separated_otherwise(names)}"
             faults.meet(bad_record(f"{file}:{line}", what))
 
 
@@ -70,7 +93,10 @@ def _records(rows: Any, file: Path, faults: Faults) -> Iterator[tuple[int, list[
         except DataError as error:
             faults.meet(error)
         else:
-            if fields:
+            if quoted := next((field for field in fields if field[:1].isspace() and _QUOTED.fullmatch(field)), None):
+                what = f"a blank before a quote, which is then no mark: {quoted[:40]!r}; take the blank away"
+                faults.meet(bad_record(where, what))
+            elif fields:
                 yield line, fields
 
 
@@ -79,6 +105,8 @@ def _explained(error: str) -> str:
         return "a quote is opened and never closed"
     if "new-line" in error:
         return "a line ends with a lone CR; save the file with LF or CRLF"
+    if "expected after" in error:
+        return f"not CSV: {error}; perhaps semicolons or tabs separate the columns"
     return f"not CSV: {error}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from orrery.data import generated
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
-from orrery.data.rows.pictures import FILES, LabelledPicture, bytes_of, found_at, of_cell, of_file
+from orrery.data.rows.pictures import FILES, LabelledPicture, bytes_of, found_at, is_cell, of_cell, of_file, table_in
 from orrery.data.rows.ranges import in_range
 from orrery.errors import DataError
 
@@ -47,7 +47,7 @@ def read_boxed(source: str, pictures: str | None = None, skip_bad: int = 0) -> I
     name, start, stop = in_range(source)
     if generated.find(name) is None and found_at(name).suffix == ".json":
         return islice(_of_coco(Path(name), pictures, skip_bad), start, stop)
-    return islice(_of_table(Path(name), skip_bad), start, stop)
+    return islice(_of_table(table_in(Path(name)), skip_bad), start, stop)
 
 
 def coco(file: Path) -> dict[str, Any]:
@@ -85,8 +85,10 @@ def folder_of(file: Path, pictures: str | None, first: str) -> Path:
 
 def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[LabelledPicture]:
     content = coco(file)
-    names = {each.get("id"): str(each.get("name")) for each in content.get("categories") or ()}
+    names = {each.get("id"): str(each["name"]) for each in content.get("categories") or () if each.get("name")}
     own: dict[Any, list[Any]] = {each.get("id"): [] for each in content["images"]}
+    if len(own) < len(content["images"]):
+        raise DataError(f"{file}: two of its images have one id", "give each its own, to which its annotations point")
     for annotation in content["annotations"]:
         if annotation.get("image_id") not in own:
             raise DataError(f"{file}: an annotation of the picture {annotation.get('image_id')!r}, which is not there",
@@ -105,7 +107,7 @@ def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[Labell
 def _thing(where: str, annotation: Mapping[str, Any], names: Mapping[Any, str]) -> Thing:
     number = annotation.get("category_id")
     if number not in names:
-        raise bad_record(where, f"a box has the category {number!r}, and categories has {len(names)} others")
+        raise bad_record(where, f"a box has the category {number!r}, and categories names {len(names)} others")
     return Thing(names[number], box_of(where, annotation.get("bbox")), bool(annotation.get("iscrowd")))
 
 
@@ -134,7 +136,7 @@ def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
 
     def picture(where: str, row: object) -> LabelledPicture:
         file, held = (row.get(name) for name in columns)  # type: ignore[attr-defined]
-        if not isinstance(file, str) or not file:
+        if not is_cell(file):
             raise bad_record(where, f"it needs a file in {named}")
         return of_cell(file, table.parent, where, tuple(_listed(where, held)))
 

@@ -10,7 +10,7 @@ from orrery.data import generated
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
 from orrery.data.rows.boxes import coco, folder_of
-from orrery.data.rows.pictures import FILES, LabelledPicture, found_at, of_cell, of_file
+from orrery.data.rows.pictures import FILES, LabelledPicture, found_at, is_cell, of_cell, of_file, table_in
 from orrery.data.rows.ranges import in_range
 from orrery.errors import DataError
 
@@ -33,7 +33,7 @@ def read_captioned(source: str, pictures: str | None = None, skip_bad: int = 0) 
     name, start, stop = in_range(source)
     if generated.find(name) is None and found_at(name).suffix == ".json":
         return islice(_of_coco(Path(name), pictures, skip_bad), start, stop)
-    return islice(_of_table(Path(name), skip_bad), start, stop)
+    return islice(_of_table(table_in(Path(name)), skip_bad), start, stop)
 
 
 def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[LabelledPicture]:
@@ -59,13 +59,18 @@ def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
         raise DataError(f"{table}: no column is known to hold {lacks} among {there}", hint)
     columns = (named, caption)
 
-    def picture(where: str, row: object) -> LabelledPicture:
-        file, said = (row.get(name) for name in columns)  # type: ignore[attr-defined]
-        if not isinstance(file, str) or not file:
+    def said(where: str, row: Mapping[str, Any]) -> tuple[str, Any, tuple[str, ...]]:
+        if not is_cell(row[named]):
             raise bad_record(where, f"it needs a file in {named}")
-        return of_cell(file, table.parent, where, _captions(where, said))
+        return where, row[named], _captions(where, row[caption])
 
-    yield from kept(read_placed_rows(table, columns), picture, skip_bad)
+    # Of one picture a table may have a row for each caption, as Flickr8k's has.
+    pictures: dict[Any, tuple[str, Any, tuple[str, ...]]] = {}
+    for where, file, captions in kept(read_placed_rows(table, columns), said, skip_bad):
+        key = tuple(file.items()) if isinstance(file, Mapping) else file
+        place, _, before = pictures.get(key, (where, file, ()))
+        pictures[key] = (place, file, (*before, *captions))
+    yield from (of_cell(file, table.parent, where, captions) for where, file, captions in pictures.values())
 
 
 def _captions(where: str, said: Any) -> tuple[str, ...]:

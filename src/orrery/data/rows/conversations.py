@@ -1,16 +1,26 @@
 """Conversations in the shapes that people write them in, each row as messages of OpenAI's form."""
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Faults, Invalid, bad_record
-from orrery.data.readers.columns import check_columns, text_of
-from orrery.errors import DataError, OrreryError
+from orrery.data.readers.columns import check_columns, text_of, truth_of
+from orrery.data.rows.asked import asked, beside, replied, with_system
+from orrery.data.rows.messages import (
+    FIELDS,
+    ROLES,
+    WEIGHTS,
+    at,
+    listed,
+    messages_of_list,
+    messages_of_text,
+    speakers,
+)
+from orrery.errors import DataError
 from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.messages import text_of as said_in
 
@@ -26,36 +36,15 @@ TEXTS = ("text", "chosen", "conversation", "dialogue")
 ANSWERED = (
     ("instruction", "chosen"), ("prompt", "chosen"), ("question", "chosen"), ("instruction", "output"),
     ("instruction", "response"), ("prompt", "completion"), ("prompt", "response"), ("question", "answer"),
+    ("question", "response"), ("query", "response"), ("query", "answer"), ("problem", "solution"), ("input", "output"),
 )  # fmt: skip
 """Names of two columns with what is asked and what is answered, the likeliest first; of a pair what was chosen is
 learnt, as Rafailov et al. (2023) do before DPO."""
-
-FIELDS: Mapping[str, tuple[str, str]] = {
-    "messages": ("role", "content"),
-    "sharegpt": ("from", "value"),
-    "turns": ("role", "text"),
-}
-"""What the lists of a shape call the role and the text of a message."""
-ROLES: Mapping[str, str] = {
-    "human": "user",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "bot": "assistant",
-    "model": "assistant",
-    "observation": "tool",
-}
-"""Other names of the roles that messages have."""
-BESIDE = ("tools", "documents")
-"""Columns that a chat template reads beside the messages."""
-
-WEIGHTS = ("weight", "train")
-"""Fields of a message that say how much it is learnt: OpenAI's 0 or 1, or a share; axolotl's true or false."""
 
 _WHOLE = (
     "a reply is learnt (weight 1, train true), only read (0, false), or learnt in part (a weight between 0 and 1); "
     "write one of them, or allow a number of bad records with `skip_bad=N`"
 )
-_SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 
 
 @dataclass(frozen=True)
@@ -167,51 +156,15 @@ def conversation_of(
     """
     check_columns(where, row, layout.columns)
     if layout.shape == "alpaca":
-        messages = _of_columns(row, layout.columns, where)
+        question, answer = layout.columns
+        _refuse_undesirable(row, answer, where)
+        messages = replied(row, answer, asked(row, question, where), where)
     elif layout.shape == "hh":
         messages = messages_of_text(text_of(row, layout.columns[0], where), where)
     else:
         messages = messages_of_list(row[layout.columns[0]], FIELDS[layout.shape], where)
-    if system is not None and messages[0].get("role") not in ("system", "developer"):
-        messages = [{"role": "system", "content": system}, *messages]
-    beside = {name: row[name] for name in BESIDE if row.get(name)}
-    return Conversation(where, tuple(at(where, lambda: checked_messages(messages))), beside)
-
-
-def messages_of_list(value: Any, fields: tuple[str, str], where: str) -> list[Message]:
-    """Return a list of objects as messages; what else they hold (tool calls, reasoning) stays.
-
-    Raises:
-        DataError: it is no list of objects, or one lacks its role.
-    """
-    items = _listed(value)
-    if not isinstance(items, list | tuple) or not items:
-        what = "an empty list" if isinstance(items, list | tuple) else type(value).__name__
-        raise bad_record(where, f"no list of messages but {what}")
-    role, content = fields
-    messages: list[Message] = []
-    for number, item in enumerate(items):
-        if not isinstance(item, Mapping) or role not in item:
-            raise bad_record(where, f"message {number} is no object with {role!r} and {content!r}")
-        # Only OpenAI's form has more that a template reads: tool calls, reasoning.
-        said = dict(item) if content == "content" else {"content": item[content]} if content in item else {}
-        said |= {name: item[name] for name in WEIGHTS if name in item}
-        messages.append({**said, "role": ROLES.get(str(item[role]), item[role])})
-    return messages
-
-
-def messages_of_text(text: str, where: str) -> list[Message]:
-    """Return a text with ``Human:`` and ``Assistant:``, each after an empty line, as messages (Bai et al. 2022).
-
-    Raises:
-        DataError: it does not begin with one of the two.
-    """
-    first, *parts = _SPEAKER.split(f"\n\n{text.lstrip()}")
-    if first or not parts:
-        raise bad_record(where, "a text that does not begin with 'Human:' or 'Assistant:'")
-    roles = {"Human": "user", "Assistant": "assistant"}
-    said = zip(parts[::2], parts[1::2], strict=True)
-    return [{"role": roles[speaker], "content": words.strip()} for speaker, words in said]
+    messages = with_system({} if system is None else {"system": system}, with_system(row, messages))
+    return Conversation(where, tuple(at(where, lambda: checked_messages(messages))), beside(row, where))
 
 
 def refuse_untaught(conversation: Conversation, *, last: bool = False) -> None:
@@ -261,22 +214,11 @@ def weight_of(message: Message, where: str, number: int) -> float:
     return float(given.get("weight", wanted != {False})) if message["role"] == "assistant" else 0.0
 
 
-def at(where: str, act: Callable[[], Any]) -> Any:
-    """Return what ``act`` does; an error, one of the chat template too, is told with the place."""
-    try:
-        return act()
-    except OrreryError as error:
-        raise type(error)(f"{where}: {error.message}", error.hint) from error
-
-
-def _listed(value: Any) -> Any:
-    """Return a list that a table holds as JSON text."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+def _refuse_undesirable(row: Mapping[str, Any], answer: str, where: str) -> None:
+    """Raise `DataError` for a reply that its row says is a bad one, as rows for KTO do."""
+    if answer == "completion" and truth_of(row.get("label")) is False:
+        hint = "learn from both kinds by `orrery dpo MODEL --train FILE --loss kto`, or keep the rows of 1"
+        raise DataError(f"{where}: label {row['label']} says that the completion is not desirable", hint)
 
 
 def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[[], ConversationLayout | None]:
@@ -284,7 +226,7 @@ def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[
 
     def find() -> ConversationLayout | None:
         for name in LISTS if column is None else (column,):
-            items = _listed(row.get(name))
+            items = listed(row.get(name), name)
             first = items[0] if isinstance(items, list | tuple) and items else None
             if not isinstance(first, Mapping) or not set(FIELDS[shape]) <= set(first):
                 continue
@@ -310,34 +252,6 @@ def _one_text(row: Mapping[str, Any], column: str | None) -> ConversationLayout 
     """Return the column with a text in which two speak."""
     for name in TEXTS if column is None else (column,):
         text = row.get(name)
-        if isinstance(text, str) and _SPEAKER.match(f"\n\n{text.lstrip()}"):
+        if isinstance(text, str) and speakers(text):
             return ConversationLayout("hh", (name,))
     return None
-
-
-def _of_columns(row: Mapping[str, Any], columns: Sequence[str], where: str) -> list[Message]:
-    """Return a question, with its input below it, and its answer as messages; what is a list of messages stays one."""
-    question, answer = columns
-    system = row.get("system")
-    before = [{"role": "system", "content": system}] if isinstance(system, str) and system.strip() else []
-    below = with_input("", row) if question == "instruction" else ""
-    return [*before, *_side(row, question, "user", where, below), *_side(row, answer, "assistant", where)]
-
-
-def with_input(instruction: str, row: Mapping[str, Any]) -> str:
-    """Return an instruction, and below it the ``input`` of its row, where that has one."""
-    more = row.get("input")
-    return f"{instruction}\n\n{more}" if isinstance(more, str) and more.strip() else instruction
-
-
-def _side(row: Mapping[str, Any], column: str, role: str, where: str, below: str = "") -> list[Message]:
-    """Return the text of a column as a message of a role, or the messages that stand there."""
-    if isinstance(row[column], list | tuple):
-        first = next(iter(row[column]), None)
-        keys = set(first) if isinstance(first, Mapping) else set()
-        own = next((both for both in FIELDS.values() if set(both) <= keys), FIELDS["messages"])
-        return messages_of_list(row[column], own, where)
-    text = f"{text_of(row, column, where)}{below}"
-    if role == "user" and not text.strip():
-        raise bad_record(where, f"column {column!r} is empty")
-    return [{"role": role, "content": text}]

@@ -1,15 +1,14 @@
 """Several labels of a row: a list of them, a text with separators, or a 0 or 1 for each label there is."""
 
-import ast
-import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from orrery.data.files import bad_record
+from orrery.data.readers.columns import list_in, truth_of
 from orrery.errors import DataError
 
-_HOT = {"0": False, "1": True, "0.0": False, "1.0": True, "true": True, "false": False}
 _APART = re.compile(r"(?:[01]\s+)+[01]|(?:[01];)+[01]")
 
 
@@ -32,7 +31,7 @@ def names_of(parts: Iterable[Any]) -> tuple[str, ...]:
 
 def hot_names(parts: Sequence[Any]) -> tuple[str, ...]:
     """Return the places, counted from 0, of what is 1 or true: the labels of a row that says so of each."""
-    return tuple(str(place) for place, part in enumerate(parts) if _HOT[_spelt(part)])
+    return tuple(str(place) for place, part in enumerate(parts) if truth_of(part))
 
 
 def are_hot(lists: Iterable[tuple[str, Sequence[Any]]]) -> bool:
@@ -49,12 +48,13 @@ def are_hot(lists: Iterable[tuple[str, Sequence[Any]]]) -> bool:
     """
     rows = [(where, parts) for where, parts in lists if parts]
     truths = [row for row in rows if any(isinstance(part, bool) for part in row[1])]
-    plain = [row for row in rows if not all(_spelt(part) in _HOT for part in row[1])]
+    plain = [row for row in rows if not all(truth_of(part) is not None for part in row[1])]
     if not truths and (plain or not rows):
         for where, parts in plain:
             if len(parts) == 1 and _APART.fullmatch(str(parts[0])):
                 message = f"{where}: {str(parts[0])[:40]!r} looks like a 0 or 1 for each label, with other separators"
                 raise DataError(message, "name what stands between them: --data.separator ' '")
+        _refuse_other_separators(plain)
         return False
     if truths and plain:
         message = f"{plain[0][0]}: {str(list(plain[0][1]))[:60]}, and true or false for each label at {truths[0][0]}"
@@ -67,6 +67,19 @@ def are_hot(lists: Iterable[tuple[str, Sequence[Any]]]) -> bool:
     return bool(truths) or (not others and len(first[1]) > 1)
 
 
+def _refuse_other_separators(rows: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """Raise `DataError` where no row has two labels, and pieces of some, cut otherwise, are labels of others."""
+    if any(len(parts) > 1 for _, parts in rows):
+        return
+    for mark in "|;":
+        cut = [(where, [piece.strip() for piece in str(parts[0]).split(mark)]) for where, parts in rows]
+        counts = Counter(piece for _, pieces in cut for piece in set(pieces))
+        for where, pieces in cut:
+            if len(pieces) > 1 and any(counts[piece] > 1 for piece in pieces):
+                message = f"{where}: {mark.join(pieces)[:60]!r} looks like several labels with {mark!r} between them"
+                raise DataError(message, f"name what stands between them: --data.separator '{mark}'")
+
+
 def _spelt(part: Any) -> str:
     return str(part).casefold()
 
@@ -76,10 +89,5 @@ def _listed(text: str, separator: str) -> Any:
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):
         return text.split(separator)
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(inner)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        return value if isinstance(value, list) else text.split(separator)
-    return inner[1:-1].split(separator if separator in inner else None)
+    value = list_in(inner)
+    return inner[1:-1].split(separator if separator in inner else None) if value is None else value

@@ -11,6 +11,7 @@ MOST_COMPARED = 500
 """Labels up to which they are compared with each other: more are words, such as lemmas, and meant."""
 SHORTEST = 5
 """Characters from which on labels that differ in one are flagged: shorter ones differ so by nature."""
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]+)?")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
@@ -78,12 +79,24 @@ def _plain(name: str) -> str:
 
 
 def _forms(name: str) -> set[str]:
-    """Return the plain name, and with each of its letters left out: names that differ in one letter share a form."""
+    """Return the plain name, and with each of its letters left out: names that differ in one letter share a form.
+
+    Numbers of one value share theirs: 1 and 1.0.
+    """
     plain = _plain(name)
-    return {plain} | ({plain[:n] + plain[n + 1 :] for n in range(len(plain))} if len(plain) >= SHORTEST else set())
+    return {plain, _value(name)} | (
+        {plain[:n] + plain[n + 1 :] for n in range(len(plain))} if len(plain) >= SHORTEST else set()
+    )
+
+
+def _value(name: str) -> str:
+    """Return a number as it is written with decimals, or the name of what is none."""
+    return str(float(name)) if _NUMBER.fullmatch(name) else name
 
 
 def _are_near(first: str, second: str) -> bool:
+    if _NUMBER.fullmatch(first) and _NUMBER.fullmatch(second):
+        return float(first) == float(second)
     one, other = sorted((_plain(first), _plain(second)), key=len)
     if one == other or len(one) < SHORTEST:
         return one == other != ""

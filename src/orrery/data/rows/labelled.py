@@ -3,20 +3,21 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from orrery.data import generated, sets
-from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.readers.columns import check_columns, text_of
+from orrery.data.readers.columns import check_columns, separated_otherwise, text_of
 from orrery.data.rows.label_lists import are_hot, hot_names, labels_of, names_of
+from orrery.data.rows.text_folders import read_labelled_rows
 from orrery.errors import DataError
 
 PAIRS = (
     ("text", "text_pair"), ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"),
-    ("question", "sentence"), ("question", "passage"), ("query", "passage"), ("anchor", "positive"),
+    ("question", "sentence"), ("question", "passage"), ("query", "passage"), ("query", "document"),
+    ("query", "positive"), ("anchor", "positive"),
 )  # fmt: skip
 """Names of two columns whose texts belong together."""
 
@@ -32,6 +33,9 @@ LABELS = (
 )  # fmt: skip
 """Names of a column with what a text is, the likeliest first."""
 
+NO_LABEL = ("", "-")
+"""What a column holds where a row has no label: SNLI and MultiNLI write a dash where their annotators disagreed."""
+
 Kind = Literal["label", "labels", "number"]
 """What a row is labelled with: one label, several or none, a number."""
 
@@ -42,7 +46,7 @@ Target = str | tuple[str, ...] | float
 class Columns:
     """The columns of a table: the text, the one that belongs to it, and the label, where there are any.
 
-    ``hot`` says that lists of labels have a 0 or 1 for each label there is.
+    ``hot`` says that lists of labels have a 0 or 1 for each label there is; ``unread`` are the other columns.
     """
 
     text: str
@@ -50,6 +54,13 @@ class Columns:
     label: str | None
     kind: Kind = "label"
     hot: bool = False
+    unread: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def note(self) -> str:
+        """Which columns are read, and which are not."""
+        pair = f" and {self.pair}" if self.pair else ""
+        return f"columns: text {self.text}{pair}, {self.kind} {self.label}; not read: {', '.join(self.unread)[:200]}"
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -113,8 +124,10 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
     if text is None or (labelled and label is None):
         what = "the text" if text is None else "the label"
         hint = "name it: --data.text COLUMN, --data.label COLUMN (1, 2, ... in a table without a line of names)"
-        raise DataError(f"{source}: no column is known to hold {what} among {', '.join(names)[:200]}", hint)
-    return Columns(text, pair, label, kind)
+        found = f"{', '.join(names)[:200]}{separated_otherwise(names)}"
+        raise DataError(f"{source}: no column is known to hold {what} among {found}", hint)
+    unread = tuple(name for name in names if name and name not in (text, pair, label))
+    return Columns(text, pair, label, kind, unread=unread)
 
 
 def read_labelled(
@@ -128,7 +141,7 @@ def read_labelled(
     how: dict[str, Any] = {"invalid": invalid, "skip_bad": skip_bad}
     if columns.kind == "labels":
         columns = replace(columns, hot=are_hot(_lists(source, columns, separator, how)))
-    rows = read_placed_rows(source, columns.wanted, **how)
+    rows = read_labelled_rows(source, columns.wanted, **how)
     yield from kept(rows, lambda where, row: _labelled(where, row, columns, separator), skip_bad)
 
 
@@ -137,7 +150,7 @@ def _lists(
 ) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield what stands in the lists of labels; rows that have none are told of where they are read."""
     column = str(columns.label)
-    for where, row in read_placed_rows(source, columns.wanted, **how):
+    for where, row in read_labelled_rows(source, columns.wanted, **how):
         with suppress(DataError):
             yield where, labels_of(row[column], separator, column, where)
 
@@ -165,8 +178,8 @@ def _first(source: str | Path, wanted: tuple[str, ...]) -> Mapping[str, Any]:
     """Return the first row of a source with all its columns."""
     numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
     if numbers:
-        return next((row for _, row in read_placed_rows(source, numbers)), {})
-    row = next((row for _, row in read_placed_rows(source)), None)
+        return next((row for _, row in read_labelled_rows(source, numbers)), {})
+    row = next((row for _, row in read_labelled_rows(source)), None)
     if row is None:
         raise DataError(f"{source}: 0 rows", "check that the file was written whole")
     return row
@@ -188,7 +201,7 @@ def _target(where: str, value: Any, columns: Columns, separator: str) -> Target:
         return _number(where, value, columns)
     if isinstance(value, float) and not math.isfinite(value):
         raise bad_record(where, f"column {columns.label!r} is {value}, which is no label")
-    if not isinstance(value, str | int | float) or not str(value).strip():
+    if not isinstance(value, str | int | float) or str(value).strip() in NO_LABEL:
         raise bad_record(where, f"column {columns.label!r} has no label: {str(value)[:60]!r}")
     return str(value).strip()
 

@@ -1,14 +1,15 @@
 """Pairs from the columns of a table: which of them hold source and target, and each row as a pair."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from orrery.data import sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.readers.columns import check_columns, text_of
+from orrery.data.readers.columns import are_numbers, check_columns, text_of
 from orrery.data.records import Pair
 from orrery.errors import DataError
 
@@ -19,6 +20,9 @@ KNOWN = (
     ("instruction", "response"), ("prompt", "completion"), ("question", "answer"),
 )  # fmt: skip
 """Names of two columns of which the second is written from the first, the likeliest first."""
+
+NESTED = "translation"
+"""The column that holds all languages of a row by their names, as the library `datasets` has them."""
 
 
 def find_pair_columns(
@@ -48,7 +52,7 @@ def find_pair_columns(
     if own and not first and not second:
         return own
     wanted = tuple(filter(None, (first, second)))
-    names = _names(source, wanted)
+    names = names_of_columns(source, wanted)
     check_columns(str(source), names, wanted)
     for both in [(first or left, second or right) for left, right in ((own, *known) if own else known)]:
         if both[0] != both[1] and set(both) <= set(names):
@@ -62,26 +66,63 @@ def find_pair_columns(
 
 
 def read_column_pairs(
-    source: str | Path, columns: tuple[str, str], *, invalid: Invalid = "error", skip_bad: int = 0
+    source: str | Path,
+    columns: tuple[str, str],
+    *,
+    graded: tuple[str, Callable[[str, Any], bool]] | None = None,
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
 ) -> Iterator[Pair]:
     """Yield the rows of a table, JSON lines, Parquet or a named set as pairs.
 
     Of a list of texts, sources are joined by a blank; of targets the first is the pair's, the others its references.
 
+    Args:
+        source: the table or the name.
+        columns: those of the two sides.
+        graded: a column, and what says from a row's place and its value there whether the row is a pair at all.
+        invalid: what to do with bytes that are no UTF-8.
+        skip_bad: so many bad rows are left out.
+
     Raises:
         DataError: a column is not there, or a row has no source or no target; its line is named.
     """
+    wanted = (*columns, *([] if graded is None else [graded[0]]))
+    how: dict[str, Any] = {"invalid": invalid, "skip_bad": skip_bad}
+    asked = () if _nests(source, wanted, how) else wanted
 
-    def pair(where: str, row: Mapping[str, Any]) -> Pair:
+    def pair(where: str, row: Mapping[str, Any]) -> Pair | None:
+        if graded is not None and not graded[1](where, row[graded[0]]):
+            return None
+        row = _flat(row)
+        check_columns(where, row, wanted)
         sources, targets = (_texts(row, name, where) for name in columns)
         return Pair(int(where.rpartition(":")[2]), " ".join(sources), targets[0], tuple(targets[1:]))
 
-    yield from kept(read_placed_rows(source, columns, invalid=invalid, skip_bad=skip_bad), pair, skip_bad)
+    found = kept(read_placed_rows(source, asked, **how), pair, skip_bad)
+    yield from (each for each in found if each is not None)
 
 
 def spread(pairs: Sequence[Pair]) -> list[Pair]:
     """Return a pair for each target that a source has, as they are trained on."""
     return [replace(pair, target=target, references=()) for pair in pairs for target in (pair.target, *pair.references)]
+
+
+def _nests(source: str | Path, wanted: tuple[str, ...], how: Mapping[str, Any]) -> bool:
+    """Say whether the sides of a source are the parts of one column."""
+    if are_numbers(wanted):
+        return False
+    return any(isinstance(row.get(NESTED), Mapping) for _, row in islice(read_placed_rows(source, **how), 1))
+
+
+def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row with the languages of a translation as columns."""
+    sides = row.get(NESTED)
+    return (
+        {**{name: value for name, value in row.items() if name != NESTED}, **sides}
+        if isinstance(sides, Mapping)
+        else row
+    )
 
 
 def _texts(row: Mapping[str, Any], column: str, where: str) -> list[str]:
@@ -103,13 +144,15 @@ def _own_columns(source: str | Path) -> tuple[str, str] | None:
     return (columns["source"], columns["target"]) if columns else None
 
 
-def _names(source: str | Path, wanted: tuple[str, ...]) -> list[str]:
-    """Return the columns of the first row.
+def names_of_columns(
+    source: str | Path, wanted: tuple[str, ...], *, invalid: Invalid = "error", skip_bad: int = 0
+) -> list[str]:
+    """Return the columns of the first row; those of a table without a line of names where numbers are wanted.
 
     Raises:
         DataError: there is no row.
     """
     numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
-    for _, row in read_placed_rows(source, numbers):
-        return list(row)
+    for _, row in read_placed_rows(source, numbers, invalid=invalid, skip_bad=skip_bad):
+        return list(_flat(row))
     raise DataError(f"{source}: 0 rows", "check that the file was written whole")

@@ -1,7 +1,7 @@
 """Labelled pictures: IDX files as MNIST's, a folder for each class, or a table that names files and labels."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,8 +23,13 @@ from orrery.errors import DataError
 from orrery.settings import data_folder
 
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
-FILES, LABELS = ("file_name", "file", "image", "picture", "path"), ("label", "labels", "class", "category", "target")
+FILES = ("file_name", "file", "image", "img", "picture", "path", "filename", "image_path")
+LABELS = ("label", "labels", "class", "category", "target")
 """Names of the columns of a table, the likeliest first."""
+METADATA = "metadata"
+"""The table in a folder of pictures that says what they show, as the library `datasets` has it."""
+PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testing")
+"""Folders of a data set's parts, which are no labels."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ def _read(source: str, skip_bad: int, labelled: bool) -> Iterator[LabelledPictur
         if len(idx) > 1:
             names = ", ".join(each.name for each in idx)
             raise DataError(f"{source} holds several files of pictures: {names}", "name one of them")
-        return _of_idx(idx[0], labelled) if idx else _of_folder(path, labelled)
+        return _of_idx(idx[0], labelled) if idx else _of_folder(path, skip_bad, labelled)
     if path.suffix.lower() in TABLES:
         return _of_table(path, skip_bad, labelled)
     return _of_idx(path, labelled)
@@ -129,25 +134,43 @@ def _of_idx(file: Path, labelled: bool) -> Iterator[LabelledPicture]:
         yield LabelledPicture(f"{file}:{number + 1}", shown, torch.from_numpy(pixels)[None], key)
 
 
-def _of_folder(folder: Path, labelled: bool) -> Iterator[LabelledPicture]:
-    found = False
+def _of_folder(folder: Path, skip_bad: int, labelled: bool) -> Iterator[LabelledPicture]:
     if not labelled:
-        for file in sorted(each for each in folder.rglob("*") if each.suffix.lower() in ENDINGS):
-            found = True
-            yield of_file(file, str(file), "")
+        found = _pictures_in(folder)
         if not found:
             raise DataError(f"{folder} holds no picture ({', '.join(ENDINGS)})", "name a folder that does")
+        yield from (of_file(file, str(file), "") for file in found)
         return
-    for own in sorted(each for each in folder.iterdir() if each.is_dir() and not each.name.startswith(".")):
-        for file in sorted(own.rglob("*")):
-            if file.suffix.lower() in ENDINGS:
-                found = True
-                yield of_file(file, str(file), own.name)
-    if not found:
+    folders = sorted(each for each in folder.iterdir() if each.is_dir() and not each.name.startswith((".", "__")))
+    by_label = {own.name: files for own in folders if (files := _pictures_in(own))}
+    table = table_in(folder)
+    if table.is_file() and not by_label:
+        yield from _of_table(table, skip_bad, labelled)
+        return
+    if not by_label:
         raise DataError(
             f"{folder} holds no folder with pictures ({', '.join(ENDINGS)})",
             "make a folder for each label and put its pictures there, or give a table of files and labels",
         )
+    if all(name.lower() in PARTS for name in by_label):
+        message = f"{folder} holds the parts of a data set ({', '.join(by_label)}), and no folder for each label"
+        raise DataError(message, f"name the parts: --train {folder / next(iter(by_label))}, and --val with another")
+    if loose := [file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and not file.name.startswith(".")]:
+        message = f"{folder} holds folders with pictures, and pictures that are in none, as {loose[0].name}"
+        raise DataError(message, "put each into the folder of its label, or give a table of files and labels")
+    yield from (of_file(file, str(file), label) for label, files in by_label.items() for file in files)
+
+
+def _pictures_in(folder: Path) -> list[Path]:
+    """Return the pictures of a folder however deep; what begins with a dot is another system's note on one."""
+    files = sorted(folder.rglob("*"))
+    return [file for file in files if file.suffix.lower() in ENDINGS and not file.name.startswith(".")]
+
+
+def table_in(source: Path) -> Path:
+    """Return the table ``metadata`` of a folder, where it has one; any other source as it is."""
+    tables = (source / f"{METADATA}{suffix}" for suffix in TABLES)
+    return next((table for table in tables if table.is_file()), source)
 
 
 def _of_table(table: Path, skip_bad: int, labelled: bool) -> Iterator[LabelledPicture]:
@@ -164,19 +187,32 @@ def _of_table(table: Path, skip_bad: int, labelled: bool) -> Iterator[LabelledPi
 
     def picture(where: str, row: object) -> LabelledPicture:
         file, target = (row.get(name) for name in (named, label))  # type: ignore[attr-defined]
-        if not isinstance(file, str) or not file or target in (None, ""):
+        if not is_cell(file) or target in (None, ""):
             raise bad_record(where, f"it needs a file in {named} and a label in {label}")
         return of_cell(file, table.parent, where, str(target) if labelled else "")
 
     yield from kept(read_placed_rows(table, columns), picture, skip_bad)
 
 
-def of_cell(value: str, folder: Path, where: str, target: Any) -> LabelledPicture:
-    """Return the picture of a cell of a table: an address that holds it, or a file beside the table.
+def is_cell(value: Any) -> bool:
+    """Whether a cell of a table can hold a picture: a name, or what the library `datasets` has in its place."""
+    return (
+        bool(value.get("bytes") or value.get("path"))
+        if isinstance(value, Mapping)
+        else bool(isinstance(value, str) and value)
+    )
+
+
+def of_cell(value: Any, folder: Path, where: str, target: Any) -> LabelledPicture:
+    """Return the picture of a cell of a table: its bytes, an address that holds it, or a file beside the table.
 
     Raises:
         DataError: there is no such file, or the address holds nothing.
     """
+    if isinstance(value, Mapping):
+        if content := value.get("bytes"):
+            return LabelledPicture(where, target, content, hashlib.sha256(content).hexdigest())
+        value = str(value["path"])
     if not value.startswith("data:"):
         return of_file(folder / value, f"{where} ({value})", target)
     content = content_of(value, where)

@@ -1,15 +1,17 @@
 """Preferences as people write them: two replies to one prompt of which one is better, or one that is good or bad."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Faults, Invalid, bad_record
-from orrery.data.readers.columns import check_columns, text_of
-from orrery.data.rows.conversations import FIELDS, Conversation, at, messages_of_list, messages_of_text
+from orrery.data.readers.columns import check_columns, truth_of
+from orrery.data.rows.asked import asked, beside, replied, with_system
+from orrery.data.rows.conversations import Conversation
+from orrery.data.rows.messages import at
 from orrery.errors import DataError
 from orrery.schema.section import Section
 from orrery.text.chat.messages import Message, checked_messages
@@ -19,7 +21,6 @@ PROMPTS = ("prompt", "instruction", "question", "query")
 """Names of a column with what is asked, the likeliest first."""
 CHOSEN, REJECTED, COMPLETION, LABEL, MARGIN = "chosen", "rejected", "completion", "label", "margin"
 """The usual names of the other columns."""
-_TRUTH: Mapping[Any, bool] = {"true": True, "false": False, "1": True, "0": False}
 _HINT = "give prompt, chosen and rejected; instruction, input, chosen and rejected; chosen and rejected as whole "
 _HINT += "conversations; or prompt, completion and label; data.columns names others"
 
@@ -148,15 +149,16 @@ def _pair(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> Pre
         raise bad_record(where, message)
     if _said(chosen[-1]) == _said(rejected[-1]):
         raise bad_record(where, f"{names[0]} and {names[1]} are the same, so neither is preferred")
-    first, second = (Conversation(where, messages) for messages in (chosen, rejected))
+    first, second = (Conversation(where, messages, beside(row, where)) for messages in (chosen, rejected))
     return Preference(first, second, _margin(row, columns, where))
 
 
 def _alone(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> Preference:
     """Return a row with one reply and whether it is desirable."""
-    conversation = Conversation(where, _conversation(row, columns, columns.completion or COMPLETION, where))
+    messages = _conversation(row, columns, columns.completion or COMPLETION, where)
+    conversation = Conversation(where, messages, beside(row, where))
     name = columns.label or LABEL
-    label = _TRUTH.get(str(row[name]).strip().lower())
+    label = truth_of(row[name])
     if label is None:
         raise bad_record(where, f"column {name!r} is {str(row[name])[:40]!r}, and neither true nor false")
     return Preference(conversation, None) if label else Preference(None, conversation)
@@ -169,13 +171,9 @@ def _conversation(row: Mapping[str, Any], columns: PreferenceColumns, side: str,
         DataError: it does not, or the reply is empty.
     """
     prompt = columns.prompt or next((name for name in PROMPTS if name in row), None)
-    said = row[side]
-    whole = _listed(said, where) if isinstance(said, list | tuple) else None
-    if whole is None:
-        text = text_of(row, side, where)
-        whole = messages_of_text(text, where) if prompt is None else [{"role": "assistant", "content": text}]
-    before = [] if prompt is None else _asked(row, prompt, where)
-    messages = tuple(at(where, lambda: checked_messages([*before, *whole])))
+    before = [] if prompt is None else asked(row, prompt, where)
+    said = with_system(row, replied(row, side, before, where))
+    messages = tuple(at(where, lambda: checked_messages(said)))
     if len(messages) < 2 or messages[-1]["role"] != "assistant":
         raise DataError(
             f"{where}: column {side!r} ends with the {messages[-1]['role']}, and there is no reply to judge",
@@ -184,25 +182,6 @@ def _conversation(row: Mapping[str, Any], columns: PreferenceColumns, side: str,
     if not said_in(messages[-1]).strip():
         raise bad_record(where, f"the reply in column {side!r} is empty")
     return messages
-
-
-def _asked(row: Mapping[str, Any], prompt: str, where: str) -> Sequence[Message]:
-    """Return the messages that come before both replies: those of a list, or one of the user."""
-    if isinstance(row[prompt], list | tuple):
-        return _listed(row[prompt], where)
-    text = text_of(row, prompt, where)
-    more = row.get("input") if prompt == "instruction" else None
-    question = f"{text}\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else text
-    if not question.strip():
-        raise bad_record(where, f"column {prompt!r} is empty")
-    return [{"role": "user", "content": question}]
-
-
-def _listed(value: Any, where: str) -> list[Message]:
-    """Return a list of objects as messages, in OpenAI's form or ShareGPT's."""
-    first = value[0] if value else {}
-    known = FIELDS["sharegpt"] if isinstance(first, Mapping) and "from" in first else FIELDS["messages"]
-    return messages_of_list(value, known, where)
 
 
 def _margin(row: Mapping[str, Any], columns: PreferenceColumns, where: str) -> float:

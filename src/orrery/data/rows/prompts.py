@@ -8,15 +8,16 @@ from typing import Any
 from orrery.data.batches.rendering import render_prompt
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.readers.columns import text_of
-from orrery.data.rows.conversations import Conversation, at, with_input
+from orrery.data.rows.asked import asked, asked_text, beside, turns_of, with_system
+from orrery.data.rows.conversations import Conversation
+from orrery.data.rows.messages import at
 from orrery.errors import DataError
 from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.messages import text_of as said_in
 from orrery.text.chat.render import ChatTemplate
 from orrery.text.tokenizer import Tokenizer
 
-PROMPTS = ("prompt", "question", "instruction", "query", "source", "text", "input")
+PROMPTS = ("prompt", "question", "problem", "instruction", "query", "text", "input", "source")
 """Names of the column with the prompt, the likeliest first."""
 
 
@@ -39,7 +40,7 @@ class Prompt:
     @property
     def conversation(self) -> Conversation:
         """The conversation that the assistant is to answer; a text alone is what the user says."""
-        return Conversation(self.where, self.messages or ({"role": "user", "content": self.text},))
+        return Conversation(self.where, self.messages or tuple(turns_of(self.text)), beside(self.row, self.where))
 
     @property
     def first_prompt(self) -> str:
@@ -118,15 +119,13 @@ def _prompt(where: str, row: Mapping[str, Any], column: str | None) -> Prompt:
     if name is None or name not in row:
         message = f"{where}: no column {column or 'is known to hold a prompt'} among {', '.join(row)[:200]}"
         raise DataError(message, "name it: `prompt=COLUMN`")
-    if isinstance(row[name], list | tuple):
-        messages = tuple(at(where, lambda: checked_messages(row[name])))
-        if messages[-1]["role"] == "assistant":
-            raise bad_record(where, f"the conversation in column {name!r} ends with the assistant: nothing is asked")
-        return Prompt(where, said_in(messages[-1]), row, messages)
-    text = text_of(row, name, where)
-    if not text.strip():
-        raise bad_record(where, f"column {name!r} is empty")
-    return Prompt(where, with_input(text, row) if name == "instruction" else text, row)
+    text, messages = asked_text(row, name, where), with_system(row, asked(row, name, where))
+    if text is not None and messages == turns_of(text):
+        return Prompt(where, text, row)
+    messages = at(where, lambda: checked_messages(messages))
+    if messages[-1]["role"] == "assistant":
+        raise bad_record(where, f"the conversation in column {name!r} ends with the assistant: nothing is asked")
+    return Prompt(where, said_in(messages[-1]), row, tuple(messages))
 
 
 def prompt_ids(prompts: Sequence[Prompt], tokenizer: Tokenizer, template: ChatTemplate | None) -> list[list[int]]:

@@ -1,6 +1,7 @@
 """Questions with a text that holds the answer: SQuAD's files, and rows with the columns that they have elsewhere."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from orrery.data.corpora import is_made, locate, read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept, open_text
-from orrery.data.readers.columns import text_of
+from orrery.data.readers.columns import text_of, truth_of
 from orrery.errors import DataError
 
 CONTEXTS = ("context", "passage", "paragraph", "document", "text")
@@ -49,8 +50,8 @@ class Question:
 def read_questions(source: str | Path, *, invalid: Invalid = "error", skip_bad: int = 0) -> Iterator[Question]:
     """Yield the questions of a source: SQuAD's nested JSON, or rows with context, question and answers.
 
-    Answers are ``{"text": [...], "answer_start": [...]}``, a list of ``{"text", "answer_start"}``, or a text alone,
-    which is looked for in the context.
+    Answers are ``{"text": [...], "answer_start": [...]}``, a list of ``{"text", "answer_start"}``, or a text, which
+    stands at the column ``answer_start`` or is looked for in the context.
 
     Raises:
         DataError: a column is not there, or an answer does not stand where it is said to; its place is named.
@@ -74,10 +75,10 @@ def _rows(
 def _nested(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]] | None:
     """Return the questions of a file of SQuAD, or nothing for another one."""
     with open_text(file) as stream:
-        if stream.peek(1)[:1] != b"{":  # type: ignore[attr-defined]
+        if stream.peek(4).removeprefix(BOM_UTF8)[:1] != b"{":  # type: ignore[attr-defined]
             return None
         try:
-            content = json.load(stream)
+            content = json.loads(stream.read().decode("utf-8-sig"))
         except ValueError:
             return None  # JSON lines: the reader of rows tells what is wrong with them
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
@@ -86,11 +87,19 @@ def _nested(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]] | None:
 
 
 def _flat(file: Path, articles: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the questions of articles, or of a list of questions each beside its text, as run_qa.py has them."""
     for number, article in enumerate(articles):
-        for place, paragraph in enumerate(article.get("paragraphs", ()) if isinstance(article, Mapping) else ()):
-            for count, question in enumerate(paragraph.get("qas", ())):
-                where = f"{file}: data[{number}].paragraphs[{place}].qas[{count}]"
-                yield where, {**question, "context": paragraph.get("context")}
+        place = f"{file}: data[{number}]"
+        if isinstance(article, Mapping) and "question" in article:
+            yield place, article
+            continue
+        if not isinstance(article, Mapping) or not isinstance(article.get("paragraphs"), list):
+            raise DataError(
+                f"{place} has no paragraphs and no question", "a file of SQuAD's has data[].paragraphs[].qas[]"
+            )
+        for count, paragraph in enumerate(article["paragraphs"]):
+            for each, question in enumerate(paragraph.get("qas", ())):
+                yield f"{place}.paragraphs[{count}].qas[{each}]", {**question, "context": paragraph.get("context")}
 
 
 def _question(where: str, row: Mapping[str, Any]) -> Question:
@@ -106,16 +115,33 @@ def _question(where: str, row: Mapping[str, Any]) -> Question:
     for name, text in zip(names, (context, question), strict=False):
         if not text.strip():
             raise bad_record(where, f"column {name!r} is empty")
-    answers = () if row.get("is_impossible") is True else _answers(where, row[names[2]], context)
+    given = _opened(row[names[2]])
+    if isinstance(given, str) and given and row.get("answer_start") is not None:
+        given = [{"text": given, "answer_start": row["answer_start"]}]
+    answers = () if truth_of(row.get("is_impossible")) else _answers(where, given, context)
     return Question(where, str(row.get("id", where)), question, context, answers)
+
+
+def _opened(value: Any) -> Any:
+    """Return answers that a table holds as a text in JSON; any other value as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _answers(where: str, value: Any, context: str) -> tuple[Answer, ...]:
     if isinstance(value, str):
         value = [{"text": value, "answer_start": context.find(value)}] if value else []
+    if isinstance(value, Mapping) and isinstance(value.get("text"), str):
+        value = [value]
     if isinstance(value, Mapping) and isinstance(value.get("text"), list):
         starts = value.get("answer_start") or [context.find(str(text)) for text in value["text"]]
-        value = [{"text": text, "answer_start": start} for text, start in zip(value["text"], starts, strict=False)]
+        if not isinstance(starts, list | tuple) or len(starts) != len(value["text"]):
+            raise bad_record(where, f"{len(value['text'])} texts of answers, and answer_start {str(starts)[:40]}")
+        value = [{"text": text, "answer_start": start} for text, start in zip(value["text"], starts, strict=True)]
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         raise bad_record(where, f"answers are no list of text and answer_start: {str(value)[:60]!r}")
     return tuple(_answer(where, item, context) for item in value)

@@ -12,7 +12,8 @@ from orrery.errors import DataError, UsageError
 
 CORPUS, QUERIES, QRELS = "corpus", "queries", "qrels"
 _ENDS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".parquet", ".tsv", ".csv")
-SIDES = (*PAIRS, ("query", "document"), ("query", "positive"), ("question", "answer"), ("query", "text"))
+_ENTAILMENT = ("premise", "hypothesis")
+SIDES = (*(both for both in PAIRS if both != _ENTAILMENT), ("question", "answer"), ("query", "text"))
 _GRADES = ("score", "relevance", "label", "grade")
 _HINT = "a folder has corpus.jsonl, queries.jsonl and qrels/test.tsv; a table a query and a document in each row"
 
@@ -148,6 +149,9 @@ def _table(source: str | Path) -> RetrievalSet:
         query, document = (text_of(row, side, where) for side in sides)
         names = queries.setdefault(query, f"q{len(queries)}"), corpus.setdefault(document, f"d{len(corpus)}")
         grade = 1.0 if graded is None else _graded(where, query, document, row[graded])[2]
+        if not grade.is_integer():
+            message = f"{where}: the grade {grade:g}, and a grade is a whole number, 0 for what is no answer"
+            raise DataError(message, "scores of pairs are what `orrery evaluate similarity` compares with")
         if grade > 0:
             grades.setdefault(names[0], {})[names[1]] = grade
     queries_with_grades = {name: text for text, name in queries.items() if name in grades}

@@ -9,6 +9,7 @@ from typing import Any
 from orrery.data.corpora import is_made, locate, read_placed_rows, read_sentences
 from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.formats import SENTENCES, format_of
+from orrery.data.readers.columns import list_in
 from orrery.data.records import Sentence
 from orrery.errors import DataError
 
@@ -101,7 +102,7 @@ def _columns(where: str, row: Mapping[str, Any], words: str | None, tags: str | 
 def _of_row(where: str, row: Mapping[str, Any], words: str, tags: str) -> Tagged:
     lists: list[Sequence[Any]] = []
     for name in (words, tags):
-        value = row[name].split() if isinstance(row[name], str) else row[name]
+        value = _listed(where, name, row[name]) if isinstance(row[name], str) else row[name]
         if not isinstance(value, list | tuple) or not value:
             raise bad_record(where, f"column {name!r} is no list of words or labels: {str(row[name])[:60]!r}")
         lists.append(value)
@@ -112,3 +113,16 @@ def _of_row(where: str, row: Mapping[str, Any], words: str, tags: str) -> Tagged
     if wrong := [value for value in lists[1] if not isinstance(value, str | int) or not str(value).strip()]:
         raise bad_record(where, f"{wrong[0]!r} is no label")
     return Tagged(where, tuple(lists[0]), tuple(str(value).strip() for value in lists[1]))
+
+
+def _listed(where: str, column: str, text: str) -> Sequence[Any]:
+    """Return the list in a cell: as JSON or Python write it, or values with blanks between them."""
+    items = list_in(text)
+    if items is not None:
+        return items
+    parts = text.split()
+    bracket = text.strip()[:1] == "[" and text.strip()[-1:] == "]" and len(parts[0]) > 1
+    if bracket or (len(parts) > 1 and all(len(part) > 1 and part.endswith(",") for part in parts[:-1])):
+        what = f"column {column!r} looks like a list, and is neither JSON nor values with blanks between: {text[:60]!r}"
+        raise bad_record(where, what)
+    return parts

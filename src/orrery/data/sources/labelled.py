@@ -1,5 +1,6 @@
 """Labelled texts: rows of a table or of JSON lines, each with a text, or two, and what it is."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,8 +53,8 @@ class LabelledSource(Source):
     batch_kinds = by_tokens = ("padded",)
     needs_tokenizer = gives_text = True
 
-    def __init__(self, train: Sequence[Labelled], held_back: Sequence[Labelled]) -> None:
-        self.train, self.held_back = train, held_back
+    def __init__(self, train: Sequence[Labelled], held_back: Sequence[Labelled], notes: Sequence[str] = ()) -> None:
+        self.train, self.held_back, self.notes = train, held_back, notes
 
     @classmethod
     def read(cls, settings: LabelledSettings) -> "LabelledSource":
@@ -64,8 +65,11 @@ class LabelledSource(Source):
         """
         named = {name: getattr(settings, name) for name in ("text", "pair", "label", "labels", "number")}
 
+        notes: dict[str, None] = {}
+
         def read(source: str) -> Iterable[Labelled]:
             columns = find_columns(source, named)
+            notes.update({columns.note: None} if columns.unread else {})
             how: dict[str, Any] = {
                 "separator": settings.separator,
                 "invalid": settings.invalid,
@@ -73,7 +77,7 @@ class LabelledSource(Source):
             }
             return (renamed(row, settings.names) for row in read_labelled(source, columns, **how))
 
-        labelled = cls(*divided(settings, read, classes_of))
+        labelled = cls(*divided(settings, read, classes_of), tuple(notes))
         labelled._check(settings)
         return labelled
 
@@ -101,10 +105,18 @@ class LabelledSource(Source):
         return [row.target for row in self.train if isinstance(row.target, float)]
 
     def remarks(self) -> Sequence[str]:
-        """Say how often each label occurs, which are nearly equal, and what stands on both sides or on one alone."""
+        """Say which columns are read, how often each label occurs, and what stands on both sides or on one alone."""
         held_back = counted([row.target for row in self.held_back])
         renaming = "data.names gives one the other's name"
-        return [*label_notes(self.labels, held_back, "rows", renaming), *super().remarks()]
+        labels = label_notes(self.labels, held_back, "rows", renaming)
+        return [*self.notes, *labels, *self._unlabelled(), *super().remarks()]
+
+    def _unlabelled(self) -> list[str]:
+        """Say that -1 is among labels or numbers that are else not below 0: data sets write it where there is none."""
+        values = [float(name) if name.lstrip("-").isdecimal() else math.nan for name in self.labels] or self.targets
+        if -1.0 not in values or not all(value >= 0 for value in values if value != -1.0):
+            return []
+        return ["warning: -1 is learned like any other; where it says that a row has no label, take those rows away"]
 
     @property
     def fingerprint(self) -> str:

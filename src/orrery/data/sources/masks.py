@@ -74,7 +74,8 @@ class MasksSource(Source):
         if sum(count > 0 for count in found.labels.values()) < 2:
             only = next((name for name, count in found.labels.items() if count), "nothing")
             raise DataError(
-                f"{settings.train}: every pixel belongs to {only}: there is nothing to tell apart", "add others"
+                f"{settings.train}: every pixel belongs to {only}: there is nothing to tell apart",
+                "add others; where a mask has 0 and 255 write 0 and 1, as 255 is what belongs to nothing",
             )
         return found
 

@@ -1,23 +1,37 @@
 """Matches: two texts that belong together, in batches where each has to find its own among the others."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.documents import unknown_share
+from orrery.data.readers.columns import truth_of
 from orrery.data.records import Pair
 from orrery.data.rows.labelled import PAIRS
-from orrery.data.rows.pair_columns import KNOWN, find_pair_columns, read_column_pairs, spread
+from orrery.data.rows.pair_columns import KNOWN, find_pair_columns, names_of_columns, read_column_pairs, spread
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of
-from orrery.errors import UsageError
+from orrery.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from orrery.data.batches.padded_rows import Row
 
 
+GRADES = (
+    "label", "labels", "score", "scores", "similarity", "similarity_score", "relevance", "grade", "gold_label",
+    "is_duplicate",
+)  # fmt: skip
+"""Names of a column that says how far two texts belong together."""
+NEGATIVES = ("negative", "negatives", "hard_negative", "neg")
+"""Names of a column with a text that does not belong to the first."""
+
+
 class MatchSettings(RowsSettings):
-    """Which rows, and the columns of the two texts; what is not named is found by its name."""
+    """Which rows, and the columns of the two texts; what is not named is found by its name.
+
+    Of a column that says 1 or 0 of each row (``label``, ``is_duplicate``, ...) the rows of 1 are learnt; other grades
+    are refused, as each row is learnt as two texts that belong together.
+    """
 
     kind: Literal["matches"] = "matches"
     text: str | None = None
@@ -37,8 +51,8 @@ class MatchSource(Source):
     batch_kinds = ("matches",)
     needs_tokenizer = gives_text = True
 
-    def __init__(self, train: Sequence[Pair], held_back: Sequence[Pair]) -> None:
-        self.train, self.held_back = train, held_back
+    def __init__(self, train: Sequence[Pair], held_back: Sequence[Pair], notes: Sequence[str] = ()) -> None:
+        self.train, self.held_back, self.notes = train, held_back, notes
 
     @classmethod
     def read(cls, settings: MatchSettings) -> "MatchSource":
@@ -47,15 +61,27 @@ class MatchSource(Source):
         Raises:
             DataError: a row lacks one of its texts, or there is none.
         """
+        notes: list[str] = []
 
         def read(source: str) -> Iterable[Pair]:
             named = {"text": settings.text, "pair": settings.pair}
             columns = find_pair_columns(source, named, (*PAIRS, *KNOWN), ("--data.text", "--data.pair"))
             how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
-            return read_column_pairs(source, columns, **how)
+            names = [name for name in names_of_columns(source, columns, **how) if name not in columns]
+            graded = next((name for name in GRADES if name in names), None)
+            apart: list[str] = []
+            judged = (graded, _judge(graded, apart)) if graded else None
+            yield from read_column_pairs(source, columns, graded=judged, **how)
+            notes.extend([f"{source}: {len(apart):,} rows left out, whose {graded} is 0"] if apart else [])
+            unread = [name for name in NEGATIVES if name in names]
+            notes.extend(f"{source}: {name} is not read: the other texts of a batch do not belong" for name in unread)
 
         train, held_back = divided(settings, read)
-        return cls(spread(train), held_back)
+        return cls(spread(train), held_back, tuple(notes))
+
+    def remarks(self) -> Sequence[str]:
+        """Say which rows are left out, which column is not read, and what stands on both sides."""
+        return [*self.notes, *super().remarks()]
 
     @property
     def fingerprint(self) -> str:
@@ -90,6 +116,28 @@ class MatchSource(Source):
             tokens={name: tokens + seconds for name, tokens in examples.tokens.items()},
             batch_tokens=examples.batch_tokens + round(seconds / len(train) * request.size),
         )
+
+
+def _judge(column: str, apart: list[str]) -> Callable[[str, Any], bool]:
+    """Return what says whether two texts belong together; the places of those that do not are put into ``apart``.
+
+    Raises:
+        DataError: a grade is neither 1 nor 0.
+    """
+
+    def together(where: str, value: Any) -> bool:
+        said = truth_of(value)
+        if said is None:
+            message = (
+                f"{where}: {column} is {str(value)[:40]!r}, and every row is learnt as two texts that belong together"
+            )
+            hint = "keep the rows that do and take the column away, or write 1 or 0 there; a number for two texts is "
+            raise DataError(message, f"{hint}learnt by `orrery finetune regression`")
+        if not said:
+            apart.append(where)
+        return said
+
+    return together
 
 
 def encoded(request: BatchRequest, pairs: Sequence[Pair], what: str) -> "tuple[list[Row], list[str]]":

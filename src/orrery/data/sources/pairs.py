@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from orrery.data.documents import unknown_share
 from orrery.data.records import Document, Pair
-from orrery.data.rows.pair_columns import find_pair_columns, read_column_pairs, spread
+from orrery.data.rows.pair_columns import find_pair_columns, names_of_columns, read_column_pairs, spread
 from orrery.data.sets import is_parallel
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import HeldBackSettings, examples_in, nothing, parted
@@ -83,9 +83,14 @@ class PairSource(Source):
     needs_tokenizer = gives_text = True
 
     def __init__(
-        self, pairs: Sequence[Pair], held_back: Sequence[Pair], cuts: bool = False, bpe_dropout: float = 0.0
+        self,
+        pairs: Sequence[Pair],
+        held_back: Sequence[Pair],
+        cuts: bool = False,
+        bpe_dropout: float = 0.0,
+        notes: Sequence[str] = (),
     ) -> None:
-        self.pairs, self.held_back, self.cuts, self.bpe_dropout = pairs, held_back, cuts, bpe_dropout
+        self.pairs, self.held_back, self.cuts, self.bpe_dropout, self.notes = pairs, held_back, cuts, bpe_dropout, notes
 
     @classmethod
     def read(cls, settings: PairSettings) -> "PairSource":
@@ -94,14 +99,19 @@ class PairSource(Source):
         Raises:
             DataError: there is none, or a row has no source or no target.
         """
-        train = _pairs(settings, settings.pairs)
+        notes: dict[str, None] = {}
+        train = _pairs(settings, settings.pairs, notes)
         held_back: list[Pair] = []
         if settings.split is not None:
             train, held_back = parted(train, settings.split)
             if not held_back:
                 raise nothing(settings.described, settings, len(train))
-        held_back += [] if settings.val is None else _pairs(settings, settings.val)
-        return cls(spread(train), held_back, settings.long == "cut", settings.bpe_dropout)
+        held_back += [] if settings.val is None else _pairs(settings, settings.val, notes)
+        return cls(spread(train), held_back, settings.long == "cut", settings.bpe_dropout, tuple(notes))
+
+    def remarks(self) -> Sequence[str]:
+        """Say which columns are read, and what stands on both sides."""
+        return [*self.notes, *super().remarks()]
 
     @property
     def fingerprint(self) -> str:
@@ -185,8 +195,8 @@ def cut(
     return fitting, cut_note(len(long), len(pairs), f"{what} sources", length)
 
 
-def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
-    """Return the pairs of two files, of a table's columns, or of a named set."""
+def _pairs(settings: PairSettings, pairs: FilesSettings | str, notes: dict[str, None]) -> list[Pair]:
+    """Return the pairs of two files, of a table's columns, or of a named set; which columns is put into ``notes``."""
     from orrery.data.corpora import read_pairs
 
     how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
@@ -196,6 +206,9 @@ def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
         name, pairs_read = pairs, list(read_pairs(pairs, **how))
     else:
         columns = find_pair_columns(pairs, settings.columns.model_dump())
+        unread = [name for name in names_of_columns(pairs, columns, **how) if name not in columns]
+        more = f"; not read: {', '.join(unread)[:200]}" if unread else ""
+        notes[f"columns: {columns[1]} is written from {columns[0]}{more}"] = None
         name, pairs_read = pairs, list(read_column_pairs(pairs, columns, **how))
     if not pairs_read:
         raise DataError(f"{name}: 0 pairs", "give two files of as many lines, or a table with a column for each side")

@@ -90,6 +90,13 @@ class PreferenceSource(Source):
         rows = (*self.train, *self.held_back)
         return fingerprint_of((row.margin, [(side.messages, good) for side, good in row.sides]) for row in rows)
 
+    def remarks(self) -> Sequence[str]:
+        """Say how many rows call the reply chosen that they score lower, and what stands on both sides."""
+        below = sum(row.margin < 0 for row in self.train)
+        said = f"warning: {below:,} of {len(self.train):,} training rows have a margin below 0: "
+        said += "what is called chosen is scored lower"
+        return [*([said] if below else []), *super().remarks()]
+
     def texts(self) -> Iterable[str]:
         """Return what is said in the training rows, prompts once."""
         for row in self.train:

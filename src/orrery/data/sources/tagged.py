@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from orrery.text.tokenizer import Tokenizer
 
 
+SINGLE = (
+    "warning: every sentence has one word alone; where a line is a word, and an empty line ends a sentence, take the "
+    "line of names away and call the file NAME.conll"
+)
+
+
 class TaggedSettings(RowsSettings):
     """Which sentences: CoNLL-U or BIO files, of which ``layer`` names the annotation, or rows with two lists.
 
@@ -75,7 +81,9 @@ class TaggedSource(Source):
     def remarks(self) -> Sequence[str]:
         """Say how often each label occurs, which are nearly equal, and what stands on both sides or on one alone."""
         held_back = counted([sentence.tags for sentence in self.held_back])
-        return [*label_notes(self.labels, held_back, "words", "mend the file"), *super().remarks()]
+        single = len(self.train) > 1 and all(len(sentence.words) == 1 for sentence in self.train)
+        return [*label_notes(self.labels, held_back, "words", "mend the file"), *([SINGLE] if single else []),
+                *super().remarks()]  # fmt: skip
 
     @property
     def fingerprint(self) -> str:

@@ -1,0 +1,131 @@
+"""Messages in the shapes that people write them in: lists of objects, such lists in a cell, texts with speakers."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orrery.data.files import bad_record
+from orrery.data.readers.columns import list_in
+from orrery.errors import OrreryError
+from orrery.text.chat.messages import Message
+
+FIELDS: Mapping[str, tuple[str, str]] = {
+    "messages": ("role", "content"),
+    "sharegpt": ("from", "value"),
+    "turns": ("role", "text"),
+}
+"""What the lists of a shape call the role and the text of a message."""
+ROLES: Mapping[str, str] = {
+    "human": "user",
+    "prompter": "user",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "bot": "assistant",
+    "bing": "assistant",
+    "bard": "assistant",
+    "model": "assistant",
+    "observation": "tool",
+    "function": "tool",
+}
+"""Other names of the roles that messages have."""
+WEIGHTS = ("weight", "train")
+"""Fields of a message that say how much it is learnt: OpenAI's 0 or 1, or a share; axolotl's true or false."""
+
+_SPEAKER = re.compile(r"\n\n(Human|Assistant):")
+_LIST = re.compile(r"""\s*\[\s*\{\s*["'](role|content|from|value|text)["']""")
+
+
+def listed(value: Any, where: str) -> Any:
+    """Return a list of messages that a table holds as text, as JSON or Python write it; any other value as it is.
+
+    Raises:
+        DataError: a text that begins as such a list does, and is none.
+    """
+    if isinstance(value, Mapping):
+        return [value]
+    if not isinstance(value, str) or not _LIST.match(value):
+        return value
+    items = list_in(value)
+    if items is None:
+        raise bad_record(where, f"begins as a list of messages, and is neither JSON nor Python's: {value[:60]!r}")
+    return items
+
+
+def messages_of_any_list(items: Any, where: str) -> list[Message]:
+    """Return a list of objects as messages, in the shape whose fields the first has.
+
+    Raises:
+        DataError: it is no list of objects, or one lacks its role.
+    """
+    first = items[0] if items else None
+    keys = set(first) if isinstance(first, Mapping) else set()
+    return messages_of_list(items, next((own for own in FIELDS.values() if own[0] in keys), FIELDS["messages"]), where)
+
+
+def messages_of_list(value: Any, fields: tuple[str, str], where: str) -> list[Message]:
+    """Return a list of objects as messages; what else they hold (tool calls, reasoning) stays.
+
+    Raises:
+        DataError: it is no list of objects, or one lacks its role.
+    """
+    items = listed(value, where)
+    if not isinstance(items, list | tuple) or not items:
+        what = "an empty list" if isinstance(items, list | tuple) else type(value).__name__
+        raise bad_record(where, f"no list of messages but {what}")
+    role, content = fields
+    messages: list[Message] = []
+    for number, item in enumerate(items):
+        if not isinstance(item, Mapping) or role not in item:
+            raise bad_record(where, f"message {number} is no object with {role!r} and {content!r}")
+        # Only OpenAI's form has more that a template reads: tool calls, reasoning.
+        said = _with_calls(item) if content == "content" else {"content": item[content]} if content in item else {}
+        said |= {name: item[name] for name in WEIGHTS if name in item}
+        messages.append({**said, "role": ROLES.get(str(item[role]), item[role])})
+    return messages
+
+
+def messages_of_text(text: str, where: str) -> list[Message]:
+    """Return a text with ``Human:`` and ``Assistant:``, each after an empty line, as messages (Bai et al. 2022).
+
+    Raises:
+        DataError: it does not begin with one of the two.
+    """
+    messages = speakers(text)
+    if not messages:
+        raise bad_record(where, "a text that does not begin with 'Human:' or 'Assistant:'")
+    return messages
+
+
+def speakers(text: str) -> list[Message]:
+    """Return the same, or nothing where the text does not begin with a speaker."""
+    first, *parts = _SPEAKER.split(f"\n\n{text.lstrip()}")
+    if first or not parts:
+        return []
+    roles = {"Human": "user", "Assistant": "assistant"}
+    said = zip(parts[::2], parts[1::2], strict=True)
+    return [{"role": roles[speaker], "content": words.strip()} for speaker, words in said]
+
+
+def spoken_before(text: str) -> list[Message]:
+    """Return what is said in a text in which two speak and the assistant is next, as prompts of such texts are.
+
+    Nothing of a text that does not begin after an empty line, or end with ``Assistant:``: it may be one about speakers.
+    """
+    messages = speakers(text)
+    answered = len(messages) > 1 and messages[-1] == {"role": "assistant", "content": ""}
+    return messages[:-1] if answered else messages if text.startswith("\n\n") else []
+
+
+def at(where: str, act: Callable[[], Any]) -> Any:
+    """Return what ``act`` does; an error, one of the chat template too, is told with the place."""
+    try:
+        return act()
+    except OrreryError as error:
+        raise type(error)(f"{where}: {error.message}", error.hint) from error
+
+
+def _with_calls(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message of OpenAI's form; the one call of its older form is written as the newer has them."""
+    said = dict(item)
+    call = said.pop("function_call", None)
+    return said if not call else {**said, "tool_calls": [{"type": "function", "function": call}]}
