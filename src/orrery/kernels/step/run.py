@@ -280,6 +280,22 @@ def embedded(table: int, kind: int, width: int, tokens: Any, out: int, out_step:
 
 
 @compiled_step()
+def embedded_blocks(
+    table: int, kind: int, many: int, step: int, tokens: Any, out: int, out_step: int, rows: int, entries: Any
+) -> None:
+    """Write out the row of the table that belongs to each token: ``many`` blocks, in ``step`` bytes."""
+    for row in range(rows):
+        decoded(entries[DECODED], kind, table + tokens[row] * step, many, out + row * out_step)
+
+
+@compiled_step()
+def prepared_rows(x: int, x_step: int, out: int, out_step: int, width: int, rows: int, entries: Any) -> None:
+    """Prepare each row for products with blocks."""
+    for row in range(rows):
+        prepared(entries[PREPARED], x + row * x_step, out + row * out_step, width)
+
+
+@compiled_step()
 def rotated(
     x: int, x_step: int, heads: int, width: int, turned: int, apart: int, cosine: int, sine: int, step: int, rows: int
 ) -> None:
@@ -350,9 +366,8 @@ def run(
         elif do == code.ROTATE:
             rotated(x_at, x_step, a, b, c, d, given[e, 0], given[e, 1], given[e, 2], rows)
         elif do == code.STORE:
-            keys = stores[a, 0]
             kind, slots, span = stores[a, 2], stores[a, 3], stores[a, 4]
-            stored(x_at, x_step, keys, kind, slots, spans[span], b, c, rows)
+            stored(x_at, x_step, stores[a, 0], kind, slots, spans[span], b, c, rows)
             stored(y_at, y_step, stores[a, 1], kind, slots, spans[span], b, c, rows)
         elif do == code.ATTEND:
             bias, bias_step, bias_head = 0, 0, 0
@@ -366,10 +381,8 @@ def run(
         elif do == code.EMBED:
             embedded(c, a, b, tokens, out_at, out_step, rows)
         elif do == code.EMBED_BLOCKS:
-            for row in range(rows):
-                decoded(entries[DECODED], a, c + tokens[row] * d, b, out_at + row * out_step)
+            embedded_blocks(c, a, b, d, tokens, out_at, out_step, rows, entries)
         elif do == code.PREPARE:
-            for row in range(rows):
-                prepared(entries[PREPARED], x_at + row * x_step, out_at + row * out_step, a)
+            prepared_rows(x_at, x_step, out_at, out_step, a, rows, entries)
         elif do == code.GIVEN:
             elementwise_rows(a, given[e, 0], given[e, 2], x_at, x_step, out_at, out_step, b, 1.0, rows, entries)
