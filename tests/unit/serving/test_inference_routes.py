@@ -145,6 +145,8 @@ def test_pairs_have_scores_under_each_of_vllms_names(servers, kind):
     ("encoder", "/embed", {"inputs": "a", "parameters": {"top_k": 1}}, "parameters is not supported"),
     ("classifier", "/predict", {"inputs": "a", "parameters": {"top_k": "x"}}, "top_k"),
     ("classifier", "/predict", {"inputs": "a", "parameters": {"depth": 1}}, "depth"),
+    ("classifier", "/predict", {"inputs": "a", "parameters": {"batch_size": 3}}, "parameters.batch_size"),
+    ("classifier", "/predict", {"inputs": "a", "parameters": {"self": 3}}, "parameters.self"),
     ("classifier", "/predict", {"inputs": ["a", "b", "c"]}, "inputs"),
     ("classifier", "/predict", {"inputs": 5}, "inputs"),
     ("encoder", "/similarity", {"inputs": {"source_sentence": "a"}}, "sentences"),
