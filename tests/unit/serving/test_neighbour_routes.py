@@ -130,3 +130,16 @@ def test_what_clients_ask_first(toy):
     assert get(toy, "/api/v0/models/other").status == 404
     for path, other in (("/slots", "/metrics"), ("/api/v0/chat/completions", "/v1/chat/completions")):
         assert other in str(get(toy, path).json["error"])
+
+
+@pytest.mark.parametrize(("path", "body", "param"), [
+    ("/infill", {"input_prefix": ["x"], "input_suffix": "b"}, "input_prefix"),
+    ("/infill", {"input_prefix": "a", "input_suffix": {"a": 1}}, "input_suffix"),
+    ("/completion", {"prompt": [1, 2], "input_prefix": "a"}, "prompt"),
+    ("/completion", {"prompt": "a", "n_predict": 0}, "n_predict"),
+    ("/apply-template", {"messages": SAID, "chat_template_kwargs": {"self": 1}}, "chat_template_kwargs.self"),
+    ("/tokenize", {"messages": SAID, "chat_template_kwargs": {"messages": []}}, "chat_template_kwargs.messages"),
+])  # fmt: skip
+def test_a_field_of_another_type_is_named(toy, path, body, param):
+    status, answer = post(toy, body, path)
+    assert (status, answer["error"]["param"]) == (400, param)

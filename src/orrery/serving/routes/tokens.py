@@ -10,7 +10,7 @@ from orrery.serving.body import StrictRoute
 from orrery.serving.conversations import rendered
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.schema import other_names
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Message, Tool
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Message, TemplateVariables, Tool
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.fields import Body, Flag, Text, TokenId
 from orrery.serving.schema.reading import MOST_INPUTS
@@ -50,7 +50,7 @@ class TokenizeRequest(Body):
     content: Cut | None = None
     inputs: Cut | Annotated[list[Cut], Field(min_length=1, max_length=MOST_INPUTS)] | None = None
     tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
+    chat_template_kwargs: TemplateVariables | None = None
     add_special_tokens: Flag = True
     add_special: Flag = Field(False, description="The same, of llama.cpp.")
     with_pieces: Flag = Field(False, description="Tell each token's text, to clients of llama.cpp.")
