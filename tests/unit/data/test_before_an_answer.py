@@ -47,6 +47,11 @@ ANSWERED: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
     ),
     "a prompt with speakers": ({"prompt": HH, "completion": "Yes."}, PAIR),
     "a whole conversation as completion": ({"prompt": [ASKED], "completion": [ASKED, REPLY]}, PAIR),
+    "one message as the prompt": ({"prompt": ASKED, "completion": "Yes."}, PAIR),
+    "ShareGPT's list in a cell as the prompt": (
+        {"prompt": '[{"from": "human", "value": "Hi?"}]', "completion": "Yes."},
+        PAIR,
+    ),
     "entities as the answer": (
         {"instruction": "Hi?", "output": '[{"text": "Paris", "label": "LOC"}]'},
         [(U, "Hi?"), (A, '[{"text": "Paris", "label": "LOC"}]')],
@@ -205,3 +210,15 @@ def test_lists_in_prompts_and_judged_replies_are_texts(tmp_path):
     (one,) = read_preferences(lines(tmp_path, {"prompt": "Hi?", "chosen": text, "rejected": "No."}))
     assert one.chosen is not None
     assert said(one.chosen) == [(U, "Hi?"), (A, text)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ('[{"role": "user", "content": "Hi?"}, {', r"rows\.jsonl:1: begins as a list of messages"),
+        ('[{"role": "User", "content": "Hi?"}]', r"rows\.jsonl:1: message 0 has the role 'User'"),
+    ],
+)
+def test_a_list_that_is_cut_off_or_has_another_role_is_refused_with_its_place(cell, said, tmp_path):
+    with pytest.raises(DataError, match=said):
+        list(read_conversations(lines(tmp_path, {"messages": cell})))

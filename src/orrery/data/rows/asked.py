@@ -56,7 +56,8 @@ def asked(row: Mapping[str, Any], column: str, where: str) -> list[Message]:
         DataError: there is no text and no list of messages.
     """
     text = asked_text(row, column, where)
-    return [*_history(row, where), *(messages_of_any_list(row[column], where) if text is None else turns_of(text))]
+    turns = messages_of_any_list(listed(row[column], where), where) if text is None else turns_of(text)
+    return [*_history(row, where), *turns]
 
 
 def turns_of(text: str) -> list[Message]:

@@ -59,9 +59,9 @@ def listed(value: Any, where: str) -> Any:
 def _is_message(item: Any) -> bool:
     """Say whether an object has a role that messages have, and what is said where its shape has it."""
     return isinstance(item, Mapping) and any(
-        item.get(role) in _KNOWN and (content in item or (role == "role" and "tool_calls" in item))
+        item[role].lower() in _KNOWN and (content in item or (role == "role" and "tool_calls" in item))
         for role, content in FIELDS.values()
-        if isinstance(item.get(role), str)
+        if isinstance(item.get(role), str)  # of another case is told of as a role that there is not
     )
 
 
