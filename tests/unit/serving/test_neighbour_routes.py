@@ -5,6 +5,8 @@ import json
 import pytest
 
 from http_wire import Wire
+from orrery.serving.errors import AsciiJson
+from orrery.serving.routes import tokens
 from orrery.serving.schema.llamacpp import USUAL
 from served_models import chat_folder
 from serving_toy import post, running
@@ -143,3 +145,15 @@ def test_what_clients_ask_first(toy):
 def test_a_field_of_another_type_is_named(toy, path, body, param):
     status, answer = post(toy, body, path)
     assert (status, answer["error"]["param"]) == (400, param)
+
+
+@pytest.mark.parametrize("asked", [{"content": "the cat sat", "with_pieces": True}, {"inputs": ["the cat sat", "x"]}])
+def test_many_tokens_are_written_in_parts_that_let_others_run(toy, monkeypatch, asked):
+    whole = good(toy, "/tokenize", **asked)
+    at_once, render = [], AsciiJson.render
+    monkeypatch.setattr(AsciiJson, "render", lambda own, told: (at_once.append(told), render(own, told))[1])
+    for size in (1, 2, 3, 1_000):
+        monkeypatch.setattr(tokens, "AT_ONCE", size)
+        assert good(toy, "/tokenize", **asked) == whole
+    assert not at_once
+    assert good(toy, "/tokenize", content="") == {"tokens": []}
