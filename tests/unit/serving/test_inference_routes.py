@@ -139,6 +139,7 @@ def test_pairs_have_scores_under_each_of_vllms_names(servers, kind):
     ("encoder", "/embed", {}, "inputs"), ("encoder", "/embed", {"inputs": ""}, "inputs"),
     ("encoder", "/embed", {"inputs": "a", "truncation_direction": "left"}, "truncation_direction is not supported"),
     ("encoder", "/embed", {"inputs": "a", "dimensions": 3}, "others"),
+    ("encoder", "/embed", {"inputs": "a", "prompt_name": "x"}, "prompt_name: no prompt is called"),
     ("encoder", "/embed", {"inputs": "the cat " * 4000}, '"truncate": true'),
     ("encoder", "/embed", {"inputs": "a", "encoding_format": "base64"}, "/v1/embeddings"),
     ("encoder", "/predict", {"inputs": "a"}, "/v1/embeddings"),
@@ -162,6 +163,7 @@ def test_a_failure_is_a_text_and_its_kind(servers, kind, path, body, said):
 @pytest.mark.parametrize(("kind", "path", "body", "param"), [
     ("encoder", "/rerank", {"query": "a", "texts": ["b"]}, "model"),
     ("ranker", "/rerank", {"query": "a", "texts": []}, "texts"),
+    ("ranker", "/v1/rerank", {"query": "a", "documents": ["b"], "prompt_name": "x"}, "prompt_name"),
     ("ranker", "/v1/rerank", {"query": "a", "documents": ["b"], "top_k": 3}, "top_k"),
     ("classifier", "/", {"inputs": 5, "parameters": {}}, "inputs"),
     ("ranker", "/v1/score", {"text_1": "a"}, "text_1"), ("ranker", "/v1/score", {}, "text_1"),
