@@ -209,19 +209,23 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
 
 def _refuse_parts(path: Path, files: Sequence[Path]) -> None:
     """Raise `DataError` where files or folders are named as the parts of a data set: all would be trained on as one."""
-    found: dict[str, str] = {}
+    found: dict[Path, dict[str, str]] = {}  # by the folder: parts lie side by side, as src/train.md and test/ do not
     for file in files:
-        *folders, name = file.relative_to(path).parts
-        patterns = [
-            *[(folder, _PART) for folder in folders],
-            (name, _PART if formats.is_plain_text(file) else _PART_OF_ROWS),
-        ]
-        found |= {name: part[1].lower() for name, pattern in patterns if (part := pattern.match(name))}
-    learned, others = ([name for name in found if (found[name] in LEARNED) is side] for side in (True, False))
-    if learned and others:
-        message = f"{path} holds the parts of a data set: {', '.join((learned + others)[:6])}"
-        hint = "name one of them, as they are not read as one; files of one part can lie in a folder of their own"
-        raise DataError(message, hint)
+        names = file.relative_to(path).parts
+        for depth, name in enumerate(names):
+            ends = depth == len(names) - 1 and not formats.is_plain_text(file)
+            if part := (_PART_OF_ROWS if ends else _PART).match(name):
+                found.setdefault(Path(*names[:depth]), {})[name] = part[1].lower()
+    for parts in found.values():
+        learned, others = ([name for name in parts if (parts[name] in LEARNED) is side] for side in (True, False))
+        if learned and others:
+            _raise_parts(path, learned + others)
+
+
+def _raise_parts(path: Path, names: Sequence[str]) -> None:
+    message = f"{path} holds the parts of a data set: {', '.join(names[:6])}"
+    hint = "name one of them, as they are not read as one; files of one part can lie in a folder of their own"
+    raise DataError(message, hint)
 
 
 @cache

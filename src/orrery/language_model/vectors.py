@@ -18,6 +18,8 @@ from orrery.nn.embeddings import TokenTypeEmbedding
 
 Item = str | Sequence[int]
 """A text, or the ids of one as they are read."""
+NO_PROMPT = "no prompt is called"
+"""How an error begins that is about the name of a prompt, not about a text."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def prompt_of(prompts: Mapping[str, str], usual: str | None, prompt: str | None)
     if prompt == "" or prompt[-1] in " :\n":
         return prompt
     known = f"the folder has {', '.join(prompts)}" if prompts else "the folder has none"
-    raise UsageError(f"no prompt is called {prompt!r}", f"{known}; a prompt of your own ends in a blank or a colon")
+    raise UsageError(f"{NO_PROMPT} {prompt!r}", f"{known}; a prompt of your own ends in a blank or a colon")
 
 
 def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bool) -> VectorRow:

@@ -119,11 +119,13 @@ class ApiError(HTTPException):
 
     def renamed(self, names: Mapping[str, str]) -> "ApiError":
         """Return the same error, whose field is called as the client called it."""
-        field = re.match(r"[^.\[]*", self.param or "")
-        if field is None or field[0] not in names:
+        param = self.param or ""
+        known = (name for name in names if param == name or param.startswith((f"{name}.", f"{name}[")))
+        field = max(known, key=len, default=None)
+        if field is None:
             return self
-        own = names[field[0]]
-        text = self.detail.replace(self.param or field[0], own)
+        own = names[field]
+        text = re.sub(rf"(?<!\w){re.escape(param)}(?!\w)", lambda _: own, self.detail)
         return ApiError(self.status_code, text, param=own, code=self.code, headers=self.headers)
 
 
@@ -132,7 +134,7 @@ def naming(names: Mapping[str, str]) -> Iterator[None]:
     """Let errors name fields as a client of another interface calls them.
 
     Args:
-        names: from the fields of a chat to those of the interface.
+        names: from the fields of a chat to those of the interface; of several that hold a place the longest counts.
     """
     try:
         yield

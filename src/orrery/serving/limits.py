@@ -20,7 +20,11 @@ WATCHED, PAGE = "/health", "/"
 STATIC = "/static/"
 OWN_SITES = ("same-origin", "none")
 """What a browser says in Sec-Fetch-Site of the server's own pages, and of an address that somebody typed."""
-_PAGE_HEADERS = "authorization, content-type"
+_PAGE_HEADERS = (
+    "authorization, content-type, x-api-key, anthropic-version, anthropic-beta, "
+    "anthropic-dangerous-direct-browser-access"
+)
+"""What a page may send: the key in either place, and what Anthropic's package for pages sends besides."""
 
 
 @final

@@ -1,14 +1,16 @@
 """Requests of Anthropic's interface as those of a chat."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from orrery.serving.body import checked
 from orrery.serving.conversations import Terms
-from orrery.serving.errors import ApiError
+from orrery.serving.errors import ApiError, naming
+from orrery.serving.requests import check_size, too_long
 from orrery.serving.schema.chat import ChatRequest
-from orrery.serving.schema.messages import AnthropicChoice, AnyBlock, Block, Conversing
+from orrery.serving.schema.messages import AnthropicChoice, AnyBlock, Block, Conversing, Turn
 from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.served import Served
 
@@ -16,30 +18,57 @@ FIELDS = {
     "stop": "stop_sequences",
     "reasoning_effort": "thinking",
     "response_format": "output_config.format",
-    "prefix_ids": "messages",
     "max_completion_tokens": "max_tokens",
 }
 """From the fields of a chat to those of this interface, for errors."""
 
 
-def chat_of(served: Served, request: Conversing) -> ChatRequest:
+@dataclass(frozen=True)
+class AskedChat:
+    """A conversation of this interface as a chat.
+
+    Attributes:
+        chat: it, without the message that the answer begins with.
+        begun: what that message says.
+        names: from the fields of the chat to those of the client, for errors.
+    """
+
+    chat: ChatRequest
+    begun: str
+    names: Mapping[str, str]
+
+    def beginning(self, served: Served) -> ChatRequest:
+        """Return the chat with the ids that its answer begins with; a long text takes its time.
+
+        Raises:
+            ApiError: it is longer than the context.
+        """
+        if not self.begun:
+            return self.chat
+        check_size(served, len(self.begun.encode()), "messages")
+        ids = served.lm.tokenizer.continuing.encode(self.begun)
+        if len(ids) > served.lm.context:
+            raise too_long(served, len(ids), 0, "messages")
+        return self.chat.model_copy(update={"prefix_ids": [*ids, *self.chat.prefix]})
+
+
+def chat_of(request: Conversing) -> AskedChat:
     """Return the chat that is asked for; what the last message of the assistant says is what the answer begins with.
 
     Raises:
         ApiError: a block that cannot be read, or fields that do not go together.
     """
     turns, begun = list(request.messages), ""
+    last = f"messages[{len(turns) - 1}]"
     if turns[-1].role == "assistant" and len(turns) > 1:
-        place = f"messages[{len(turns) - 1}].content"
-        begun = _text(turns.pop().content, place)
-    said = [{"role": "system", "content": _text(request.system, "system")}] if request.system else []
-    called: dict[str, str] = {}
-    for number, turn in enumerate(turns):
-        blocks = [Block(type="text", text=turn.content)] if isinstance(turn.content, str) else turn.content
-        take = _assistant if turn.role == "assistant" else _user
-        said += take(blocks, f"messages[{number}].content", called)
+        begun = _text(turns.pop().content, f"{last}.content")
     config = request.output_config
     form = None if config is None or config.format is None else config.format.schema_
+    has_tools = request.tools and (request.tool_choice is None or request.tool_choice.type != "none")
+    if begun and (form is not None or has_tools):
+        reason = "an answer that begins with the last message of the assistant has no tools and no output_config.format"
+        raise ApiError(400, f"{reason}: send the message of the user last, or leave them out", param=last)
+    said, names = _said(request, turns)
     own = {
         **{name: getattr(request, name) for name in SamplingFields.model_fields},
         "messages": said,
@@ -49,9 +78,31 @@ def chat_of(served: Served, request: Conversing) -> ChatRequest:
         **({} if form is None else {"response_format": {"type": "json_schema", "json_schema": {"schema": form}}}),
         **_tools(request),
     }
-    if begun:
-        own["prefix_ids"] = [*served.lm.tokenizer.continuing.encode(begun), *(request.prefix_ids or ())]
-    return checked(ChatRequest, own)
+    names = {**FIELDS, **names, **({"prefix_ids": last} if begun else {})}
+    with naming(names):
+        return AskedChat(checked(ChatRequest, own), begun, names)
+
+
+def _said(request: Conversing, turns: Sequence[Turn]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the messages of a chat, and from the place of each, and of its parts, to the client's."""
+    said: list[dict[str, Any]] = []
+    names: dict[str, str] = {}
+    if request.system:
+        said.append({"role": "system", "content": _text(request.system, "system")})
+        names["messages[0]"] = "system"
+    called: dict[str, str] = {}
+    for number, turn in enumerate(turns):
+        where = f"messages[{number}]"
+        blocks = [Block(type="text", text=turn.content)] if isinstance(turn.content, str) else turn.content
+        if not blocks:
+            raise ApiError(400, "it holds no block: send a text, or leave the message out", param=f"{where}.content")
+        take = _assistant if turn.role == "assistant" else _user
+        for message, places in take(blocks, f"{where}.content", called):
+            own = f"messages[{len(said)}]"
+            names[own] = where
+            names |= {f"{own}.content[{part}]": f"{where}.content[{place}]" for part, place in enumerate(places)}
+            said.append(message)
+    return said, names
 
 
 def terms_of(request: Conversing) -> Terms:
@@ -79,7 +130,11 @@ def _tools(request: Conversing) -> dict[str, Any]:
     }
 
 
-def _assistant(blocks: Sequence[Block], where: str, called: dict[str, str]) -> list[dict[str, Any]]:
+Placed = tuple[dict[str, Any], list[int]]
+"""A message, and of each of its parts the number of its block."""
+
+
+def _assistant(blocks: Sequence[Block], where: str, called: dict[str, str]) -> list[Placed]:
     """Return what the assistant said as one message."""
     message: dict[str, Any] = {"role": "assistant", "content": None}
     calls = []
@@ -98,12 +153,12 @@ def _assistant(blocks: Sequence[Block], where: str, called: dict[str, str]) -> l
         message["tool_calls"] = calls
     elif message["content"] is None:
         message["content"] = ""
-    return [message]
+    return [(message, [])]
 
 
-def _user(blocks: Sequence[Block], where: str, called: dict[str, str]) -> list[dict[str, Any]]:
+def _user(blocks: Sequence[Block], where: str, called: dict[str, str]) -> list[Placed]:
     """Return what the user said, and what tools gave, each as a message."""
-    messages: list[dict[str, Any]] = []
+    messages: list[Placed] = []
     for number, block in enumerate(blocks):
         place = f"{where}[{number}]"
         if block.type == "tool_result":
@@ -111,11 +166,14 @@ def _user(blocks: Sequence[Block], where: str, called: dict[str, str]) -> list[d
                 raise ApiError(400, "no tool_use with this id stands before its result", param=f"{place}.tool_use_id")
             named = {"tool_call_id": block.tool_use_id, "name": called[block.tool_use_id]}
             given = _text(block.content or "", f"{place}.content")
-            messages.append({"role": "tool", "content": f"Error: {given}" if block.is_error else given, **named})
+            said = {"role": "tool", "content": f"Error: {given}" if block.is_error else given, **named}
+            messages.append((said, [number]))
             continue
-        if not messages or messages[-1]["role"] != "user":
-            messages.append({"role": "user", "content": []})
-        messages[-1]["content"].append(_part(block, place))
+        if not messages or messages[-1][0]["role"] != "user":
+            messages.append(({"role": "user", "content": []}, []))
+        message, places = messages[-1]
+        message["content"].append(_part(block, place))
+        places.append(number)
     return messages
 
 
@@ -124,8 +182,11 @@ def _part(block: Block, where: str) -> dict[str, Any]:
     if block.type != "image" or block.source is None:
         return {"type": "text", "text": _text_of(block, where)}
     source = block.source
-    address = source.url if source.type == "url" else f"data:{source.media_type};base64,{source.data}"
-    return {"type": "image_url", "image_url": {"url": address or ""}}
+    held = source.type == "base64" and source.media_type is not None and source.data is not None
+    if not held and (source.type != "url" or source.url is None):
+        raise ApiError(400, "a picture comes as type base64 with media_type and data", param=f"{where}.source")
+    address = f"data:{source.media_type};base64,{source.data}" if held else source.url
+    return {"type": "image_url", "image_url": {"url": address}}
 
 
 def _text(content: str | Sequence[AnyBlock] | None, where: str) -> str:
@@ -136,6 +197,8 @@ def _text(content: str | Sequence[AnyBlock] | None, where: str) -> str:
 
 
 def _text_of(block: AnyBlock, where: str) -> str:
+    if block.type == "text" and block.text is None:
+        raise ApiError(400, "a block of type 'text' needs its text", param=f"{where}.text")
     if block.type != "text" or block.text is None:
         reason = f"a block of type {block.type[:40]!r} has no place here: send its text"
         raise ApiError(400, reason, param=where, code="unsupported_content")

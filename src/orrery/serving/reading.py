@@ -8,6 +8,7 @@ from typing import TypeVar
 from starlette.types import Receive
 
 from orrery.errors import DataError, UsageError
+from orrery.language_model.vectors import NO_PROMPT
 from orrery.serving.answers import GoneError
 from orrery.serving.errors import ApiError
 from orrery.serving.served import Served
@@ -61,7 +62,8 @@ def refusal(error: UsageError | DataError, param: str, shorter: str) -> ApiError
     """Return what a text that cannot be read is to the client, who has fields and no flags."""
     if "longer than" in error.message or "cannot fit" in error.message:
         return ApiError(400, f"{error.message}: {shorter}", param=param, code="context_length_exceeded")
-    return ApiError(400, f"{error.message}: {error.hint}", param=param, code="invalid_value")
+    own = "prompt_name" if error.message.startswith(NO_PROMPT) else param
+    return ApiError(400, f"{error.message}: {error.hint}", param=own, code="invalid_value")
 
 
 def texts_of(given: str | Sequence[str]) -> list[str]:

@@ -47,6 +47,31 @@ ANSWERED: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
     ),
     "a prompt with speakers": ({"prompt": HH, "completion": "Yes."}, PAIR),
     "a whole conversation as completion": ({"prompt": [ASKED], "completion": [ASKED, REPLY]}, PAIR),
+    "one message as the prompt": ({"prompt": ASKED, "completion": "Yes."}, PAIR),
+    "ShareGPT's list in a cell as the prompt": (
+        {"prompt": '[{"from": "human", "value": "Hi?"}]', "completion": "Yes."},
+        PAIR,
+    ),
+    "entities as the answer": (
+        {"instruction": "Hi?", "output": '[{"text": "Paris", "label": "LOC"}]'},
+        [(U, "Hi?"), (A, '[{"text": "Paris", "label": "LOC"}]')],
+    ),
+    "a question that begins with a list": (
+        {"instruction": '[{"text": "a"}] as YAML?', "input": "", "output": "Yes."},
+        [(U, '[{"text": "a"}] as YAML?'), (A, "Yes.")],
+    ),
+    "a list of roles that are no speakers": (
+        {"prompt": '[{"role": "admin", "text": "a"}]', "completion": "Yes."},
+        [(U, '[{"role": "admin", "text": "a"}]'), (A, "Yes.")],
+    ),
+    "documents and functions in words": (
+        {"question": "Hi?", "answer": "Yes.", "documents": "a long text", "functions": "sin, cos"},
+        PAIR,
+    ),
+    "a cell whose objects begin with something else": (
+        {"messages": json.dumps([{"id": 1, **ASKED}, {"weight": 1, **REPLY}])},
+        PAIR,
+    ),
     "a cell as pandas writes it": ({"messages": repr([ASKED, REPLY])}, PAIR),
 }
 
@@ -176,3 +201,24 @@ def test_a_reply_that_is_said_to_be_bad_is_not_learnt(tmp_path):
         list(read_conversations(lines(tmp_path, *rows)))
     (conversation,) = read_conversations(lines(tmp_path, rows[0]))
     assert said(conversation) == PAIR
+
+
+def test_lists_in_prompts_and_judged_replies_are_texts(tmp_path):
+    text = '[{"text": "a", "value": 1}]'
+    (prompt,) = read_prompts(lines(tmp_path, {"prompt": text}))
+    assert said(prompt.conversation) == [(U, text)]
+    (one,) = read_preferences(lines(tmp_path, {"prompt": "Hi?", "chosen": text, "rejected": "No."}))
+    assert one.chosen is not None
+    assert said(one.chosen) == [(U, "Hi?"), (A, text)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ('[{"role": "user", "content": "Hi?"}, {', r"rows\.jsonl:1: begins as a list of messages"),
+        ('[{"role": "User", "content": "Hi?"}]', r"rows\.jsonl:1: message 0 has the role 'User'"),
+    ],
+)
+def test_a_list_that_is_cut_off_or_has_another_role_is_refused_with_its_place(cell, said, tmp_path):
+    with pytest.raises(DataError, match=said):
+        list(read_conversations(lines(tmp_path, {"messages": cell})))

@@ -219,6 +219,17 @@ def test_a_dash_is_no_label_and_minus_one_is_told(tmp_path):
             assert any("-1 is learned like any other" in note for note in source.remarks()) is (values[1] == 1 and told)
 
 
+def test_a_dash_is_a_label_and_blanks_before_quoted_speech_are_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('text,label\n" ""Hello""",+\n"a; b, c",-\n')
+    rows = list(read_labelled(path, find_columns(path, {})))
+    assert [(row.text, row.target) for row in rows] == [(' "Hello"', "+"), ("a; b, c", "-")]
+    path = tmp_path / "a.tsv"
+    path.write_text('text\tlabel\n "Hello"\t+\n')
+    (row,) = read_labelled(path, find_columns(path, {}))
+    assert row.text == ' "Hello"'
+
+
 def test_a_blank_before_a_quote_is_refused_and_other_separators_are_guessed(tmp_path):
     path = tmp_path / "a.csv"
     for text, told in (

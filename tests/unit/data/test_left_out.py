@@ -91,6 +91,13 @@ def test_names_that_only_begin_as_parts_do_are_none(tmp_path):
     assert len(list(read_corpus(tmp_path))) == 4
 
 
+def test_parts_lie_side_by_side(tmp_path):
+    for name in ("src/train.md", "test/notes.md"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("a")
+    assert len(list(read_corpus(tmp_path))) == 2
+
+
 def test_a_folder_of_a_format_that_is_not_read_says_what_to_do(tmp_path):
     for name in ("data-00000-of-00001.arrow", "state.json"):
         (tmp_path / name).write_text("{}")

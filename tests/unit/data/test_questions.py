@@ -157,3 +157,15 @@ def test_batches_have_starts_and_ends(tmp_path, tokenizer):
     batch = source.examples(BatchRequest("padded", 64, 2, 1, tokenizer)).train.batch(0)
     assert set(batch) == {"ids", "real", "starts", "ends"}
     assert (batch["ends"] >= batch["starts"]).all()
+
+
+@pytest.mark.parametrize(
+    ("answer", "start"),
+    [("cat", "4"), ("cat", [4]), ("cat", 4.0), ("cat", -1), ("cat", ""), ('{"a": 1}', None), ("{1, 2}", "20")],
+    ids=str,
+)
+def test_an_answer_in_words_stands_where_a_table_says_or_is_looked_for(answer, start, tmp_path):
+    context = 'the cat {"a": 1} or {1, 2}'
+    rows = [{"context": context, "question": "who?", "answers": answer, "answer_start": start}]
+    (question,) = read_questions(file(tmp_path, rows))
+    assert [(one.text, one.start) for one in question.answers] == [(answer, context.index(answer))]

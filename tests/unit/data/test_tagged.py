@@ -176,6 +176,12 @@ def test_lines_that_are_no_words_are_none(name, tmp_path):
     assert [(one.words, one.tags) for one in read_tagged(file(tmp_path, text, "a.conll"))] == meant
 
 
+def test_a_later_sentence_may_count(tmp_path):
+    text = "the D O\ncat N O\nsat V O\n\n1 C O\n2 C O\n3 C O\n"
+    found = read_tagged(file(tmp_path, text, "a.conll"))
+    assert [one.words for one in found] == [("the", "cat", "sat"), ("1", "2", "3")]
+
+
 def test_words_with_blanks_and_numbers_of_words_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"a\.conll:1: 3 columns, and 2 at .*a\.conll:2"):
         list(read_tagged(file(tmp_path, "New York B-LOC\nis O\n", "a.conll")))
@@ -204,10 +210,17 @@ def test_lists_in_the_cells_of_a_table(words, tags, tmp_path):
     assert (one.words, one.tags) == (("EU", "is"), ("3", "0"))
 
 
-@pytest.mark.parametrize("words", ["['EU' ... 'is']", "EU, is"])
+@pytest.mark.parametrize("words", ["['EU' ... 'is']", "EU, is, not"])
 def test_lists_that_cannot_be_read_are_refused(words, tmp_path):
     with pytest.raises(DataError, match=r"a\.csv:2: column 'tokens' looks like a list"):
         list(read_tagged(file(tmp_path, f'tokens,ner_tags\n"{words}","O O"\n', "a.csv")))
+
+
+@pytest.mark.parametrize("words", ["Yes, sir", "[CLS] a [SEP]", "[UNK] [UNK]"])
+def test_words_with_commas_and_brackets_of_their_own_are_words(words, tmp_path):
+    tags = " ".join("O" for _ in words.split())
+    (one,) = read_tagged(file(tmp_path, f'tokens,ner_tags\n"{words}",{tags}\n', "a.csv"))
+    assert one.words == tuple(words.split())
 
 
 def test_a_word_a_row_is_told(tmp_path):

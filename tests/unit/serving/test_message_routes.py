@@ -268,6 +268,34 @@ def test_a_refusal_has_anthropics_shape(toy, change, status, kind, said):
     assert said in answer["error"]["message"]
 
 
+BEGUN = [*SAID, {"role": "assistant", "content": "b"}]
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"system": "s", "messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, PICTURE]}]},
+     "messages[0].content[1]: this model sees no picture"),
+    ({"messages": [*SAID, {"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [RESULT, PICTURE]}]},
+     "messages[2].content[1]: this model sees no picture"),
+    ({"messages": BEGUN, "tools": [LOOK]}, "messages[1]: an answer that begins with the last message"),
+    ({"messages": BEGUN, "output_config": {"format": {"type": "json_schema", "schema": {}}}}, "messages[1]: an answer"),
+    ({"messages": [*SAID, {"role": "assistant", "content": "b " * 400_000}]}, "you requested at least"),
+    ({"messages": [{"role": "user", "content": []}, *SAID]}, "messages[0].content: it holds no block"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
+    ({"messages": [{"role": "user", "content": [{**PICTURE, "source": {"type": "file"}}]}]},
+     "messages[0].content[0].source: a picture comes as type base64"),
+    ({"chat_template_kwargs": {"self": 1}}, "chat_template_kwargs.self: self is given"),
+])  # fmt: skip
+@pytest.mark.parametrize("path", [PATH, f"{PATH}/count_tokens"])
+def test_a_refusal_names_the_clients_own_place(toy, path, change, said):
+    assert said in ask(toy, path, status=400, **change)["error"]["message"]
+
+
+def test_tools_that_are_not_to_be_called_go_with_the_last_words(toy):
+    assert ask(toy, messages=BEGUN, tools=[LOOK], tool_choice={"type": "none"})["content"]
+
+
 def test_an_answer_that_fails_in_a_stream_ends_with_an_error(toy, monkeypatch):
     def broken(*_):
         raise RuntimeError("no more")

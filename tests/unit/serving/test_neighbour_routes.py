@@ -5,6 +5,8 @@ import json
 import pytest
 
 from http_wire import Wire
+from orrery.serving.errors import AsciiJson
+from orrery.serving.routes import tokens
 from orrery.serving.schema.llamacpp import USUAL
 from served_models import chat_folder
 from serving_toy import post, running
@@ -130,3 +132,28 @@ def test_what_clients_ask_first(toy):
     assert get(toy, "/api/v0/models/other").status == 404
     for path, other in (("/slots", "/metrics"), ("/api/v0/chat/completions", "/v1/chat/completions")):
         assert other in str(get(toy, path).json["error"])
+
+
+@pytest.mark.parametrize(("path", "body", "param"), [
+    ("/infill", {"input_prefix": ["x"], "input_suffix": "b"}, "input_prefix"),
+    ("/infill", {"input_prefix": "a", "input_suffix": {"a": 1}}, "input_suffix"),
+    ("/completion", {"prompt": [1, 2], "input_prefix": "a"}, "prompt"),
+    ("/completion", {"prompt": "a", "n_predict": 0}, "n_predict"),
+    ("/apply-template", {"messages": SAID, "chat_template_kwargs": {"self": 1}}, "chat_template_kwargs.self"),
+    ("/tokenize", {"messages": SAID, "chat_template_kwargs": {"messages": []}}, "chat_template_kwargs.messages"),
+])  # fmt: skip
+def test_a_field_of_another_type_is_named(toy, path, body, param):
+    status, answer = post(toy, body, path)
+    assert (status, answer["error"]["param"]) == (400, param)
+
+
+@pytest.mark.parametrize("asked", [{"content": "the cat sat", "with_pieces": True}, {"inputs": ["the cat sat", "x"]}])
+def test_many_tokens_are_written_in_parts_that_let_others_run(toy, monkeypatch, asked):
+    whole = good(toy, "/tokenize", **asked)
+    at_once, render = [], AsciiJson.render
+    monkeypatch.setattr(AsciiJson, "render", lambda own, told: (at_once.append(told), render(own, told))[1])
+    for size in (1, 2, 3, 1_000):
+        monkeypatch.setattr(tokens, "AT_ONCE", size)
+        assert good(toy, "/tokenize", **asked) == whole
+    assert not at_once
+    assert good(toy, "/tokenize", content="") == {"tokens": []}

@@ -61,6 +61,7 @@ def test_what_stands_before_a_call_is_said():
         '<tool_call>{"name": "other", "arguments": {}}</tool_call>',
         f"<tool_call>{arguments(IN_ULM)}</tool_call>" + '<tool_call>{"name": "other", "arguments": {}}</tool_call>',
         "[TOOL_CALLS]other[ARGS]{}",
+        "<|tool_call_start|>[weather(city=1e999)]<|tool_call_end|>",
         "{" * 5_000,
     ],
 )

@@ -25,9 +25,10 @@ def read_sentences(file: Path, faults: Faults) -> Iterator[Sentence]:
     than two columns, without a word or with another number of columns makes its sentence a fault.
 
     Raises:
-        DataError: the first column has the numbers of the words, or the name of their document as OntoNotes has it.
+        DataError: the first column of the first sentence of three words has the numbers of the words, or the name of
+            their document as OntoNotes has it.
     """
-    starts = False
+    starts, has_words = False, False
     for block in read_blocks(file):
         try:
             rows = _rows(block, faults.invalid)
@@ -40,10 +41,11 @@ def read_sentences(file: Path, faults: Faults) -> Iterator[Sentence]:
             continue
         words, tags = zip(*((columns[0], columns[-1]) for _, columns in rows), strict=True)
         line = rows[0][0].number
-        if len(rows[0][1]) > 2 and (instead := _no_words(words)):
+        if not has_words and len(rows[0][1]) > 2 and (instead := _no_words(words)):
             message = f"{file}:{line}: the first column {instead}, where the words themselves should stand"
             hint = "call a CoNLL-U file .conllu; of another take the first columns away: `cut -f 2- FILE > NEW`"
             raise DataError(message, hint)
+        has_words = has_words or len(words) >= COUNTED  # a later sentence may well count: 1 2 3
         yield Sentence(line, str(line), " ".join(words), words, tags=tags, starts_document=starts)
         starts = False
 

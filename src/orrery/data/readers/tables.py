@@ -3,7 +3,7 @@
 import csv
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,23 @@ def read_csv(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tu
     "1", "2", ... A row of another width or with a stray quote is a fault.
     """
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))  # the library's 131,072 are less than a novel
-    rows = csv.reader(_texts(file), strict=True)
-    return _named(rows, file, wanted, faults)
+    read: list[str] = []
+    rows = csv.reader(_kept_in(read, _texts(file)), strict=True)
+    return _named(rows, file, wanted, faults, read)
+
+
+def _kept_in(read: list[str], lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines, each put into a list of those that make a record."""
+    for line in lines:
+        read.append(line)
+        yield line
 
 
 def read_tsv(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line, row) of a tab-separated file, as `read_csv`; a quote is a character like any other."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     rows = csv.reader(_texts(file), delimiter="\t", quoting=csv.QUOTE_NONE)
-    for line, row in _named(rows, file, wanted, faults):
+    for line, row in _named(rows, file, wanted, faults, []):
         if any(_is_quoted(value) for value in row.values()):
             _tell_of_quotes(file)
         yield line, row
@@ -59,10 +67,12 @@ def _texts(file: Path) -> Iterator[str]:
     return (line.content.decode("utf-8", "surrogateescape") for line in read_lines(file))
 
 
-def _named(rows: Any, file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give the fields of each row their names; ``rows`` is a `csv.reader`."""
+def _named(
+    rows: Any, file: Path, wanted: tuple[str, ...], faults: Faults, read: list[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give the fields of each row their names; ``rows`` is a `csv.reader`, ``read`` as in ``_records``."""
     strict = Faults(faults.invalid)  # a bad first row is never left out: the next one would be taken for names
-    line, first = next(_records(rows, file, strict), (0, []))
+    line, first = next(_records(rows, file, strict, read), (0, []))
     if not first:
         raise DataError(f"{file}: no rows, not even the names of columns", "check that the file was written whole")
     numbered = are_numbers(wanted)
@@ -71,7 +81,7 @@ def _named(rows: Any, file: Path, wanted: tuple[str, ...], faults: Faults) -> It
     check_names(str(file), names, wanted)
     if numbered:
         yield line, dict(zip(names, first, strict=True))
-    for line, fields in _records(rows, file, faults):
+    for line, fields in _records(rows, file, faults, read):
         if len(fields) == len(names):
             yield line, dict(zip(names, fields, strict=True))
         else:
@@ -79,9 +89,10 @@ def _named(rows: Any, file: Path, wanted: tuple[str, ...], faults: Faults) -> It
             faults.meet(bad_record(f"{file}:{line}", what))
 
 
-def _records(rows: Any, file: Path, faults: Faults) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line where it starts, fields) without empty lines."""
+def _records(rows: Any, file: Path, faults: Faults, read: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line where it starts, fields) without empty lines; ``read`` gets the lines of a record as they stand."""
     while True:
+        read.clear()
         line = rows.line_num + 1
         where = f"{file}:{line}"
         try:
@@ -93,11 +104,17 @@ def _records(rows: Any, file: Path, faults: Faults) -> Iterator[tuple[int, list[
         except DataError as error:
             faults.meet(error)
         else:
-            if quoted := next((field for field in fields if field[:1].isspace() and _QUOTED.fullmatch(field)), None):
+            if quoted := _behind_blank(fields, read):
                 what = f"a blank before a quote, which is then no mark: {quoted[:40]!r}; take the blank away"
                 faults.meet(bad_record(where, what))
             elif fields:
                 yield line, fields
+
+
+def _behind_blank(fields: Sequence[str], read: Sequence[str]) -> str | None:
+    """Return a field whose quotes stand behind a blank and mark nothing; a text in quotes has its own doubled."""
+    found = (field for field in fields if field[:1].isspace() and _QUOTED.fullmatch(field))
+    return next((field for field in found if field in "".join(read)), None)
 
 
 def _explained(error: str) -> str:

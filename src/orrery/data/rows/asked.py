@@ -18,7 +18,8 @@ BELOW: Mapping[str, Sequence[str]] = {
     "instruction": ("input", "context"), "question": ("context",), "query": ("context",), "prompt": ("context",),
 }  # fmt: skip
 """Columns that stand below what is asked, by the name of its column: Alpaca's ``input``, Dolly's ``context``."""
-BESIDE = ("tools", "documents")
+TOOLS = "tools"
+BESIDE = (TOOLS, "documents")
 """Columns that a chat template reads beside the messages."""
 FUNCTIONS = "functions"
 """OpenAI's older column of tools."""
@@ -55,7 +56,8 @@ def asked(row: Mapping[str, Any], column: str, where: str) -> list[Message]:
         DataError: there is no text and no list of messages.
     """
     text = asked_text(row, column, where)
-    return [*_history(row, where), *(messages_of_any_list(row[column], where) if text is None else turns_of(text))]
+    turns = messages_of_any_list(listed(row[column], where), where) if text is None else turns_of(text)
+    return [*_history(row, where), *turns]
 
 
 def turns_of(text: str) -> list[Message]:
@@ -110,21 +112,22 @@ def with_system(row: Mapping[str, Any], messages: list[Message]) -> list[Message
 def beside(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return what a template reads beside the messages; tools may be a list in JSON, or OpenAI's older functions.
 
+    Documents that are a text, and functions that are no objects with names, are columns like others, and not read.
+
     Raises:
         DataError: the tools are a text that is no list.
     """
-    found = {name: row[name] for name in BESIDE if row.get(name)}
-    if row.get(FUNCTIONS) and "tools" not in found:
-        functions = _as_list(row[FUNCTIONS], FUNCTIONS, where)
-        found["tools"] = [{"type": "function", "function": each} for each in functions]
-    return {name: _as_list(value, name, where) for name, value in found.items()}
+    found = {name: value for name in BESIDE if (value := _as_list(row.get(name)))}
+    if found.get(TOOLS) is None and isinstance(row.get(TOOLS), str) and row[TOOLS].strip() not in ("", "[]"):
+        raise bad_record(where, f"column {TOOLS!r} is a text, and no list in JSON: {row[TOOLS][:60]!r}")
+    functions = _as_list(row.get(FUNCTIONS))
+    if TOOLS not in found and functions and all(isinstance(each, Mapping) and "name" in each for each in functions):
+        found[TOOLS] = [{"type": "function", "function": each} for each in functions]
+    return found
 
 
-def _as_list(value: Any, column: str, where: str) -> Any:
-    items = list_in(value) if isinstance(value, str) else value
-    if items is None:
-        raise bad_record(where, f"column {column!r} is a text, and no list in JSON: {value[:60]!r}")
-    return items
+def _as_list(value: Any) -> Any:
+    return list_in(value) if isinstance(value, str) else value
 
 
 def _history(row: Mapping[str, Any], where: str) -> list[Message]:

@@ -129,7 +129,7 @@ def find_layout(
     if column is not None:
         check_columns(where, row, (column,))
     finders: Mapping[str, Callable[[], ConversationLayout | None]] = {
-        **{name: _finder(row, name, column) for name in FIELDS},
+        **{name: _finder(where, row, name, column) for name in FIELDS},
         "alpaca": lambda: _answered(row, column),
         "hh": lambda: _one_text(row, column),
     }
@@ -221,12 +221,14 @@ def _refuse_undesirable(row: Mapping[str, Any], answer: str, where: str) -> None
         raise DataError(f"{where}: label {row['label']} says that the completion is not desirable", hint)
 
 
-def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[[], ConversationLayout | None]:
+def _finder(
+    where: str, row: Mapping[str, Any], shape: str, column: str | None
+) -> Callable[[], ConversationLayout | None]:
     """Return what finds a list whose first message has the fields of a shape."""
 
     def find() -> ConversationLayout | None:
         for name in LISTS if column is None else (column,):
-            items = listed(row.get(name), name)
+            items = listed(row.get(name), where)
             first = items[0] if isinstance(items, list | tuple) and items else None
             if not isinstance(first, Mapping) or not set(FIELDS[shape]) <= set(first):
                 continue

@@ -33,8 +33,8 @@ LABELS = (
 )  # fmt: skip
 """Names of a column with what a text is, the likeliest first."""
 
-NO_LABEL = ("", "-")
-"""What a column holds where a row has no label: SNLI and MultiNLI write a dash where their annotators disagreed."""
+UNDECIDED = ("gold_label", "-")
+"""SNLI's and MultiNLI's column, and what they write there where their annotators disagreed; elsewhere it is a label."""
 
 Kind = Literal["label", "labels", "number"]
 """What a row is labelled with: one label, several or none, a number."""
@@ -201,7 +201,8 @@ def _target(where: str, value: Any, columns: Columns, separator: str) -> Target:
         return _number(where, value, columns)
     if isinstance(value, float) and not math.isfinite(value):
         raise bad_record(where, f"column {columns.label!r} is {value}, which is no label")
-    if not isinstance(value, str | int | float) or str(value).strip() in NO_LABEL:
+    said = str(value).strip()
+    if not isinstance(value, str | int | float) or not said or (columns.label, said) == UNDECIDED:
         raise bad_record(where, f"column {columns.label!r} has no label: {str(value)[:60]!r}")
     return str(value).strip()
 

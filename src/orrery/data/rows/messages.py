@@ -28,15 +28,20 @@ ROLES: Mapping[str, str] = {
     "function": "tool",
 }
 """Other names of the roles that messages have."""
+_KNOWN = {"system", "developer", "user", "assistant", "tool", *ROLES}
 WEIGHTS = ("weight", "train")
 """Fields of a message that say how much it is learnt: OpenAI's 0 or 1, or a share; axolotl's true or false."""
 
 _SPEAKER = re.compile(r"\n\n(Human|Assistant):")
-_LIST = re.compile(r"""\s*\[\s*\{\s*["'](role|content|from|value|text)["']""")
+_LIST = re.compile(r"\s*\[\s*\{")
+_CUT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|from)["']\s*:\s*["'](?:system|user|assistant|human|gpt)["']""")
+"""How a list of messages begins, which is then meant as one even where it does not end."""
 
 
 def listed(value: Any, where: str) -> Any:
     """Return a list of messages that a table holds as text, as JSON or Python write it; any other value as it is.
+
+    A text that is a list of other objects, such as the entities that an answer names, is a text.
 
     Raises:
         DataError: a text that begins as such a list does, and is none.
@@ -46,9 +51,18 @@ def listed(value: Any, where: str) -> Any:
     if not isinstance(value, str) or not _LIST.match(value):
         return value
     items = list_in(value)
-    if items is None:
+    if items is None and _CUT.match(value):
         raise bad_record(where, f"begins as a list of messages, and is neither JSON nor Python's: {value[:60]!r}")
-    return items
+    return items if items and _is_message(items[0]) else value
+
+
+def _is_message(item: Any) -> bool:
+    """Say whether an object has a role that messages have, and what is said where its shape has it."""
+    return isinstance(item, Mapping) and any(
+        item[role].lower() in _KNOWN and (content in item or (role == "role" and "tool_calls" in item))
+        for role, content in FIELDS.values()
+        if isinstance(item.get(role), str)  # of another case is told of as a role that there is not
+    )
 
 
 def messages_of_any_list(items: Any, where: str) -> list[Message]:

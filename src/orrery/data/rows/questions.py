@@ -1,6 +1,7 @@
 """Questions with a text that holds the answer: SQuAD's files, and rows with the columns that they have elsewhere."""
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,20 +117,31 @@ def _question(where: str, row: Mapping[str, Any]) -> Question:
         if not text.strip():
             raise bad_record(where, f"column {name!r} is empty")
     given = _opened(row[names[2]])
-    if isinstance(given, str) and given and row.get("answer_start") is not None:
-        given = [{"text": given, "answer_start": row["answer_start"]}]
+    if isinstance(given, str) and given and (start := _start(row.get("answer_start"))) is not None:
+        given = [{"text": given, "answer_start": start}]
     answers = () if truth_of(row.get("is_impossible")) else _answers(where, given, context)
     return Question(where, str(row.get("id", where)), question, context, answers)
 
 
+def _start(value: Any) -> int | None:
+    """Return where an answer is said to stand: a number, also as a table writes it, or one alone in a list."""
+    if isinstance(value, list | tuple) and len(value) == 1:
+        return _start(value[0])
+    if isinstance(value, str):
+        return int(value) if re.fullmatch(r"\s*[0-9]{1,15}\s*", value) else None
+    return int(value) if isinstance(value, int | float) and value >= 0 else None
+
+
 def _opened(value: Any) -> Any:
-    """Return answers that a table holds as a text in JSON; any other value as it is."""
+    """Return answers that a table holds as a text in JSON; any other value as it is, as an answer in braces."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[{")):
         return value
     try:
-        return json.loads(value)
+        answers = json.loads(value)
     except (ValueError, RecursionError):
         return value
+    first = answers[0] if isinstance(answers, list) else answers
+    return answers if isinstance(first, dict) and "text" in first else value
 
 
 def _answers(where: str, value: Any, context: str) -> tuple[Answer, ...]:

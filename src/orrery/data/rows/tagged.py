@@ -121,8 +121,9 @@ def _listed(where: str, column: str, text: str) -> Sequence[Any]:
     if items is not None:
         return items
     parts = text.split()
-    bracket = text.strip()[:1] == "[" and text.strip()[-1:] == "]" and len(parts[0]) > 1
-    if bracket or (len(parts) > 1 and all(len(part) > 1 and part.endswith(",") for part in parts[:-1])):
+    # Words may be [CLS] a [SEP], or two with a comma behind the first: Yes, sir.
+    bracket = text.strip()[:1] == "[" and text.strip()[-1:] == "]" and len(parts[0]) > 1 and "]" not in parts[0]
+    if bracket or (len(parts) > 2 and all(len(part) > 1 and part.endswith(",") for part in parts[:-1])):
         what = f"column {column!r} looks like a list, and is neither JSON nor values with blanks between: {text[:60]!r}"
         raise bad_record(where, what)
     return parts

@@ -108,7 +108,11 @@ async def info(served: Serving) -> Response:
 
 async def _labels(request: PredictRequest, served: Served, http: HttpRequest) -> list[Any]:
     served.require(CLASSIFY)
-    settings = {"top_k": None, "truncation": bool(request.truncate), **(request.parameters or {})}
+    own = request.parameters or {}
+    if unknown := own.keys() - Classification.Settings.model_fields:
+        reason = f"it is no setting of labels; these are: {', '.join(Classification.Settings.model_fields)}"
+        raise ApiError(400, reason, param=f"parameters.{min(unknown)[:40]}", code="unsupported_parameter")
+    settings = {"top_k": None, "truncation": bool(request.truncate), **own}
     if request.raw_scores:
         settings["function_to_apply"] = "none"
     items = [one.model_dump() if isinstance(one, TextPair) else one for one in request.items]

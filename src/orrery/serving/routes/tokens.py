@@ -1,5 +1,7 @@
 """``POST /tokenize`` and ``/detokenize``: texts to ids and back, as the model reads them."""
 
+import json
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter
@@ -10,7 +12,7 @@ from orrery.serving.body import StrictRoute
 from orrery.serving.conversations import rendered
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.schema import other_names
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Message, Tool
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Message, TemplateVariables, Tool
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.fields import Body, Flag, Text, TokenId
 from orrery.serving.schema.reading import MOST_INPUTS
@@ -21,6 +23,8 @@ router = APIRouter(route_class=StrictRoute, tags=["tokens"])
 
 MOST = 1 << 20
 """Characters of a text that is cut into tokens at once."""
+AT_ONCE = 2_000
+"""Tokens that are written as JSON between two chances for other threads."""
 Cut = Annotated[str, Field(strict=True, max_length=MOST)]
 
 
@@ -50,7 +54,7 @@ class TokenizeRequest(Body):
     content: Cut | None = None
     inputs: Cut | Annotated[list[Cut], Field(min_length=1, max_length=MOST_INPUTS)] | None = None
     tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
+    chat_template_kwargs: TemplateVariables | None = None
     add_special_tokens: Flag = True
     add_special: Flag = Field(False, description="The same, of llama.cpp.")
     with_pieces: Flag = Field(False, description="Tell each token's text, to clients of llama.cpp.")
@@ -91,24 +95,36 @@ async def tokenize(request: TokenizeRequest, served: Serving) -> Response:
     """Return the ids of a text."""
     served.adapter_of(request.model)
     with served.enter():
-        return AsciiJson(await served.do(_tokens, served, request))
+        return await served.do(_tokens, served, request)
 
 
-def _tokens(served: Served, request: TokenizeRequest) -> Any:
+def _tokens(served: Served, request: TokenizeRequest) -> Response:
     said, texts = request.messages, served.tokens
     if request.content is not None:
         ids = _ids(served, request.content, request.add_special)
-        return {"tokens": [{"id": id, "piece": texts.text(id)} for id in ids] if request.with_pieces else ids}
+        told = [{"id": id, "piece": texts.text(id)} for id in ids] if request.with_pieces else ids
+        return Response(b'{"tokens":' + _json_of(told) + b"}", media_type=AsciiJson.media_type)
     if request.inputs is not None:
         several = [request.inputs] if isinstance(request.inputs, str) else request.inputs
-        return [_spans(served, text, request.add_special_tokens) for text in several]
+        rows = [_json_of(_spans(served, text, request.add_special_tokens)) for text in several]
+        return Response(b"[" + b",".join(rows) + b"]", media_type=AsciiJson.media_type)
     if said is not None:
         tools = [tool.model_dump(exclude_none=True) for tool in request.tools or ()]
         ids = rendered(served, said, tools, more=request.chat_template_kwargs)
     else:
         ids = _ids(served, request.prompt or "", request.add_special_tokens)
     answer: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
-    return answer | ({"token_strs": [served.tokens.text(id) for id in ids]} if request.return_token_strs else {})
+    return AsciiJson(
+        answer | ({"token_strs": [served.tokens.text(id) for id in ids]} if request.return_token_strs else {})
+    )
+
+
+def _json_of(values: Sequence[Any]) -> bytes:
+    """Return a list as JSON, written a part at a time: all at once would let no other thread run meanwhile."""
+    parts = (
+        json.dumps(values[place : place + AT_ONCE], separators=(",", ":")) for place in range(0, len(values), AT_ONCE)
+    )
+    return b"[" + ",".join(part[1:-1] for part in parts).encode() + b"]"
 
 
 def _ids(served: Served, text: str, framed: bool) -> list[int]:

@@ -3,7 +3,7 @@
 from abc import ABC
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
@@ -16,6 +16,18 @@ OWN_VARIABLES = {"self", "messages", "prompt", "replies", "tools", "add_generati
 """Variables of a chat template that a request has no say in."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Name = Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
+
+
+def _check_variables(given: dict[str, Any]) -> dict[str, Any]:
+    """Refuse variables of a chat template that are the server's."""
+    if taken := OWN_VARIABLES & given.keys():
+        reason = f"{min(taken)} is given to the template by the server"
+        raise ApiError(400, reason, param=f"chat_template_kwargs.{min(taken)}")
+    return given
+
+
+TemplateVariables = Annotated[dict[str, Any], AfterValidator(_check_variables)]
+"""What a request gives to the chat template beside the messages."""
 
 
 class PictureAddress(RequestPart):
@@ -161,7 +173,7 @@ class ChatRequest(SamplingFields):
     reasoning_effort: Effort | None = Field(
         None, description="For models whose template grades reasoning; a template with a switch is turned on or off."
     )
-    chat_template_kwargs: dict[str, Any] | None = Field(
+    chat_template_kwargs: TemplateVariables | None = Field(
         None, description="Variables of the model's chat template, such as enable_thinking."
     )
     tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
@@ -214,9 +226,6 @@ class ChatRequest(SamplingFields):
         if self.has_form and (self.min_tokens or self.ignore_eos):
             reason = "an answer of a form ends where the form does"
             raise ApiError(400, reason, param="min_tokens" if self.min_tokens else "ignore_eos")
-        if taken := OWN_VARIABLES & set(self.chat_template_kwargs or {}):
-            reason = f"{min(taken)} is given to the template by the server"
-            raise ApiError(400, reason, param=f"chat_template_kwargs.{min(taken)}")
         if self.prefix and (self.used_tools or (form is not None and form.type != "text")):
             raise ApiError(400, "prefix_ids are for answers of no form, without tools", param="prefix_ids")
         _check_tools(self)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from orrery.serving.errors import ApiError
 from orrery.serving.schema import other_names
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Message, Tool
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_TOOLS, Message, TemplateVariables, Tool
 from orrery.serving.schema.fields import Body, Text
 from orrery.serving.schema.reading import MOST_INPUTS, Given
 
@@ -25,7 +25,15 @@ def as_completion(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[st
     if own.get("input_extra"):
         reason = "input_extra is not supported: put it in front of input_prefix"
         raise ApiError(400, reason, param="input_extra", code="unsupported_parameter")
+    if own.get("n_predict") == 0:
+        raise ApiError(
+            400, "an answer has at least one token: POST /tokenize counts those of a prompt", param="n_predict"
+        )
     if "input_prefix" in own or "input_suffix" in own:
+        for name in ("input_prefix", "input_suffix", "prompt"):
+            if not isinstance(own.get(name, ""), str):
+                reason = f"{name}: with input_prefix or input_suffix it is a text"
+                raise ApiError(400, reason, param=name, code="invalid_value")
         own["prompt"] = f"{own.pop('input_prefix', '')}{own.get('prompt', '')}"
         own["suffix"] = own.pop("input_suffix", "")
     for name, unbounded in (("seed", (-1,)), ("n_predict", (-1, -2)), ("max_tokens", (-1, -2))):
@@ -54,7 +62,7 @@ class TemplateRequest(Body):
     model: Text | None = None
     messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)]
     tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
+    chat_template_kwargs: TemplateVariables | None = None
 
 
 class ContentRequest(Body):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag
 
 from orrery.schema.writing import MOST_TOKENS
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, Effort, Name
+from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, Effort, Name, TemplateVariables
 from orrery.serving.schema.fields import MOST_STOPS, Flag, RequestPart, Stop, Text, text_or_list
 from orrery.serving.schema.sampling import SamplingFields
 
@@ -150,7 +150,7 @@ class Conversing(SamplingFields, ABC):
     tool_choice: AnthropicChoice | None = None
     thinking: Thinking | None = None
     output_config: OutputConfig | None = None
-    chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables of the model's chat template.")
+    chat_template_kwargs: TemplateVariables | None = Field(None, description="Variables of the model's chat template.")
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = None
     stop_sequences: Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None = None
 

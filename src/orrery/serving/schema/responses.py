@@ -7,7 +7,15 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from orrery.schema.writing import MOST_TOKENS
 from orrery.serving.errors import ApiError
-from orrery.serving.schema.chat import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS, ChatRequest, Effort, Name
+from orrery.serving.schema.chat import (
+    MOST_MESSAGES,
+    MOST_PARTS,
+    MOST_TOOLS,
+    ChatRequest,
+    Effort,
+    Name,
+    TemplateVariables,
+)
 from orrery.serving.schema.fields import MOST_LOGPROBS, OF_A_SERVICE, Flag, RequestPart, Text, text_or_list
 from orrery.serving.schema.sampling import SamplingFields
 
@@ -162,7 +170,7 @@ class ResponsesRequest(SamplingFields):
     tools: Annotated[list[FunctionTool], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: Choice | None = None
     parallel_tool_calls: Flag | None = None
-    chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables of the model's chat template.")
+    chat_template_kwargs: TemplateVariables | None = Field(None, description="Variables of the model's chat template.")
     text: ResponseTextSettings | None = None
     reasoning: ReasoningSettings | None = None
     include: Annotated[list[Included], Field(max_length=16)] | None = None

@@ -271,7 +271,9 @@ def call_of(value: Any, id: str | None = None) -> ParsedToolCall | None:
     if not isinstance(name, str) or not re.fullmatch(NAME, name) or not isinstance(given, dict):
         return None
     own = value.get("id")
-    return ParsedToolCall(name, json.dumps(given, ensure_ascii=False), id or (own if isinstance(own, str) else None))
+    return ParsedToolCall(
+        name, json.dumps(given, ensure_ascii=False, allow_nan=False), id or (own if isinstance(own, str) else None)
+    )
 
 
 def _of_key(value: Any) -> ParsedToolCall | None:
