@@ -17,7 +17,8 @@ from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, PICTURES, W
 TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
          "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "vocab.txt", "tokenizer.model", "spiece.model",
          "sentencepiece.bpe.model", "source.spm", "target.spm", "tekken.json", "tiktoken.model", "qwen.tiktoken",
-         "chat_template.jinja", "chat_template.json", "processor_config.json", PICTURES)  # fmt: skip
+         "chat_template.jinja", "chat_template.json", "processor_config.json", "quantize_config.json",
+         "quant_config.json", "hf_quant_config.json", PICTURES)  # fmt: skip
 """What is fetched beside safetensors: no Python, no pickle."""
 TEXT_LIMIT = 256_000_000
 PATIENCE = 10.0
