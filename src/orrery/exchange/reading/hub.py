@@ -23,7 +23,12 @@ TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special
 TEXT_LIMIT = 256_000_000
 PATIENCE = 10.0
 _REFERENCE = re.compile(r"hf:(?P<name>[\w.-]+(/[\w.-]+)?)(@(?P<revision>[\w][\w./-]*))?")
-_NAMED_TEMPLATE = re.compile(r"additional_chat_templates/[\w-]+\.jinja")
+_BESIDE = re.compile(
+    r"additional_chat_templates/[\w-]+\.jinja"
+    r"|modules\.json|config_sentence_transformers\.json|sentence_[\w-]+_config\.json"
+    r"|\d+_\w+/(config\.json|model\.safetensors)"
+)
+"""What is fetched besides, by how it is called: templates by name, and how sentence-transformers makes vectors."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -102,7 +107,7 @@ def _download(pinned: HubReference, files: Mapping[str, Any], say: Callable[[str
     """Fetch the texts first and the weights last, so that weights in the cache mean that all is there."""
     if CONFIG not in files:
         raise ModelFileError(f"{pinned} has no {CONFIG}", "it is not a model in the layout of transformers")
-    for name in (*(name for name in files if _NAMED_TEMPLATE.fullmatch(name)), *TEXTS):
+    for name in (*(name for name in files if _BESIDE.fullmatch(name)), *TEXTS):
         if name in files:
             if (files[name].size or 0) > TEXT_LIMIT:
                 raise ModelFileError(f"{pinned}: {name} has {files[name].size:,} bytes", "this is no text; leave it")
