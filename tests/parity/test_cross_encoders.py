@@ -99,6 +99,15 @@ def test_pairs_have_their_scores(kind: str, tmp_path: Path) -> None:
     assert [one.score for one in ranked] == pytest.approx([one["score"] for one in expected], abs=BOUND)
 
 
+def test_token_types_are_told_where_transformers_tells_them(tmp_path: Path) -> None:
+    place = published(tmp_path / "folder")
+    config = json.loads((place / "tokenizer_config.json").read_text())
+    del config["model_input_names"]  # as transformers 5 saves a tokenizer that is of no family
+    config = {**config, "tokenizer_class": "TokenizersBackend", "backend": "tokenizers"}
+    (place / "tokenizer_config.json").write_text(json.dumps(config))
+    assert distance(loaded(place), theirs(place)) < BOUND
+
+
 SAID = {
     "nothing": {},
     "a section": {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity", "version": "4.1.0"}},

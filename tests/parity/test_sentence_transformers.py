@@ -173,6 +173,37 @@ def test_an_older_folder_with_the_model_in_a_folder_of_its_own(tmp_path: Path) -
     assert distance(loaded(tmp_path / "folder"), model) < BOUND
 
 
+ROWS, WHOLE = "sentence_bert_config.json", "config_sentence_transformers.json"
+POOL = "1_Pooling/config.json"
+# What a folder says in one of its files, and what it is called there.
+ODD: dict[str, tuple[str, dict[str, Any]]] = {
+    "a length of texts": (ROWS, {"processing_kwargs": {"text": {"max_length": 8, "truncation": True}}}),
+    "a length of the tokenizer": (ROWS, {"tokenizer_args": {"model_max_length": 9}, "max_seq_length": 12}),
+    "a length of both": (
+        ROWS,
+        {"processing_kwargs": {"common": {"max_length": 7}}, "processor_kwargs": {"model_max_length": 9}},
+    ),
+    "fewer numbers": (WHOLE, {"truncate_dim": 5}),
+    "as many numbers as there are": (WHOLE, {"truncate_dim": 4096}),
+    "a prompt that is none": (WHOLE, {"prompts": {"query": "the dog: ", "document": None}}),
+    "no pooling is on": (POOL, {"pooling_mode_mean_tokens": False, "pooling_mode": None}),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_an_odd_folder_says_is_followed(odd: str, tmp_path: Path) -> None:
+    theirs(tmp_path, Normalize(), pooling=["mean", "cls"] if odd == "fewer numbers" else "mean", length=24)
+    (file, said), place = ODD[odd], tmp_path / "folder"
+    content = {**json.loads((place / file).read_text()), **said}
+    (place / file).write_text(json.dumps({key: value for key, value in content.items() if value != "" and value != []}))
+    if file == POOL:
+        (place / file).write_text(json.dumps({"word_embedding_dimension": 16, "pooling_mode_cls_token": False}))
+    model, lm = SentenceTransformer(str(place), device="cpu"), loaded(place)
+    assert distance(lm, model) < BOUND
+    lm.save(tmp_path / "again")
+    assert distance(lm, SentenceTransformer(str(tmp_path / "again"), device="cpu")) < BOUND
+
+
 def bad(place: Path, change: str) -> None:
     modules = json.loads((place / "modules.json").read_text())
     match change:
@@ -184,6 +215,17 @@ def bad(place: Path, change: str) -> None:
             modules[1]["path"] = "../x"
         case "unknown module":
             modules[2]["type"] = "sentence_transformers.models.CNN"
+        case "another program":
+            modules[0]["type"] = "custom_st.Transformer"
+        case "another output":
+            said = {"modality_config": {"text": {"method": "forward", "method_output_name": "pooler_output"}}}
+            (place / "sentence_bert_config.json").write_text(json.dumps(said))
+        case "no texts":
+            (place / "sentence_bert_config.json").write_text('{"modality_config": {"image": {}}}')
+        case "truncation":
+            (place / "sentence_bert_config.json").write_text('{"processing_kwargs": {"text": {"stride": 3}}}')
+        case "numbers in words":
+            (place / "config_sentence_transformers.json").write_text('{"truncate_dim": "few"}')
         case "no transformer":
             modules[0]["type"] = "sentence_transformers.models.WordEmbeddings"
         case "no pooling":
@@ -210,7 +252,8 @@ def bad(place: Path, change: str) -> None:
     "change",
     [
         "no list", "empty", "outside", "unknown module", "no transformer", "no pooling", "unknown pooling",
-        "no weights", "other weights", "unknown activation", "length in words", "unknown default",
+        "no weights", "other weights", "unknown activation", "length in words", "unknown default", "another program",
+        "another output", "no texts", "truncation", "numbers in words",
     ],
 )  # fmt: skip
 def test_a_damaged_folder_is_refused_by_what_is_wrong(change: str, tmp_path: Path) -> None:

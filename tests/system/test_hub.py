@@ -30,7 +30,8 @@ class Hub:
     """A model's files under ``org/name``; says what it was asked for."""
 
     def __init__(self, folder):
-        self.files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} | EVIL
+        own = [path for path in folder.rglob("*") if path.is_file()]
+        self.files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in own} | EVIL
         self.asked, self.listed, self.status = [], {}, 200
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
         Thread(target=self.server.serve_forever, daemon=True).start()
@@ -83,7 +84,29 @@ class Hub:
 
 @pytest.fixture
 def served(tmp_path):
-    hub = Hub(saved(tmp_path / "model", "llama"))
+    yield from until_closed(Hub(saved(tmp_path / "model", "llama")))
+
+
+@pytest.fixture
+def served_vectors(tmp_path):
+    """Yield the folder of a model that takes a text's first vector, with another template for chats with tools."""
+    folder = saved(tmp_path / "model", "bert")
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds.items()]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
+    for place, content in (
+        ("1_Pooling/config.json", '{"pooling_mode": "cls"}'),
+        ("0_Evil/code.py", "raise SystemExit"),
+    ):
+        (folder / place).parent.mkdir()
+        (folder / place).write_text(content)
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "tool_use.jinja").write_text("{{ tools }}")
+    yield from until_closed(Hub(folder))
+
+
+def until_closed(hub):
     yield hub
     hub.server.shutdown()
     hub.server.server_close()
@@ -106,6 +129,16 @@ def test_vocabularies_are_fetched_with_what_is_read_beside_them(served, tmp_path
     served.files |= dict.fromkeys(names, b"{}")
     assert orrery(tmp_path, served.url, "score", "hf:org/name", "the cat").returncode == 0
     assert {line.rpartition("/")[2] for line in served.asked} >= set(names)
+
+
+def test_a_model_of_vectors_comes_with_what_makes_them(served_vectors, tmp_path):
+    words = ("the cat", "the cat sat on the mat and the cat sat", "--json")
+    done = orrery(tmp_path, served_vectors.url, "embed", "hf:org/name", *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == orrery(tmp_path, served_vectors.url, "embed", str(tmp_path / "model"), *words).stdout
+    fetched = {line.partition(f"{COMMIT}/")[2] for line in served_vectors.asked if "/resolve/" in line}
+    assert "additional_chat_templates/tool_use.jinja" in fetched
+    assert not [name for name in fetched if name.endswith(".py")]
 
 
 def test_a_model_is_fetched_by_its_commit_and_nothing_but_data(served, tmp_path):

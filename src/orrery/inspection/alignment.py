@@ -84,7 +84,7 @@ def words_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[list[str], list[
     words, word_of, before = [""], [], ""
     for end in range(1, len(ids) + 1):
         # Half a character decodes as U+FFFD until its other half has come.
-        text = tokenizer.decode(ids[:end]).rstrip("\ufffd")
+        text = tokenizer.untidied(ids[:end]).rstrip("\ufffd")
         piece, before = text[len(before) :], text
         if words[-1] and piece and (piece[0].isspace() or _letter(piece[0]) != _letter(words[-1][-1])):
             words.append("")

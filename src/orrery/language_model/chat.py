@@ -15,7 +15,7 @@ from orrery.language_model.guides import Demands
 from orrery.language_model.sources import of_ids
 from orrery.language_model.texts import limits_of
 from orrery.text.chat.channels import has_channels, said_in
-from orrery.text.chat.folder import DEFAULT
+from orrery.text.chat.folder import with_default
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of
 
@@ -31,7 +31,7 @@ def with_template(stored: Stored, choice: str | Path) -> Stored:
     """Return a model's parts with another template for its chats; see ``LanguageModel.with_template``."""
     form = chat_template(stored, choice)
     form.render([{"role": "user", "content": "a"}], prompt=True)  # what it lacks is told now, not at the first chat
-    return replace(stored, chat={**stored.chat, DEFAULT: form.source})
+    return replace(stored, chat=with_default(stored.chat, form.source))
 
 
 def reply(

@@ -87,7 +87,8 @@ def _spell_character(token: str) -> bytes:
 
 
 def _byte_level(definition: Mapping[str, Any]) -> bool:
-    return (definition.get("decoder") or {}).get("type") == "ByteLevel"
+    decoder = definition.get("decoder") or {}
+    return [step.get("type") for step in decoder.get("decoders", [decoder])] == ["ByteLevel"]
 
 
 def _characters(definition: Mapping[str, Any]) -> bool:

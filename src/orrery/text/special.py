@@ -58,7 +58,7 @@ def framed_tokenizer(tokenizer: Tokenizer, frame: Frame) -> Tokenizer:
     rule = _RULES[frame](added.id)
     own = content.get("post_processor")
     content["post_processor"] = rule if own is None else {"type": "Sequence", "processors": [own, rule]}
-    return Tokenizer(json.dumps(content, ensure_ascii=False), {**tokenizer.roles, **TOKENS[frame]}, tokenizer.cut)
+    return tokenizer.defined_by(json.dumps(content, ensure_ascii=False), TOKENS[frame])
 
 
 def with_control(tokenizer: Tokenizer, tokens: Sequence[str]) -> Tokenizer:
@@ -70,7 +70,7 @@ def with_control(tokenizer: Tokenizer, tokens: Sequence[str]) -> Tokenizer:
 def _added(tokenizer: Tokenizer, tokens: Sequence[str]) -> Tokenizer:
     engine = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition))
     engine.add_special_tokens([tokenizers.AddedToken(token, special=True, normalized=False) for token in tokens])
-    return Tokenizer(engine.to_str(), tokenizer.roles, tokenizer.cut)
+    return tokenizer.defined_by(engine.to_str())
 
 
 def train_framed(

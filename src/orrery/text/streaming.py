@@ -3,6 +3,7 @@
 import codecs
 
 from orrery.text.pieces import context_free
+from orrery.text.tidying import certain, tidied
 from orrery.text.tokenizer import Tokenizer
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -19,14 +20,24 @@ class StreamDecoder:
         self._stream: _Bytes | _Window = (
             _Bytes(tokenizer, special) if context_free(tokenizer.definition) else _Window(tokenizer, special)
         )
+        self._tidy = tokenizer.tidy
+        self._held = ""
 
     def push(self, id: int) -> str:
         """Return the text that has become certain with this id, possibly none."""
-        return self._stream.push(id)
+        piece = self._stream.push(id)
+        return self._tidied(piece, final=False) if self._tidy else piece
 
     def finish(self) -> str:
         """Return what was held back; incomplete bytes become U+FFFD."""
-        return self._stream.finish()
+        piece = self._stream.finish()
+        return self._tidied(piece, final=True) if self._tidy else piece
+
+    def _tidied(self, piece: str, final: bool) -> str:
+        text = self._held + piece
+        end = len(text) if final else certain(text)
+        self._held = text[end:]
+        return tidied(text[:end])
 
 
 class _Bytes:
@@ -76,8 +87,8 @@ class _Window:
         return self._show(self._added())
 
     def _added(self) -> str:
-        before = self._tokenizer.decode(self._shown, self._special)
-        return self._tokenizer.decode(self._shown + self._held, self._special)[len(before) :]
+        before = self._tokenizer.untidied(self._shown, self._special)
+        return self._tokenizer.untidied(self._shown + self._held, self._special)[len(before) :]
 
     def _show(self, added: str) -> str:
         if added.strip() or (added and not self._began):  # blanks alone would be at the window's opening, and dropped

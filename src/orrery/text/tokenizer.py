@@ -16,6 +16,8 @@ from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.published import vocabularies as published
 from orrery.text.streams import EncodingStream
+from orrery.text.tidying import said as said_of_blanks
+from orrery.text.tidying import tidied, tidies
 from orrery.text.truncation import Side, side_of, side_said
 from orrery.text.validation import parse_tokenizer
 
@@ -50,10 +52,17 @@ class Tokenizer:
         "separator": ("[SEP]",),
     }
 
-    def __init__(self, content: str, roles: Mapping[str, str | None] | None = None, cut: Side | None = None) -> None:
+    def __init__(
+        self,
+        content: str,
+        roles: Mapping[str, str | None] | None = None,
+        cut: Side | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
         """Read the text of a tokenizer.json; ``roles`` names special tokens, as in {"end": "</s>"}, or says of none.
 
         A role that is not named is known by its usual spelling. ``cut`` is the end at which long texts lose tokens.
+        ``config`` is the tokenizer_config.json, which may have decoded texts lose blanks before punctuation.
         """
         self._json, self._library = parse_tokenizer(content)
         self._content = content
@@ -66,6 +75,7 @@ class Tokenizer:
         named: dict[str, str | None] = {**self._known_roles(), **(roles or {})}
         self.roles: dict[str, str] = {role: token for role, token in named.items() if token is not None}
         self.cut: Side = cut or side_of(self._json)
+        self.tidy: bool = tidies(config or {}, self._json)
 
     def encode(self, text: str, special: Special = False, pair: str | None = None) -> list[int]:
         """Return the ids of ``text``; no special token is among them unless ``special`` asks for it.
@@ -156,7 +166,15 @@ class Tokenizer:
         return self._engine.encode_batch(texts)
 
     def decode(self, ids: Iterable[SupportsIndex], special: bool = False) -> str:
-        """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
+        """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD.
+
+        Where the tokenizer's folder says so, it is without the blanks before punctuation: a `tidy` one.
+        """
+        text = self.untidied(ids, special)
+        return tidied(text) if self.tidy else text
+
+    def untidied(self, ids: Iterable[SupportsIndex], special: bool = False) -> str:
+        """Return the text of `decode` with every blank that the pieces spell."""
         checked = self._checked(ids)
         if self._added_beyond_ascii.isdisjoint(checked):
             return self._engine.decode(checked, special)
@@ -169,7 +187,7 @@ class Tokenizer:
 
     def read(self, text: str) -> str:
         """Return ``text`` as a model sees it: a normaliser may make an ordinary ``<`` of U+FF1C."""
-        return self.decode(self.encode(text), special=True)
+        return self.untidied(self.encode(text), special=True)
 
     def decode_bytes(self, ids: Iterable[SupportsIndex], special: bool = False) -> bytes:
         """Return the exact bytes of ``ids``, also where they are not UTF-8.
@@ -267,7 +285,11 @@ class Tokenizer:
         changed = self._content.replace('"prepend_scheme": "first"', '"prepend_scheme":"first"').replace(
             '"prepend_scheme":"first"', '"prepend_scheme":"never"'
         )
-        return self if changed == self._content else Tokenizer(changed, self.roles, self.cut)
+        return self if changed == self._content else self.defined_by(changed)
+
+    def defined_by(self, content: str, roles: Mapping[str, str | None] | None = None) -> "Tokenizer":
+        """Return a tokenizer of another tokenizer.json, with what the files beside say; ``roles`` are further ones."""
+        return Tokenizer(content, {**self.roles, **(roles or {})}, self.cut, said_of_blanks(self.tidy, self._json))
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -298,7 +320,7 @@ class Tokenizer:
         config: dict[str, Any] = {f"{_NAMES[role]}_token": self.roles.get(role) for role in self._known_roles()}
         config |= {f"{_NAMES[role]}_token": token for role, token in self.roles.items() if role in _NAMES}
         config |= {"truncation_side": "left"} if self.cut == "left" else {}
-        config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+        config |= {"tokenizer_class": "PreTrainedTokenizerFast", **said_of_blanks(self.tidy, self._json)}
         _write(folder / FILES[0], self._content)
         _write(folder / FILES[1], json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
@@ -343,7 +365,8 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     make = published.reader(file)
     try:
         content = make(file) if make else _definition(file)
-        return Tokenizer(content, _roles(file.parent), side_said(_named(file.parent / "tokenizer_config.json")))
+        said = _named(file.parent / "tokenizer_config.json")
+        return Tokenizer(content, _roles(file.parent), side_said(said), said)
     except UnicodeDecodeError as error:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
         raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None

@@ -10,7 +10,7 @@ from typing import Any
 
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.files import CONFIG, read_json
-from orrery.exchange.reading.rounded.config import KEY, method_of
+from orrery.exchange.reading.rounded.config import KEY, method_of, said_beside
 from orrery.families import Family, load_family, spec_of
 from orrery.families import __name__ as FAMILIES
 from orrery.families._config import UnknownKeysError
@@ -32,6 +32,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         ModelFileError: the file is missing or damaged, or nothing tells the family.
     """
     config = read_json(folder / CONFIG)
+    config |= said_beside(folder, config)
     if whole_of(config):
         with describes_a_model(folder / CONFIG):
             return text_config(config)

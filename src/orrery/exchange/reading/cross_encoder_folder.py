@@ -17,6 +17,7 @@ from orrery.exchange.reading.sentence_folder import (
     TOKENIZER,
     VECTOR,
     length_of,
+    mapping_in,
     modules_of,
     pooling_of,
     prompts_of,
@@ -80,20 +81,25 @@ def read_pair_scores(folder: Path, stored: Stored) -> PairScores | None:
     prompts, chosen = prompts_of(folder, said)
     of_texts = read_json(model / TOKENIZER) if (model / TOKENIZER).is_file() else {}
     inputs = of_texts.get("model_input_names")
-    processor_settings = _mapping(own, "processing_kwargs", model)
+    processor_settings = mapping_in(own, "processing_kwargs", model)
     activation = said[ACTIVATION] if isinstance(said.get(ACTIVATION), str) else _activation(model, stored, scorer)
     return PairScores(
         scorer,
         activation,
-        length_of(model, {**own, **_of_texts(processor_settings, model)}),
+        length_of(model, own),
         from_left=of_texts.get("truncation_side") == "left",
         prompts=prompts,
         prompt=chosen,
         lowercase=bool(own.get("do_lower_case", False)),
-        reads_token_types=not isinstance(inputs, list) or "token_type_ids" in inputs,
+        reads_token_types="token_type_ids" in (inputs if isinstance(inputs, list) else _usual_inputs(of_texts)),
         template=_template(stored, own, processor_settings, model) if listed else _usual_template(stored, scorer),
         given=listed,
     )
+
+
+def _usual_inputs(of_texts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return which inputs are marked where none are named: not those of a class that is transformers 5's for any."""
+    return () if of_texts.get("tokenizer_class") == "TokenizersBackend" else ("token_type_ids",)
 
 
 def _activation(model: Path, stored: Stored, scorer: Scorer) -> str | None:
@@ -178,37 +184,19 @@ def _next_token(place: Path, stored: Stored) -> OfNextToken:
     return OfNextToken(yes, no)
 
 
-def _mapping(content: Mapping[str, Any], key: str, model: Path) -> Mapping[str, Any]:
-    mapping = content.get(key) or {}
-    if not isinstance(mapping, Mapping):
-        raise ModelFileError(f"{model}: {key} = {str(mapping)[:60]} is no object", HINT)
-    return mapping
-
-
-def _of_texts(processor_settings: Mapping[str, Any], model: Path) -> dict[str, Any]:
-    """Return the length that the settings of the processor give rows, where they do."""
-    settings = {**_mapping(processor_settings, "common", model), **_mapping(processor_settings, "text", model)}
-    length = settings.pop("max_length", None)
-    cut = settings.pop("truncation", "longest_first")
-    others = sorted(key for key in settings if key not in ("padding", "return_tensors", "logits_to_keep"))
-    if others or cut not in ("longest_first", True):
-        raise ModelFileError(f"{model}: processing_kwargs: {(others or [f'truncation = {cut}'])[0]} is not built", HINT)
-    return {} if length is None else {"max_seq_length": length}
-
-
 def _template(
     stored: Stored, own: Mapping[str, Any], processor_settings: Mapping[str, Any], model: Path
 ) -> PairTemplate | None:
     """Return the template that the transformer's settings ask for; texts alone are told by the tokenizer."""
-    how = _mapping(own, "modality_config", model)
+    how = mapping_in(own, "modality_config", model)
     if "message" not in how:
         return None
-    given = dict(_mapping(processor_settings, "chat_template", model))
+    given = dict(mapping_in(processor_settings, "chat_template", model))
     named = given.pop("chat_template", DEFAULT)
     source = stored.chat.get(named, named if named != DEFAULT else None)
     if not isinstance(source, str):
         raise ModelFileError(f"{model} has no chat template, and its pairs are messages", HINT)
-    form = _mapping(how, "message", model).get("format", "auto")
+    form = mapping_in(how, "message", model).get("format", "auto")
     return PairTemplate(
         source,
         structured=_is_structured(stored, source) if form == "auto" else form == "structured",

@@ -17,11 +17,18 @@ from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, PICTURES, W
 TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
          "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "vocab.txt", "tokenizer.model", "spiece.model",
          "sentencepiece.bpe.model", "source.spm", "target.spm", "tekken.json", "tiktoken.model", "qwen.tiktoken",
-         "chat_template.jinja", PICTURES)  # fmt: skip
+         "chat_template.jinja", "chat_template.json", "processor_config.json", "quantize_config.json",
+         "quant_config.json", "hf_quant_config.json", PICTURES)  # fmt: skip
 """What is fetched beside safetensors: no Python, no pickle."""
 TEXT_LIMIT = 256_000_000
 PATIENCE = 10.0
 _REFERENCE = re.compile(r"hf:(?P<name>[\w.-]+(/[\w.-]+)?)(@(?P<revision>[\w][\w./-]*))?")
+_BESIDE = re.compile(
+    r"additional_chat_templates/[\w-]+\.jinja"
+    r"|modules\.json|config_sentence_transformers\.json|sentence_[\w-]+_config\.json"
+    r"|\d+_\w+/(config\.json|model\.safetensors)"
+)
+"""What is fetched besides, by how it is called: templates by name, and how sentence-transformers makes vectors."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -100,11 +107,11 @@ def _download(pinned: HubReference, files: Mapping[str, Any], say: Callable[[str
     """Fetch the texts first and the weights last, so that weights in the cache mean that all is there."""
     if CONFIG not in files:
         raise ModelFileError(f"{pinned} has no {CONFIG}", "it is not a model in the layout of transformers")
-    for name in TEXTS:
+    for name in (*(name for name in files if _BESIDE.fullmatch(name)), *TEXTS):
         if name in files:
             if (files[name].size or 0) > TEXT_LIMIT:
                 raise ModelFileError(f"{pinned}: {name} has {files[name].size:,} bytes", "this is no text; leave it")
-            folder = _get(pinned, name).parent
+            folder = _get(pinned, name).parent  # the last is one of the folder itself
     if weights:
         for name in _weights(pinned, files):
             _verify(pinned, files[name], _get(pinned, name), say)

@@ -1,6 +1,6 @@
 """The files of sentence-transformers beside a model: modules.json, and a folder for each step behind the model."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 """Our name of a pooling by the key of a folder of an earlier version."""
+PROGRAM = "sentence_transformers."
+"""What the names of all its classes begin with."""
 TOKENIZER = "tokenizer_config.json"
 VECTOR = "sentence_embedding"
 """What the modules behind a pooling read and write."""
@@ -60,8 +62,11 @@ def read_sentences(folder: Path) -> Sentences:
     if not steps or steps[0][0] != "Pooling":
         raise ModelFileError(f"{folder / MODULES} has no Pooling behind the Transformer", HINT)
     pooling = read_json(steps[0][1] / "config.json")
-    vectors = SentenceVectors(pooling_of(pooling, steps[0][1]), [step_of(kind, place) for kind, place in steps[1:]])
     own, said = rows_of(model), settings_of(folder)
+    _refuse_other_outputs(own, model)
+    behind = [step_of(kind, place) for kind, place in steps[1:]]
+    vectors = SentenceVectors(pooling_of(pooling, steps[0][1]), behind)
+    vectors.steps.extend(_cut_short(said.get("truncate_dim"), vectors, pooling, folder))
     prompts, chosen = prompts_of(folder, said)
     return Sentences(
         vectors.eval(),
@@ -91,6 +96,7 @@ def prompts_of(folder: Path, said: Mapping[str, Any]) -> tuple[dict[str, str], s
         ModelFileError: they are no texts, or the name is none of them.
     """
     prompts, chosen = said.get("prompts") or {}, said.get("default_prompt_name")
+    prompts = {name: "" if text is None else text for name, text in prompts.items()} if isinstance(prompts, dict) else 0
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise ModelFileError(f"{folder / SETTINGS}: prompts are no texts by name", HINT)
     if chosen is not None and chosen not in prompts:
@@ -101,16 +107,72 @@ def prompts_of(folder: Path, said: Mapping[str, Any]) -> tuple[dict[str, str], s
 def length_of(model: Path, own: Mapping[str, Any]) -> int | None:
     """Return how long rows may be: the folder's own word, else the tokenizer's; none where that is no bound.
 
+    The folder's words are what texts are cut with, then what the tokenizer is loaded with, then ``max_seq_length``.
+
     Raises:
         ModelFileError: it is no number of tokens.
     """
-    length = own.get("max_seq_length")
+    loaded = mapping_in(own, "processor_kwargs" if "processor_kwargs" in own else "tokenizer_args", model)
+    asked = (text_settings(own, model).get("max_length"), loaded.get("model_max_length"), own.get("max_seq_length"))
+    length = next((one for one in asked if one is not None), None)
     if length is None and (model / TOKENIZER).is_file():
         length = read_json(model / TOKENIZER).get("model_max_length")
         length = int(length) if isinstance(length, int | float) and 0 < length < _UNBOUNDED else None
     if length is not None and (type(length) is not int or length < 1):
         raise ModelFileError(f"{model}: max_seq_length = {str(length)[:60]!r} is no number of tokens", HINT)
     return length
+
+
+def mapping_in(content: Mapping[str, Any], key: str, model: Path) -> Mapping[str, Any]:
+    """Return the object under a key, empty where there is none.
+
+    Raises:
+        ModelFileError: it is no object.
+    """
+    mapping = content.get(key) or {}
+    if not isinstance(mapping, Mapping):
+        raise ModelFileError(f"{model}: {key} = {str(mapping)[:60]} is no object", HINT)
+    return mapping
+
+
+def text_settings(own: Mapping[str, Any], model: Path) -> dict[str, Any]:
+    """Return the settings with which the folder has texts made into rows: ``max_length``, or none.
+
+    Raises:
+        ModelFileError: one that is not built; it is named.
+    """
+    said = mapping_in(own, "processing_kwargs", model)
+    settings = {**mapping_in(said, "common", model), **mapping_in(said, "text", model)}
+    cut = settings.pop("truncation", "longest_first")
+    others = sorted(settings.keys() - {"max_length", "padding", "return_tensors", "logits_to_keep"})
+    if others or cut not in ("longest_first", True):
+        raise ModelFileError(f"{model}: processing_kwargs: {(others or [f'truncation = {cut}'])[0]} is not built", HINT)
+    return settings
+
+
+def _refuse_other_outputs(own: Mapping[str, Any], model: Path) -> None:
+    """Raise `ModelFileError` where the folder pools something else than the final hidden states of texts."""
+    how = mapping_in(own, "modality_config", model)
+    if how and "text" not in how:
+        raise ModelFileError(f"{model}: modality_config has {', '.join(map(str, how))[:60]} and no text", HINT)
+    output = mapping_in(how, "text", model).get("method_output_name")
+    if output not in (None, "last_hidden_state"):
+        raise ModelFileError(f"{model}: method_output_name = {str(output)[:60]!r} is not built", HINT)
+
+
+def _cut_short(size: Any, vectors: SentenceVectors, pooling: Mapping[str, Any], folder: Path) -> Iterator[nn.Module]:
+    """Yield the step that leaves the first numbers of a vector, where the folder says how many."""
+    own = pooling.get("embedding_dimension", pooling.get("word_embedding_dimension"))
+    if size is None:
+        return
+    if type(size) is not int or size < 1 or type(own) is not int:
+        raise ModelFileError(f"{folder / SETTINGS}: truncate_dim = {str(size)[:60]} is no number of numbers", HINT)
+    mapped = [step.linear.out_features for step in vectors.steps if isinstance(step, Dense)]
+    width = (own * len(vectors.pooling.modes), *mapped)[-1]
+    if size < width:
+        first = Dense(width, size, bias=False, activation="torch.nn.modules.linear.Identity")
+        first.linear.weight = nn.Parameter(torch.eye(size, width), requires_grad=False)
+        yield first
 
 
 def modules_of(folder: Path) -> list[tuple[str, Path]]:
@@ -130,6 +192,11 @@ def modules_of(folder: Path) -> list[tuple[str, Path]]:
             or ".." in Path(path).parts
         ):
             raise ModelFileError(f"{folder / MODULES} has no type and path of a module", HINT)
+        if not kind.startswith(PROGRAM):
+            message = (
+                f"{folder / MODULES}: {kind[:80]} is no module of sentence-transformers, but code of another program"
+            )
+            raise ModelFileError(message, HINT)
         modules.append((kind.rpartition(".")[2], folder / path))
     if not modules:
         raise ModelFileError(f"{folder / MODULES} lists no module", HINT)
@@ -144,7 +211,7 @@ def pooling_of(config: Mapping[str, Any], place: Path) -> Pooling:
     """
     modes = config.get("pooling_mode")
     if modes is None:
-        modes = [mode for key, mode in FLAGS.items() if config.get(key)]
+        modes = [mode for key, mode in FLAGS.items() if config.get(key)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes or not all(mode in POOLINGS for mode in modes):
         raise ModelFileError(

@@ -85,7 +85,10 @@ def _steps(
 ) -> Iterator[tuple[str, dict[str, Any] | None, nn.Module | None]]:
     """Yield each step's class, its configuration and what holds its tensors."""
     modes = vectors.pooling.modes
-    flags = {key: mode in modes for key, mode in FLAGS.items()}
+    flags: dict[str, Any] = {key: mode in modes for key, mode in FLAGS.items()}
+    # The keys of older versions put several side by side in one order; newer ones have a list for any other.
+    ordered = [mode for mode in FLAGS.values() if mode in modes] == list(modes)
+    flags |= {} if ordered else {"pooling_mode": list(modes)}
     yield "Pooling", {"word_embedding_dimension": width, **flags, "include_prompt": pools_prompt}, None
     for step in vectors.steps:
         if isinstance(step, Dense):

@@ -11,22 +11,25 @@ from orrery.errors import ModelFileError
 from orrery.text.chat.sandbox import SIZE
 
 FILE, OTHERS, CONFIG = "chat_template.jinja", "additional_chat_templates", "tokenizer_config.json"
-DEFAULT = "default"
+OLD = ("chat_template.json", "processor_config.json")
+"""Where older models that read pictures too keep their template: it is taken where no other file has one."""
+DEFAULT, TOOLS = "default", "tool_use"
+"""The templates of all chats, and of those in which there are tools."""
 CONFIG_LIMIT = 4_000_000
 """Bytes: a tokenizer_config.json that lists 10,000 added tokens has two millions."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 
 def read_templates(folder: Path) -> dict[str, str]:
-    """Return a folder's templates: chat_template.jinja, the others beside it, else tokenizer_config.json's.
+    """Return a folder's templates: chat_template.jinja and the others beside it, else tokenizer_config.json's.
 
     Raises `ModelFileError` for one that is larger than the sandbox takes, or that is no UTF-8.
     """
-    templates = _configured(folder / CONFIG)
-    for file in sorted((folder / OTHERS).glob("*.jinja")):
-        templates[file.stem] = _read(file, SIZE)
+    templates = {file.stem: _read(file, SIZE) for file in sorted((folder / OTHERS).glob("*.jinja"))}
     if (folder / FILE).is_file():
         templates[DEFAULT] = _read(folder / FILE, SIZE)
+    for name in (CONFIG, *OLD):
+        templates = templates if DEFAULT in templates else {**_configured(folder / name), **templates}
     for name, source in templates.items():
         if not _is_sound(name, source):
             raise ModelFileError(
@@ -40,6 +43,11 @@ def read_templates(folder: Path) -> dict[str, str]:
 def read_source(file: Path) -> str:
     """Return the source of a template. Raises `ModelFileError` for more than the sandbox takes, or no UTF-8."""
     return _read(file, SIZE)
+
+
+def with_default(templates: Mapping[str, str], source: str) -> dict[str, str]:
+    """Return templates with another one for all chats, those with tools too."""
+    return {**{name: other for name, other in templates.items() if name != TOOLS}, DEFAULT: source}
 
 
 def write_templates(folder: Path, templates: Mapping[str, str]) -> None:
@@ -61,7 +69,7 @@ def _is_sound(name: str, source: str) -> bool:
 
 
 def _configured(file: Path) -> dict[str, str]:
-    """Return the templates of a tokenizer_config.json: one text, or a list of names and texts."""
+    """Return the templates of a tokenizer_config.json, or another: one text, or a list of names and texts."""
     if not file.is_file():
         return {}
     try:

@@ -19,7 +19,7 @@ def guarded(tokenizer: Tokenizer) -> Tokenizer:
 @lru_cache(maxsize=2)
 def _changed(tokenizer: Tokenizer) -> Tokenizer:
     added = [token if _as_it_should_be(token) else {**token, "special": True} for token in _added(tokenizer)]
-    return Tokenizer(json.dumps({**tokenizer.definition, "added_tokens": added}), tokenizer.roles, tokenizer.cut)
+    return tokenizer.defined_by(json.dumps({**tokenizer.definition, "added_tokens": added}))
 
 
 def _added(tokenizer: Tokenizer) -> list[dict[str, Any]]:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orrery.errors import UsageError
-from orrery.text.chat.folder import DEFAULT, read_source
+from orrery.text.chat.folder import DEFAULT, read_source, with_default
 from orrery.text.chat.formats import FORMATS, ChatFormat
-from orrery.text.chat.jinja import JinjaTemplate
-from orrery.text.chat.render import ChatTemplate
+from orrery.text.chat.render import ChatTemplate, form_of
 from orrery.text.chat.spans.encoding import Control
 from orrery.text.tokenizer import Tokenizer
 
@@ -31,12 +30,12 @@ def templates_of_run(choice: str | None, base: Mapping[str, str]) -> dict[str, s
         return dict(base)
     name = USUAL if choice is None else choice
     if name in FORMATS:
-        return {**base, DEFAULT: ChatFormat(name).jinja()}
+        return with_default(base, ChatFormat(name).jinja())
     file = Path(name)
     if len(name) > 4096 or "\0" in name or not file.is_file():
         message = f"data.template {name[:80]!r} is neither a chat format nor a file"
         raise UsageError(message, f"the formats are {', '.join(FORMATS)}")
-    return {**base, DEFAULT: read_source(file)}
+    return with_default(base, read_source(file))
 
 
 def named_format(templates: Mapping[str, str]) -> str | None:
@@ -54,7 +53,7 @@ def template_of_run(templates: Mapping[str, str], tokenizer: Tokenizer) -> ChatT
         message = "the run has no chat template"
         raise UsageError(message, f"name one with data.template: {', '.join(FORMATS)}, or a Jinja file")
     name = named_format(templates)
-    return ChatTemplate(tokenizer, ChatFormat(name) if name else JinjaTemplate(templates[DEFAULT], tokenizer))
+    return ChatTemplate(tokenizer, ChatFormat(name)) if name else form_of(templates, tokenizer)
 
 
 def control_tokens(templates: Mapping[str, str]) -> tuple[str, ...]:

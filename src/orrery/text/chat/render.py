@@ -9,7 +9,7 @@ from typing import Any
 
 from orrery.errors import ModelFileError, OrreryError, UsageError
 from orrery.text.chat.channels import ENDS, has_channels
-from orrery.text.chat.folder import DEFAULT, read_source, read_templates
+from orrery.text.chat.folder import DEFAULT, TOOLS, read_source, read_templates
 from orrery.text.chat.formats import FORMATS, ChatFormat
 from orrery.text.chat.guard import guarded
 from orrery.text.chat.jinja import JinjaTemplate
@@ -19,15 +19,19 @@ from orrery.text.chat.tool_prompt import in_words
 from orrery.text.kinds import no_chat
 from orrery.text.tokenizer import Tokenizer
 
-_TOOLS = re.compile(r"\btools\b")
+_READS_TOOLS = re.compile(r"\btools\b")
 
 
 class ChatTemplate:
     """A tokenizer with the format of its chats: one of Orrery's own, or a Jinja template."""
 
-    def __init__(self, tokenizer: Tokenizer, form: ChatFormat | JinjaTemplate) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, form: ChatFormat | JinjaTemplate, with_tools: JinjaTemplate | None = None
+    ) -> None:
+        """Take the format of chats, and of those in which there are tools where that is another one."""
         self.tokenizer = guarded(tokenizer)
         self.form = form
+        self._with_tools = with_tools
 
     def render(
         self, messages: Sequence[Message], prompt: bool = False, replies: bool = False, **variables: Any
@@ -49,11 +53,14 @@ class ChatTemplate:
         so are calls and their results where it has no notation for them. Without ``tools`` a template is left to do
         with calls what it does in transformers; an empty list has them said.
         """
-        read, tools = self.messages(messages), variables.get("tools")
+        tools = variables.get("tools")
+        if self._with_tools and (tools or (tools is not None and any(map(calls_tools, messages)))):
+            return ChatTemplate(self.tokenizer, self._with_tools).spans(messages, prompt, replies, **variables)
+        read = self.messages(messages)
         others = {name: value for name, value in variables.items() if name != "tools"}
         if isinstance(self.form, JinjaTemplate):
             calls = "tool_calls" in self.form.source  # some have a notation for calls and expect the tools in words
-            lost = tools is not None and not calls and any(message.get("tool_calls") for message in read)
+            lost = tools is not None and not calls and any(map(calls_tools, read))
             if self.reads_tools or not (tools or lost):
                 return self.form.spans(read, prompt, replies, **(variables if tools else others))
             with suppress(OrreryError):  # some templates know no system
@@ -80,7 +87,7 @@ class ChatTemplate:
     @cached_property
     def reads_tools(self) -> bool:
         """Whether the template has a place for the tools that there are."""
-        return isinstance(self.form, JinjaTemplate) and _TOOLS.search(self.form.source) is not None
+        return isinstance(self.form, JinjaTemplate) and _READS_TOOLS.search(self.form.source) is not None
 
     @cached_property
     def end(self) -> frozenset[int]:
@@ -96,6 +103,11 @@ class ChatTemplate:
         reply_ids = [id for id, reply in zip(rendered.ids, rendered.reply, strict=True) if reply]
         # One inside the answer, such as the mark after its reasoning, ends nothing.
         return self.tokenizer.control & set(reply_ids[-1:])
+
+
+def calls_tools(message: Message) -> bool:
+    """Say whether a message holds calls of tools."""
+    return bool(message.get("tool_calls"))
 
 
 def chat_format(name: str, tokenizer: Tokenizer) -> ChatTemplate:
@@ -135,11 +147,18 @@ def template_of(folder: Path, templates: Mapping[str, str], tokenizer: Tokenizer
             f"give one with `template=NAME`: {'|'.join(FORMATS)}, or a Jinja file; "
             "or put chat_template.jinja into the folder",
         )
-    return ChatTemplate(tokenizer, JinjaTemplate(templates[name], tokenizer))
+    return form_of(templates, tokenizer, name)
+
+
+def form_of(templates: Mapping[str, str], tokenizer: Tokenizer, name: str = DEFAULT) -> ChatTemplate:
+    """Return one of several templates; beside the default one another may be that of chats with tools."""
+    with_tools = templates.get(TOOLS) if name == DEFAULT else None
+    own = None if with_tools is None else JinjaTemplate(with_tools, tokenizer)
+    return ChatTemplate(tokenizer, JinjaTemplate(templates[name], tokenizer), own)
 
 
 def load_chat_template(folder: str | Path, tokenizer: Tokenizer, name: str = DEFAULT) -> ChatTemplate:
-    """Return the template of a model folder: chat_template.jinja, else the one in tokenizer_config.json.
+    """Return the template of a model folder, as `read_templates` finds it.
 
     Where the folder names several, ``name`` chooses. Raises `ModelFileError` where there is none.
     """

@@ -25,7 +25,8 @@ class GenerationTag(Extension):
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         around = [nodes.Output([nodes.Name(f"generation_{end}", "load")], lineno=line) for end in ("open", "close")]
-        return [around[0], *body, around[1]]
+        # What is set inside does not reach outside, as in transformers.
+        return [around[0], nodes.Scope(body, lineno=line), around[1]]
 
 
 def environment() -> ImmutableSandboxedEnvironment:

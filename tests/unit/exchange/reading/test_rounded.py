@@ -10,6 +10,7 @@ from torch import Tensor
 
 import orrery
 from orrery.checkpoints.tensors import TensorFile, read_tensors, write_tensors
+from orrery.errors import ModelFileError
 from orrery.exchange.exporting.quantised import quantise
 from orrery.exchange.reading.files import Weights
 from orrery.exchange.reading.inventory import inventory
@@ -47,6 +48,65 @@ def test_a_changed_number_is_another_matrix(case: str, tmp_path: Path) -> None:
     packed.view(torch.uint8).view(-1)[0] ^= 0x11
     (matrix,) = opened(tmp_path, given, said_of(case)).values()
     assert not torch.equal(matrix, expected.to(matrix.dtype))
+
+
+def by_blocks(weight: Tensor, scale: Tensor, block: tuple[int, int]) -> Tensor:
+    """Return the numbers times the scales of their blocks, each block by itself."""
+    product = weight.double()
+    for row in range(scale.shape[0]):
+        for column in range(scale.shape[1]):
+            place = tuple(slice(at * size, (at + 1) * size) for at, size in zip((row, column), block, strict=True))
+            product[place] *= float(scale[row, column])
+    return product
+
+
+# The configuration, the name of the scales and their shape, and the block that they mean for a matrix of 70 by 90.
+WITH_REST = {
+    "fp8": ({"quant_method": "fp8", "weight_block_size": [16, 64]}, "weight_scale_inv", (16, 64)),
+    "fp8, unsaid": ({"quant_method": "fp8"}, "weight_scale_inv", (128, 128)),
+    "fp8, whole": ({"quant_method": "fp8", "activation_scheme": "static"}, "weight_scale", (70, 90)),
+    "blocks": (
+        {
+            "quant_method": "compressed-tensors",
+            "config_groups": {
+                "a": {"format": "float-quantized", "weights": {"strategy": "block", "block_structure": [16, 64]}},
+                "b": {"weights": {"strategy": "channel", "group_size": None}},
+            },
+        },
+        "weight_scale",
+        (16, 64),
+    ),
+    "blocks in words": (
+        {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"block_structure": "16x64"}}}},
+        "weight_scale",
+        (16, 64),
+    ),
+    "groups": (
+        {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"group_size": 32}}}},
+        "weight_scale",
+        (1, 32),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WITH_REST)
+@pytest.mark.parametrize("scales", ["float32", "float8_e8m0fnu"])
+def test_the_last_block_may_be_shorter(case: str, scales: str, tmp_path: Path) -> None:
+    said, name, block = WITH_REST[case]
+    weight = torch.randn(70, 90).to(torch.float8_e4m3fn)
+    scale = torch.rand(-(-70 // block[0]), -(-90 // block[1])).to(getattr(torch, scales))
+    given = {"a.weight": weight, f"a.{name}": scale, "a.input_scale": torch.ones(1)}
+    (matrix,) = opened(tmp_path, given, said).values()
+    # One rounding of the product, in the dtype that the matrix has.
+    assert matrix.dtype == (torch.float32 if scales == "float32" else torch.bfloat16)
+    assert torch.equal(matrix, by_blocks(weight, scale, block).to(matrix.dtype))
+
+
+def test_four_bits_in_words_of_another_dtype_are_the_same(tmp_path: Path) -> None:
+    given = golden("bnb_nf4")
+    given["a.weight"] = given["a.weight"].flatten().view(torch.bfloat16).reshape(-1, 1)
+    (matrix,) = opened(tmp_path, given, said_of("bnb_nf4")).values()
+    assert torch.equal(matrix, GOLDEN["bnb_nf4/expected"].to(matrix.dtype))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
@@ -145,6 +205,27 @@ def test_the_experts_of_gpt_oss_are_read_from_their_four_bits(tmp_path: Path) ->
     x = torch.randn(32)
     expert = lm.model.stack.blocks[0].feed_forward.branch.experts[1]
     torch.testing.assert_close(expert.gate.weight @ x, (x @ up[1])[0::2])
+
+
+BESIDE = {
+    "gptq": ("quantize_config.json", {"bits": 4, "group_size": 32, "desc_act": False, "sym": True}),
+    "awq": ("quant_config.json", {"zero_point": True, "q_group_size": 32, "w_bit": 4, "version": "GEMM"}),
+}
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+def test_a_file_beside_says_how_the_weights_were_rounded(kind: str, tmp_path: Path) -> None:
+    folder, plain = rounded_folder(tmp_path, kind)
+    config, (name, said) = json.loads((folder / "config.json").read_text()), BESIDE[kind]
+    del config[KEY]
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / name).write_text(json.dumps(said))
+    lm, other = orrery.load(folder, "cpu", say=str), orrery.load(plain, "cpu", say=str)
+    assert torch.equal(lm.logits([[1, 2, 3, 4]]), other.logits([[1, 2, 3, 4]]))
+    (folder / name).unlink()
+    (folder / "hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": "FP8"}}))
+    with pytest.raises(ModelFileError, match="quantised by modelopt"):
+        orrery.load(folder, "cpu", say=str)
 
 
 def test_a_rounded_folder_is_imported_as_a_plain_one(tmp_path: Path) -> None:

@@ -52,6 +52,11 @@ DAMAGED: dict[str, tuple[str, dict[str, Tensor | None], str]] = {
     "fp8: rows with too few scales": ("fbgemm", {"a.weight_scale": torch.ones(31, 1)}, "scales have the shape"),
     "bitsandbytes: floats": ("bnb8", {"a.weight": torch.zeros(32, 64)}, "no bytes"),
     "bitsandbytes: too few scales": ("bnb8", {"a.SCB": torch.ones(31)}, "scales have the shape"),
+    "bitsandbytes: tiles": (
+        "bnb8",
+        {"a.weight_format": torch.tensor(2, dtype=torch.uint8)},
+        "tiles of a graphics card",
+    ),
     "bitsandbytes: no JSON": ("bnb_nf4", {f"a.{NF4}": raw(bytes(9))}, "cannot be unpacked"),
     "bitsandbytes: deep JSON": ("bnb_nf4", {f"a.{NF4}": raw(b"[" * 9_999)}, "cannot be unpacked"),
     "bitsandbytes: a list": ("bnb_nf4", {f"a.{NF4}": raw(b"[1]")}, "no JSON object"),
@@ -79,6 +84,11 @@ DAMAGED: dict[str, tuple[str, dict[str, Tensor | None], str]] = {
     "compressed-tensors: a negative row": ("ct_pack4", {"a.weight_shape": torch.tensor([32, -64])}, "hold no"),
     "compressed-tensors: other zeros": ("ct_pack4asym", {"a.weight_zero_point": words(4, 5)}, "zeros have the shape"),
     "compressed-tensors: floats": ("ct_int8", {"a.weight": torch.zeros(32, 64)}, "not of eight bits"),
+    "compressed-tensors: unequal parts of an unknown size": (
+        "ct_int8",
+        {"a.weight_scale": torch.ones(32, 5)},
+        "has no one group for",
+    ),
     "mxfp4: other scales": ("mxfp4", {"a_scales": torch.zeros(2, 32, 3, dtype=torch.uint8)}, "scales have the shape"),
     "mxfp4: floats": ("mxfp4", {"a_blocks": torch.zeros(2, 32, 2, 16)}, "no bytes"),
     "mxfp4 without scales": ("mxfp4", {"a_scales": None}, "scales is missing"),

@@ -1,9 +1,11 @@
 """Which program rounded the weights of a folder, from its configuration."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from orrery.checkpoints.json_file import read_json
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.rounded.eight_bits import Bits8, Fp8
 from orrery.exchange.reading.rounded.four_bits import Bits4, Mxfp4
@@ -11,6 +13,23 @@ from orrery.exchange.reading.rounded.method import Method
 from orrery.exchange.reading.rounded.whole_numbers import Awq, CompressedTensors, Gptq
 
 KEY = "quantization_config"
+_BESIDE = {"quantize_config.json": "gptq", "quant_config.json": "awq", "hf_quant_config.json": "modelopt"}
+"""Files beside a config.json that older programs write in place of the key, and who writes each."""
+_OLDER = {"w_bit": "bits", "q_group_size": "group_size"}
+"""Names of settings in these files, and those of today."""
+
+
+def said_beside(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file beside config.json says of how the weights were rounded, as config.json would say it.
+
+    Raises:
+        ModelFileError: the file is damaged.
+    """
+    name = next((name for name in _BESIDE if (folder / name).is_file()), None)
+    if name is None or config.get(KEY) is not None:
+        return {}
+    said = {_OLDER.get(key, key): value for key, value in read_json(folder / name).items()}
+    return {KEY: {"quant_method": _BESIDE[name], **said}}
 
 
 def method_of(config: Mapping[str, Any], path: Path) -> Method | None:
@@ -42,12 +61,16 @@ def _known(said: Mapping[str, Any]) -> Method | None:
     if method == "bitsandbytes":
         return Bits4() if said.get("load_in_4bit") else Bits8()
     if method == "fp8":
-        return Fp8("fp8", (".weight_scale_inv",), _block(said.get("weight_block_size")))
+        # By default blocks of 128, as in transformers; other programs write ``weight_scale`` for the whole matrix.
+        block = _block(said.get("weight_block_size", [128, 128]))
+        return Fp8("fp8", (".weight_scale_inv", ".weight_scale"), block)
     if method == "fbgemm_fp8":
         return Fp8("fbgemm_fp8", (".weight_scale",), None)
     if method == "mxfp4":
         return Mxfp4()
-    return CompressedTensors() if method == "compressed-tensors" and _plain_form(said) else None
+    if method == "compressed-tensors" and _plain_form(said):
+        return CompressedTensors(tuple(_blocks(said.get("config_groups"))))
+    return None
 
 
 def _plain_form(said: Mapping[str, Any]) -> bool:
@@ -63,6 +86,17 @@ def _plain_form(said: Mapping[str, Any]) -> bool:
         and not said.get("transform_config")
         and (not sparse or (isinstance(sparse, Mapping) and sparse.get("format") in (None, "dense")))
     )
+
+
+def _blocks(groups: Any) -> Iterator[tuple[int, int]]:
+    """Yield the rows and columns that share a scale in one group of modules or another."""
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        weights = group.get("weights") if isinstance(group, Mapping) else None
+        if isinstance(weights, Mapping):
+            given = weights.get("block_structure")
+            given = [int(size) for size in re.findall(r"\d{1,9}", given)] if isinstance(given, str) else given
+            block = _block(given) or _block([1, weights.get("group_size")])
+            yield from () if block is None else (block,)
 
 
 def _block(given: Any) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.exchange.reading.rounded.method import Method, RoundedParts, same, spread
+from orrery.exchange.reading.rounded.method import Method, RoundedParts, floats, same, spread
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,14 @@ class Fp8(Method):
 
     Attributes:
         name: what the configuration calls the program.
-        marks: how it calls the scales.
+        marks: how it calls the scales, one or the other.
         block: rows and columns that share a scale, where blocks do.
     """
 
     ends: ClassVar[tuple[str, ...]] = (".weight",)
-    silent: ClassVar[tuple[str, ...]] = (".activation_scale", ".input_scale", ".input_scale_ub")
+    silent: ClassVar[tuple[str, ...]] = (
+        ".activation_scale", ".input_scale", ".input_scale_ub", ".k_scale", ".v_scale", ".kv_scale",
+    )  # fmt: skip
     name: str
     marks: tuple[str, ...]  # type: ignore[misc]
     block: tuple[int, int] | None
@@ -35,26 +37,28 @@ class Fp8(Method):
 
     def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return that of the scales."""
-        return parts.dtype(self.marks[0])
+        return floats(parts.dtype(self._mark(parts)))
 
     def unpack(self, parts: RoundedParts) -> Tensor:
         """Return the matrix."""
-        weight, scale = parts[".weight"], parts[self.marks[0]]
+        weight, scale = parts[".weight"], parts[self._mark(parts)]
         if weight.dtype not in (torch.float8_e4m3fn, torch.float8_e5m2):
             raise ValueError(f"numbers of {weight.dtype} are not of eight bits with an exponent")
         blocks = scale.dim() >= 2 and self.block is not None
         scale_of_each = (
             spread(scale.float(), tuple(weight.shape), self.block) if blocks and self.block else scale.float()
         )
-        return _broadcast(weight.float(), scale_of_each).to(scale.dtype)
+        return _broadcast(weight.float(), scale_of_each).to(self.dtype(parts))
+
+    def _mark(self, parts: RoundedParts) -> str:
+        return next(mark for mark in self.marks if mark in parts)
 
 
 class Bits8(Method):
     """``W[o, i] = w[o, i] s[o] / 127`` (Dettmers et al. 2022, LLM.int8)."""
 
     marks: ClassVar[tuple[str, ...]] = (".SCB",)
-    ends: ClassVar[tuple[str, ...]] = (".weight",)
-    silent: ClassVar[tuple[str, ...]] = (".weight_format",)
+    ends: ClassVar[tuple[str, ...]] = (".weight", ".weight_format")
 
     def __str__(self) -> str:
         return "bitsandbytes to 8 bits"
@@ -73,6 +77,9 @@ class Bits8(Method):
         if weight.dtype != torch.int8:
             raise ValueError(f"numbers of {weight.dtype} are no bytes")
         same("scales", most_E.shape, weight.shape[:1])
+        turned = parts.if_there(".weight_format")
+        if turned is not None and bool(turned.any()):
+            raise ValueError("its numbers lie in tiles of a graphics card, and not in rows")
         return weight.to(most_E.dtype) * (most_E / 127)[:, None]
 
 

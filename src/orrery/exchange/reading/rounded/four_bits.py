@@ -80,8 +80,9 @@ class Bits4(Method):
         shape = self._state(parts).get("shape")
         if not (isinstance(shape, list) and shape and all(isinstance(size, int) and size > 0 for size in shape)):
             raise ValueError("its state names no shape")
-        if -(-math.prod(shape) // 2) != math.prod(parts.shape(".weight")):
-            raise ValueError(f"{math.prod(parts.shape('.weight')):,} bytes are not two numbers each of {shape}")
+        held = math.prod(parts.shape(".weight")) * parts.dtype(".weight").itemsize
+        if -(-math.prod(shape) // 2) != held:
+            raise ValueError(f"{held:,} bytes are not two numbers each of {shape}")
         return tuple(shape)
 
     def dtype(self, parts: RoundedParts) -> torch.dtype:
@@ -93,7 +94,9 @@ class Bits4(Method):
 
     def unpack(self, parts: RoundedParts) -> Tensor:
         """Return the matrix."""
-        shape, state, packed = self.shape(parts), self._state(parts), parts[".weight"].flatten()
+        # Words of any dtype hold the bytes: that of a model trained in parts is that of its other tensors.
+        packed = parts[".weight"].flatten().view(torch.uint8)
+        shape, state = self.shape(parts), self._state(parts)
         table = parts[".weight.quant_map"].float()
         same("table", table.shape, (16,))
         numbers = table[torch.stack([packed >> 4, packed & 15], -1).flatten().long()][: math.prod(shape)]

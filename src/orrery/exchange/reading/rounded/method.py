@@ -158,7 +158,12 @@ def spread(scale: Float[Tensor, "*stack r c"], shape: tuple[int, ...], block: tu
 
 def scaled(steps: Tensor, zero: Tensor, scale: Tensor) -> Tensor:
     """Return ``(whole - zero) scale`` in the dtype of the scale, rounded once."""
-    return ((steps.float() - zero.float()) * scale.float()).to(scale.dtype)
+    return ((steps.float() - zero.float()) * scale.float()).to(floats(scale.dtype))
+
+
+def floats(of_scales: torch.dtype) -> torch.dtype:
+    """Return the dtype of what has scales of a dtype: the same; bfloat16 where that has powers of two alone."""
+    return torch.bfloat16 if of_scales == torch.float8_e8m0fnu else of_scales
 
 
 def two(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from orrery.exchange.reading.rounded.method import (
     Method,
     RoundedParts,
     fields,
+    floats,
     group_of,
     numbers_in,
     same,
@@ -100,11 +101,18 @@ class Awq(Method):
         return fields(packed, 4).unflatten(-1, (-1, 8))[..., [0, 4, 1, 5, 2, 6, 3, 7]].flatten(-2)
 
 
+@dataclass(frozen=True)
 class CompressedTensors(Method):
     """``W = s (q - z)``, q whole numbers or numbers of eight bits with an exponent, s for a group of inputs or a row.
 
     Whole numbers of up to eight bits may lie in words of 32, raised by half their range.
+
+    Attributes:
+        blocks: rows and columns that share a scale, as the configuration has them for one matrix or another; of a
+            group of inputs one row.
     """
+
+    blocks: tuple[tuple[int, int], ...]
 
     marks: ClassVar[tuple[str, ...]] = (".weight_packed", ".weight_scale")
     ends: ClassVar[tuple[str, ...]] = (".weight", ".weight_shape", ".weight_zero_point", ".weight_g_idx")
@@ -126,7 +134,7 @@ class CompressedTensors(Method):
 
     def dtype(self, parts: RoundedParts) -> torch.dtype:
         """Return that of the scales."""
-        return parts.dtype(".weight_scale")
+        return floats(parts.dtype(".weight_scale"))
 
     def unpack(self, parts: RoundedParts) -> Float[Tensor, "out in"]:
         """Return the matrix."""
@@ -136,12 +144,26 @@ class CompressedTensors(Method):
         if scale.numel() == 1 or scale.dim() < 2:
             scale = scale.reshape(-1, 1).expand(outputs, 1)
         zero = self._zeros(parts, scale)
-        if len(scale) != outputs:  # blocks of rows and columns
-            block = (-(-outputs // len(scale)), -(-inputs // scale.shape[1]))
-            return scaled(numbers, spread(zero, (outputs, inputs), block), spread(scale, (outputs, inputs), block))
-        size = -(-inputs // scale.shape[1])
-        group_D = group_of(inputs, scale.shape[1], size, parts.if_there(".weight_g_idx"))
-        return scaled(numbers, zero[:, group_D], scale[:, group_D])
+        given = parts.if_there(".weight_g_idx")
+        if given is not None and len(scale) == outputs:
+            group_D = group_of(inputs, scale.shape[1], None, given)
+            return scaled(numbers, zero[:, group_D], scale[:, group_D])
+        block = self._block((outputs, inputs), (len(scale), scale.shape[1]))
+        return scaled(numbers, spread(zero, (outputs, inputs), block), spread(scale, (outputs, inputs), block))
+
+    def _block(self, shape: tuple[int, int], scales: tuple[int, int]) -> tuple[int, int]:
+        """Return the rows and columns that share a scale: as the configuration says, else equal parts."""
+        parts = list(zip(shape, scales, strict=True))
+        fit = {
+            (min(block[0], shape[0]), min(block[1], shape[1]))
+            for block in self.blocks
+            if all(-(-size // one) == count for one, (size, count) in zip(block, parts, strict=True))
+        }
+        if not fit and all(size % count == 0 for size, count in parts):
+            return shape[0] // scales[0], shape[1] // scales[1]
+        if len(fit) != 1:
+            raise ValueError(f"the configuration has no one group for {list(shape)} numbers with {list(scales)} scales")
+        return fit.pop()
 
     def _numbers(self, parts: RoundedParts, inputs: int) -> Tensor:
         if ".weight_packed" not in parts:
