@@ -54,7 +54,7 @@ _SAME = {
     "GET /metrics": "/slots /load",
     "GET /props": "/server_info /get_model_info",
     "GET /v1/models": "/lora-adapters",
-    "orrery serve --adapter NAME=FOLDER": "/v1/load_lora_adapter",
+    "orrery serve MODEL --adapter NAME=FOLDER": "/v1/load_lora_adapter",
     "POST /v1/chat/completions": "/v1/chat /v2/chat",
 }
 """What does here what other servers do under some paths."""

@@ -81,7 +81,7 @@ class GenerateRequest(Writing):
 
     UNSUPPORTED: ClassVar = {
         **Writing.UNSUPPORTED,
-        "template": "the model's own is used; orrery serve --template takes another",
+        "template": "the model's own is used; orrery serve MODEL --template takes another",
         "width": "answers are texts",
         "height": "answers are texts",
         "steps": "answers are texts",

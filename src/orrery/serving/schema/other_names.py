@@ -49,7 +49,7 @@ _SWITCH = 'send "chat_template_kwargs": {"enable_thinking": ...}, or reasoning_e
 _OFFLINE = "the server opens no connections"
 _SHORTEN = "send what fits; nothing is cut in silence"
 _SCORES = "logprobs tells them: a number in /v1/completions, true with top_logprobs in a chat"
-_ADAPTER = "name the adapter as model; orrery serve --adapter NAME=FOLDER loads one"
+_ADAPTER = "name the adapter as model; orrery serve MODEL --adapter NAME=FOLDER loads one"
 _TELLS = "read what the answer tells in usage"
 _APART = "reasoning is told apart by /v1/responses, /v1/messages and /api/chat"
 _ROUTER = "this server has one model and sends nothing on"
@@ -87,13 +87,13 @@ UNSUPPORTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "n_indent": ((0,), "a regex of response_format holds the answer to a form"),
     "guided_whitespace_pattern": ((), "a regex of response_format says where blanks stand"),
     "t_max_predict_ms": ((0, -1), "max_tokens bounds an answer"),
-    "cache_salt": ((), "orrery serve --kept-tokens 0 keeps nothing that another client could notice"),
+    "cache_salt": ((), "orrery serve MODEL --kept-tokens 0 keeps nothing that another client could notice"),
     "kv_transfer_params": (({},), "one process reads and writes"),
     "session_params": (({},), "whatever begins as an earlier prompt did goes on from it"),
     "vllm_xargs": (({},), "its settings are unknown here; the documentation lists what is read"),
     "custom_params": (({},), "its settings are unknown here; the documentation lists what is read"),
     **dict.fromkeys(("lora", "lora_path", "adapter_id"), (([], ""), _ADAPTER)),
-    "chat_template": ((), "the model's own is used; orrery serve --template takes another"),
+    "chat_template": ((), "the model's own is used; orrery serve MODEL --template takes another"),
     "tool_prompt": ((), "tools stand where the model's template has them"),
     "documents": (([],), "put them into a message"),
     "mm_processor_kwargs": (({},), "pictures are read as the model's folder says"),
