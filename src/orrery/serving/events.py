@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from orrery.serving.answers import AnswerPiece, Answers, GoneError
-from orrery.serving.errors import ENDINGS, ApiError, api_error
+from orrery.serving.errors import ENDINGS, ApiError, AsciiJson, api_error
 
 
 @runtime_checkable
@@ -118,3 +118,26 @@ class EventStream(Response):
 
     def _framed(self, objects: list[dict[str, Any]]) -> bytes:
         return b"".join(map(self._frames.one, objects))
+
+
+async def answered(
+    answers: Answers, receive: Receive, take: Callable[[AnswerPiece], Any], whole: Callable[[], dict[str, Any]]
+) -> Response:
+    """Return what is told of answers once all have ended; nobody reads what is sent to a client that has left.
+
+    Args:
+        answers: what grows.
+        receive: tells when the client leaves.
+        take: is given each piece.
+        whole: returns what is told.
+
+    Raises:
+        ApiError: one ended before its own end.
+    """
+    try:
+        async for pieces in answers.pieces(receive):
+            for piece in pieces:
+                take(piece)
+    except GoneError:
+        return Response(status_code=499)
+    return AsciiJson(whole())

@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from orrery.generation.requests import TokenScore
 from orrery.serving.answer_head import head
-from orrery.serving.answers import AnswerPiece, GoneError, begun
+from orrery.serving.answers import AnswerPiece, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.chat_answers import AnswerPart, ChatAnswers, id_of
 from orrery.serving.conversations import in_channels, prepare
-from orrery.serving.errors import ApiError, AsciiJson
-from orrery.serving.events import EventStream
+from orrery.serving.errors import ApiError
+from orrery.serving.events import EventStream, answered
 from orrery.serving.held_scores import shown_scores
 from orrery.serving.logprobs import of_chat
 from orrery.serving.old_functions import told
@@ -38,15 +38,13 @@ async def chat_completions(request: ChatRequest, served: Serving, http: HttpRequ
         return EventStream(
             answers, _Stream(chat, head("chatcmpl", "chat.completion.chunk", served, request.model, answers))
         )
-    try:
-        async for pieces in answers.pieces(http.receive):
-            for piece in pieces:
-                chat.take(piece)
-    except GoneError:
-        return Response(status_code=499)
-    shared = head("chatcmpl", "chat.completion", served, request.model, answers)
-    choices = [_Told(chat).choice(index) for index in range(request.choices)]
-    return AsciiJson({**shared, "choices": choices, "usage": usage_of(chat.ended, request.choices)})
+
+    def whole() -> dict[str, Any]:
+        shared = head("chatcmpl", "chat.completion", served, request.model, answers)
+        choices = [_Told(chat).choice(index) for index in range(request.choices)]
+        return {**shared, "choices": choices, "usage": usage_of(chat.ended, request.choices)}
+
+    return await answered(answers, http.receive, chat.take, whole)
 
 
 class _Told:

@@ -12,11 +12,11 @@ import orrery
 from orrery.exchange.stored import wishes
 from orrery.generation.requests import Answering
 from orrery.serving.abilities import CHAT
-from orrery.serving.answers import AnswerPiece, GoneError, begun
+from orrery.serving.answers import AnswerPiece, begun
 from orrery.serving.body import StrictRoute, checked
 from orrery.serving.conversations import rendered
 from orrery.serving.errors import ApiError, AsciiJson
-from orrery.serving.events import EVENTS, EventStream
+from orrery.serving.events import EVENTS, EventStream, answered
 from orrery.serving.requests import stopped_by
 from orrery.serving.routes.completions import prepare
 from orrery.serving.schema.completions import CompletionRequest
@@ -44,13 +44,7 @@ async def completion(request: dict[str, Any], served: Serving, http: HttpRequest
     answer = _Answer(served, asked.model or served.name)
     if asked.stream:
         return EventStream(answers, answer, replace(EVENTS, end=b""))
-    try:
-        async for pieces in answers.pieces(http.receive):
-            for piece in pieces:
-                answer.tell(piece)
-    except GoneError:
-        return Response(status_code=499)
-    return AsciiJson(answer.whole())
+    return await answered(answers, http.receive, answer.tell, answer.whole)
 
 
 @router.post("/apply-template", responses=FAILURES)

@@ -5,12 +5,12 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from orrery.serving.abilities import CHAT
-from orrery.serving.answers import GoneError, begun
+from orrery.serving.answers import begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.chat_answers import ChatAnswers
 from orrery.serving.conversations import PreparedConversation, prepare, read
 from orrery.serving.errors import MESSAGES, AsciiJson, naming
-from orrery.serving.events import NAMED_EVENTS, EventStream
+from orrery.serving.events import NAMED_EVENTS, EventStream, answered
 from orrery.serving.message_events import MessageEvents
 from orrery.serving.message_requests import chat_of, terms_of
 from orrery.serving.schema.chat import ChatRequest
@@ -35,13 +35,7 @@ async def messages(request: MessagesRequest, served: Serving, http: HttpRequest)
     events = MessageEvents(ChatAnswers(served, prepared), answers.id, name, request.max_tokens)
     if request.stream:
         return EventStream(answers, events, NAMED_EVENTS)
-    try:
-        async for pieces in answers.pieces(http.receive):
-            for piece in pieces:
-                events.tell(piece)
-    except GoneError:
-        return Response(status_code=499)
-    return AsciiJson(events.whole())
+    return await answered(answers, http.receive, events.tell, events.whole)
 
 
 @router.post(f"{MESSAGES}/count_tokens", responses=MESSAGE_FAILURES)

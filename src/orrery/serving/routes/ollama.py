@@ -7,12 +7,12 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from orrery.serving.answers import Answers, GoneError, begun
+from orrery.serving.answers import Answers, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.chat_answers import ChatAnswers
 from orrery.serving.conversations import prepare
 from orrery.serving.errors import AsciiJson, naming
-from orrery.serving.events import LINES, EventStream
+from orrery.serving.events import LINES, EventStream, answered
 from orrery.serving.ollama_answers import OllamaAnswer, as_message, as_response, now
 from orrery.serving.ollama_options import FIELDS
 from orrery.serving.ollama_requests import called, chat_of, messages_of, prepared_generate, terms_of, with_pictures
@@ -59,13 +59,7 @@ async def generate(request: ollama.GenerateRequest, served: Serving, http: HttpR
 async def _answer(request: ollama.Writing, answers: Answers, output: OllamaAnswer, http: HttpRequest) -> Response:
     if request.stream is not False:
         return EventStream(answers, output, LINES)
-    try:
-        async for pieces in answers.pieces(http.receive):
-            for piece in pieces:
-                output.tell(piece)
-    except GoneError:
-        return Response(status_code=499)
-    return AsciiJson(output.whole())
+    return await answered(answers, http.receive, output.tell, output.whole)
 
 
 def _loaded(served: Served, request: ollama.Writing, empty: dict[str, Any]) -> Response:

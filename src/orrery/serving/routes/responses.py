@@ -9,12 +9,12 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from orrery.serving.abilities import CHAT, RESPONSES
-from orrery.serving.answers import Answers, GoneError, begun
+from orrery.serving.answers import begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.chat_answers import ChatAnswers
 from orrery.serving.conversations import Terms, prepare, rendered
 from orrery.serving.errors import ApiError, AsciiJson, naming
-from orrery.serving.events import NAMED_EVENTS, EventStream
+from orrery.serving.events import NAMED_EVENTS, EventStream, answered
 from orrery.serving.response_events import OutputEvents
 from orrery.serving.response_requests import FIELDS, chat_of, response_of, with_answer
 from orrery.serving.schema.chat import Message
@@ -36,17 +36,7 @@ async def responses(request: ResponsesRequest, served: Serving, http: HttpReques
     keeping = _Keeping(served, events, said if request.store is not False else None)
     if request.stream:
         return EventStream(answers, keeping, NAMED_EVENTS)
-    return await _whole(answers, keeping, http)
-
-
-async def _whole(answers: Answers, keeping: "_Keeping", http: HttpRequest) -> Response:
-    try:
-        async for pieces in answers.pieces(http.receive):
-            for piece in pieces:
-                keeping.tell(piece)
-    except GoneError:
-        return Response(status_code=499)
-    return AsciiJson(keeping.whole())
+    return await answered(answers, http.receive, keeping.tell, keeping.whole)
 
 
 @router.get(f"{RESPONSES}/{{response_id}}", responses=FAILURES)
