@@ -213,8 +213,10 @@ def _refuse_parts(path: Path, files: Sequence[Path]) -> None:
     for file in files:
         names = file.relative_to(path).parts
         for depth, name in enumerate(names):
-            ends = depth == len(names) - 1 and not formats.is_plain_text(file)
-            if part := (_PART_OF_ROWS if ends else _PART).match(name):
+            ends = depth == len(names) - 1
+            if ends and formats.is_plain_text(file) and formats.format_of(file) != ".txt":
+                continue  # training.md and testing.md are pages
+            if part := (_PART_OF_ROWS if ends and not formats.is_plain_text(file) else _PART).match(name):
                 found.setdefault(Path(*names[:depth]), {})[name] = part[1].lower()
     for parts in found.values():
         learned, others = ([name for name in parts if (parts[name] in LEARNED) is side] for side in (True, False))

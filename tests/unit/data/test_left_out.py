@@ -66,6 +66,16 @@ def test_a_column_that_no_file_has(tmp_path: Path) -> None:
         list(read_corpus(tmp_path, column="\udcff"))
 
 
+def test_pages_are_no_parts_of_a_data_set(tmp_path):
+    for name in ("training.md", "testing.md", "test.rst"):
+        (tmp_path / name).write_text(f"page {name}")
+    assert len(list(read_texts(tmp_path, ReadingOptions()))) == 3
+    (tmp_path / "train.txt").write_text("a")
+    (tmp_path / "valid.txt").write_text("b")
+    with pytest.raises(DataError, match=r"holds the parts of a data set: train.txt, valid.txt"):
+        list(read_texts(tmp_path, ReadingOptions()))
+
+
 @pytest.mark.parametrize(
     "names",
     [
