@@ -8,7 +8,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from orrery.data.batches.token_windows import CropBatches, PackedBatches
+from orrery.data.batches.mixtures import Component, MixtureBatches
+from orrery.data.batches.token_windows import IGNORE, CropBatches, PackedBatches, PaddedBatches
 from orrery.data.shards.index import ShardSet
 from orrery.laws.accumulation import OneOf
 from orrery.objectives.causal import CausalLanguageModel
@@ -60,8 +61,33 @@ def test_a_process_reads_its_own_rows(number: int, count: int, text: Counted) ->
         assert own[name].count_nonzero() == len(rows) * LENGTH  # no token of the text is 0
 
 
-def test_gradients_of_own_rows_add_up_to_those_of_the_batch(text: Counted) -> None:
-    source, objective = CropBatches(text, LENGTH, SIZE, SEED), CausalLanguageModel()
+def documents_of(text: Counted) -> list[Any]:
+    """Return 300 documents of 2 to 14 tokens, which count what is read of them."""
+
+    class Document:
+        def __init__(self, start: int, length: int) -> None:
+            self.start, self.length = start, length
+
+        def __len__(self) -> int:
+            return self.length
+
+        def __getitem__(self, places: slice) -> NDArray[Any]:
+            begin, end, _ = places.indices(self.length)
+            return text[self.start + begin : self.start + end]
+
+    return [Document(number * 13, 2 + number % 13) for number in range(300)]
+
+
+def mixture(documents: list[Any], length: int, size: int, seed: int) -> MixtureBatches:
+    """Return padded rows of two corpora."""
+    halves = [PaddedBatches(documents[n::2], length=length, size=1, seed=seed) for n in range(2)]
+    return MixtureBatches([Component(str(n), half, n + 1) for n, half in enumerate(halves)], size, seed)
+
+
+@pytest.mark.parametrize("kind", [CropBatches, PackedBatches, PaddedBatches, mixture])
+def test_gradients_of_own_rows_add_up_to_those_of_the_batch(kind: Any, text: Counted) -> None:
+    source = kind(text if kind is CropBatches else documents_of(text), length=LENGTH, size=SIZE, seed=SEED)
+    objective = CausalLanguageModel()
     how = {"micro_batch": None, "seed": (0, 0), "precision": Precision("float32", "plain", "cpu", 1)}
 
     def learned(ranks: Any) -> list[torch.Tensor]:
@@ -75,12 +101,31 @@ def test_gradients_of_own_rows_add_up_to_those_of_the_batch(text: Counted) -> No
         torch.testing.assert_close(sum(share[number] for share in shares), gradient, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("kind", [PackedBatches, PaddedBatches, mixture])
+@pytest.mark.parametrize(("number", "count"), RANKS)
+def test_a_process_reads_its_own_documents(kind: Any, number: int, count: int, text: Counted) -> None:
+    documents = documents_of(text)
+    source = kind(documents, length=LENGTH, size=SIZE, seed=SEED)
+    ranks = OneOf(number, count)
+    for step in range(3):
+        text.read = 0
+        whole, all_read = source.batch(step), text.read
+        text.read = 0
+        own = own_rows(source, CausalLanguageModel(), step, ranks)
+        rows = ranks.rows(SIZE)
+        for name, values in whole.items():
+            assert torch.equal(own[name][rows.start : rows.stop], values[rows.start : rows.stop]), name
+            if name not in ("ids", "targets"):
+                assert torch.equal(own[name], values), name
+        assert torch.equal(own["targets"] == IGNORE, whole["targets"] == IGNORE)
+        assert own["ids"].count_nonzero() == whole["ids"][rows.start : rows.stop].count_nonzero()
+        assert text.read <= len(rows) * (LENGTH + 1)
+        assert (text.read == all_read) == (count == 1)
+
+
 def test_what_draws_or_counts_by_tokens_gets_whole_batches(text: Counted) -> None:
     source = CropBatches(text, LENGTH, SIZE, SEED)
     for objective in (MaskedLanguageModel(), SupervisedFineTuning()):
         text.read = 0
         own_rows(source, objective, 0, OneOf(0, 2))
         assert text.read == SIZE * (LENGTH + 1)
-    packed = PackedBatches([text.mapped[:30], text.mapped[30:90]], LENGTH, SIZE, SEED)
-    own, whole = own_rows(packed, CausalLanguageModel(), 0, OneOf(0, 2)), packed.batch(0)
-    assert all(torch.equal(own[name], whole[name]) for name in whole)

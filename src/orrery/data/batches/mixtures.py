@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from orrery.data.batches.token_windows import IGNORE, PureSource
+from orrery.data.batches.token_windows import IGNORE, DividedBatches
 from orrery.errors import UsageError
 
 BLOCK = 1000
@@ -69,11 +69,11 @@ class Component:
     """One corpus of a mixture: its rows one by one (a source of batches of one), and its weight."""
 
     name: str
-    source: PureSource
+    source: DividedBatches
     weight: int | float
 
 
-class MixtureBatches(PureSource):
+class MixtureBatches(DividedBatches):
     """Batches whose rows come from several corpora by weight, as a pure function of (seed, step).
 
     Each corpus goes through its own rows in its own order, one row each time it is drawn; when it has given
@@ -90,10 +90,11 @@ class MixtureBatches(PureSource):
         self.tokens_per_step = size * max(component.source.tokens_per_step for component in components)
         self.rows_per_epoch = sum(component.source.rows_per_epoch for component in components)
 
-    def batch(self, step: int) -> dict[str, Tensor]:
+    def share(self, step: int, rows: range) -> dict[str, Tensor]:
         """Return the batch of ``step``: row r is draw ``step * size + r``."""
-        draws = map(self.shares.draw, range(step * self.size, (step + 1) * self.size))
-        return stacked([self.components[corpus].source.batch(before) for corpus, before in draws])
+        draws = enumerate(map(self.shares.draw, range(step * self.size, (step + 1) * self.size)))
+        own = {True: range(1), False: range(0)}
+        return stacked([self.components[n].source.share(before, own[row in rows]) for row, (n, before) in draws])
 
     def epochs(self, step: int) -> dict[str, float]:
         """Return how often each corpus was gone through before ``step``."""

@@ -49,7 +49,21 @@ class PureSource(ABC):
             raise UsageError(f"{type(self).__name__} has no state, got {', '.join(state)}", "resume the same run")
 
 
-class CropBatches(PureSource):
+class DividedBatches(PureSource):
+    """Batches of ``size`` rows whose lengths and targets are known unread, so that some rows can be read alone."""
+
+    size: int
+
+    def batch(self, step: int) -> dict[str, Tensor]:
+        """Return the global batch of ``step``, with the tokens of all rows."""
+        return self.share(step, range(self.size))
+
+    @abstractmethod
+    def share(self, step: int, rows: range) -> dict[str, Tensor]:
+        """Return the batch of ``step`` with the tokens of some rows alone, the others being 0: no more is read."""
+
+
+class CropBatches(DividedBatches):
     """Random crops of one long token stream: ``ids`` and ``targets``, each start equally likely."""
 
     def __init__(self, ids: Stream, length: int, size: int, seed: int) -> None:
@@ -58,12 +72,8 @@ class CropBatches(PureSource):
         self.tokens_per_step = size * length
         self.rows_per_epoch = len(ids) / length
 
-    def batch(self, step: int) -> dict[str, Tensor]:
-        """Return the batch of ``step``, drawn from (seed, step)."""
-        return self.share(step, range(self.size))
-
     def share(self, step: int, rows: range) -> dict[str, Tensor]:
-        """Return the batch of ``step`` with the tokens of some rows alone, the others being 0: no more is read."""
+        """Return the crops of ``step``, drawn from (seed, step)."""
         starts = np.random.default_rng([self.seed, step]).integers(len(self.ids) - self.length, size=self.size)
         crops = np.zeros((self.size, self.length + 1), np.int64)
         for row in rows:
@@ -71,7 +81,7 @@ class CropBatches(PureSource):
         return _tensors(ids=crops[:, :-1], targets=crops[:, 1:])
 
 
-class PackedBatches(PureSource):
+class PackedBatches(DividedBatches):
     """Whole documents packed into rows: ``ids, targets, documents, positions``.
 
     ``documents`` numbers the documents of a row from 0, -1 is padding; ``positions`` restart in each. Nothing
@@ -87,18 +97,18 @@ class PackedBatches(PureSource):
         self.tokens_per_step = size * length
         self.rows_per_epoch = len(self.rows)
 
-    def batch(self, step: int) -> dict[str, Tensor]:
+    def share(self, step: int, rows: range) -> dict[str, Tensor]:
         """Return the rows of ``step``, in the order of their epoch."""
         numbers = self.order.items(step * self.size, (step + 1) * self.size)
-        rows = [self._row(self.rows[number]) for number in numbers]
-        return _tensors(**{name: np.stack([row[name] for row in rows]) for name in rows[0]})
+        made = [self._row(self.rows[number], place in rows) for place, number in enumerate(numbers)]
+        return _tensors(**{name: np.stack([row[name] for row in made]) for name in made[0]})
 
-    def _row(self, row: Sequence[Piece]) -> dict[str, NDArray[np.int64]]:
+    def _row(self, row: Sequence[Piece], read: bool) -> dict[str, NDArray[np.int64]]:
         fills = {"ids": 0, "targets": IGNORE, "documents": -1, "positions": 0}
         filled = {name: np.full(self.length, fill, np.int64) for name, fill in fills.items()}
         place = 0
         for number, piece in enumerate(row):
-            ids, targets = _shifted(self.documents[piece.document], piece.start, piece.stop)
+            ids, targets = _shifted(self.documents[piece.document], piece.start, piece.stop, read)
             here = slice(place, place + len(ids))
             filled["ids"][here], filled["targets"][here] = ids, targets
             filled["documents"][here], filled["positions"][here] = number, np.arange(len(ids))
@@ -106,7 +116,7 @@ class PackedBatches(PureSource):
         return filled
 
 
-class PaddedBatches(PureSource):
+class PaddedBatches(DividedBatches):
     """One document a row, truncated to ``length``, padded on the right: ``ids, targets``, ``real`` (bool).
 
     Bucketing: documents are shuffled, then sorted by length within a pool of ``pool`` batches, so that a
@@ -127,14 +137,14 @@ class PaddedBatches(PureSource):
         self.rows_per_epoch = len(documents)
         self._pool = lru_cache(maxsize=2)(self._sorted_pool)
 
-    def batch(self, step: int) -> dict[str, Tensor]:
+    def share(self, step: int, rows: range) -> dict[str, Tensor]:
         """Return the batch of ``step``, of the pool it lies in."""
         numbers = self._pool(step // self.pool)[step % self.pool]
-        rows = [_shifted(self.documents[number], 0, self.length) for number in numbers]
-        width = max(len(ids) for ids, _ in rows)
+        made = [_shifted(self.documents[number], 0, self.length, at in rows) for at, number in enumerate(numbers)]
+        width = max(len(ids) for ids, _ in made)
         ids, targets = np.full((self.size, width), self.pad), np.full((self.size, width), IGNORE)
         real = np.zeros((self.size, width), bool)
-        for place, (row_ids, row_targets) in enumerate(rows):
+        for place, (row_ids, row_targets) in enumerate(made):
             here = place, slice(len(row_ids))
             ids[here], targets[here], real[here] = row_ids, row_targets, True
         return _tensors(ids=ids, targets=targets) | {"real": torch.from_numpy(real)}
@@ -189,9 +199,10 @@ class SequentialWindows(PureSource):
         return _tensors(ids=ids, targets=targets)
 
 
-def _shifted(document: Ids, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the tokens from start to stop and the token after each, IGNORE at the document's end."""
-    seen = np.asarray(document[start : stop + 1], dtype=np.int64)
+def _shifted(document: Ids, start: int, stop: int, read: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the tokens from start to stop, 0 unless ``read``, and the token after each, IGNORE at the end."""
+    there = min(len(document), stop + 1) - start
+    seen = np.asarray(document[start : stop + 1], np.int64) if read else np.zeros(there, np.int64)
     ids = seen[: stop - start]
     targets = np.full(len(ids), IGNORE, np.int64)
     targets[: len(seen) - 1] = seen[1:]

@@ -36,12 +36,12 @@ class BatchSource(Protocol):
 
 @runtime_checkable
 class DividedSource(Protocol):
-    """A source of batches of ``size`` rows of one length, each of whose tokens is a target: some can be read alone."""
+    """A source of batches of ``size`` rows, which knows their lengths and targets unread: some can be read alone."""
 
     size: int
 
     def share(self, step: int, rows: range) -> "Mapping[str, Tensor]":
-        """Return the global batch of ``step`` with the tokens of ``rows``; in the others each token is 0."""
+        """Return the global batch of ``step`` with the tokens of ``rows``; others are 0 or ignored."""
         ...
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from orrery.data.batches.mixtures import MixtureBatches
-    from orrery.data.batches.token_windows import PureSource
+    from orrery.data.batches.token_windows import DividedBatches
 
 
 PAIRS = {"sentence_pairs": "follows", "ordered_pairs": "in_order"}
@@ -239,7 +239,7 @@ class TextSource(Source):
         return HeldBack(windows, request.limited(len(windows)), size / (len(ids) - 1))
 
 
-def batches_of(request: BatchRequest, documents: "list[NDArray[np.uint32]]", size: int, seed: int) -> "PureSource":
+def batches_of(request: BatchRequest, documents: "list[NDArray[np.uint32]]", size: int, seed: int) -> "DividedBatches":
     """Return the batches of the requested kind."""
     from orrery.data.batches.token_windows import CropBatches, PackedBatches, PaddedBatches
 
