@@ -229,6 +229,8 @@ def ratios_of(times: dict[str, list[float]]) -> dict[str, dict[str, Any]]:
             pairs[f"alike: {name}" if "fused" in name else f"same numbers: {name}"] = (f"orrery {kind}", name)
         if name.endswith(", compiled"):
             pairs[f"compiled: {kind}"] = (name, f"orrery {kind}")
+        elif not name.startswith("orrery"):
+            pairs[f"compiled, beside {name}"] = (f"orrery {kind}, compiled", name)
         if not name.startswith("orrery") and name.endswith(" float32"):
             pairs[f"as it comes: {name}"] = (default, name)
     by_title = {}
