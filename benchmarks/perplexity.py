@@ -40,6 +40,8 @@ def main() -> None:
         child(options)
         return
     record = Record(options, ["transformers"])
+    if not options.small:  # no program waits for machine code, so that the first one on a machine does without
+        subprocess.run([sys.executable, "-m", "orrery.kernels.step.build"], check=True)
     with tempfile.TemporaryDirectory() as place:
         model, text = inputs(options, Path(place))
         measured = compared(options, model, unpacked(model, Path(place)), text)

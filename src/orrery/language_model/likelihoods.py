@@ -22,8 +22,8 @@ from orrery.kernels.wide_products import wide_products
 from orrery.language_model.texts import before_text, opening_of
 from orrery.nn.embeddings import check_ids
 
-LOGITS = 1 << 26
-"""Rows are computed together whose logits would be no more than these."""
+TOKENS = 1 << 12
+"""Rows are computed together that are no more tokens than these: more are no faster, and fill the memory."""
 PIECE = 1 << 24
 """Logits held at once: 64 MiB in float32, whatever the length of a row and the vocabulary."""
 
@@ -140,7 +140,7 @@ def likelihoods(
     Args:
         stored: a decoder.
         continuations: what is scored.
-        batch_size: rows computed at once; fewer where they are long or the vocabulary large.
+        batch_size: rows computed at once; fewer where they are long.
         longest: tokens that are read at once; the model's context by default.
         done: told after each batch how many continuations are scored.
 
@@ -163,7 +163,7 @@ def likelihoods(
     by_place: dict[int, Likelihood] = {}
     start = 0
     while start < len(rows):
-        count = max(1, min(batch_size, LOGITS // (len(rows[start]) * size)))
+        count = max(1, min(batch_size, TOKENS // len(rows[start])))
         batch = rows[start : start + count]
         _score(stored, batch, [[(place, continuations[place]) for place in by_row[row]] for row in batch], by_place)
         start += count
