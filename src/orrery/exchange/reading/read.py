@@ -18,8 +18,19 @@ from orrery.exchange.reading import hub
 from orrery.exchange.reading.architecture import own, published
 from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
-from orrery.exchange.reading.files import CONFIG, GENERATION, PICTURES, Weights, open_weights, read_json
+from orrery.exchange.reading.files import (
+    CONFIG,
+    GENERATION,
+    PICKLES,
+    PICTURES,
+    Weights,
+    open_weights,
+    pickles_in,
+    read_json,
+)
+from orrery.exchange.reading.foreign import HERE, refuse_broken_links, refuse_foreign
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
+from orrery.exchange.reading.inside import chosen_inside
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
@@ -59,6 +70,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         ModelFileError: there is no model, or its files are damaged or do not fit each other.
     """
     path = place_of(path)
+    if not str(path).startswith(hub.PREFIX):
+        path = chosen_inside(Path(path), say)
     if is_adapter(path):
         stored = read(base_of(path), say)
         load_adapter(stored, path)
@@ -132,8 +145,9 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     if is_gguf(folder):
         return folder
     if not folder.is_dir():
-        raise ModelFileError(f"{folder} is a file, not a folder", WANTED)
+        raise _no_model(folder)
     succession.finish(folder)
+    folder = chosen_inside(folder, say)
     if _has_model(folder):
         return folder
     if _has_model(folder / FINAL):
@@ -142,17 +156,37 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     store = CheckpointStore(folder / CHECKPOINTS if (folder / CHECKPOINTS).is_dir() else folder)
     best, steps = store.best(), store.steps()
     if not steps:
-        raise ModelFileError(f"{folder} has neither config.json nor checkpoints", _one_of_several(folder))
+        refuse_broken_links(folder)
+        refuse_foreign(folder, HERE)
+        raise ModelFileError(f"{folder} has neither config.json nor checkpoints", _instead(folder))
     step, kind = (best, "best") if best in steps else (steps[0], "newest")
     say(f"{folder}: the {kind} checkpoint, step {step}")
     return store.path(step)
 
 
-def _one_of_several(folder: Path) -> str:
-    """Return a hint that names the first run of a folder with the runs of several seeds."""
+def _no_model(file: Path) -> ModelFileError:
+    """Return the error of a file that is no model of its own: it may lie in the folder of one."""
+    refuse_foreign(file)
+    if _has_model(file.parent):
+        return ModelFileError(f"{file} is one file of a model", f"name the folder that it is in: {file.parent}")
+    if file.suffix in (".safetensors", *(Path(pattern).suffix for pattern in PICKLES)):
+        return ModelFileError(
+            f"{file} is weights alone: nothing beside it says of which model they are",
+            f"put config.json and the tokenizer of the model into {file.parent}, and name that folder",
+        )
+    return ModelFileError(f"{file} is a file, not a folder", WANTED)
+
+
+def _instead(folder: Path) -> str:
+    """Return a hint for a folder without a model: which of its folders has one, or what lies in it."""
     runs = [run for run in sorted(folder.glob("*/")) if _has_model(run) or _has_model(run / FINAL)]
     if runs:
         return f"it holds runs, such as {runs[0]}: name one of them"
+    refuse_foreign(folder)
+    if weights := [*pickles_in(folder), *folder.glob("*.safetensors")]:
+        return f"beside {weights[0].name} put config.json and the tokenizer of the model"
+    if file_in(folder) is not None:
+        return "it holds a tokenizer alone: fetch the model's config.json and weights too"
     return WANTED
 
 

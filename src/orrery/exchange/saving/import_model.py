@@ -15,7 +15,17 @@ from orrery.checkpoints.outputs import OutputFolder
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.exchange.reading.cross_encoder_folder import read_pair_scores
-from orrery.exchange.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
+from orrery.exchange.reading.files import (
+    INDEX,
+    PICKLE,
+    PICKLE_INDEX,
+    PICKLES,
+    WEIGHTS,
+    Weights,
+    open_weights,
+    pickles_in,
+    read_index,
+)
 from orrery.exchange.reading.gguf_model import is_gguf
 from orrery.exchange.reading.read import Stored, makes_vectors, read, read_published
 from orrery.exchange.reading.sentence_folder import transformer_in
@@ -26,7 +36,6 @@ from orrery.models.pair_scores import PairScores
 from orrery.models.sentence_vectors import Sentences
 from orrery.tuning import merge
 
-PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
