@@ -84,7 +84,7 @@ def open_weights(folder: Path, current: Callable[[str], str] = str) -> Weights:
     if (folder / WEIGHTS).is_file():
         return Weights([TensorFile(folder / WEIGHTS)], current)
     if (folder / INDEX).is_file():
-        return Weights(_open_shards(folder), current)
+        return Weights(open_shards(folder, INDEX), current)
     if shards := _numbered(folder):
         return Weights([TensorFile(shard) for shard in shards], current)
     refuse_broken_links(folder)
@@ -92,12 +92,17 @@ def open_weights(folder: Path, current: Callable[[str], str] = str) -> Weights:
     if not any((folder / name).is_file() for name in (PICKLE, PICKLE_INDEX)):
         refuse_foreign(folder)
     if pickles:
-        refuse_stand_in(pickles[0])
-        raise ModelFileError(
-            f"{folder} has its weights only as {pickles[0].name}, a pickle, which can run any code",
-            f"get the safetensors files of the same model, or: orrery import {folder} NEW_FOLDER --allow-pickle",
-        )
+        raise only_pickled(folder, pickles[0])
     raise ModelFileError(f"{folder / WEIGHTS} is missing", _called_otherwise(folder))
+
+
+def only_pickled(folder: Path, pickle: Path) -> ModelFileError:
+    """Return the error of a folder whose weights are in a pickle, unless that is a stand-in for one."""
+    refuse_stand_in(pickle)
+    return ModelFileError(
+        f"{folder} has its weights only as {pickle.name}, a pickle, which can run any code",
+        f"get the safetensors files of the same model, or: orrery import {folder} NEW_FOLDER --allow-pickle",
+    )
 
 
 def _numbered(folder: Path) -> list[Path]:
@@ -151,9 +156,9 @@ def read_index(path: Path, suffix: str = ".safetensors") -> dict[str, str]:
     return places
 
 
-def _open_shards(folder: Path) -> list[TensorFile]:
-    """Open the shards and compare their names with the index."""
-    places = read_index(folder / INDEX)
+def open_shards(folder: Path, index: str) -> list[TensorFile]:
+    """Open the shards that an index names, and compare the names of their tensors with it."""
+    places = read_index(folder / index)
     expected: dict[str, set[str]] = {}
     for name, shard in places.items():
         expected.setdefault(shard, set()).add(name)

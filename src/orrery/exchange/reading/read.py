@@ -1,12 +1,13 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
+from torch import Tensor
 
 from orrery.checkpoints import manifest, succession
 from orrery.checkpoints.names import FOLDER as CHECKPOINT
@@ -31,6 +32,7 @@ from orrery.exchange.reading.files import (
 from orrery.exchange.reading.foreign import HERE, refuse_broken_links, refuse_foreign
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
 from orrery.exchange.reading.inside import chosen_inside
+from orrery.exchange.reading.native import NativeModel, is_native, native_of, open_consolidated
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
@@ -103,6 +105,9 @@ def _read_folder(folder: Path) -> Stored:
     """Read a checkpoint or a Hugging Face folder, with what stands behind the model in one of sentence-transformers."""
     if (folder / SPEC).is_file():
         stored = _read_checkpoint(folder)
+    elif is_native(folder):
+        weights = open_consolidated(folder)
+        stored = read_native(folder, native_of(folder, empty := weights.empty()), weights, empty)
     else:
         stored = replace(read_published(transformer_in(folder) or folder), folder=folder)
     return replace(stored, sentences=makes_vectors(folder), pairs=read_pair_scores(folder, stored))
@@ -184,14 +189,16 @@ def _instead(folder: Path) -> str:
         return f"it holds runs, such as {runs[0]}: name one of them"
     refuse_foreign(folder)
     if weights := [*pickles_in(folder), *folder.glob("*.safetensors")]:
-        return f"beside {weights[0].name} put config.json and the tokenizer of the model"
+        own = f"; a checkpoint of nanoGPT needs none: orrery import {weights[0]} NEW --allow-pickle"
+        file = weights[0].name
+        return f"beside {file} put config.json and the tokenizer of the model{own if file.endswith('.pt') else ''}"
     if file_in(folder) is not None:
         return "it holds a tokenizer alone: fetch the model's config.json and weights too"
     return WANTED
 
 
 def _has_model(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (CONFIG, SPEC, MODULES))
+    return any((folder / name).is_file() for name in (CONFIG, SPEC, MODULES)) or is_native(folder)
 
 
 def read_published(folder: Path, weights: Weights | None = None, ignored: Collection[str] = ()) -> Stored:
@@ -226,6 +233,30 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     left, whole = tuple(filter(is_value_head, files)), whole_of(content)
     pictures = None if whole else _pictures(folder)
     return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures, whole=whole)
+
+
+def read_native(
+    folder: Path, native: NativeModel, tensors: Mapping[str, Tensor], empty: Mapping[str, Tensor]
+) -> Stored:
+    """Read a model in the layout of its makers' own program.
+
+    Args:
+        folder: where it lies, perhaps with a tokenizer.
+        native: what it is.
+        tensors: by their names in the files.
+        empty: the same on the meta device.
+
+    Raises:
+        ModelFileError: the tensors do not fit.
+    """
+    spec = published(native.config, native.path)
+    with _said_by(native.path):
+        check_size(spec, sum(tensor.numel() for tensor in empty.values()), native.path)
+    model = built(spec, native.path)
+    check_fit(model, from_theirs(model, empty, native.rules))
+    fill(model, from_theirs(model, tensors, native.rules))
+    config, family = dict(native.config), native.config["model_type"]
+    return Stored(folder, model, family, config, {}, _tokenizer(folder), read_templates(folder))
 
 
 def lacks_pooler(model: Model, rules: Sequence[Rule], theirs: Collection[str]) -> bool:

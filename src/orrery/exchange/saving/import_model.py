@@ -1,5 +1,6 @@
 """Importing: a published folder in any file format that weights come in, written as safetensors and compared."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +18,7 @@ from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.exchange.reading.cross_encoder_folder import read_pair_scores
 from orrery.exchange.reading.files import (
+    CONFIG,
     INDEX,
     PICKLE,
     PICKLE_INDEX,
@@ -25,10 +28,15 @@ from orrery.exchange.reading.files import (
     open_weights,
     pickles_in,
     read_index,
+    read_json,
 )
+from orrery.exchange.reading.foreign import refuse_foreign
 from orrery.exchange.reading.gguf_model import is_gguf
-from orrery.exchange.reading.read import Stored, makes_vectors, read, read_published
+from orrery.exchange.reading.nanogpt import is_nanogpt, of_nanogpt, with_biases
+from orrery.exchange.reading.native import PARAMS, is_native, joined, name_alone, of_params
+from orrery.exchange.reading.read import Stored, makes_vectors, read, read_native, read_published
 from orrery.exchange.reading.sentence_folder import transformer_in
+from orrery.exchange.reading.unpickle import ARGUMENTS
 from orrery.exchange.reading.weights import weights_of
 from orrery.exchange.saving.save import MODEL_FILES, save_model
 from orrery.families import load_family, other_heads
@@ -75,12 +83,18 @@ def import_model(
     target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
     if is_gguf(source):
         return _from_gguf(source, out, target, ignore_keys, say)
+    if source.is_file():
+        refuse_foreign(source)
     given, sentences = folder, None if source.is_file() else makes_vectors(folder)
     if not source.is_file():
         source = folder = transformer_in(folder) or folder
     with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
-        weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
-        stored = read_published(folder, weights, ignore_keys)
+        if (folder / CONFIG).is_file():
+            weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
+            stored = read_published(folder, weights, ignore_keys)
+        else:
+            weights = Weights([])
+            stored = _read_native(source, folder, out, Path(scratch), allow_pickle, say)
         if stored.whole is not None:
             say(f"{folder}: {stored.part_alone}")
         beside = other_heads(load_family(stored.family), stored.config or {}, weights)
@@ -144,6 +158,13 @@ def _weights(
         return Weights([TensorFile(source)])
     if not source.is_file() and ((folder / WEIGHTS).is_file() or (folder / INDEX).is_file()):
         return open_weights(folder)
+    return Weights(_converted(source, folder, out, scratch, allow_pickle, say))
+
+
+def _converted(
+    source: Path, folder: Path, out: Path, scratch: Path, allow_pickle: bool, say: Callable[[str], None]
+) -> list[TensorFile]:
+    """Return the weights of pickles, which another process turns into safetensors."""
     files = [source] if source.is_file() else _pickles(folder)
     if not allow_pickle:
         raise ModelFileError(
@@ -156,11 +177,44 @@ def _weights(
     for number, path in enumerate(files):
         say(f"{path}: converting a pickle in a process without network")
         converted.append(_convert(path, scratch / f"{number}.safetensors"))
-    return Weights(converted)
+    return converted
+
+
+def _read_native(
+    source: Path, folder: Path, out: Path, scratch: Path, allow_pickle: bool, say: Callable[[str], None]
+) -> Stored:
+    """Read a model without a config.json: Meta's and Mistral's layout, or a checkpoint that holds its settings."""
+    if not source.is_file() and not any(folder.glob("*.pt*")):
+        return read(folder, say)
+    files = _converted(source, folder, out, scratch, allow_pickle, say)
+    parts = [{now: file[name] for name in file if (now := name_alone(name)) is not None} for file in files]
+    settings, path = _settings_of(files, folder)
+    if is_nanogpt(settings):
+        native, tensors = of_nanogpt(settings, path), with_biases(parts[0])
+        say(f"{path}: read as nanoGPT computes since June 2023, with the exact gelu")
+    else:
+        tensors = joined(parts, settings, path)
+        native = of_params(settings, path, tensors)
+    empty = {name: torch.empty_like(tensor, device="meta") for name, tensor in tensors.items()}
+    return read_native(folder, native, tensors, empty)
+
+
+def _settings_of(files: Sequence[TensorFile], folder: Path) -> tuple[dict[str, Any], Path]:
+    """Return what a folder or a checkpoint says of its model, and the file that says it."""
+    if (folder / PARAMS).is_file():
+        return read_json(folder / PARAMS), folder / PARAMS
+    if (text := files[0].metadata.get(ARGUMENTS)) is not None:
+        return json.loads(text), folder
+    raise ModelFileError(
+        f"{folder} has no config.json, and nothing else says of which model the weights are",
+        "put config.json and the tokenizer of the model beside the weights",
+    )
 
 
 def _pickles(folder: Path) -> list[Path]:
     """Return the files that make up the weights."""
+    if is_native(folder):
+        return sorted(folder.glob("consolidated*.pth"))
     if (folder / PICKLE).is_file():
         return [folder / PICKLE]
     if (folder / PICKLE_INDEX).is_file():
