@@ -1,5 +1,6 @@
 """Models in the layout of their makers' own programs give the numbers that these programs define, in float64."""
 
+import io
 import json
 import math
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from torch import Tensor
 from torch.nn import functional as F
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -19,6 +21,7 @@ from orrery.cli.program import run
 from orrery.errors import ModelFileError
 from orrery.exchange.reading import unpickle
 from orrery.exchange.saving import import_model as importing
+from orrery.text import load_tokenizer
 from parity import oracle
 from parity.helper import error
 
@@ -243,6 +246,17 @@ def test_what_may_change_numbers_and_is_not_read_is_named(said: dict[str, Any], 
     save_file(tensors_of(4, 8, 40), folder / "consolidated.safetensors")
     with pytest.raises(ModelFileError, match=f"{next(iter(said))} may change numbers"):
         loaded(folder)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer.model.v3"])
+def test_a_text_begins_as_the_makers_programs_begin_it(name: str, tmp_path: Path) -> None:
+    made, texts = io.BytesIO(), ["the cat sat on the mat and drank coffee in the morning while birds sang"] * 9
+    settings = {"vocab_size": 300, "model_type": "bpe", "byte_fallback": True, "hard_vocab_limit": False}
+    SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=made, minloglevel=2, **settings)
+    folder = params(tmp_path / "model", **MISTRAL)
+    (folder / name).write_bytes(made.getvalue())
+    theirs = SentencePieceProcessor(model_proto=made.getvalue())
+    assert load_tokenizer(folder).frame("the mat sang").ids == [theirs.bos_id(), *theirs.encode("the mat sang")]
 
 
 @torch.no_grad()
