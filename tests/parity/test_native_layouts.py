@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import orrery
 from orrery.checkpoints.tensors import TensorFile
 from orrery.cli.program import run
-from orrery.errors import ModelFileError
+from orrery.errors import ModelFileError, OrreryError
 from orrery.exchange.reading import unpickle
 from orrery.exchange.saving import import_model as importing
 from orrery.text import load_tokenizer
@@ -234,6 +235,24 @@ def test_a_checkpoint_of_nanogpt_is_read_from_its_settings(bias: bool, tmp_path:
     assert error(lm.logits(IDS[None]), theirs.double()(IDS[None]).logits) < 1e-12
     torch.save({"model": kept, "model_args": {**settings, "use_rmsnorm": True}}, tmp_path / "ckpt.pt")
     with pytest.raises(ModelFileError, match="use_rmsnorm, which nanoGPT has not"):
+        importing.import_model(tmp_path, tmp_path / "other", allow_pickle=True)
+
+
+@torch.no_grad()
+def test_the_characters_beside_a_checkpoint_of_nanogpt_are_its_tokenizer(tmp_path: Path) -> None:
+    settings = {"n_layer": 1, "n_head": 1, "n_embd": 4, "block_size": 8, "vocab_size": 4, "dropout": 0.0, "bias": True}
+    theirs = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=4, n_positions=8, vocab_size=4))
+    turned = {name: tensor.T if ".h." in name else tensor for name, tensor in theirs.state_dict().items()}
+    torch.save({"model": turned, "model_args": settings}, tmp_path / "ckpt.pt")
+    characters = dict(enumerate("\n ab"))
+    meta = {"vocab_size": 4, "itos": characters, "stoi": {letter: id for id, letter in characters.items()}}
+    (tmp_path / "meta.pkl").write_bytes(pickle.dumps(meta))
+    lm = imported(tmp_path, tmp_path / "new")
+    assert (lm.tokenizer.encode("ab a\n"), lm.tokenizer.decode([3, 1, 2])) == ([2, 3, 1, 2, 0], "b a")
+    with pytest.raises(OrreryError):
+        lm.logits("abc")
+    (tmp_path / "meta.pkl").write_bytes(pickle.dumps({"itos": Path("a")}))
+    with pytest.raises(pickle.UnpicklingError, match="GLOBAL pathlib"):
         importing.import_model(tmp_path, tmp_path / "other", allow_pickle=True)
 
 

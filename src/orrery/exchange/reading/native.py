@@ -121,7 +121,8 @@ def of_params(given: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor
 
 
 def _config(given: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    hidden = given.get("hidden_dim") or next((t.shape[0] for name, t in tensors.items() if _HIDDEN.fullmatch(name)), 0)
+    rows = (len(tensor) for name, tensor in tensors.items() if _HIDDEN.fullmatch(name) and tensor.dim())
+    hidden = given.get("hidden_dim") or next(rows, 0)
     table = tensors.get("tok_embeddings.weight")
     vocabulary = given.get("vocab_size") or -1
     config = {
@@ -131,7 +132,7 @@ def _config(given: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str
         "num_attention_heads": given["n_heads"],
         "num_key_value_heads": given.get("n_kv_heads") or given["n_heads"],
         "rms_norm_eps": given.get("norm_eps", 1e-5),
-        "vocab_size": table.shape[0] if vocabulary == -1 and table is not None else vocabulary,
+        "vocab_size": len(table) if vocabulary == -1 and table is not None and table.dim() else vocabulary,
         "tie_word_embeddings": "output.weight" not in tensors,
         **({"head_dim": given["head_dim"]} if given.get("head_dim") else {}),
     }
@@ -140,7 +141,7 @@ def _config(given: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str
 
 def _of_meta(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is peculiar to Llama: the context is that of the version which has these settings."""
-    base, scaled = given.get("rope_theta", 10_000.0), bool(given.get("use_scaled_rope"))
+    base, scaled = given.get("rope_theta") or 10_000.0, bool(given.get("use_scaled_rope"))
     contexts = {500_000: 8192, 1_000_000: 16384, 10_000: 2048 if given.get("norm_eps") == 1e-6 else 4096}
     context = 131_072 if scaled else contexts.get(base, 4096)
     factor = given.get("rope_scaling_factor") or (32 if given["dim"] in _SMALL_LLAMA_32 else 8)
@@ -191,15 +192,19 @@ def joined(parts: Sequence[Mapping[str, Tensor]], given: Mapping[str, Any], path
     Raises:
         ModelFileError: a part is missing.
     """
-    width, queries = given.get("dim", 0), parts[0].get("layers.0.attention.wq.weight")
-    if "multiple_of" in given and queries is not None and (count := width // len(queries)) != len(parts):
-        raise ModelFileError(
-            f"{path.parent} has {len(parts)} of the {count} parts of the weights", "get the others too"
-        )
-    first = parts[0]
-    whole: dict[str, Tensor] = {}
-    for name in first:
-        pieces = [part[name] for part in parts]
-        columns = _BESIDE_COLUMNS.search(name) or (name == "tok_embeddings.weight" and pieces[0].shape[1] != width)
-        whole[name] = pieces[0] if len(parts) == 1 or pieces[0].dim() == 1 else torch.cat(pieces, 1 if columns else 0)
-    return whole
+    width, queries = given.get("dim"), parts[0].get("layers.0.attention.wq.weight")
+    rows = len(queries) if queries is not None and queries.dim() else 0
+    count = width // rows if type(width) is int and rows else 0
+    if "multiple_of" in given and count > len(parts):
+        message = f"{path.parent} has {len(parts)} of the {count} parts of the weights"
+        raise ModelFileError(message, "get the others from the same source")
+    try:
+        return {name: _together(name, [part[name] for part in parts], width) for name in parts[0]}
+    except (KeyError, IndexError, RuntimeError) as error:
+        message = f"{path.parent}: the parts of the weights do not fit each other: {str(error).splitlines()[0]}"
+        raise ModelFileError(message, "get all of them from one source") from error
+
+
+def _together(name: str, pieces: Sequence[Tensor], width: Any) -> Tensor:
+    columns = _BESIDE_COLUMNS.search(name) or (name == "tok_embeddings.weight" and pieces[0].shape[1] != width)
+    return pieces[0] if len(pieces) == 1 or pieces[0].dim() == 1 else torch.cat(list(pieces), 1 if columns else 0)

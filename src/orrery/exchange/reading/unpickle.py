@@ -7,6 +7,7 @@ the kernel holds it to that where it can, and Python's own announcements everywh
 
 import json
 import os
+import pickle
 import re
 import sys
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ _ALLOWED = (
 _CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_EXCL
 _WRAPPERS = ("state_dict", "model", "module")
 _MEGABYTE = 2**20
-ARGUMENTS = "model_args"
+ARGUMENTS, CHARACTERS = "model_args", "meta.pkl"
 _MOST_SETTINGS = 10_000
 """Characters of the settings beside the tensors."""
 
@@ -55,6 +56,9 @@ def convert(source: Path, target: Path) -> None:
 
     from orrery.checkpoints.tensors import write_tensors
 
+    if source.name == CHARACTERS:
+        write_tensors(target, {}, {CHARACTERS: json.dumps(characters_of(source))})
+        return
     state = torch.load(source, map_location="cpu", weights_only=True)
     write_tensors(target, tensors_of(state), arguments_of(state))
 
@@ -84,6 +88,25 @@ def tensors_of(state: Any) -> dict[str, Any]:
         if not isinstance(name, str) or not hasattr(tensor, "untyped_storage"):
             raise ValueError(f"{str(name)[:100]!r} is a {type(tensor).__name__}, not a tensor")
     return {name: tensor.detach() for name, tensor in state.items()}
+
+
+class _Plain(pickle.Unpickler):
+    """Reads numbers, texts, lists and mappings alone."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Refuse whatever a pickle would call."""
+        raise pickle.UnpicklingError(f"GLOBAL {module}.{name}")
+
+
+def characters_of(source: Path) -> list[str]:
+    """Return the characters by their ids, of the meta.pkl that nanoGPT writes beside texts cut into characters.
+
+    Raises:
+        ValueError, KeyError, TypeError, pickle.UnpicklingError: it holds something else.
+    """
+    with source.open("rb") as file:
+        characters = _Plain(file).load()["itos"]
+    return [characters[id] for id in range(len(characters))]
 
 
 def arguments_of(state: Any) -> dict[str, str]:

@@ -1,11 +1,11 @@
 """Importing: a published folder in any file format that weights come in, written as safetensors and compared."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orrery.checkpoints import strict_json
 from orrery.checkpoints.outputs import OutputFolder
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
@@ -30,18 +31,20 @@ from orrery.exchange.reading.files import (
     read_index,
     read_json,
 )
-from orrery.exchange.reading.foreign import refuse_foreign
+from orrery.exchange.reading.foreign import HERE, refuse_foreign
 from orrery.exchange.reading.gguf_model import is_gguf
 from orrery.exchange.reading.nanogpt import is_nanogpt, of_nanogpt, with_biases
 from orrery.exchange.reading.native import PARAMS, is_native, joined, name_alone, of_params
 from orrery.exchange.reading.read import Stored, makes_vectors, read, read_native, read_published
 from orrery.exchange.reading.sentence_folder import transformer_in
-from orrery.exchange.reading.unpickle import ARGUMENTS
+from orrery.exchange.reading.unpickle import ARGUMENTS, CHARACTERS
 from orrery.exchange.reading.weights import weights_of
 from orrery.exchange.saving.save import MODEL_FILES, save_model
 from orrery.families import load_family, other_heads
 from orrery.models.pair_scores import PairScores
 from orrery.models.sentence_vectors import Sentences
+from orrery.text import Tokenizer
+from orrery.text.algorithms.characters import listed
 from orrery.tuning import merge
 
 TOKENIZER_FILES = (
@@ -95,6 +98,7 @@ def import_model(
         else:
             weights = Weights([])
             stored = _read_native(source, folder, out, Path(scratch), allow_pickle, say)
+            sentences = stored.sentences
         if stored.whole is not None:
             say(f"{folder}: {stored.part_alone}")
         beside = other_heads(load_family(stored.family), stored.config or {}, weights)
@@ -184,8 +188,10 @@ def _read_native(
     source: Path, folder: Path, out: Path, scratch: Path, allow_pickle: bool, say: Callable[[str], None]
 ) -> Stored:
     """Read a model without a config.json: Meta's and Mistral's layout, or a checkpoint that holds its settings."""
-    if not source.is_file() and not any(folder.glob("*.pt*")):
-        return read(folder, say)
+    whole = any(folder.glob("consolidated*.safetensors")) or not pickles_in(folder)
+    if source.suffix == ".safetensors" or (not source.is_file() and whole):
+        return read(source, say)
+    refuse_foreign(folder, HERE)
     files = _converted(source, folder, out, scratch, allow_pickle, say)
     parts = [{now: file[name] for name in file if (now := name_alone(name)) is not None} for file in files]
     settings, path = _settings_of(files, folder)
@@ -196,15 +202,31 @@ def _read_native(
         tensors = joined(parts, settings, path)
         native = of_params(settings, path, tensors)
     empty = {name: torch.empty_like(tensor, device="meta") for name, tensor in tensors.items()}
-    return read_native(folder, native, tensors, empty)
+    stored = read_native(folder, native, tensors, empty)
+    if (folder / CHARACTERS).is_file() and stored.tokenizer is None:
+        return replace(stored, tokenizer=_of_characters(folder / CHARACTERS, scratch))
+    return stored
+
+
+def _of_characters(file: Path, scratch: Path) -> Tokenizer:
+    """Return the tokenizer of nanoGPT's list of characters, which another process reads."""
+    found = strict_json.parse(_convert(file, scratch / "characters.safetensors").metadata.get(CHARACTERS, "[]"))
+    if (
+        not isinstance(found, list)
+        or not all(isinstance(one, str) and len(one) == 1 for one in found)
+        or len(set(found)) < len(found)
+    ):
+        raise ModelFileError(f"{file} is no list of characters", "take it from the folder of the texts, data/NAME")
+    return Tokenizer(listed(found).to_str())
 
 
 def _settings_of(files: Sequence[TensorFile], folder: Path) -> tuple[dict[str, Any], Path]:
     """Return what a folder or a checkpoint says of its model, and the file that says it."""
     if (folder / PARAMS).is_file():
         return read_json(folder / PARAMS), folder / PARAMS
-    if (text := files[0].metadata.get(ARGUMENTS)) is not None:
-        return json.loads(text), folder
+    settings = strict_json.parse(files[0].metadata.get(ARGUMENTS, "{}"))
+    if isinstance(settings, dict) and settings:
+        return settings, folder
     raise ModelFileError(
         f"{folder} has no config.json, and nothing else says of which model the weights are",
         "put config.json and the tokenizer of the model beside the weights",
@@ -214,7 +236,7 @@ def _settings_of(files: Sequence[TensorFile], folder: Path) -> tuple[dict[str, A
 def _pickles(folder: Path) -> list[Path]:
     """Return the files that make up the weights."""
     if is_native(folder):
-        return sorted(folder.glob("consolidated*.pth"))
+        return sorted(folder.glob("consolidated*.pt*"))
     if (folder / PICKLE).is_file():
         return [folder / PICKLE]
     if (folder / PICKLE_INDEX).is_file():
@@ -241,7 +263,8 @@ def _convert(source: Path, target: Path) -> TensorFile:
         raise ModelFileError(f"{source} took more than {patience:.0f} s", "get safetensors of the model") from error
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"])[-1]
-        raise ModelFileError(f"{source} was not converted: {reason}", "get the safetensors files of the same model")
+        hint = "get safetensors of the model, or save its tensors alone: torch.save(model.state_dict(), FILE)"
+        raise ModelFileError(f"{source} was not converted: {reason}", hint)
     return TensorFile(target)
 
 
