@@ -47,7 +47,7 @@ def _meant(name: str) -> str | None:
     found = _OF_THE_HUB.fullmatch(name)
     if name != (bare := name.strip()) and _exists(Path(bare)):
         return "there is one without the blank or line break at the end of the name"
-    if name.startswith("~"):
+    if name.startswith("~/"):
         return f"only a shell knows what ~ is: write {Path(name).expanduser()}"
     if found and (found["file"] or "").endswith(".gguf"):
         return f"fetch the file, hf download {found['name']} {found['file']} --local-dir FOLDER, and name it"

@@ -105,6 +105,12 @@ def only_pickled(folder: Path, pickle: Path) -> ModelFileError:
     )
 
 
+def has_safetensors(folder: Path) -> bool:
+    """Say whether the weights of a folder are in safetensors: in one file or in shards, with an index or without."""
+    whole = any((folder / name).is_file() for name in (WEIGHTS, INDEX))
+    return whole or any(_NUMBERED.fullmatch(path.name) for path in folder.glob("model-*.safetensors"))
+
+
 def _numbered(folder: Path) -> list[Path]:
     """Return the shards of a folder without an index, by the numbers in their names; empty where there are none.
 

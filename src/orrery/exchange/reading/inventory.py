@@ -17,7 +17,7 @@ from orrery.errors import OrreryError
 from orrery.exchange.reading.architecture import Described, described
 from orrery.exchange.reading.config_keys import read_config
 from orrery.exchange.reading.cross_encoder_folder import is_cross_encoder
-from orrery.exchange.reading.files import CONFIG, INDEX, WEIGHTS, Weights, open_weights, pickles_in, read_json
+from orrery.exchange.reading.files import CONFIG, Weights, has_safetensors, open_weights, pickles_in, read_json
 from orrery.exchange.reading.gguf_model import SUFFIX
 from orrery.exchange.reading.hub import PREFIX
 from orrery.exchange.reading.native import is_native, open_consolidated
@@ -83,7 +83,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _is_model(path: Path) -> bool:
-    weights = (path / WEIGHTS).is_file() or (path / INDEX).is_file() or pickles_in(path)
+    weights = has_safetensors(path) or pickles_in(path)
     configured = bool((path / CONFIG).is_file() and weights) or is_native(path)
     return _is_run(path) or (path / SPEC).is_file() or configured
 

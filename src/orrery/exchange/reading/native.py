@@ -142,7 +142,11 @@ def _config(given: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str
 def _of_meta(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is peculiar to Llama: the context is that of the version which has these settings."""
     base, scaled = given.get("rope_theta") or 10_000.0, bool(given.get("use_scaled_rope"))
-    contexts = {500_000: 8192, 1_000_000: 16384, 10_000: 2048 if given.get("norm_eps") == 1e-6 else 4096}
+    contexts: dict[float, int] = {
+        500_000: 8192,
+        1_000_000: 16384,
+        10_000: 2048 if given.get("norm_eps") == 1e-6 else 4096,
+    }
     context = 131_072 if scaled else contexts.get(base, 4096)
     factor = given.get("rope_scaling_factor") or (32 if given["dim"] in _SMALL_LLAMA_32 else 8)
     scaling = {"rope_type": "llama3", "factor": float(factor), "low_freq_factor": 1.0, "high_freq_factor": 4.0,

@@ -20,12 +20,12 @@ from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.exchange.reading.cross_encoder_folder import read_pair_scores
 from orrery.exchange.reading.files import (
     CONFIG,
-    INDEX,
     PICKLE,
     PICKLE_INDEX,
     PICKLES,
     WEIGHTS,
     Weights,
+    has_safetensors,
     open_weights,
     pickles_in,
     read_index,
@@ -70,7 +70,8 @@ def import_model(
     """Write a model as safetensors, read it back, and compare every tensor.
 
     Args:
-        source: a Hugging Face folder, one file of weights inside one, or a GGUF file.
+        source: a Hugging Face folder, one file of weights inside one, a folder of Meta's or Mistral's own layout, a
+            checkpoint of nanoGPT, or a GGUF file.
         out: the new folder, which gets its name only when all in it was read back equal.
         overwrite: replace an import that is there.
         ignore_keys: keys of config.json that are left out, though the reference reads them.
@@ -160,7 +161,7 @@ def _weights(
     """Return the weights, from safetensors where there are any."""
     if source.is_file() and source.suffix == ".safetensors":
         return Weights([TensorFile(source)])
-    if not source.is_file() and ((folder / WEIGHTS).is_file() or (folder / INDEX).is_file()):
+    if not source.is_file() and has_safetensors(folder):
         return open_weights(folder)
     return Weights(_converted(source, folder, out, scratch, allow_pickle, say))
 
@@ -242,6 +243,8 @@ def _pickles(folder: Path) -> list[Path]:
     if (folder / PICKLE_INDEX).is_file():
         return [folder / shard for shard in sorted(set(read_index(folder / PICKLE_INDEX, ".bin").values()))]
     files = pickles_in(folder) if folder.is_dir() else []
+    if not files:
+        refuse_foreign(folder)
     if len(files) != 1:
         which = ", ".join(path.name for path in files)
         raise ModelFileError(

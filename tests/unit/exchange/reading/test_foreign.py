@@ -12,6 +12,7 @@ from orrery.checkpoints.places import place_of
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, OrreryError
 from orrery.exchange.reading.read import read
+from orrery.exchange.saving.import_model import import_model
 from orrery.text import load_tokenizer
 from tiny_models import saved
 
@@ -106,7 +107,9 @@ def test_a_link_to_nothing_is_named(folder: Path) -> None:
     assert "is a link to ../../blobs/0123" in refused(folder).message
 
 
-def test_shards_without_an_index_are_the_whole_and_a_missing_one_is_named(llama: Path, folder: Path) -> None:
+def test_shards_without_an_index_are_the_whole_and_a_missing_one_is_named(
+    llama: Path, folder: Path, tmp_path: Path
+) -> None:
     tensors = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     names = sorted(tensors)
@@ -115,6 +118,8 @@ def test_shards_without_an_index_are_the_whole_and_a_missing_one_is_named(llama:
         save_file(part, folder / f"model-0000{number}-of-00002.safetensors")
     whole = read(llama).model.state_dict()
     assert all(torch.equal(tensor, whole[name]) for name, tensor in read(folder).model.state_dict().items())
+    again = import_model(folder, tmp_path / "new").model.state_dict()
+    assert all(torch.equal(tensor, whole[name]) for name, tensor in again.items())
     (folder / "model-00001-of-00002.safetensors").unlink()
     assert "lacks 1 of the 2 shards" in refused(folder).message
 
