@@ -4,6 +4,7 @@ import io
 import json
 import math
 import pickle
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,12 @@ def test_a_checkpoint_of_llama2_c_is_read_from_its_settings(tmp_path: Path) -> N
     assert lm.model.spec.context == 32
 
 
+def of_nanogpt(model: GPT2LMHeadModel) -> dict[str, Tensor]:
+    """Return the state of a GPT-2 as nanoGPT has it: its matrices are those of linears."""
+    turned = re.compile(r".*\.(c_attn|c_proj|c_fc)\.weight")
+    return {name: tensor.T if turned.fullmatch(name) else tensor for name, tensor in model.state_dict().items()}
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @torch.no_grad()
 def test_a_checkpoint_of_nanogpt_is_read_from_its_settings(bias: bool, tmp_path: Path) -> None:
@@ -227,9 +234,8 @@ def test_a_checkpoint_of_nanogpt_is_read_from_its_settings(bias: bool, tmp_path:
     for name, parameter in theirs.named_parameters():
         if name.endswith(".bias") and not bias:
             parameter.zero_()
-    turned = ("attn.weight", "attn.c_proj.weight", "c_fc.weight", "mlp.c_proj.weight")
-    state = {name: tensor.T if name.endswith(turned) else tensor for name, tensor in theirs.state_dict().items()}
-    kept = {f"_orig_mod.{name}": tensor for name, tensor in state.items() if bias or not name.endswith(".bias")}
+    state = of_nanogpt(theirs).items()
+    kept = {f"_orig_mod.{name}": tensor for name, tensor in state if bias or not name.endswith(".bias")}
     torch.save({"model": kept, "optimizer": {}, "model_args": settings, "iter_num": 9}, tmp_path / "ckpt.pt")
     lm = imported(tmp_path / "ckpt.pt", tmp_path / "new")
     assert error(lm.logits(IDS[None]), theirs.double()(IDS[None]).logits) < 1e-12
@@ -242,15 +248,14 @@ def test_a_checkpoint_of_nanogpt_is_read_from_its_settings(bias: bool, tmp_path:
 def test_the_characters_beside_a_checkpoint_of_nanogpt_are_its_tokenizer(tmp_path: Path) -> None:
     settings = {"n_layer": 1, "n_head": 1, "n_embd": 4, "block_size": 8, "vocab_size": 4, "dropout": 0.0, "bias": True}
     theirs = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=4, n_positions=8, vocab_size=4))
-    turned = {name: tensor.T if ".h." in name else tensor for name, tensor in theirs.state_dict().items()}
-    torch.save({"model": turned, "model_args": settings}, tmp_path / "ckpt.pt")
+    torch.save({"model": of_nanogpt(theirs), "model_args": settings}, tmp_path / "ckpt.pt")
     characters = dict(enumerate("\n ab"))
     meta = {"vocab_size": 4, "itos": characters, "stoi": {letter: id for id, letter in characters.items()}}
     (tmp_path / "meta.pkl").write_bytes(pickle.dumps(meta))
     lm = imported(tmp_path, tmp_path / "new")
     assert (lm.tokenizer.encode("ab a\n"), lm.tokenizer.decode([3, 1, 2])) == ([2, 3, 1, 2, 0], "b a")
     with pytest.raises(OrreryError):
-        lm.logits("abc")
+        lm.score("abc")
     (tmp_path / "meta.pkl").write_bytes(pickle.dumps({"itos": Path("a")}))
     with pytest.raises(pickle.UnpicklingError, match="GLOBAL pathlib"):
         importing.import_model(tmp_path, tmp_path / "other", allow_pickle=True)
