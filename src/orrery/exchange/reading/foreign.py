@@ -14,6 +14,7 @@ from orrery.errors import ModelFileError
 
 _MOST = 10_000
 """Names of a folder that are looked at."""
+PIPELINE = "model_index.json"
 HERE = ("*",)
 _BELOW = (*HERE, "*/*", ".cache/huggingface/download/*")
 _SOURCE = "it is made to be run and cannot be read back: take the Hugging Face folder that it was made from"
@@ -79,7 +80,7 @@ FOREIGN = (
         "pytorch.py, and load what that writes",
     ),
     ForeignFile(
-        ("model_index.json",),
+        (PIPELINE,),
         "a pipeline of several models, of diffusers",
         "Orrery makes no pictures; the part that reads texts is a folder of its own: FOLDER/text_encoder",
     ),

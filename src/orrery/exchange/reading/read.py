@@ -29,7 +29,7 @@ from orrery.exchange.reading.files import (
     pickles_in,
     read_json,
 )
-from orrery.exchange.reading.foreign import HERE, refuse_broken_links, refuse_foreign
+from orrery.exchange.reading.foreign import PIPELINE, refuse_broken_links, refuse_foreign
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
 from orrery.exchange.reading.inside import chosen_inside
 from orrery.exchange.reading.native import NativeModel, is_native, native_of, open_consolidated
@@ -161,8 +161,6 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     store = CheckpointStore(folder / CHECKPOINTS if (folder / CHECKPOINTS).is_dir() else folder)
     best, steps = store.best(), store.steps()
     if not steps:
-        refuse_broken_links(folder)
-        refuse_foreign(folder, HERE)
         raise ModelFileError(f"{folder} has neither config.json nor checkpoints", _instead(folder))
     step, kind = (best, "best") if best in steps else (steps[0], "newest")
     say(f"{folder}: the {kind} checkpoint, step {step}")
@@ -185,8 +183,9 @@ def _no_model(file: Path) -> ModelFileError:
 def _instead(folder: Path) -> str:
     """Return a hint for a folder without a model: which of its folders has one, or what lies in it."""
     runs = [run for run in sorted(folder.glob("*/")) if _has_model(run) or _has_model(run / FINAL)]
-    if runs:
+    if runs and not (folder / PIPELINE).is_file():
         return f"it holds runs, such as {runs[0]}: name one of them"
+    refuse_broken_links(folder)
     refuse_foreign(folder)
     if weights := [*pickles_in(folder), *folder.glob("*.safetensors")]:
         own = f"; a checkpoint of nanoGPT needs none: orrery import {weights[0]} NEW --allow-pickle"
