@@ -89,6 +89,7 @@ def test_a_wrapped_state_in_a_file_of_another_name(pickled, tmp_path):
     state = torch.load(pickled / "pytorch_model.bin", weights_only=True)
     (pickled / "pytorch_model.bin").unlink()
     torch.save({"state_dict": state}, pickled / "best.pt")
+    torch.save({"step": 3}, pickled / "last.pt")
     torch.save({"step": 3}, pickled / "optimizer.pt")
     assert run(["import", str(pickled), str(tmp_path / "a"), ALLOW]) == 4  # which of the two?
     assert run(["import", str(pickled / "best.pt"), str(tmp_path / "a"), ALLOW]) == 0

@@ -18,9 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orrery.checkpoints.stand_ins import stand_in
 from orrery.errors import ModelFileError
 
 MAGIC = b"GGUF"
+OLDER = (b"tjgg", b"fmgg", b"lmgg", b"algg")
+"""How files of the formats before it begin."""
 VERSIONS = (2, 3)
 FACT_LIMIT, ITEM_LIMIT, TEXT_LIMIT = 20_000, 8_000_000, 16_000_000
 """The most facts, the most items of all their lists together, and the most bytes of a text."""
@@ -139,11 +142,9 @@ def _mapped(path: Path) -> mmap.mmap:
 
 _BEGINNINGS: dict[bytes, tuple[str, str]] = {
     MAGIC[::-1]: ("does not begin with GGUF (its bytes are in the order of a big-endian machine)", _AGAIN),
-    b"version https://git-lfs": ("is a pointer of git-lfs to the file, not the file", "run 'git lfs pull' beside it"),
-    b"<": ("is a page of the web, not the file", "download the file itself: its address has /resolve/ for /blob/"),
     **{
         magic: ("is of a format before GGUF, which ended in 2023", "take a GGUF file of the same model")
-        for magic in (b"tjgg", b"fmgg", b"lmgg", b"algg")
+        for magic in OLDER
     },
 }
 """What other files begin with that have such a name: what they are, and what to do."""
@@ -152,7 +153,7 @@ _BEGINNINGS: dict[bytes, tuple[str, str]] = {
 def _instead(beginning: bytes) -> tuple[str, str]:
     """Return what a file is that does not begin as the format does, and what to do."""
     known = (said for start, said in _BEGINNINGS.items() if beginning.startswith(start))
-    return next(known, ("does not begin with GGUF", _AGAIN))
+    return stand_in(beginning) or next(known, ("does not begin with GGUF", _AGAIN))
 
 
 class _Head:

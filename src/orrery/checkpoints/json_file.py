@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from orrery.checkpoints import strict_json
+from orrery.checkpoints.stand_ins import refuse_stand_in
 from orrery.errors import ModelFileError
 
 JSON_LIMIT = 4_000_000
@@ -43,6 +44,7 @@ def _parsed(path: Path, limit: int) -> Any:
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}", "check the path and its rights") from error
     except (ValueError, RecursionError) as error:
+        refuse_stand_in(path)
         raise ModelFileError(f"{path} is not JSON: {error}", "get the file again from its source") from error
 
 

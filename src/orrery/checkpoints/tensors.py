@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints import strict_json
+from orrery.checkpoints.stand_ins import refuse_stand_in
 from orrery.errors import ModelFileError
 
 # 20,000 tensors at 800 bytes each; the format itself allows 100 MB, which takes a second just to parse.
@@ -191,5 +192,6 @@ def check_ranges(path: Path, entries: Mapping[str, TensorEntry], expected_end: i
 
 
 def refuse(path: Path, reason: str) -> NoReturn:
-    """Raise the one error of this module."""
+    """Raise the one error of this module, or that of what stands in the file's place."""
+    refuse_stand_in(path)
     raise ModelFileError(f"{path} is not a sound safetensors file: {reason}", "get the file again from its source")

@@ -24,8 +24,8 @@ def import_model(
     little memory, which accepts nothing but tensors.
 
     Args:
-        model: A Hugging Face folder, the file of weights in one, a GGUF file, hf:org/name@revision, or a word2vec
-            file.
+        model: A Hugging Face folder, the file of weights in one, a folder of Meta's or Mistral's own layout, a
+            checkpoint of nanoGPT, a GGUF file, hf:org/name@revision, or a word2vec file.
         out: The new folder.
         allow_pickle: Convert .bin and .pt files.
         ignore_keys: Keys of config.json to leave out, where you know that no number depends on them.

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, SupportsIndex
 
+from orrery.checkpoints.stand_ins import refuse_stand_in
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks
 from orrery.text.engine import Span, engine_of, panics_told
@@ -371,6 +372,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
         raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None
     except ModelFileError as error:
+        refuse_stand_in(file)
         raise ModelFileError(f"{file}: {error.message}", error.hint) from None
 
 

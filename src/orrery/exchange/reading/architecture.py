@@ -11,6 +11,7 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.files import CONFIG, read_json
 from orrery.exchange.reading.gguf_model import spec_of_gguf
+from orrery.exchange.reading.native import is_native, native_of, open_consolidated
 from orrery.families import load_family, names, spec_of
 from orrery.models.limits import check_numbers
 from orrery.models.model import ModelSpec
@@ -77,6 +78,10 @@ def described(folder: Path) -> Described:
         return Described(spec_of_gguf(folder))
     if (folder / SPEC).is_file():
         return own(folder / SPEC)
+    if is_native(folder):
+        native = native_of(folder, open_consolidated(folder).empty())
+        family = native.config["model_type"]
+        return Described(published(native.config, native.path), family=family, config=native.config)
     return Described(published(read_config(folder), folder / CONFIG))
 
 

@@ -9,16 +9,25 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints.json_file import read_json, refuse
+from orrery.checkpoints.stand_ins import refuse_stand_in
 from orrery.checkpoints.tensors import TensorEntry, TensorFile
 from orrery.errors import ModelFileError
+from orrery.exchange.reading.foreign import refuse_broken_links, refuse_foreign
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 PICTURES = "preprocessor_config.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+_NO_WEIGHTS = re.compile(
+    r"(optimizer|scheduler|scaler|training_args|sampler|dl_state_dict|meta|openvino_\w+)(_\d+)?\.\w+"
+    r"|(rng_state|random_states)(_\d+)?\.\w+|.*_optim_states\.pt"
+)
+"""Files that trainers and other programs write beside the weights under such names."""
 INDEX_LIMIT = 12_000_000
 """Bytes: the index of 92,000 tensors takes nine million."""
 _SHARD = re.compile(r"\w[\w.-]*")
+_NUMBERED = re.compile(r"model-\d{5}-of-(?P<all>\d{5})\.safetensors")
 
 
 class Weights(Mapping[str, Tensor]):
@@ -75,13 +84,52 @@ def open_weights(folder: Path, current: Callable[[str], str] = str) -> Weights:
     if (folder / WEIGHTS).is_file():
         return Weights([TensorFile(folder / WEIGHTS)], current)
     if (folder / INDEX).is_file():
-        return Weights(_open_shards(folder), current)
-    if pickles := pickles_in(folder):
-        raise ModelFileError(
-            f"{folder} has its weights only as {pickles[0].name}, a pickle, which can run any code",
-            f"get the safetensors files of the same model, or: orrery import {folder} NEW_FOLDER --allow-pickle",
-        )
+        return Weights(open_shards(folder, INDEX), current)
+    if shards := _numbered(folder):
+        return Weights([TensorFile(shard) for shard in shards], current)
+    refuse_broken_links(folder)
+    pickles = pickles_in(folder)
+    if not any((folder / name).is_file() for name in (PICKLE, PICKLE_INDEX)):
+        refuse_foreign(folder)
+    if pickles:
+        raise only_pickled(folder, pickles[0])
     raise ModelFileError(f"{folder / WEIGHTS} is missing", _called_otherwise(folder))
+
+
+def only_pickled(folder: Path, pickle: Path) -> ModelFileError:
+    """Return the error of a folder whose weights are in a pickle, unless that is a stand-in for one."""
+    refuse_stand_in(pickle)
+    return ModelFileError(
+        f"{folder} has its weights only as {pickle.name}, a pickle, which can run any code",
+        f"get the safetensors files of the same model, or: orrery import {folder} NEW_FOLDER --allow-pickle",
+    )
+
+
+def has_safetensors(folder: Path) -> bool:
+    """Say whether the weights of a folder are in safetensors: in one file or in shards, with an index or without."""
+    whole = any((folder / name).is_file() for name in (WEIGHTS, INDEX))
+    return whole or any(_NUMBERED.fullmatch(path.name) for path in folder.glob("model-*.safetensors"))
+
+
+def _numbered(folder: Path) -> list[Path]:
+    """Return the shards of a folder without an index, by the numbers in their names; empty where there are none.
+
+    Raises:
+        ModelFileError: some are missing.
+    """
+    there = sorted(path for path in folder.glob("model-*.safetensors") if _NUMBERED.fullmatch(path.name))
+    count = max((int(match["all"]) for path in there if (match := _NUMBERED.fullmatch(path.name))), default=0)
+    shards = [folder / f"model-{number:05d}-of-{count:05d}.safetensors" for number in range(1, min(count, 10_000) + 1)]
+    if missing := [path.name for path in shards if not path.is_file()]:
+        raise _lacking(folder, missing, count, "the others are numbered for")
+    return shards
+
+
+def _lacking(folder: Path, missing: list[str], count: int, why: str) -> ModelFileError:
+    return ModelFileError(
+        f"{folder} lacks {len(missing)} of the {count} shards that {why}: {', '.join(missing[:10])}",
+        "get the missing files from the source of the others",
+    )
 
 
 def _called_otherwise(folder: Path) -> str:
@@ -94,8 +142,9 @@ def _called_otherwise(folder: Path) -> str:
 
 
 def pickles_in(folder: Path) -> list[Path]:
-    """Return the files that may be pickles, by name."""
-    return sorted({path for pattern in PICKLES for path in folder.glob(pattern)})
+    """Return the files that may be pickles of weights, by name."""
+    files = {path for pattern in PICKLES for path in folder.glob(pattern)}
+    return sorted(path for path in files if not _NO_WEIGHTS.fullmatch(path.name))
 
 
 def read_index(path: Path, suffix: str = ".safetensors") -> dict[str, str]:
@@ -113,18 +162,14 @@ def read_index(path: Path, suffix: str = ".safetensors") -> dict[str, str]:
     return places
 
 
-def _open_shards(folder: Path) -> list[TensorFile]:
-    """Open the shards and compare their names with the index."""
-    places = read_index(folder / INDEX)
+def open_shards(folder: Path, index: str) -> list[TensorFile]:
+    """Open the shards that an index names, and compare the names of their tensors with it."""
+    places = read_index(folder / index)
     expected: dict[str, set[str]] = {}
     for name, shard in places.items():
         expected.setdefault(shard, set()).add(name)
     if missing := [shard for shard in sorted(expected) if not (folder / shard).is_file()]:
-        count = f"{len(missing)} of the {len(expected)} shards"
-        raise ModelFileError(
-            f"{folder} lacks {count} that its index names: {', '.join(missing[:10])}",
-            "get the missing files from the source of the others",
-        )
+        raise _lacking(folder, missing, len(expected), "its index names")
     files = [TensorFile(folder / shard) for shard in sorted(expected)]
     for file in files:
         if wrong := sorted(file.keys() ^ expected[file.path.name]):

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from orrery.checkpoints.gguf_blocks import unpacked
-from orrery.checkpoints.gguf_file import MAGIC, PLAIN, GgufEntry, GgufFile, parts_of
+from orrery.checkpoints.gguf_file import MAGIC, OLDER, PLAIN, GgufEntry, GgufFile, parts_of
 from orrery.checkpoints.layouts import Grouped, Layout, RotaryInterleaved, Rows, Stacked
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
@@ -140,7 +140,7 @@ def is_gguf(path: str | Path) -> bool:
     if path.suffix == SUFFIX:
         return True
     with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+        return file.read(len(MAGIC)) in (MAGIC, *OLDER)
 
 
 def read_gguf(path: Path) -> GgufModel:

@@ -11,6 +11,7 @@ from typing import Any
 
 from orrery.checkpoints.manifest import file_sha256
 from orrery.checkpoints.places import HUB as PREFIX
+from orrery.checkpoints.places import hub_name
 from orrery.errors import MachineError, ModelFileError, OrreryError, UsageError
 from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, PICTURES, WEIGHTS, read_index
 
@@ -56,7 +57,7 @@ def parse(text: str) -> HubReference:
     """
     match = _REFERENCE.fullmatch(text)
     if match is None or ".." in text:
-        raise UsageError(f"{text!r} is no model on the hub", "write hf:org/name@revision")
+        raise UsageError(f"{text!r} is no model on the hub", f"write {hub_name(text) or 'hf:org/name@revision'}")
     return HubReference(match["name"], match["revision"] or "main")
 
 

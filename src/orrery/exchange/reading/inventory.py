@@ -17,9 +17,10 @@ from orrery.errors import OrreryError
 from orrery.exchange.reading.architecture import Described, described
 from orrery.exchange.reading.config_keys import read_config
 from orrery.exchange.reading.cross_encoder_folder import is_cross_encoder
-from orrery.exchange.reading.files import CONFIG, INDEX, WEIGHTS, Weights, open_weights, pickles_in, read_json
+from orrery.exchange.reading.files import CONFIG, Weights, has_safetensors, open_weights, pickles_in, read_json
 from orrery.exchange.reading.gguf_model import SUFFIX
 from orrery.exchange.reading.hub import PREFIX
+from orrery.exchange.reading.native import is_native, open_consolidated
 from orrery.exchange.reading.read import built, locate
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES
@@ -82,8 +83,9 @@ def _is_run(path: Path) -> bool:
 
 
 def _is_model(path: Path) -> bool:
-    weights = (path / WEIGHTS).is_file() or (path / INDEX).is_file() or pickles_in(path)
-    return _is_run(path) or (path / SPEC).is_file() or bool((path / CONFIG).is_file() and weights)
+    weights = has_safetensors(path) or pickles_in(path)
+    configured = bool((path / CONFIG).is_file() and weights) or is_native(path)
+    return _is_run(path) or (path / SPEC).is_file() or configured
 
 
 def _below(path: Path, seen: set[Path], depth: int = 0) -> Iterator[Path]:
@@ -169,7 +171,7 @@ def _folder(name: str, place: Path) -> ListedModel:
     folder = locate(place)
     described_as = described(folder)
     config, whole = (read_config(folder), read_json(folder / CONFIG)) if (folder / CONFIG).is_file() else ({}, {})
-    weights = open_weights(folder).renamed(naming(whole))
+    weights = open_consolidated(folder) if is_native(folder) else open_weights(folder).renamed(naming(whole))
     plain = unpacking(weights, config, folder / CONFIG)
     stored: Counter[str] = Counter()
     for tensor in weights.empty().values():

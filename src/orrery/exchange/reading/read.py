@@ -1,12 +1,13 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
+from torch import Tensor
 
 from orrery.checkpoints import manifest, succession
 from orrery.checkpoints.names import FOLDER as CHECKPOINT
@@ -18,8 +19,20 @@ from orrery.exchange.reading import hub
 from orrery.exchange.reading.architecture import own, published
 from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
-from orrery.exchange.reading.files import CONFIG, GENERATION, PICTURES, Weights, open_weights, read_json
+from orrery.exchange.reading.files import (
+    CONFIG,
+    GENERATION,
+    PICKLES,
+    PICTURES,
+    Weights,
+    open_weights,
+    pickles_in,
+    read_json,
+)
+from orrery.exchange.reading.foreign import PIPELINE, refuse_broken_links, refuse_foreign
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
+from orrery.exchange.reading.inside import chosen_inside
+from orrery.exchange.reading.native import NativeModel, is_native, native_of, open_consolidated
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
@@ -59,6 +72,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         ModelFileError: there is no model, or its files are damaged or do not fit each other.
     """
     path = place_of(path)
+    if not str(path).startswith(hub.PREFIX):
+        path = chosen_inside(Path(path), say)
     if is_adapter(path):
         stored = read(base_of(path), say)
         load_adapter(stored, path)
@@ -90,6 +105,9 @@ def _read_folder(folder: Path) -> Stored:
     """Read a checkpoint or a Hugging Face folder, with what stands behind the model in one of sentence-transformers."""
     if (folder / SPEC).is_file():
         stored = _read_checkpoint(folder)
+    elif is_native(folder):
+        weights = open_consolidated(folder)
+        stored = read_native(folder, native_of(folder, empty := weights.empty()), weights, empty)
     else:
         stored = replace(read_published(transformer_in(folder) or folder), folder=folder)
     return replace(stored, sentences=makes_vectors(folder), pairs=read_pair_scores(folder, stored))
@@ -132,8 +150,9 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     if is_gguf(folder):
         return folder
     if not folder.is_dir():
-        raise ModelFileError(f"{folder} is a file, not a folder", WANTED)
+        raise _no_model(folder)
     succession.finish(folder)
+    folder = chosen_inside(folder, say)
     if _has_model(folder):
         return folder
     if _has_model(folder / FINAL):
@@ -142,22 +161,43 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     store = CheckpointStore(folder / CHECKPOINTS if (folder / CHECKPOINTS).is_dir() else folder)
     best, steps = store.best(), store.steps()
     if not steps:
-        raise ModelFileError(f"{folder} has neither config.json nor checkpoints", _one_of_several(folder))
+        raise ModelFileError(f"{folder} has neither config.json nor checkpoints", _instead(folder))
     step, kind = (best, "best") if best in steps else (steps[0], "newest")
     say(f"{folder}: the {kind} checkpoint, step {step}")
     return store.path(step)
 
 
-def _one_of_several(folder: Path) -> str:
-    """Return a hint that names the first run of a folder with the runs of several seeds."""
+def _no_model(file: Path) -> ModelFileError:
+    """Return the error of a file that is no model of its own: it may lie in the folder of one."""
+    refuse_foreign(file)
+    if _has_model(file.parent):
+        return ModelFileError(f"{file} is one file of a model", f"name the folder that it is in: {file.parent}")
+    if file.suffix in (".safetensors", *(Path(pattern).suffix for pattern in PICKLES)):
+        return ModelFileError(
+            f"{file} is weights alone: nothing beside it says of which model they are",
+            f"put config.json and the tokenizer of the model into {file.parent}, and name that folder",
+        )
+    return ModelFileError(f"{file} is a file, not a folder", WANTED)
+
+
+def _instead(folder: Path) -> str:
+    """Return a hint for a folder without a model: which of its folders has one, or what lies in it."""
     runs = [run for run in sorted(folder.glob("*/")) if _has_model(run) or _has_model(run / FINAL)]
-    if runs:
+    if runs and not (folder / PIPELINE).is_file():
         return f"it holds runs, such as {runs[0]}: name one of them"
+    refuse_broken_links(folder)
+    refuse_foreign(folder)
+    if weights := [*pickles_in(folder), *folder.glob("*.safetensors")]:
+        own = f"; a checkpoint of nanoGPT needs none: orrery import {weights[0]} NEW --allow-pickle"
+        file = weights[0].name
+        return f"beside {file} put config.json and the tokenizer of the model{own if file.endswith('.pt') else ''}"
+    if file_in(folder) is not None:
+        return "it holds a tokenizer alone: fetch the model's config.json and weights too"
     return WANTED
 
 
 def _has_model(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (CONFIG, SPEC, MODULES))
+    return any((folder / name).is_file() for name in (CONFIG, SPEC, MODULES)) or is_native(folder)
 
 
 def read_published(folder: Path, weights: Weights | None = None, ignored: Collection[str] = ()) -> Stored:
@@ -192,6 +232,30 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     left, whole = tuple(filter(is_value_head, files)), whole_of(content)
     pictures = None if whole else _pictures(folder)
     return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures, whole=whole)
+
+
+def read_native(
+    folder: Path, native: NativeModel, tensors: Mapping[str, Tensor], empty: Mapping[str, Tensor]
+) -> Stored:
+    """Read a model in the layout of its makers' own program.
+
+    Args:
+        folder: where it lies, perhaps with a tokenizer.
+        native: what it is.
+        tensors: by their names in the files.
+        empty: the same on the meta device.
+
+    Raises:
+        ModelFileError: the tensors do not fit.
+    """
+    spec = published(native.config, native.path)
+    with _said_by(native.path):
+        check_size(spec, sum(tensor.numel() for tensor in empty.values()), native.path)
+    model = built(spec, native.path)
+    check_fit(model, from_theirs(model, empty, native.rules))
+    fill(model, from_theirs(model, tensors, native.rules))
+    config, family = dict(native.config), native.config["model_type"]
+    return Stored(folder, model, family, config, {}, _tokenizer(folder), read_templates(folder))
 
 
 def lacks_pooler(model: Model, rules: Sequence[Rule], theirs: Collection[str]) -> bool:

@@ -5,7 +5,9 @@ torch is wrong: it has no network, a bound on its memory, its time and what it w
 the kernel holds it to that where it can, and Python's own announcements everywhere.
 """
 
+import json
 import os
+import pickle
 import re
 import sys
 from collections.abc import Mapping
@@ -23,6 +25,9 @@ _ALLOWED = (
 _CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_EXCL
 _WRAPPERS = ("state_dict", "model", "module")
 _MEGABYTE = 2**20
+ARGUMENTS, CHARACTERS = "model_args", "meta.pkl"
+_MOST_SETTINGS = 10_000
+"""Characters of the settings beside the tensors."""
 
 
 def main(source: Path, target: Path) -> int:
@@ -46,12 +51,16 @@ def main(source: Path, target: Path) -> int:
 
 
 def convert(source: Path, target: Path) -> None:
-    """Write the tensors of a pickle as safetensors."""
+    """Write the tensors of a pickle as safetensors, with the settings of the model where they lie beside them."""
     import torch
 
     from orrery.checkpoints.tensors import write_tensors
 
-    write_tensors(target, tensors_of(torch.load(source, map_location="cpu", weights_only=True)))
+    if source.name == CHARACTERS:
+        write_tensors(target, {}, {CHARACTERS: json.dumps(characters_of(source))})
+        return
+    state = torch.load(source, map_location="cpu", weights_only=True)
+    write_tensors(target, tensors_of(state), arguments_of(state))
 
 
 def reason(error: BaseException) -> str:
@@ -79,6 +88,33 @@ def tensors_of(state: Any) -> dict[str, Any]:
         if not isinstance(name, str) or not hasattr(tensor, "untyped_storage"):
             raise ValueError(f"{str(name)[:100]!r} is a {type(tensor).__name__}, not a tensor")
     return {name: tensor.detach() for name, tensor in state.items()}
+
+
+class _Plain(pickle.Unpickler):
+    """Reads numbers, texts, lists and mappings alone."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Refuse whatever a pickle would call."""
+        raise pickle.UnpicklingError(f"GLOBAL {module}.{name}")
+
+
+def characters_of(source: Path) -> list[str]:
+    """Return the characters by their ids, of the meta.pkl that nanoGPT writes beside texts cut into characters.
+
+    Raises:
+        ValueError, KeyError, TypeError, pickle.UnpicklingError: it holds something else.
+    """
+    with source.open("rb") as file:
+        characters = _Plain(file).load()["itos"]
+    return [characters[id] for id in range(len(characters))]
+
+
+def arguments_of(state: Any) -> dict[str, str]:
+    """Return the settings that nanoGPT and its kin keep beside the tensors, in JSON under their name."""
+    given = state.get(ARGUMENTS) if isinstance(state, Mapping) else None
+    values = given.values() if isinstance(given, Mapping) else [object]
+    text = json.dumps(given) if all(type(one) in (str, int, float, bool, type(None)) for one in values) else ""
+    return {ARGUMENTS: text} if 0 < len(text) < _MOST_SETTINGS else {}
 
 
 def _leave_the_network() -> None:

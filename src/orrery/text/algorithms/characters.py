@@ -1,7 +1,7 @@
 """One id a character: the simplest tokenizer, of any script; what training never saw becomes ``<unk>``."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
@@ -25,9 +25,23 @@ def train(texts: Iterator[str], vocabulary: int | None, end: str) -> Tokenizer:
     limit = None if vocabulary is None else vocabulary - 2
     # Ties broken by code point, so that the choice does not depend on the order of the texts.
     kept = sorted(counts, key=lambda character: (-counts[character], character))[:limit]
-    words = [end, UNKNOWN, *sorted(kept)]
+    tokenizer = _of_words([end, UNKNOWN, *sorted(kept)])
+    tokenizer.add_special_tokens([end])
+    return tokenizer
+
+
+def listed(characters: Sequence[str]) -> Tokenizer:
+    """Return the tokenizer of a list by ids that has no token for what it lacks: ``<unk>`` stands behind its end.
+
+    A model with a row for each of them has none for that, and refuses a text with another character.
+    """
+    tokenizer = _of_words([*characters, UNKNOWN])
+    tokenizer.add_special_tokens([UNKNOWN])
+    return tokenizer
+
+
+def _of_words(words: Sequence[str]) -> Tokenizer:
     tokenizer = Tokenizer(models.WordLevel({word: id for id, word in enumerate(words)}, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizer()
     tokenizer.decoder = decoders.Sequence([decoders.Replace(UNKNOWN, REPLACEMENT), decoders.Fuse()])
-    tokenizer.add_special_tokens([end])
     return tokenizer

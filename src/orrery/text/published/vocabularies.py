@@ -1,6 +1,7 @@
 """Vocabularies as they were published before tokenizer.json or beside it: GPT-2, BERT, SentencePiece, tiktoken."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ NAMES = (
 )
 """The files that are known by their names."""
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
+_OF_A_VERSION = re.compile(r"\.model\.v\d\w*$")
+"""The end of the name of a SentencePiece model of Mistral's: ``tokenizer.model.v3``."""
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
 CONFIG = "tokenizer_config.json"
@@ -42,7 +45,7 @@ _ENDS_OF_WORDS = frozenset(f"{letter}</w>" for letter in "aeinst")
 def find(folder: Path) -> Path | None:
     """Return the published vocabulary in a folder, if there is one."""
     named = [folder / name for name in (*GPT2_MERGES, "vocab.txt", TEKKEN)]
-    by_suffix = [file for suffix in (".model", SUFFIX) for file in sorted(folder.glob(f"*{suffix}"))]
+    by_suffix = [file for end in (".model", ".model.v[0-9]*", SUFFIX) for file in sorted(folder.glob(f"*{end}"))]
     file_found = next((file for file in [*named, *by_suffix] if file.is_file()), None)
     return file_found if file_found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
 
@@ -62,7 +65,7 @@ def reader(file: Path) -> Callable[[Path], str] | None:
     """Return what makes a tokenizer.json of a file, by its name; None for a tokenizer.json itself."""
     if file.name in GPT2_MERGES or file.name in GPT2_MERGES.values():
         return gpt2
-    if file.suffix in (".model", SUFFIX):
+    if file.suffix in (".model", SUFFIX) or _OF_A_VERSION.search(file.name):
         return _tiktoken if file.suffix == SUFFIX or is_tiktoken(file) else _sentencepiece
     return {"vocab.txt": bert, CONFIG: byt5, TEKKEN: tekken}.get(file.name)
 
@@ -279,8 +282,12 @@ def _config(file: Path) -> dict[str, Any]:
 
 
 def _said(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the configurations beside a file, of the tokenizer and of the model, which may name its class."""
-    return _config(file), _beside(file, "config.json")
+    """Return the configurations beside a file, of the tokenizer and of the model, which may name its class.
+
+    Meta's and Mistral's own folders have params.json in their place, and Llama's class.
+    """
+    of_model = {"model_type": "llama"} if file.with_name("params.json").is_file() else {}
+    return _config(file), _beside(file, "config.json") or of_model
 
 
 def _beside(file: Path, name: str) -> dict[str, Any]:
