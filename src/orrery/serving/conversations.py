@@ -15,7 +15,7 @@ from orrery.serving.old_functions import with_tool_calls
 from orrery.serving.pictures import picture_of, refuse_pictures
 from orrery.serving.schema.chat import ChatRequest, Message
 from orrery.serving.served import Served
-from orrery.serving.thinking import thinking
+from orrery.serving.thinking import grades, thinking
 from orrery.text.chat.calls import MARKS, with_objects
 from orrery.text.chat.channels import MARKS as CHANNEL_MARKS
 from orrery.text.chat.channels import has_channels
@@ -31,6 +31,7 @@ class Terms:
         usual: the most tokens of an answer, which may end sooner for want of room.
         cuts: the oldest turns are left out where not all of them fit.
         think: whether, or how much, to reason; as ``reasoning_effort``, which counts before it.
+        unsaid: the ``reasoning_effort`` that asks for no more than none does, of a template that knows no grades.
         apart: reasoning is told apart from what is said.
     """
 
@@ -38,6 +39,7 @@ class Terms:
     usual: int | None = None
     cuts: bool = False
     think: bool | str | None = None
+    unsaid: str | None = None
     apart: bool = False
 
 
@@ -86,7 +88,7 @@ def prepare(served: Served, request: ChatRequest, terms: Terms = PLAIN) -> Prepa
 
 def _about_a_picture(served: Served, request: ChatRequest, terms: Terms) -> PreparedConversation:
     """Return the requests for the engine that describe the one picture of a conversation; errors as in ``prepare``."""
-    thinking("", request.reasoning_effort if request.reasoning_effort is not None else terms.think or None)
+    thinking("", _think("", request, terms) or None)
     if request.prefix:
         requests.with_prefix(served, [], request.prefix)
     row = picture_of(served, request)
@@ -140,7 +142,7 @@ def read(served: Served, request: ChatRequest, terms: Terms) -> list[int]:
         ApiError: it cannot be said in the model's template.
     """
     tools = [tool.model_dump(exclude_none=True) for tool in request.used_tools]
-    think = request.reasoning_effort if request.reasoning_effort is not None else terms.think
+    think = _think(served.template.source, request, terms)
 
     def of(messages: Sequence[Message]) -> list[int]:
         return rendered(served, messages, tools, request.tools_field, think, request.chat_template_kwargs)
@@ -149,6 +151,12 @@ def read(served: Served, request: ChatRequest, terms: Terms) -> list[int]:
         return of(request.messages)
     context = min(served.lm.context, terms.context or served.lm.context)
     return fitted(of, request.messages, context - (request.longest or 1) - len(request.prefix))
+
+
+def _think(source: str, request: ChatRequest, terms: Terms) -> bool | str | None:
+    """Return how much is to be reasoned, as `thinking` takes it."""
+    effort = request.reasoning_effort
+    return terms.think if effort is None or (effort == terms.unsaid and not grades(source)) else effort
 
 
 def _reasoning(served: Served, ids: Sequence[int]) -> Reasoning | None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from orrery.errors import DataError, ModelFileError, OrreryError, UsageError
+from orrery.serving.elsewhere import no_such_url
 from orrery.serving.schema.other_names import sent_as
 from orrery.serving.worker import BusyError, ClosedError
 
@@ -41,28 +42,10 @@ _OF_MESSAGES = {
     429: "rate_limit_error", 503: "overloaded_error",
 }  # fmt: skip
 """Anthropic's names of failures."""
+NO_THREADS = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+"""By this Anthropic's package knows that it has to send whole conversations, and asks again."""
 _OF_TEXTS = {429: "Overloaded", 500: "Backend", 503: "Unhealthy"}
 """Those of text-embeddings-inference."""
-_SAME = {
-    "POST /v1/completions": "/generate /generate_stream /v1/fim/completions",
-    "POST /v1/messages": "/v1/complete",
-    "POST /v1/classify": "/classify",
-    "POST /v1/embeddings": "/pooling /v1/pooling /v2/embed /v1/embed",
-    "POST /embed": "/embed_all /embed_sparse",
-    "POST /detokenize": "/decode",
-    "POST /v1/rerank": "/reranking /v1/reranking",
-    "GET /metrics": "/slots /load",
-    "GET /props": "/server_info /get_model_info",
-    "GET /v1/models": "/lora-adapters",
-    "orrery serve MODEL --adapter NAME=FOLDER": "/v1/load_lora_adapter",
-    "POST /v1/chat/completions": "/v1/chat /v2/chat",
-}
-"""What does here what other servers do under some paths."""
-_ELSEWHERE = {path: own for own, paths in _SAME.items() for path in paths.split()}
-_PLAIN = {
-    404: "there is no such URL; GET /openapi.json lists them",
-    405: "this URL does not take that method",
-}
 
 
 class ApiError(HTTPException):
@@ -112,7 +95,8 @@ class ApiError(HTTPException):
             kind = _OF_MESSAGES.get(
                 self.status_code, "invalid_request_error" if self.status_code < 500 else "api_error"
             )
-            return {"type": "error", "error": {"type": kind, "message": named}}
+            details = {"details": NO_THREADS} if self.param == "thread" else {}
+            return {"type": "error", "error": {"type": kind, "message": named, **details}}
         if path in OF_TEXTS:
             return {"error": named, "error_type": _OF_TEXTS.get(self.status_code, "Validation")}
         return self.body
@@ -188,6 +172,8 @@ def validation_error(faults: Sequence[Mapping[str, Any]], body: Any) -> ApiError
         return ApiError(400, "the request has no body; send a JSON object", code="invalid_json")
     param = _param(place, body, missing=fault["type"] == "missing")
     reason = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] == "literal_error" and isinstance(sent := fault["input"], str):
+        reason += f", not {sent[:40]!r}"
     if place and (sent := sent_as(own := str(place[0]), body)) != own:
         reason = reason.replace(own, sent)
     return ApiError(400, f"{param or 'the body'}: {reason}", param=param or None, code="invalid_value")
@@ -206,16 +192,6 @@ def _param(place: Sequence[str | int], value: Any, missing: bool) -> str:
     return name[:200]
 
 
-def elsewhere(known: Iterable[str], path: str) -> str | None:
-    """Return what does here what another server does under a path, or what a path was meant to be."""
-    path = path.rstrip("/").removeprefix("/api/v0").removeprefix("/api/v1")  # LM Studio's
-    if path in _ELSEWHERE or not path:
-        return _ELSEWHERE.get(path)
-    return min(
-        (own for own in known if own != "/" and (own.endswith(path) or path.endswith(own))), key=len, default=None
-    )
-
-
 def install(app: FastAPI, paths: Sequence[str]) -> None:
     """Make every failure of an app such an object.
 
@@ -228,9 +204,11 @@ def install(app: FastAPI, paths: Sequence[str]) -> None:
         assert isinstance(error, HTTPException)
         if isinstance(error, ApiError):
             return error.response(request.url.path)
-        message = _PLAIN.get(error.status_code, str(error.detail))
-        if error.status_code == 404 and (other := elsewhere(paths, request.url.path)) is not None:
-            message = f"there is no such URL; {other} does this, and GET /openapi.json lists all"
+        message = str(error.detail)
+        if error.status_code == 404:
+            message = no_such_url(paths, request.url.path)
+        elif error.status_code == 405:
+            message = f"this URL takes {(error.headers or {}).get('Allow', 'another method')}, not {request.method}"
         return ApiError(error.status_code, message, headers=error.headers).response(request.url.path)
 
     async def of_validation(request: Request, error: Exception) -> Response:

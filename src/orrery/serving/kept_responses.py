@@ -58,6 +58,15 @@ class KeptResponses:
             raise ApiError(404, reason, param=param, code="response_not_found")
         return response
 
+    def item(self, id: str, param: str) -> Mapping[str, Any]:
+        """Return an item of a response's output by its own id; errors as in ``find``."""
+        items = (item for kept in reversed(self._held.values()) for item in kept.response["output"])
+        found: Mapping[str, Any] | None = next((item for item in items if item["id"] == id), None)
+        if found is None:
+            reason = f"the item {id[:60]!r} is not kept; those of the last {MOST} responses are: send it whole"
+            raise ApiError(404, reason, param=param, code="item_not_found")
+        return found
+
     def remove(self, id: str) -> None:
         """Forget a response; errors as in ``find``."""
         self._size -= self.find(id, "response_id").size

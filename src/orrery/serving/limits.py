@@ -20,11 +20,11 @@ WATCHED, PAGE = "/health", "/"
 STATIC = "/static/"
 OWN_SITES = ("same-origin", "none")
 """What a browser says in Sec-Fetch-Site of the server's own pages, and of an address that somebody typed."""
-_PAGE_HEADERS = (
-    "authorization, content-type, x-api-key, anthropic-version, anthropic-beta, "
-    "anthropic-dangerous-direct-browser-access"
-)
-"""What a page may send: the key in either place, and what Anthropic's package for pages sends besides."""
+_OF_PAGES = {
+    "access-control-allow-methods": "DELETE, GET, POST",
+    "access-control-max-age": "600",
+}
+"""What the page that is named may do."""
 
 
 @final
@@ -57,6 +57,8 @@ class RequestGate:
             answer = self._answer_at_once(scope, headers)
             if answer is None:
                 body = BoundedBody(receive, self._settings.safety, _length(headers))
+                if scope["method"] == "HEAD" and scope["path"] != PAGE:  # the connection sends no body of it
+                    scope = {**scope, "method": "GET"}
                 await self._app(scope, body, out)
             else:
                 await answer(scope, receive, out)
@@ -87,8 +89,9 @@ class RequestGate:
         if origin is not None:
             self._check_origin(origin, headers)
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
-                allowed = {"Access-Control-Allow-Methods": "GET, POST", "Access-Control-Allow-Headers": _PAGE_HEADERS}
-                return Response(status_code=204, headers={**allowed, "Access-Control-Max-Age": "600"})
+                # Whatever its package sends: each has headers of its own (x-stainless-os, anthropic-version).
+                wanted = {"access-control-allow-headers": headers.get("access-control-request-headers", "")}
+                return Response(status_code=204, headers=_OF_PAGES | wanted)
         if not _is_open(scope) and not scope["path"].startswith(STATIC):
             self._check_key(
                 headers.getlist("authorization") or [f"Bearer {key}" for key in headers.getlist("x-api-key")]
@@ -169,7 +172,8 @@ class _Sending:
             if self._cors_origin is not None:
                 more |= {"vary": "Origin"}
                 if Headers(scope=self._scope).get("origin") == self._cors_origin:
-                    more |= {"access-control-allow-origin": self._cors_origin}
+                    told = "retry-after, x-request-id"
+                    more |= {"access-control-allow-origin": self._cors_origin, "access-control-expose-headers": told}
             message["headers"] = [*message.get("headers", []), *((k.encode(), v.encode()) for k, v in more.items())]
         await self._send(message)
 

@@ -10,7 +10,7 @@ from orrery.serving.conversations import Terms
 from orrery.serving.errors import ApiError, naming
 from orrery.serving.requests import check_size, too_long
 from orrery.serving.schema.chat import ChatRequest
-from orrery.serving.schema.messages import AnthropicChoice, AnyBlock, Block, Conversing, Turn
+from orrery.serving.schema.messages import AnthropicChoice, AnyBlock, Block, Conversing, Source, Turn
 from orrery.serving.schema.sampling import SamplingFields
 from orrery.serving.served import Served
 
@@ -21,6 +21,9 @@ FIELDS = {
     "max_completion_tokens": "max_tokens",
 }
 """From the fields of a chat to those of this interface, for errors."""
+
+USUAL_EFFORT = "high"
+"""The ``effort`` with which Anthropic's service answers where a client says none; some clients always send it."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ def chat_of(request: Conversing) -> AskedChat:
         begun = _text(turns.pop().content, f"{last}.content")
     config = request.output_config
     form = None if config is None or config.format is None else config.format.schema_
+    effort = None if config is None else config.effort
     has_tools = request.tools and (request.tool_choice is None or request.tool_choice.type != "none")
     if begun and (form is not None or has_tools):
         reason = "an answer that begins with the last message of the assistant has no tools and no output_config.format"
@@ -74,11 +78,12 @@ def chat_of(request: Conversing) -> AskedChat:
         "messages": said,
         "stop": request.stop_sequences,
         "chat_template_kwargs": request.chat_template_kwargs,
-        "reasoning_effort": None if config is None else config.effort,
+        "reasoning_effort": effort,
         **({} if form is None else {"response_format": {"type": "json_schema", "json_schema": {"schema": form}}}),
         **_tools(request),
     }
-    names = {**FIELDS, **names, **({"prefix_ids": last} if begun else {})}
+    graded = {"reasoning_effort": "output_config.effort"} if effort is not None else {}
+    names = {**FIELDS, **graded, **names, **({"prefix_ids": last} if begun else {})}
     with naming(names):
         return AskedChat(checked(ChatRequest, own), begun, names)
 
@@ -96,7 +101,7 @@ def _said(request: Conversing, turns: Sequence[Turn]) -> tuple[list[dict[str, An
         blocks = [Block(type="text", text=turn.content)] if isinstance(turn.content, str) else turn.content
         if not blocks:
             raise ApiError(400, "it holds no block: send a text, or leave the message out", param=f"{where}.content")
-        take = _assistant if turn.role == "assistant" else _user
+        take = {"assistant": _assistant, "user": _user, "system": _system}[turn.role]
         for message, places in take(blocks, f"{where}.content", called):
             own = f"messages[{len(said)}]"
             names[own] = where
@@ -108,7 +113,7 @@ def _said(request: Conversing, turns: Sequence[Turn]) -> tuple[list[dict[str, An
 def terms_of(request: Conversing) -> Terms:
     """Return what is asked for beside the fields of a chat; an answer ends where the context does in any case."""
     think = {"enabled": True, "disabled": False}.get(request.thinking.type) if request.thinking is not None else None
-    return Terms(usual=request.max_tokens, think=think, apart=True)
+    return Terms(usual=request.max_tokens, think=think, unsaid=USUAL_EFFORT, apart=True)
 
 
 def _tools(request: Conversing) -> dict[str, Any]:
@@ -156,6 +161,11 @@ def _assistant(blocks: Sequence[Block], where: str, called: dict[str, str]) -> l
     return [(message, [])]
 
 
+def _system(blocks: Sequence[Block], where: str, called: dict[str, str]) -> list[Placed]:
+    """Return what stands between turns for the model to know, as one message."""
+    return [({"role": "system", "content": _text(blocks, where)}, [])]
+
+
 def _user(blocks: Sequence[Block], where: str, called: dict[str, str]) -> list[Placed]:
     """Return what the user said, and what tools gave, each as a message."""
     messages: list[Placed] = []
@@ -179,9 +189,9 @@ def _user(blocks: Sequence[Block], where: str, called: dict[str, str]) -> list[P
 
 def _part(block: Block, where: str) -> dict[str, Any]:
     """Return a block of the user as a part of a chat's message."""
-    if block.type != "image" or block.source is None:
-        return {"type": "text", "text": _text_of(block, where)}
     source = block.source
+    if block.type != "image" or not isinstance(source, Source):
+        return {"type": "text", "text": _text_of(block, where)}
     held = source.type == "base64" and source.media_type is not None and source.data is not None
     if not held and (source.type != "url" or source.url is None):
         raise ApiError(400, "a picture comes as type base64 with media_type and data", param=f"{where}.source")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from orrery.serving.body import checked
-from orrery.serving.errors import ApiError
+from orrery.serving.kept_responses import KeptResponses
 from orrery.serving.response_items import messages_of
 from orrery.serving.schema.chat import ChatRequest, Message
 from orrery.serving.schema.responses import AllowedFunctions, NamedFunction, ResponseItem, ResponsesRequest
@@ -22,17 +22,21 @@ FIELDS = {
 """From the fields of a chat to those of a response, for errors."""
 
 
-def chat_of(request: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list[Message], ChatRequest]:
+def chat_of(request: ResponsesRequest, kept: KeptResponses) -> tuple[list[Message], ChatRequest]:
     """Return what is said, without instructions, and the chat that is asked for.
 
     Args:
         request: what the client sent.
-        earlier: the conversation that it goes on from.
+        kept: the responses that it may go on from, or name items of.
 
     Raises:
         ApiError: an item that cannot be read, or fields that do not go together.
     """
-    said = [*earlier, *messages_of(request.input, earlier)]
+    before, given = request.previous_response_id, request.input
+    earlier = () if before is None else kept.find(before, "previous_response_id").messages
+    if not isinstance(given, str):
+        given = [_whole(item, f"input[{place}]", kept) for place, item in enumerate(given)]
+    said = [*earlier, *messages_of(given, earlier)]
     system = {"role": "system", "content": request.instructions}
     messages = [system, *said] if request.instructions else said
     drawing = {name: getattr(request, name) for name in SamplingFields.model_fields}
@@ -51,19 +55,25 @@ def chat_of(request: ResponsesRequest, earlier: Sequence[Message]) -> tuple[list
     return said, checked(ChatRequest, {**drawing, **own})
 
 
+def _whole(item: ResponseItem, where: str, kept: KeptResponses) -> ResponseItem:
+    """Return an item, or that for which a reference stands."""
+    if item.type != "item_reference":
+        return item
+    return ResponseItem.model_validate(kept.item(item.id or "", where))
+
+
 def _tools(request: ResponsesRequest) -> dict[str, Any]:
     """Return the tools that may be called and the choice among them, as a chat says them."""
-    tools, choice = list(request.tools or ()), request.tool_choice
-    chosen: Any = choice
+    tools = [{"type": "function", "function": tool.model_dump(exclude={"type"})} for tool in request.tools or ()]
+    choice: Any = request.tool_choice
     if isinstance(choice, AllowedFunctions):
-        allowed = {one.name for one in choice.tools}
-        if missing := allowed - {tool.name for tool in tools}:
-            raise ApiError(400, f"tool_choice allows {min(missing)!r}, which is none of the tools", param="tool_choice")
-        tools, chosen = [tool for tool in tools if tool.name in allowed], choice.mode
-    if isinstance(choice, NamedFunction):
-        chosen = {"type": "function", "function": {"name": choice.name}}
-    described = [{"type": "function", "function": tool.model_dump(exclude={"type"})} for tool in tools]
-    return {"tools": described or None, "tool_choice": chosen}
+        names = {"mode": choice.mode, "tools": list(map(_named, choice.tools))}
+        choice = {"type": choice.type, choice.type: names}
+    return {"tools": tools or None, "tool_choice": _named(choice) if isinstance(choice, NamedFunction) else choice}
+
+
+def _named(function: NamedFunction) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": function.name}}
 
 
 def _format(request: ResponsesRequest) -> dict[str, Any] | None:

@@ -205,10 +205,12 @@ class Served:
     def adapter_of(self, name: str | None) -> str | None:
         """Return the adapter that a name means; nothing for the model itself.
 
+        Hugging Face's package for JavaScript names the server's address where no model is named.
+
         Raises:
             ApiError: 404 for the name of another model.
         """
-        if name is None or name == self.name:
+        if name is None or name == self.name or name.startswith(("http://", "https://")):
             return None
         if name in self.adapters:
             return name

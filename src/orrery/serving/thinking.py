@@ -25,7 +25,7 @@ def thinking(source: str, wanted: bool | str | None) -> dict[str, Any]:
     if wanted is None:
         return {}
     off = wanted in (False, "none")
-    if _reads(source, EFFORT):
+    if grades(source):
         if off:
             raise _refusal("this model always reasons; its template takes low, medium and high")
         return {EFFORT: wanted} if isinstance(wanted, str) else {}
@@ -38,6 +38,11 @@ def thinking(source: str, wanted: bool | str | None) -> dict[str, Any]:
     if not off and not (reasons and wanted is True):
         raise _refusal("this model's template knows of no reasoning that could be graded")
     return {}
+
+
+def grades(source: str) -> bool:
+    """Say whether a template grades reasoning."""
+    return _reads(source, EFFORT)
 
 
 def _reads(source: str, name: str) -> bool:

@@ -238,7 +238,7 @@ def test_thinking_turns_the_switch_of_the_template(toy, seen):
 @pytest.mark.parametrize(("change", "status", "kind", "said"), [
     ({"max_tokens": None}, 400, "invalid_request_error", "max_tokens"),
     ({"messages": []}, 400, "invalid_request_error", "messages"),
-    ({"messages": [{"role": "system", "content": "a"}]}, 400, "invalid_request_error", "messages[0].role"),
+    ({"messages": [{"role": "tool", "content": "a"}]}, 400, "invalid_request_error", "messages[0].role"),
     ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, 400, "invalid_request_error", "'document'"),
     ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9"}]}]}, 400,
      "invalid_request_error", "no tool_use"),

@@ -312,7 +312,7 @@ def test_what_only_the_server_of_ollama_has_is_refused(toy):
         assert "orrery serve" in ask(toy, f"/api/{path}", 400)["error"]
     assert send(toy, "DELETE", "/api/delete", {"model": "toy"})[0] == 400
     assert "no such URL" in ask(toy, "/api/nothing", 404)["error"]
-    assert json.loads(send(toy, "GET", "/api/chat")[2])["error"].startswith("this URL does not take")
+    assert json.loads(send(toy, "GET", "/api/chat")[2])["error"].startswith("this URL takes POST")
 
 
 def test_a_body_without_a_content_type_is_read_unless_a_page_sends_it(toy):

@@ -320,7 +320,7 @@ def test_the_oldest_turns_are_left_out_where_the_client_says_so(toy, ask, seen):
         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "file:///etc"}]}]},
          "input[0].content[0]"),
         ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "x"}]}]}, "input[0].content[0]"),
-        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]"),
+        ({"input": [{"type": "computer_call", "id": "msg_1"}]}, "input[0]"),
         ({"input": [{"type": "web_search_call", "id": "x"}]}, "input[0]"),
         ({"input": [{"type": "function_call", "name": "look", "arguments": "{}"}]}, "input[0].call_id"),
         ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input[0].call_id"),

@@ -1,9 +1,12 @@
 """``GET /v1/models``: what is served."""
 
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from orrery.serving.abilities import WRITING
@@ -11,6 +14,9 @@ from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Served, Serving
+
+VERSION = "anthropic-version"
+"""The header that Anthropic's clients send, and no others."""
 
 router = APIRouter(route_class=StrictRoute, tags=["models"])
 
@@ -48,19 +54,31 @@ class ModelList(BaseModel):
 
 @router.get("/openai/v1/models", include_in_schema=False)  # where Groq's client asks
 @router.get("/v1/models", response_model=ModelList, responses=FAILURES)
-async def models(served: Serving) -> Response:
-    """List what is served."""
-    return AsciiJson({"object": "list", "data": [_card(served, name) for name in (served.name, *served.adapters)]})
+async def models(served: Serving, http: HttpRequest) -> Response:
+    """List what is served, as OpenAI does or Anthropic."""
+    names = (served.name, *served.adapters)
+    cards = [_card(served, name, http) for name in names]
+    if VERSION in http.headers:
+        return AsciiJson({"data": cards, "has_more": False, "first_id": names[0], "last_id": names[-1]})
+    return AsciiJson({"object": "list", "data": cards})
 
 
+@router.get("/openai/v1/models/{name:path}", include_in_schema=False)
 @router.get("/v1/models/{name:path}", response_model=ModelCard, responses=FAILURES)
-async def model(name: str, served: Serving) -> Response:
+async def model(name: str, served: Serving, http: HttpRequest) -> Response:
     """Tell of one model."""
+    if not name:  # with a slash at the end, which is no other URL's
+        raise HTTPException(404)
     served.adapter_of(name)
-    return AsciiJson(_card(served, name))
+    return AsciiJson(_card(served, name, http))
 
 
-def _card(served: Served, name: str) -> dict[str, Any]:
+def _card(served: Served, name: str, http: HttpRequest) -> dict[str, Any]:
+    if VERSION in http.headers:
+        created = datetime.fromtimestamp(served.created, UTC).isoformat().replace("+00:00", "Z")
+        told = {"type": "model", "id": name, "display_name": name, "created_at": created, "lifecycle": "active"}
+        unknown = dict.fromkeys(("capabilities", "line", "deprecated_at", "retires_at"))
+        return {**told, **unknown, **dict.fromkeys(("max_input_tokens", "max_tokens"), served.lm.context)}
     adapter = name != served.name
     return {
         "id": name,

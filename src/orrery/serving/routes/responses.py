@@ -29,7 +29,7 @@ router = APIRouter(route_class=StrictRoute, tags=["responses"])
 async def responses(request: ResponsesRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer some items with the next ones; with ``stream`` as server-sent events."""
     with naming(FIELDS):
-        said, chat = chat_of(request, _earlier(served, request.previous_response_id))
+        said, chat = chat_of(request, served.kept)
         terms = Terms(cuts=request.truncation == "auto", apart=True)
         prepared, answers = await begun(served, chat, partial(prepare, terms=terms), stream=True)
     events = OutputEvents(ChatAnswers(served, prepared), response_of(served, request, answers.id), request.tells_scores)
@@ -60,15 +60,10 @@ async def input_tokens(request: ResponsesRequest, served: Serving) -> Response:
     served.adapter_of(request.model)
     served.require(CHAT)
     with naming(FIELDS), served.enter():
-        chat = chat_of(request, _earlier(served, request.previous_response_id))[1]
+        chat = chat_of(request, served.kept)[1]
         tools = [tool.model_dump(exclude_none=True) for tool in chat.used_tools]
         ids = await served.do(rendered, served, chat.messages, tools, "tools", chat.reasoning_effort)
     return AsciiJson({"object": "response.input_tokens", "input_tokens": len(ids)})
-
-
-def _earlier(served: Served, id: str | None) -> Sequence[Message]:
-    """Return the conversation that a response goes on from."""
-    return () if id is None else served.kept.find(id, "previous_response_id").messages
 
 
 class _Keeping:

@@ -107,13 +107,33 @@ class ChosenTool(RequestPart):
     function: ChosenName
 
 
+class AllowedNames(RequestPart):
+    """Some of the tools, and whether one of them has to be called."""
+
+    mode: Literal["auto", "required"]
+    tools: Annotated[list[ChosenTool], Field(min_length=1, max_length=MOST_TOOLS)]
+
+
+class AllowedTools(RequestPart):
+    """The tools that may be called this time."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: AllowedNames
+
+
+def _kind(value: Any) -> str | None:
+    """Return the kind of a choice of tools."""
+    if isinstance(value, str):
+        return "text"
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return {"function": "object", "allowed_tools": "allowed"}.get(str(kind))
+
+
 Choice = Annotated[
-    Annotated[Literal["none", "auto", "required"], Tag("text")] | Annotated[ChosenTool, Tag("object")],
-    Discriminator(
-        lambda value: "text" if isinstance(value, str) else "object" if isinstance(value, dict | ChosenTool) else None,
-        "tool_choice",
-        "it is none, auto, required, or an object that names a function",
-    ),
+    Annotated[Literal["none", "auto", "required"], Tag("text")]
+    | Annotated[ChosenTool, Tag("object")]
+    | Annotated[AllowedTools, Tag("allowed")],
+    Discriminator(_kind, "tool_choice", "it is none, auto, required, or an object of type function or allowed_tools"),
 ]
 OldChoice = Annotated[
     Annotated[Literal["none", "auto"], Tag("text")] | Annotated[ChosenName, Tag("object")],
@@ -153,6 +173,7 @@ class ChatRequest(SamplingFields):
         "suffix": ("",),
         "reasoning": ({},),
         "modalities": (["text"],),
+        "verbosity": ("medium",),
         "continue_final_message": (False,),
         "add_generation_prompt": (True,),
     }
@@ -199,6 +220,9 @@ class ChatRequest(SamplingFields):
         """The tools that may be called, those of old clients among them."""
         if "none" in (self.tool_choice, self.function_call):
             return []
+        if isinstance(choice := self.tool_choice, AllowedTools):
+            allowed = [one.function.name for one in choice.allowed_tools.tools]
+            return [tool for tool in self.tools or () if tool.function.name in allowed]
         return list(self.tools or ()) or [Tool(type="function", function=own) for own in self.functions or ()]
 
     @property
@@ -209,7 +233,9 @@ class ChatRequest(SamplingFields):
             return [function for function in functions if function.name == self.tool_choice.function.name]
         if isinstance(self.function_call, ChosenName):
             return [function for function in functions if function.name == self.function_call.name]
-        return functions if self.tool_choice == "required" else []
+        choice = self.tool_choice
+        mode = choice.allowed_tools.mode if isinstance(choice, AllowedTools) else choice
+        return functions if mode == "required" else []
 
     @property
     def has_form(self) -> bool:
@@ -240,7 +266,12 @@ def _check_tools(request: ChatRequest) -> None:
     functions = [tool.function for tool in request.tools or ()] or list(request.functions or ())
     if len({function.name for function in functions}) < len(functions):
         raise ApiError(400, f"two {request.tools_field} have one name", param=request.tools_field)
-    if request.tool_choice not in (None, "none", "auto") and not request.forced:
+    choice = request.tool_choice
+    if isinstance(choice, AllowedTools):
+        known = {function.name for function in functions}
+        if missing := {one.function.name for one in choice.allowed_tools.tools} - known:
+            raise ApiError(400, f"tool_choice allows {min(missing)!r}, which is none of the tools", param="tool_choice")
+    elif choice not in (None, "none", "auto") and not request.forced:
         raise ApiError(400, "tool_choice names none of the tools", param="tool_choice")
     if isinstance(request.function_call, ChosenName) and (request.tools or not request.forced):
         raise ApiError(400, "function_call names none of the functions", param="function_call")

@@ -11,6 +11,8 @@ from orrery.serving.schema.fields import MOST_STOPS, Flag, RequestPart, Stop, Te
 from orrery.serving.schema.sampling import SamplingFields
 
 _TEXT_OR_BLOCKS = Discriminator(text_or_list, "content", "it is a text or a list of blocks")
+KEPT_THINKING = {"type": "clear_thinking_20251015", "keep": "all"}
+"""What Claude Code sends with every request: by it nothing is left out of a conversation."""
 
 
 class Source(RequestPart):
@@ -23,11 +25,11 @@ class Source(RequestPart):
 
 
 class AnyBlock(RequestPart, ABC):
-    """A text or a picture."""
+    """A text or a picture; the ``source`` of blocks that are refused may be a text."""
 
     type: Text
     text: Text | None = None
-    source: Source | None = None
+    source: Source | Text | None = None
 
 
 class InnerBlock(AnyBlock):
@@ -60,7 +62,7 @@ Blocks = Annotated[
 class Turn(RequestPart):
     """One message; that of the assistant which stands last is what the answer begins with."""
 
-    role: Literal["user", "assistant"]
+    role: Literal["user", "assistant", "system"]
     content: Blocks
 
 
@@ -127,7 +129,7 @@ class Conversing(SamplingFields, ABC):
         "logprobs": (False,),
         "top_logprobs": (0,),
         "mcp_servers": ([],),
-        "context_management": ({},),
+        "context_management": ({}, {"edits": []}, {"edits": [KEPT_THINKING]}),
         "fallbacks": ([],),
     }
     HARMLESS: ClassVar = {

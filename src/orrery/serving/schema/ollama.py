@@ -57,12 +57,13 @@ class Writing(Body, ABC):
     UNSUPPORTED: ClassVar = {
         **dict.fromkeys((*DRAWN, *COUNTED, "seed", "stop"), "send it in options"),
         **dict.fromkeys(("response_format", "guided_json", "json_schema"), "send the schema as format"),
-        **dict.fromkeys(("max_tokens", "max_completion_tokens"), "send num_predict in options"),
+        **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens"), "send num_predict in options"),
+        "tool_choice": "/v1/chat/completions reads it; here the model decides",
         "reasoning_effort": "send think",
         "shift": "an answer ends where the context does",
         "_debug_render_only": "POST /tokenize tells what the model reads",
     }
-    NEUTRAL: ClassVar = {"shift": (False,), "_debug_render_only": (False,)}
+    NEUTRAL: ClassVar = {"shift": (False,), "tool_choice": ("auto",), "_debug_render_only": (False,)}
     HARMLESS: ClassVar = {"keep_alive": ALWAYS_LOADED}
 
     model: Text | None = None

@@ -48,9 +48,10 @@ ItemContent = Annotated[
 
 
 class ResponseItem(RequestPart):
-    """One item of the input: a message, a call, the result of one, or reasoning."""
+    """One item of the input: a message, a call, the result of one, reasoning, or one of a response that is kept."""
 
     type: Text = "message"
+    id: Text | None = Field(None, description="Of an item_reference: the item of a kept response that it stands for.")
     role: Literal["system", "developer", "user", "assistant"] | None = None
     content: ItemContent | None = None
     call_id: Text | None = None
