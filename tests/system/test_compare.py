@@ -74,14 +74,14 @@ def test_the_bits_are_those_of_the_saved_model(place):
     assert run(["compare", *SMALL, *PLAIN, "--steps", "2", "--models", "gru"]) == 0
     place = Path("runs/compare/gru/2-steps-seed-1337")
     lm = load(place, "cpu", "float32", say=lambda line: None)
-    texts = read(load_recipe(place / "config.yaml"), Path("runs/compare/tokenizer"))
+    texts = read(load_recipe(place / "config.yaml"), Path("runs/compare/tokenizer"), print)
     again = model_bits_per_byte(lm.model, texts.held_back_ids, 16, texts.size)
     assert models()[0]["bits_per_byte"] == pytest.approx(again, abs=1e-6)
 
 
 def test_the_counts_are_measured_on_the_same_tokens(place):
     assert run(["compare", *SMALL, *PLAIN, "--steps", "1", "--models", "ngram"]) == 0
-    texts, entry = read(load_recipe(BASE, SMALL_RECIPE), Path("runs/compare/tokenizer")), models()[0]
+    texts, entry = read(load_recipe(BASE, SMALL_RECIPE), Path("runs/compare/tokenizer"), print), models()[0]
     order = int(entry["description"].removeprefix("counts of 1 to ").split()[0])
     end = texts.tokenizer.special("end")
     train = [end, *np.concatenate(texts.train_ids)]
@@ -175,7 +175,7 @@ def check_swept(comparison):
 
 
 def test_trials_are_judged_on_text_that_neither_they_nor_the_table_use(place):
-    texts = read(load_recipe(BASE, SMALL_RECIPE), Path("tokenizer"))
+    texts = read(load_recipe(BASE, SMALL_RECIPE), Path("tokenizer"), print)
     trained = {document.name: document.text for document in texts.source.portions[0].documents}
     heads = {document.name: document.text for document in texts.trials.portions[0].documents}
     ends = {document.name: document.text for document in texts.trials.held_back}

@@ -110,6 +110,23 @@ def make_tokenizer(
         DataError: the texts cannot fill the vocabulary that the recipe asks for.
         UsageError: neither the recipe nor the base names one.
     """
+    made = possible_tokenizer(settings, texts, base, chat)
+    if settings is not None and settings.vocabulary is not None and made.size < settings.vocabulary:
+        raise DataError(
+            f"{settings.train or 'the training text'} gives a {settings.kind} tokenizer {made.size:,} ids, "
+            f"and tokenizer.vocabulary asks for {settings.vocabulary:,}",
+            f"lower tokenizer.vocabulary to {made.size}, leave it out, or give more text",
+        )
+    return made
+
+
+def possible_tokenizer(
+    settings: TokenizerSettings | None,
+    texts: Iterable[str],
+    base: Base | None = None,
+    chat: Mapping[str, str] | None = None,
+) -> Tokenizer:
+    """Do as `make_tokenizer`; texts that cannot fill the vocabulary give what they can."""
     if settings is None:
         if base is None or base.stored.tokenizer is None:
             where = "the recipe names no tokenizer" if base is None else f"{base.stored.folder} has no tokenizer"
@@ -121,16 +138,9 @@ def make_tokenizer(
     control = [*control_tokens(chat or {}), *([] if settings.chat is None else control_tokens_of(settings.chat))]
     if settings.train is not None:
         texts = _texts(settings.train)
-    trained = train_framed(
+    return train_framed(
         settings.kind, texts, settings.vocabulary, settings.frame, lowercase=settings.lowercase, control=control
     )
-    if settings.vocabulary is not None and trained.size < settings.vocabulary:
-        raise DataError(
-            f"{settings.train or 'the training text'} gives a {settings.kind} tokenizer {trained.size:,} ids, "
-            f"and tokenizer.vocabulary asks for {settings.vocabulary:,}",
-            f"lower tokenizer.vocabulary to {trained.size}, leave it out, or give more text",
-        )
-    return trained
 
 
 def _texts(named: str) -> Iterator[str]:

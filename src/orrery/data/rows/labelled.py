@@ -124,8 +124,9 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
     if text is None or (labelled and label is None):
         what = "the text" if text is None else "the label"
         hint = "name it: --data.text COLUMN, --data.label COLUMN (1, 2, ... in a table without a line of names)"
-        found = f"{', '.join(names)[:200]}{separated_otherwise(names)}"
-        raise DataError(f"{source}: no column is known to hold {what} among {found}", hint)
+        if guess := separated_otherwise(names):
+            hint = "save it with commas and .csv, or with tabs and .tsv"
+        raise DataError(f"{source}: no column is known to hold {what} among {', '.join(names)[:200]}{guess}", hint)
     unread = tuple(name for name in names if name and name not in (text, pair, label))
     return Columns(text, pair, label, kind, unread=unread)
 

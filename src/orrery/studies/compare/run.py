@@ -42,8 +42,7 @@ def compare(plan: ComparisonPlan, folder: Path, say: Say, watch: Watch, *, resum
     place = kept(folder)
     with held(folder, lambda: place.refuse_others(resume)):
         before = place.earlier(comparison_from, plan.settings(), GROWING) if resume else None
-        say(f"reading {plan.base.data.described}")
-        texts = read(plan.base, folder / TOKENIZER)
+        texts = read(plan.base, folder / TOKENIZER, say)
         comparison = Comparison(plan.settings(), texts.facts(plan.base))
         begin(place, comparison, before)
         compared = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)

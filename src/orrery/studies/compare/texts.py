@@ -15,7 +15,8 @@ from orrery.data.sources.text import TextSource, text_of
 from orrery.data.splits import split_tail
 from orrery.errors import DataError
 from orrery.recipes.config import Recipe
-from orrery.runs.building import make_tokenizer
+from orrery.runs.building import possible_tokenizer
+from orrery.studies.kept import Say
 from orrery.text.tokenizer import FILES, Tokenizer, load_tokenizer
 
 Ids = NDArray[np.uint32]
@@ -88,21 +89,27 @@ class Texts:
         return math.exp(min(700.0, bits_per_byte * math.log(2) * self.size / self.held_back_tokens))
 
 
-def read(base: Recipe, made: Path) -> Texts:
+def read(base: Recipe, made: Path, say: Say) -> Texts:
     """Read the text; make the tokenizer on its training part alone, or take the one made before.
+
+    All share the tokenizer, so that one smaller than the recipe asks for still compares: ``say`` is told of it.
 
     Raises:
         DataError: no text is held back.
     """
+    say(f"reading {base.data.described}")
     source = TextSource.read(text_of(base.data, base.name))
     if not any(document.text for document in source.held_back):
         raise DataError("no text is held back to measure on", "give --data.split '{tail: 0.1}', or more documents")
     if (made / FILES[0]).exists():
         tokenizer = load_tokenizer(made)
     else:
-        tokenizer = make_tokenizer(base.tokenizer, source.texts())
+        tokenizer = possible_tokenizer(base.tokenizer, source.texts())
         with OutputFolder(made).aside() as fresh:
             tokenizer.save(fresh)
+    wanted = base.tokenizer and base.tokenizer.vocabulary
+    if wanted is not None and tokenizer.size < wanted:
+        say(f"the text gives {tokenizer.size:,} tokens, fewer than tokenizer.vocabulary, {wanted:,}")
     ids = [encoded for portion in source.portions for encoded in encode(tokenizer, portion.documents)]
     return Texts(source, tokenizer, ids, encode(tokenizer, source.held_back), for_trials(source))
 

@@ -47,8 +47,7 @@ def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume
     place = kept(folder)
     with held(folder, lambda: place.refuse_others(resume)):
         before = place.earlier(findings_from, ladder.as_json()) if resume else None
-        say(f"reading {ladder.base.data.described}")
-        texts = read(ladder.base, folder / TOKENIZER)
+        texts = read(ladder.base, folder / TOKENIZER, say)
         sizes = sizes_of(ladder, texts.tokenizer.size, folder / TOKENIZER)
         if before is not None:
             place.refuse_moved(before.corpus, measured_on(ladder, texts))
@@ -84,8 +83,7 @@ def leave(place: Kept, findings: LadderFindings) -> None:
 def rehearse(ladder: Ladder, say: Say) -> LadderFindings:
     """Return the sizes with the seconds that each would take; a few steps are timed, and nothing is kept."""
     with TemporaryDirectory() as place:
-        say(f"reading {ladder.base.data.described}")
-        texts = read(ladder.base, Path(place) / TOKENIZER)
+        texts = read(ladder.base, Path(place) / TOKENIZER, say)
         sizes = sizes_of(ladder, texts.tokenizer.size, Path(place) / TOKENIZER)
         return begun(ladder, texts, sizes, say)
 

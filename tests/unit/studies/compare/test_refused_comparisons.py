@@ -103,8 +103,20 @@ def test_a_text_of_which_nothing_is_held_back_is_refused(tmp_path, monkeypatch):
     source = SimpleNamespace(held_back=[SimpleNamespace(text="")])
     monkeypatch.setattr(texts.TextSource, "read", lambda settings: source)
     with pytest.raises(DataError, match="no text is held back to measure on") as refused:
-        texts.read(toy_recipe(), tmp_path)
+        texts.read(toy_recipe(), tmp_path, print)
     assert refused.value.hint == "give --data.split '{tail: 0.1}', or more documents"
+
+
+def test_a_text_too_small_for_the_vocabulary_gives_what_it_can_and_that_is_said(tmp_path):
+    (tmp_path / "text.txt").write_text("the cat sat on the mat . the dog sat on the rug .\n" * 50)
+    recipe = toy_recipe(
+        data__train=str(tmp_path / "text.txt"), data__split={"tail": 0.1},
+        tokenizer__kind="byte_bpe", tokenizer__vocabulary=2048,
+    )  # fmt: skip
+    said = []
+    size = texts.read(recipe, tmp_path / "tokenizer", said.append).tokenizer.size
+    assert 256 < size < 2048
+    assert said[1:] == [f"the text gives {size:,} tokens, fewer than tokenizer.vocabulary, 2,048"]
 
 
 def noted(folder, kept, **corpus):
