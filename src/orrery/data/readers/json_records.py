@@ -159,6 +159,8 @@ def _row(text: str, where: str) -> dict[str, Any]:
         raise bad_record(where, f"two keys {str(error)[:_SHOWN]!r} in one object") from None
     except (ValueError, RecursionError) as error:
         raise bad_record(where, f"not JSON: {error}") from None
+    if isinstance(row, list) and list(map(type, row)) == [str, dict] and "text" not in row[1]:
+        return {"text": row[0], **row[1]}  # a text and its annotations, as spaCy 2 is trained on
     if not isinstance(row, dict):
         raise bad_record(where, f"not an object but {type(row).__name__}")
     return row
