@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from orrery.data.files import bad_record, decode, open_text
 from orrery.data.readers.columns import check_columns, list_in, text_of
+from orrery.data.rows import annotated
 from orrery.data.rows.labelled import TEXTS
 from orrery.errors import DataError
 
@@ -19,19 +20,14 @@ SPANS = ("spans", "entities", "label", "labels", "annotations")
 """Names of a column with spans: Prodigy's, spaCy's, and Doccano's of three versions, the likeliest first."""
 STARTS, ENDS, LABELS = ("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "tag", "type")
 """What the parts of a span are called, the likeliest first."""
-ANSWER, ACCEPTED = "answer", "accept"
-"""Prodigy's column of whether an annotation counts."""
 OUTSIDE = "O"
-NESTED, CUT, UNITS = "nested", "cut", "units"
-_NOT_ACCEPTED, _UNANNOTATED, _SEVERAL = "not accepted", "unannotated", "several"
-_SAID = {
-    NESTED: "{} spans left out: a word has one label, and the longest span over it gives it",
-    CUT: "{} spans begin or end within a word, and label the whole word",
-    UNITS: "{} rows count characters as JavaScript does (an emoji is two), and are read so",
-    _NOT_ACCEPTED: f"{{}} rows left out: their {ANSWER} is not {ACCEPTED}",
-    _UNANNOTATED: "{} tasks left out: no annotation, or a cancelled one",
-    _SEVERAL: "{} tasks have several annotations: the one that is marked as true counts, else the first",
+_NESTED, _CUT, _UNITS = "nested", "cut", "units"
+SAID = annotated.SAID | {
+    _NESTED: "{} spans left out: a word has one label, and the longest span over it gives it",
+    _CUT: "{} spans begin or end within a word, and label the whole word",
+    _UNITS: "{} rows count characters as JavaScript does (an emoji is two), and are read so",
 }
+"""What is said of how many spans or rows."""
 
 
 class Span(NamedTuple):
@@ -53,18 +49,13 @@ class Words(NamedTuple):
 
 def span_columns(row: Mapping[str, Any], words: str | None, tags: str | None) -> tuple[str, str] | None:
     """Return the columns of a text and of the spans in it, where a row has such; ``words`` and ``tags`` name them."""
-    row = {**row["data"], SPANS[0]: []} if is_task(row) else row
+    row = {**row["data"], SPANS[0]: []} if annotated.is_task(row) else row
     if {WORDS, NER} <= set(row):
         return WORDS, NER
     texts = [name for name in ((words,) if words else TEXTS) if isinstance(row.get(name), str)]
     known = (tags,) if tags else SPANS
     spans = [name for name in known if name in row and (items := _items(row[name])) is not None and _are_spans(items)]
     return (texts[0], spans[0]) if texts and spans else None
-
-
-def is_task(row: Mapping[str, Any]) -> bool:
-    """Say whether a row is a task of Label Studio with its annotations (completions, before version 1)."""
-    return isinstance(row.get("data"), Mapping) and isinstance(row.get("annotations", row.get("completions")), list)
 
 
 def tagged_words(where: str, row: Mapping[str, Any], columns: tuple[str, str], tally: Counter[str]) -> Words | None:
@@ -82,13 +73,10 @@ def tagged_words(where: str, row: Mapping[str, Any], columns: tuple[str, str], t
     Raises:
         DataError: a span is none, lies outside of its text, or repeats what does not stand there.
     """
-    if is_task(row):
-        row = _task(row, tally)
-        if not row:
-            return None
-    elif row.get(ANSWER, ACCEPTED) != ACCEPTED:
-        tally[_NOT_ACCEPTED] += 1
+    counted = annotated.counting(row, tally)
+    if counted is None:
         return None
+    row = counted
     check_columns(where, row, columns[:1])
     spans = [span for item in _items(row.get(columns[1])) or () for span in _spans(where, item)]
     if columns == (WORDS, NER):
@@ -115,11 +103,6 @@ def tagged_words(where: str, row: Mapping[str, Any], columns: tuple[str, str], t
         )
     tags = _tags(where, places, len(text), spans, tally)
     return Words(tuple(text[start:end] for start, end in places), tags, text)
-
-
-def told(tally: Mapping[str, int]) -> str:
-    """Return what is said of all rows together."""
-    return "".join("; " + _SAID[name].format(f"{count:,}") for name, count in tally.items() if count)
 
 
 def places_of(text: str) -> list[tuple[int, int]]:
@@ -201,20 +184,6 @@ def _spans(where: str, item: Any) -> Iterator[Span]:
         yield Span(start, end, name, said if isinstance(said, str) and said else None)
 
 
-def _task(row: Mapping[str, Any], tally: Counter[str]) -> dict[str, Any]:
-    """Return a task of Label Studio as a row with a text and spans; nothing where no annotation counts."""
-    made = [each for each in row.get("annotations", row.get("completions")) or () if not each.get("was_cancelled")]
-    tally[_SEVERAL] += len(made) > 1
-    tally[_UNANNOTATED] += not made
-    if not made:
-        return {}
-    values = [each.get("value") or {} for each in max(made, key=lambda each: bool(each.get("ground_truth")))["result"]]
-    found = [
-        {**value, "labels": value[kind]} for value in values for kind in ("labels", "hypertextlabels") if kind in value
-    ]
-    return {**row["data"], SPANS[0]: found}
-
-
 def _in_characters(text: str, places: Sequence[tuple[int, int]], spans: list[Span], tally: Counter[str]) -> list[Span]:
     """Return spans whose ends count characters, where they may count the units of UTF-16, as browsers do."""
     if text.isascii() or max(text) <= "\uffff" or _fit(text, places, spans):
@@ -223,7 +192,7 @@ def _in_characters(text: str, places: Sequence[tuple[int, int]], spans: list[Spa
     moved = [span._replace(start=place_of.get(span.start, -1), end=place_of.get(span.end, -1)) for span in spans]
     if not _fit(text, places, moved):
         return spans
-    tally[UNITS] += 1
+    tally[_UNITS] += 1
     return moved
 
 
@@ -252,8 +221,8 @@ def _tags(
             what = f"the span [{span.start}, {span.end}] of a {span.label} holds nothing of the {length} that there are"
             raise bad_record(where, what)
         if any(tags[n] != OUTSIDE for n in held):
-            tally[NESTED] += 1
+            tally[_NESTED] += 1
             continue
-        tally[CUT] += places[held[0]][0] < span.start or span.end < places[held[-1]][1]
+        tally[_CUT] += places[held[0]][0] < span.start or span.end < places[held[-1]][1]
         tags[held[0] : held[-1] + 1] = [f"B-{span.label}", *[f"I-{span.label}"] * (len(held) - 1)]
     return tuple(tags)

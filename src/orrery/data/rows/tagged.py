@@ -13,7 +13,8 @@ from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.formats import SENTENCES, format_of
 from orrery.data.readers.columns import list_in
 from orrery.data.records import Sentence
-from orrery.data.rows.spans import brat_rows, span_columns, tagged_words, told
+from orrery.data.rows.annotated import told
+from orrery.data.rows.spans import SAID, brat_rows, span_columns, tagged_words
 from orrery.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -109,9 +110,8 @@ def _of_spans(
         return None if words is None else Tagged(where, *words)
 
     yield from (each for each in kept(rows, tagged, skip_bad) if each is not None)
-    tell(
-        f"{source}: spans in {columns[1]}, of the text in {columns[0]}, are read as B- and I- of its words{told(tally)}"
-    )
+    how = f"spans in {columns[1]}, of the text in {columns[0]}, are read as B- and I- of its words"
+    tell(f"{source}: {how}{told(tally, SAID)}")
 
 
 def _of_sentence(source: str, sentence: Sentence, layer: str | None) -> Tagged:
