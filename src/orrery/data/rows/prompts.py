@@ -82,6 +82,8 @@ class Answered:
             DataError: there is none, or it holds no text.
         """
         row, where = self.prompt.row, self.prompt.where
+        if isinstance(row.get("reward_model"), Mapping):
+            row = {**row, **row["reward_model"]}  # verl's ground_truth
         name = named or next((name for name in known if name in row), None)
         if name is None or name not in row:
             message = f"{where}: no column {named or ' or '.join(known)} among {', '.join(row)[:200]}"
