@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from orrery.data.files import Faults, decode, open_text
-from orrery.data.readers import bio, conllu, html, json_records, parquet, tables
+from orrery.data.readers import bio, conllu, html, json_records, parquet, tables, translation_units
 from orrery.data.readers.columns import are_numbers, check_columns, text_of
 from orrery.data.records import Document, Sentence
 from orrery.errors import DataError
@@ -23,6 +23,7 @@ ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
     ".tsv": tables.read_tsv,
     ".tab": tables.read_tsv,
     ".parquet": parquet.read_rows,
+    **dict.fromkeys((".tmx", ".xlf", ".xliff"), translation_units.read_units),
 }
 SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".conllu": conllu.read_sentences,
@@ -30,7 +31,8 @@ SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".bio": bio.read_sentences,
 }
 WHOLE: dict[str, Callable[[Path, Faults], str]] = dict.fromkeys((".html", ".htm", ".xhtml"), html.read_text)
-SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix != ".json"), *SENTENCES)
+_NAMED = (".json", ".tmx", ".xlf", ".xliff")
+SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in _NAMED), *SENTENCES)
 """What is read of a folder. A .json file beside others more often describes them than holds their text."""
 
 REFUSED = {
