@@ -18,7 +18,8 @@ XLIFF = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><f
  target-language="de" datatype="plaintext" original="x"><body><trans-unit id="1"><source>A <g id="1">joke</g><x id="2"/>
 </source><target state="final">Ein Witz</target></trans-unit></body></file></xliff>"""
 XLIFF2 = """<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en" trgLang="de">
-<file id="f"><unit id="1"><segment><source>A <pc id="1">joke</pc></source><target>Ein Witz</target></segment></unit></file></xliff>"""
+<file id="f"><unit id="1"><segment><source>A <pc id="1">joke</pc></source>
+<target>Ein Witz</target></segment></unit></file></xliff>"""
 
 
 def written(tmp_path, text, name):
