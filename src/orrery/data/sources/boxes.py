@@ -19,7 +19,8 @@ class BoxesSettings(RowsSettings):
     """Which pictures with their boxes, and how they are changed in training.
 
     ``train`` and ``val`` are each a file of annotations as COCO's, a table of files and boxes, a set that is made here,
-    or a folder as Pascal VOC, YOLO or LabelMe have them; ``pictures`` is the folder of the pictures of a COCO file, where they do not lie beside it.
+    or a folder as Pascal VOC, YOLO or LabelMe have them; ``pictures`` is the folder of the pictures of a COCO file,
+    where they do not lie beside it.
     """
 
     kind: Literal["boxes"] = "boxes"
