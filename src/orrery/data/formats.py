@@ -43,7 +43,12 @@ REFUSED = {
     ".bz2": "decompress it: `bunzip2 FILE`",
     ".7z": "unpack it: `7z x FILE`",
     ".arrow": "write it as Parquet: `datasets.load_from_disk(FOLDER).to_parquet(FILE)`",
+    ".feather": "write it as Parquet: `pandas.read_feather(FILE).to_parquet(NEW)`",
+    ".pkl": "write it as Parquet: `pandas.read_pickle(FILE).to_parquet(NEW)`",
+    ".spacy": "write JSON lines: a text, and entities as [start, end, label]",
     ".xlsx": "save it as CSV",
+    ".xls": "save it as CSV",
+    ".ods": "save it as CSV",
     ".pdf": "save its text as .txt",
     ".docx": "save its text as .txt",
 }

@@ -1,5 +1,7 @@
 """Translation memories and parallel files by their languages."""
 
+import tracemalloc
+
 import pytest
 
 from orrery.data.corpora import read_rows
@@ -54,6 +56,17 @@ def test_what_is_wrong_with_a_unit_is_told_by_its_number(tmp_path):
     assert len(list(read_rows(tmp_path / "x.tmx", skip_bad=1))) == 1
     with pytest.raises(DataError, match=r"y\.tmx: not XML"):
         pairs(written(tmp_path, TMX[:300], "y.tmx"))
+
+
+def test_a_memory_of_any_size_needs_that_of_a_unit(tmp_path):
+    head, unit, tail = TMX[: TMX.index("<tu ")], TMX[TMX.index("<tu>") : TMX.index("</body>")], "</body></tmx>"
+    path = written(tmp_path, head + unit.replace("Nein", "n" * 1000) * 1000 + tail, "x.tmx")
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in read_rows(path)) == 1000
+        assert tracemalloc.get_traced_memory()[1] < 400_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_files_by_their_languages(tmp_path):

@@ -27,7 +27,12 @@ def read_units(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[
     number = 0
     with open_binary(file) as stream:
         try:
-            for _, element in ElementTree.iterparse(stream):
+            above: list[ElementTree.Element] = []
+            for event, element in ElementTree.iterparse(stream, ("start", "end")):
+                if event == "start":
+                    above.append(element)
+                    continue
+                above.pop()
                 if _name(element) not in _UNITS:
                     continue
                 number += 1
@@ -39,7 +44,7 @@ def read_units(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[
                     faults.meet(error)
                 else:
                     yield number, row
-                element.clear()
+                above[-1].remove(element)  # else all that was read stays in memory
         except ElementTree.ParseError as error:
             raise DataError(f"{file}: not XML: {error}", "nothing behind that place can be read; mend it") from None
 
