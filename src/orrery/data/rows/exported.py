@@ -67,9 +67,9 @@ def _usual(row: Mapping[str, Any], tally: Counter[str], *, pairs: bool) -> Itera
         found = [({"prompt": said}, replies) for said, replies in trees.asked_in(row["prompt"]) if len(replies) > 1]
     else:
         paired = {"chosen", "rejected"} <= set(row) or (not pairs and "messages" in row)
-        found = [] if paired else [each for read in RANKED if (each := read(row)) is not None][:1]
+        found = [] if paired else [ranked for read in RANKED if (ranked := read(row)) is not None][:1]
         if not found:
-            yield next((each for read in PLAIN if (each := read(row)) is not None), row)
+            yield next((plain for read in PLAIN if (plain := read(row)) is not None), row)
     for fields, replies in found:
         scored = sorted(((score, reply) for reply, score in replies if score is not None), key=lambda each: -each[0])
         worse = [reply for score, reply in scored if score < scored[0][0]]
@@ -153,7 +153,7 @@ def _of_answers(row: Mapping[str, Any]) -> Ranked | None:
         score = next((each[name] for name in ("overall_score", "score") if each.get(name) is not None), None)
         score = -each["rank"] if score is None and _number(each.get("rank")) is not None else score
         replies.append((messages_of_parts([reply]) if isinstance(reply, Mapping) else reply, _number(score)))
-    if any(reply is None for reply, _ in replies):
+    if any(reply is None for reply, _ in replies) or all(score is None for _, score in replies):
         return None
     gemini = _of_gemini(row)
     asked = _without(row, "answers", "completions") if gemini is None else {**gemini, "prompt": gemini["messages"]}

@@ -1,6 +1,5 @@
 """Trees of messages, as OASST has them: replies to replies, with a rank among those to one message."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -36,7 +35,8 @@ def threads(node: Node, before: list[dict[str, Any]] | None = None) -> list[list
     """Return the conversations of a tree that end with the assistant, each of the best replies to a message."""
     said, replies = _said(node, before)
     if node.get("role") == _ASKS:
-        best = max(replies, key=lambda reply: _score(reply) if _score(reply) is not None else -math.inf, default=None)
+        ranked = {place: score for place, reply in enumerate(replies) if (score := _score(reply)) is not None}
+        best = replies[max(ranked, key=ranked.__getitem__, default=0)] if replies else None
         return [] if best is None else threads(best, said)
     return [thread for reply in replies for thread in threads(reply, said)] or [said]
 
