@@ -97,8 +97,8 @@ def test_brats_annotations_beside_their_texts(tmp_path):
 
 def test_what_annotators_left_out_is_left_out_and_counted(tmp_path):
     rows = [{**PRODIGY, "answer": answer} for answer in ("reject", "accept", "ignore")]
-    found, said = read(tmp_path, rows)
-    assert len(found) == 1
+    found, said = read(tmp_path, [{"text": "Nobody", "answer": "accept"}, *rows])
+    assert [spoken(each) for each in found] == [{}, SPOKEN]
     assert "2 rows left out: their answer is not accept" in said
     cancelled = {"data": {"text": "a"}, "annotations": [{"was_cancelled": True, "result": []}]}
     true = {**TASK, "annotations": [{"result": []}, {"ground_truth": True, "result": RESULT}]}
@@ -163,3 +163,10 @@ def test_a_run_says_how_spans_were_read(tmp_path):
     assert "spans in label, of the text in text, are read as B- and I- of its words" in "".join(source.remarks())
     assert next(iter(source.texts())) == f"{TEXT} 0"
     assert set(source.labels) == {"O", "B-PER", "I-PER", "B-LOC"}
+
+
+def test_numbers_of_labels_get_names(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n".join(json.dumps({"tokens": ["Ada", str(n)], "ner_tags": [1, 0]}) for n in range(4)))
+    named = {"train": str(path), "names": {"0": "O", "1": "B-PER"}}
+    assert set(TaggedSource.read(TaggedSettings.model_validate(named)).labels) == {"O", "B-PER"}

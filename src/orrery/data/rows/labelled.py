@@ -256,7 +256,9 @@ def _only(where: str, names: Sequence[str], columns: Columns) -> str:
     if len(names) == 1:
         return names[0]
     message = f"{where}: column {columns.label!r} has {len(names)} labels: {', '.join(names)[:60]}"
-    raise DataError(message, "learn any number of them by `orrery finetune multi-label`, or leave the row out")
+    raise DataError(
+        message, "learn them all: `orrery finetune multi-label --from MODEL --train FILE`; or leave the row out"
+    )
 
 
 def _number(where: str, value: Any, columns: Columns) -> float:

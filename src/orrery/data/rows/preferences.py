@@ -141,7 +141,10 @@ def _reader(
         return _alone
     if isinstance(row.get("completions"), list) and isinstance(row.get("labels"), list):
         message = f"{where}: labels of the steps of an answer, from which no task learns"
-        raise DataError(message, "give rows with prompt, completion (a whole answer) and label: orrery dpo --loss kto")
+        raise DataError(
+            message,
+            "give prompt, completion, which is a whole answer, and label: `orrery dpo MODEL --train FILE --loss kto`",
+        )
     raise DataError(f"{where}: no preferences in {', '.join(row)[:200]}", _HINT)
 
 

@@ -39,7 +39,7 @@ class Span(NamedTuple):
     said: str | None = None
 
 
-class Words(NamedTuple):
+class TaggedText(NamedTuple):
     """The words of a text, their tags, and the text as it stands; nothing where the words are all there is."""
 
     words: tuple[str, ...]
@@ -55,10 +55,14 @@ def span_columns(row: Mapping[str, Any], words: str | None, tags: str | None) ->
     texts = [name for name in ((words,) if words else TEXTS) if isinstance(row.get(name), str)]
     known = (tags,) if tags else SPANS
     spans = [name for name in known if name in row and (items := _items(row[name])) is not None and _are_spans(items)]
+    if not spans and annotated.is_answered(row):
+        spans = [tags or SPANS[0]]  # Prodigy writes none where nothing was marked
     return (texts[0], spans[0]) if texts and spans else None
 
 
-def tagged_words(where: str, row: Mapping[str, Any], columns: tuple[str, str], tally: Counter[str]) -> Words | None:
+def tagged_words(
+    where: str, row: Mapping[str, Any], columns: tuple[str, str], tally: Counter[str]
+) -> TaggedText | None:
     """Return the words of a row with the tags that its spans give them, B- for the first and I- for others.
 
     Args:
@@ -88,7 +92,7 @@ def tagged_words(where: str, row: Mapping[str, Any], columns: tuple[str, str], t
         ):
             raise bad_record(where, f"column {WORDS!r} is no list of words: {str(words)[:60]!r}")
         spans = [span._replace(end=span.end + 1) for span in spans]
-        return Words(
+        return TaggedText(
             tuple(words), _tags(where, [(n, n + 1) for n in range(len(words))], len(words), spans, tally), None
         )
     text = text_of(row, columns[0], where)
@@ -102,7 +106,7 @@ def tagged_words(where: str, row: Mapping[str, Any], columns: tuple[str, str], t
             where, f"the span {list(wrong[0][:2])} says {str(wrong[0].said)[:40]!r}, its text {there[:40]!r}"
         )
     tags = _tags(where, places, len(text), spans, tally)
-    return Words(tuple(text[start:end] for start, end in places), tags, text)
+    return TaggedText(tuple(text[start:end] for start, end in places), tags, text)
 
 
 def places_of(text: str) -> list[tuple[int, int]]:

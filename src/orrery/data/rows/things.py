@@ -53,9 +53,10 @@ def listed(where: str, held: Any) -> Iterator[Thing]:
     except ValueError as error:
         raise bad_record(where, f"its boxes are no JSON: {error}") from None
     if isinstance(found, Mapping):  # of lists: {"bbox": [[...]], "categories": [0]}
-        labels, boxes = (next((found[name] for name in names if name in found), None) for names in (_LABELS, _BOXES))
-        whole = isinstance(labels, list) and isinstance(boxes, list) and len(labels) == len(boxes)
-        found = [{"label": each, "box": box} for each, box in zip(labels, boxes, strict=True)] if whole else None
+        sides = [next((found[name] for name in names if name in found), None) for names in (_LABELS, _BOXES)]
+        lists = [side for side in sides if isinstance(side, list)]
+        whole = len(lists) == 2 and len(lists[0]) == len(lists[1])
+        found = [{"label": label, "box": box} for label, box in zip(*lists, strict=True)] if whole else None
     if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
         raise bad_record(where, _NONE)
     for each in found:

@@ -1,7 +1,10 @@
 """Tagged sentences: each word has a label, which its first token is trained to give."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from orrery.data.documents import unknown_share
 from orrery.data.rows.label_notes import label_notes
@@ -26,13 +29,15 @@ class TaggedSettings(RowsSettings):
     """Which sentences: CoNLL-U or BIO files, of which ``layer`` names the annotation, or rows with two lists or spans.
 
     By default the layer is the tags of a BIO file and the upos of CoNLL-U. ``words`` and ``tags`` are the columns of
-    rows, those of a text and of the spans in it too; what is not named is found by its name.
+    rows, those of a text and of the spans in it too; what is not named is found by its name. ``names`` gives labels
+    other names, such as those of numbers: ``{0: O, 1: B-PER}``.
     """
 
     kind: Literal["tagged"] = "tagged"
     layer: Literal["tags", "upos", "xpos", "deprels", "lemmas"] | None = None
     words: str | None = None
     tags: str | None = None
+    names: dict[str, str] = Field(default_factory=dict)
 
 
 @register
@@ -59,7 +64,9 @@ class TaggedSource(Source):
 
         def read(source: str) -> Iterable[Tagged]:
             how: dict[str, Any] = {"words": settings.words, "tags": settings.tags, "tell": notes.append}
-            return read_tagged(source, settings.layer, **how, invalid=settings.invalid, skip_bad=settings.skip_bad)
+            how |= {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
+            for row in read_tagged(source, settings.layer, **how):
+                yield replace(row, tags=tuple(settings.names.get(tag, tag) for tag in row.tags))
 
         sides = divided(settings, read, lambda rows, every: [tuple(dict.fromkeys(row.tags)) for row in rows])
         tagged = cls(*sides, notes)
@@ -84,7 +91,7 @@ class TaggedSource(Source):
         """Say how often each label occurs, which are nearly equal, and what stands on both sides or on one alone."""
         held_back = counted([sentence.tags for sentence in self.held_back])
         single = len(self.train) > 1 and all(len(sentence.words) == 1 for sentence in self.train)
-        labels = label_notes(self.labels, held_back, "words", "mend the file")
+        labels = label_notes(self.labels, held_back, "words", "data.names gives one the other's name")
         return [*self.notes, *labels, *([SINGLE] if single else []), *super().remarks()]
 
     @property
