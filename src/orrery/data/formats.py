@@ -15,6 +15,8 @@ R = TypeVar("R")
 
 COMPRESSED = (".gz", ".xz")
 TEXT = (".txt", ".md", ".rst")
+MEMORIES = (".tmx", ".xlf", ".xliff")
+"""Translation memories, whose rows are pairs."""
 ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
     ".jsonl": json_records.read_lines_of_objects,
     ".ndjson": json_records.read_lines_of_objects,
@@ -23,7 +25,7 @@ ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
     ".tsv": tables.read_tsv,
     ".tab": tables.read_tsv,
     ".parquet": parquet.read_rows,
-    **dict.fromkeys((".tmx", ".xlf", ".xliff"), translation_units.read_units),
+    **dict.fromkeys(MEMORIES, translation_units.read_units),
 }
 SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".conllu": conllu.read_sentences,
@@ -31,8 +33,7 @@ SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".bio": bio.read_sentences,
 }
 WHOLE: dict[str, Callable[[Path, Faults], str]] = dict.fromkeys((".html", ".htm", ".xhtml"), html.read_text)
-_NAMED = (".json", ".tmx", ".xlf", ".xliff")
-SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in _NAMED), *SENTENCES)
+SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in (".json", *MEMORIES)), *SENTENCES)
 """What is read of a folder. A .json file beside others more often describes them than holds their text."""
 
 REFUSED = {
