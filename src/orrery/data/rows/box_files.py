@@ -30,7 +30,10 @@ def of_folder(folder: Path, skip_bad: int) -> Iterator[LabelledPicture] | None:
         DataError: a picture has no file, or a box is none; or (YOLO) its classes have no names.
     """
     found = next((made for find in (_voc, _yolo, _labelme) if (made := find(folder)) is not None), None)
-    return None if found is None else _pictures(*found, skip_bad)
+    if found is None:
+        return None
+    items, things = found
+    return _pictures(items, things, skip_bad)
 
 
 def of_cvat(file: Path, skip_bad: int) -> Iterator[LabelledPicture]:
@@ -108,11 +111,10 @@ def _yolo(folder: Path) -> Any:
 
     def things(where: str, file: Path) -> Things:
         label = (labels / file.relative_to(inner)).with_suffix(".txt")
-        size = dimensions(bytes_of(file))
-        lines = label.read_text(encoding="utf-8").splitlines() if label.is_file() and size else []
-        return file, [
-            _line(f"{label}:{n}", line, names, size, points) for n, line in enumerate(lines, 1) if line.strip()
-        ]  # type: ignore[arg-type]
+        size = dimensions(bytes_of(file)) or (0, 0)  # of a damaged file, which is told of when it is decoded
+        lines = label.read_text(encoding="utf-8").splitlines() if label.is_file() and all(size) else []
+        numbered = [(f"{label}:{number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
+        return file, [_line(place, line, names, size, points) for place, line in numbered]
 
     return ((str(file), file) for file in files), things
 
