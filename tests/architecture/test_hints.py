@@ -43,7 +43,7 @@ MANY = {
     "evaluation/benchmarks/programs.py": ["evaluate humaneval", "evaluate mbpp"],
     "data/rows/label_lists.py": ["train", "finetune"],
     "data/readers/interactions.py": ["train", "finetune"],
-    "data/rows/labelled.py": ["train", "finetune"],
+    "data/rows/labelled.py": ["train"],
     "data/rows/pictures.py": ["finetune"],
     "data/rows/boxes.py": ["finetune"],
     "data/rows/box_files.py": ["finetune"],

@@ -95,7 +95,7 @@ def test_a_column_for_each_label(tmp_path: Path) -> None:
         assert [row.target for row in LabelledSource.read(settings).train] == [("toxic",), (), ("toxic", "threat")]
     with pytest.raises(DataError, match="no column 'labels' among") as error:
         LabelledSource.read(LabelledSettings(train=str(path), labels="labels"))
-    assert error.value.hint.endswith("--labels toxic,threat")
+    assert error.value.hint.endswith("--data.labels toxic,threat")
     path.write_text("text,toxic,threat\na,1,0\nb,0,-1\n")
     with pytest.raises(DataError, match=r"jigsaw.csv:3: the label 'threat' has '-1', and neither 0 nor 1"):
         LabelledSource.read(LabelledSettings(train=str(path), labels="toxic,threat"))

@@ -146,7 +146,7 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
 def _refuse_without_labels(source: str | Path, first: Mapping[str, Any], label: str) -> None:
     """Raise `DataError` where the column of labels is not there, and several columns have a 0 or 1."""
     if len(wide := [each for each in first if truth_of(first[each]) is not None and each not in ("id", "index")]) > 1:
-        hint = f"name those that have a 0 or 1 for each label: --labels {','.join(wide)}"
+        hint = f"name those that have a 0 or 1 for each label: --data.labels {','.join(wide)}"
         raise DataError(f"{source}: no column {label!r} among {', '.join(first)[:200]}", hint)
 
 
