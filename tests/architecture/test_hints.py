@@ -45,6 +45,8 @@ MANY = {
     "data/readers/interactions.py": ["train", "finetune"],
     "data/rows/labelled.py": ["train"],
     "data/rows/pictures.py": ["finetune"],
+    "data/rows/boxes.py": ["finetune"],
+    "data/rows/box_files.py": ["finetune"],
     "data/rows/pair_columns.py": ["train"],
     "data/sources/_rows.py": ["finetune", "sft", "reward", "dpo", "ppo", "grpo"],
     "data/sources/matches.py": ["train"],

@@ -18,7 +18,7 @@ class ColumnOptions:
     text: Annotated[str | None, Parameter(help="The column of the text.")] = None
     pair: Annotated[str | None, Parameter(help="The column of a second text.")] = None
     label: Annotated[str | None, Parameter(help="The column of the label.")] = None
-    labels: Annotated[str | None, Parameter(help="The column of several labels.")] = None
+    labels: Annotated[str | None, Parameter(help="The column of several labels, or columns of 0 and 1: a,b.")] = None
     number: Annotated[str | None, Parameter(help="The column of the number.")] = None
     source: Annotated[str | None, Parameter(help="The column of what is read, where a text is written.")] = None
     target: Annotated[str | None, Parameter(help="The column of what is written.")] = None

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from orrery.data.files import Faults, decode, open_text
-from orrery.data.readers import bio, conllu, html, json_records, parquet, tables
+from orrery.data.readers import bio, conllu, html, json_records, parquet, tables, translation_units
 from orrery.data.readers.columns import are_numbers, check_columns, text_of
 from orrery.data.records import Document, Sentence
 from orrery.errors import DataError
@@ -15,6 +15,8 @@ R = TypeVar("R")
 
 COMPRESSED = (".gz", ".xz")
 TEXT = (".txt", ".md", ".rst")
+MEMORIES = (".tmx", ".xlf", ".xliff")
+"""Translation memories, whose rows are pairs."""
 ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
     ".jsonl": json_records.read_lines_of_objects,
     ".ndjson": json_records.read_lines_of_objects,
@@ -23,6 +25,7 @@ ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
     ".tsv": tables.read_tsv,
     ".tab": tables.read_tsv,
     ".parquet": parquet.read_rows,
+    **dict.fromkeys(MEMORIES, translation_units.read_units),
 }
 SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".conllu": conllu.read_sentences,
@@ -30,7 +33,7 @@ SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".bio": bio.read_sentences,
 }
 WHOLE: dict[str, Callable[[Path, Faults], str]] = dict.fromkeys((".html", ".htm", ".xhtml"), html.read_text)
-SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix != ".json"), *SENTENCES)
+SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in (".json", *MEMORIES)), *SENTENCES)
 """What is read of a folder. A .json file beside others more often describes them than holds their text."""
 
 REFUSED = {
@@ -41,7 +44,12 @@ REFUSED = {
     ".bz2": "decompress it: `bunzip2 FILE`",
     ".7z": "unpack it: `7z x FILE`",
     ".arrow": "write it as Parquet: `datasets.load_from_disk(FOLDER).to_parquet(FILE)`",
+    ".feather": "write it as Parquet: `pandas.read_feather(FILE).to_parquet(NEW)`",
+    ".pkl": "write it as Parquet: `pandas.read_pickle(FILE).to_parquet(NEW)`",
+    ".spacy": "write JSON lines: a text, and entities as [start, end, label]",
     ".xlsx": "save it as CSV",
+    ".xls": "save it as CSV",
+    ".ods": "save it as CSV",
     ".pdf": "save its text as .txt",
     ".docx": "save its text as .txt",
 }

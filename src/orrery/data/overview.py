@@ -8,7 +8,7 @@ from typing import Any
 
 from orrery.data import corpora, generated, sets
 from orrery.data.files import Faults
-from orrery.data.formats import ROWS, SENTENCES, format_of, read_rows
+from orrery.data.formats import MEMORIES, ROWS, SENTENCES, format_of, read_rows
 from orrery.data.readers.columns import are_numbers
 from orrery.data.records import Document, Pair, Sentence
 from orrery.data.rows.pair_columns import find_pair_columns, read_column_pairs
@@ -74,11 +74,12 @@ def _opened(source: str, target: str | None, column: str) -> tuple[Overview, Ite
 
 
 def _pair_columns(source: str) -> tuple[str, str] | None:
-    """Return the columns of a named table whose rows are pairs; nothing for a file, or a set that is read as text."""
+    """Return the columns of a translation memory or a named table whose rows are pairs; nothing for what is text."""
     name, _, part = source.partition("/")
     made = generated.find(source)
     is_table = name in sets.SETS and sets.SETS[name].columns and part in sets.SETS[name].tables
-    if (made and {"source", "target"} <= set(made.set.columns)) or (is_table and not Path(source).exists()):
+    memory = Path(source).suffix.lower() in MEMORIES
+    if memory or (made and {"source", "target"} <= set(made.set.columns)) or (is_table and not Path(source).exists()):
         return find_pair_columns(source, {})
     return None
 

@@ -13,7 +13,8 @@ from orrery.schema.section import Section
 if TYPE_CHECKING:
     from orrery.data.rows.prompts import Answered
 
-ANSWERS = ("answer", "target", "output", "completion", "response", "solution", "label")
+ANSWERS = ("answer", "target", "output", "completion", "response", "solution", "label", "ground_truth",
+           "reference_answer", "final_answer")  # fmt: skip
 """Names of the column with the right answer, the likeliest first."""
 
 

@@ -65,7 +65,7 @@ class Tagging(Learned, Pipeline):
     @classmethod
     def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
         """Return the sentences."""
-        return ((" ".join(sentence.words),) for sentence in source.train)
+        return (sentence.parts for sentence in source.train)
 
     @classmethod
     def metrics(cls, source: Any) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ class Tagging(Learned, Pipeline):
         """Return accuracy over words, and entity F1 where the labels are those of entities."""
         rows: Sequence[Tagged] = source.held_back
         gold = [row.tags for row in rows]
-        said = predicted(lm, [row.words for row in rows], length, usual(source.labels), done)
+        said = predicted(lm, rows, length, usual(source.labels), done)
         counting = MostFrequentTag((row.words, row.tags) for row in source.train)
         counted = [counting.predict(row.words) for row in rows]
         flat = [[tag for tags in each for tag in tags] for each in (said, gold, counted)]
@@ -202,7 +202,7 @@ def usual(labels: Mapping[str, int]) -> str:
 
 
 def predicted(
-    lm: "LanguageModel", sentences: Sequence[Sequence[str]], length: int, unread: str, done: Any = None
+    lm: "LanguageModel", sentences: "Sequence[Tagged]", length: int, unread: str, done: Any = None
 ) -> list[list[str]]:
     """Return the likeliest label of each word, read at its first token as in training.
 
@@ -220,10 +220,10 @@ def predicted(
     predicted_labels: list[list[str]] = [[] for _ in sentences]
     rows: list[dict[str, Any]] = []
     owners: list[tuple[int, int]] = []
-    for number, words in enumerate(sentences):
-        tokens = tokenise_words(lm.tokenizer, words)
-        predicted_labels[number] = [unread] * len(words)
-        for one in rows_of(lm.tokenizer, tokens.ids, tokens.firsts, range(len(words)), length):
+    for number, each in enumerate(sentences):
+        tokens = tokenise_words(lm.tokenizer, each.words, each.written)
+        predicted_labels[number] = [unread] * len(each.words)
+        for one in rows_of(lm.tokenizer, tokens.ids, tokens.firsts, range(len(each.words)), length):
             owners.append((number, len(rows)))
             rows.append(dict(one))
     order = sorted(range(len(rows)), key=lambda n: len(rows[n]["ids"]))
@@ -247,7 +247,7 @@ def mistakes(rows: "Sequence[Tagged]", said: Sequence[Sequence[str]]) -> list[An
     order = sorted((n for n in range(len(rows)) if wrong[n]), key=lambda n: -len(wrong[n]))
     return [
         Mistake(
-            " ".join(rows[n].words),
+            rows[n].text,
             ", ".join(f"{rows[n].words[w]}: {rows[n].tags[w]}" for w in wrong[n][:8]),
             ", ".join(said[n][w] for w in wrong[n][:8]),
         )

@@ -267,3 +267,18 @@ def test_a_mark_says_which(coding, tmp_path):
 )
 def test_what_is_utf8_stays_so(text, tmp_path):
     assert texts(write(tmp_path, "a.txt", text)) == [text]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_table_as_pandas_writes_it(tmp_path, indent):
+    rows = [{"text": f"a {n}", "label": n % 2} for n in range(3000)]
+    columns = {name: {str(n): row[name] for n, row in enumerate(rows)} for name in rows[0]}
+    split = {"columns": list(rows[0]), "index": list(range(3000)), "data": [list(row.values()) for row in rows]}
+    for table in (columns, split):
+        path = tmp_path / "table.json"
+        path.write_text(json.dumps(table, indent=indent))
+        assert list(read_rows(path)) == rows
+        with pytest.raises(DataError, match=r"table\.json:1: no column 'words'"):
+            list(read_rows(path, ["words"]))
+    path.write_text('{"a": {"0": 1}}\n{"a": {"0": 2}}\n')  # JSON lines that look like it
+    assert list(read_rows(path)) == [{"a": {"0": 1}}, {"a": {"0": 2}}]

@@ -85,3 +85,17 @@ def test_places_get_names_and_the_hint_for_other_separators_works(tmp_path: Path
     assert [row.target for row in source.train] == [("x", "y"), ("x",), ("y",)]
     source = LabelledSource.read(LabelledSettings(train=str(path), labels="labels", separator=" ", names=names))
     assert [row.target for row in source.train] == [("room",), ("food",), ("food", "room")]
+
+
+def test_a_column_for_each_label(tmp_path: Path) -> None:
+    path = tmp_path / "jigsaw.csv"
+    path.write_text('id,comment_text,toxic,threat\n7,"you, there",1,0\n8,hello,0,0\n9,both,1,1\n')
+    for named in ("toxic,threat", ["toxic", "threat"]):
+        settings = LabelledSettings.model_validate({"train": str(path), "labels": named})
+        assert [row.target for row in LabelledSource.read(settings).train] == [("toxic",), (), ("toxic", "threat")]
+    with pytest.raises(DataError, match="no column 'labels' among") as error:
+        LabelledSource.read(LabelledSettings(train=str(path), labels="labels"))
+    assert error.value.hint.endswith("--data.labels toxic,threat")
+    path.write_text("text,toxic,threat\na,1,0\nb,0,-1\n")
+    with pytest.raises(DataError, match=r"jigsaw.csv:3: the label 'threat' has '-1', and neither 0 nor 1"):
+        LabelledSource.read(LabelledSettings(train=str(path), labels="toxic,threat"))

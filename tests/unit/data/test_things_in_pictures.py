@@ -10,8 +10,8 @@ from orrery.data.pictures.addresses import as_address
 from orrery.data.pictures.files import read_indices
 from orrery.data.pictures.png import write_png
 from orrery.data.pictures.preparing import for_size, preparation
-from orrery.data.rows.boxes import Thing, inside
 from orrery.data.rows.masks import names_of
+from orrery.data.rows.things import Thing, inside
 from orrery.data.sources import SOURCES, BatchRequest
 from orrery.errors import DataError, UsageError
 

@@ -34,12 +34,31 @@ def test_arithmetic_compares_the_last_numbers():
     assert last_number("3.50 and .5") == last_number("0.5")
 
 
-@pytest.mark.parametrize(
-    "right", ["3/4", r"\frac{3}{4}", "x^2", "x^{10}", r"3\sqrt{2}", "12/05/2020", r"\boxed{\dfrac{1}{2}}"]
-)
+@pytest.mark.parametrize("right", ["x^2", "x^{10}", r"3\sqrt{2}", "12/05/2020", r"\frac{a}{2}", r"So 4 = \boxed{x^2}."])
 def test_a_number_that_is_part_of_another_is_no_right_answer(right):
     with pytest.raises(DataError, match=r"of which .* is a part alone"):
         score("arithmetic", answered("4", answer=right))
+
+
+@pytest.mark.parametrize(
+    "half", ["1/2", ".5", r"\frac{1}{2}", r"\dfrac12", r"-\frac{-1}{2}", r"\boxed{\tfrac{1}{2}}. Check: 7"]
+)
+def test_fractions_and_boxes_have_the_value_that_is_meant(half):
+    for right in ("0.5", r"$x^2 = 4$, so $x = \boxed{\frac{1}{2}}$, and not 3.", "2/4"):
+        assert score("arithmetic", answered(f"It is {half}", answer=right)) == 1
+    assert score("arithmetic", answered(f"It is {half}", answer="2")) == 0
+
+
+def test_mixed_numbers_and_what_has_no_value():
+    assert last_number(r"-2\frac{1}{2}") == -2.5
+    assert last_number("1,234") == 1234
+    assert last_number(r"\boxed{3} and \boxed{4") == 3
+    assert last_number("1/0") is None
+
+
+def test_verls_ground_truth_is_found():
+    prompt = Prompt("file.jsonl:3", "6 * 7", {"reward_model": {"style": "rule", "ground_truth": "42"}})
+    assert score("arithmetic", Answered(prompt, "42", 1, finished=True)) == 1
 
 
 @pytest.mark.parametrize(

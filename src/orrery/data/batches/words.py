@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,23 +19,27 @@ class Tokenised:
     firsts: list[int]
 
 
-def tokenise_words(tokenizer: "Tokenizer", words: Sequence[str]) -> Tokenised:
-    """Return the tokens of words that stand with a blank between them.
+def tokenise_words(tokenizer: "Tokenizer", words: Sequence[str], text: str | None = None) -> Tokenised:
+    """Return the tokens of words that stand in a text in their order, by default with a blank between them.
 
     A token belongs to the word in which its last character stands, so that the blank before a word, which byte-level
     tokens begin with, belongs to that word. A word that the tokenizer drops (a lone zero-width character) has none.
     """
-    ends = list(accumulate((len(word) + 1 for word in words), initial=0))
-    spans = tokenizer.spans(" ".join(words))
-    firsts, word = [NONE] * len(words), 0
+    text = " ".join(words) if text is None else text
+    starts, place = [], 0
+    for word in words:
+        starts.append(text.index(word, place))
+        place = starts[-1] + len(word)
+    spans = tokenizer.spans(text)
+    firsts, number = [NONE] * len(words), 0
     for place, (_, start, end) in enumerate(spans):
-        if end <= start:
+        if end <= start or not words:
             continue
-        while end - 1 >= ends[word + 1]:
-            word += 1
-        # The last character of the stretch of a word is the blank behind it.
-        if end - 1 < ends[word + 1] - 1 and firsts[word] == NONE:
-            firsts[word] = place
+        while number + 1 < len(words) and end > starts[number + 1]:
+            number += 1
+        # What is between two words, as the blank behind one, is part of none.
+        if starts[number] < end <= starts[number] + len(words[number]) and firsts[number] == NONE:
+            firsts[number] = place
     return Tokenised([id for id, _, _ in spans], firsts)
 
 

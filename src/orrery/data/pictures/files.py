@@ -89,14 +89,18 @@ def read_file(path: Path, name: str = "") -> UInt8[Tensor, "channels rows column
 
 
 def dimensions(content: bytes) -> tuple[int, int] | None:
-    """Return the rows and columns of a file by its head; nothing where that is damaged, as ``read_pixels`` will say."""
+    """Return the rows and columns of a file by its head, turned as its EXIF orientation says.
+
+    Nothing where that is damaged, as ``read_pixels`` will say.
+    """
     image = pillow()
     try:
         if image is None:
             columns, rows = struct.unpack(">II", content[16:24])
             return rows, columns
         with image.open(io.BytesIO(content), formats=FORMATS) as opened:
-            return opened.height, opened.width
+            turned = opened.getexif().get(_ORIENTATION, 1) > 4
+            return (opened.width, opened.height) if turned else (opened.height, opened.width)
     except Exception:  # Pillow's readers raise nearly anything of broken files
         return None
 

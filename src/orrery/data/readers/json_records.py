@@ -18,6 +18,8 @@ LONGEST_RECORD = 1 << 27
 """Characters. A longer record is a bracket or a quote that was never closed, and would fill the memory."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SHOWN = 80
+_PANDAS = re.compile(r'\{\s*(?:"(?:[^"\\]|\\.)+"\s*:\s*\{\s*"[0-9]+"\s*:|"columns"\s*:\s*\[)')
+"""How a table begins that pandas wrote by columns, as it does unless it is told otherwise, or split."""
 
 
 def read_lines_of_objects(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -46,7 +48,13 @@ def read_list_of_objects(file: Path, wanted: tuple[str, ...], faults: Faults) ->
     with open_text(file) as stream:
         text = _Text(stream.read)
         if not text.take("["):
-            _refuse_document(file, *text.beginning())
+            head, ended = text.beginning()
+            if _PANDAS.match(head) and (table := _table(file)) is not None:
+                for number, row in enumerate(table, start=1):
+                    check_columns(f"{file}:{number}", row, wanted)
+                    yield number, row
+                return
+            _refuse_document(file, head, ended)
             yield from read_lines_of_objects(file, wanted, faults)
             return
         for number, content in enumerate(_elements(file, text), start=1):
@@ -127,6 +135,19 @@ class _Text:
         self._place = 0
 
 
+def _table(file: Path) -> list[dict[str, Any]] | None:
+    """Return the rows of a table that pandas wrote, which is read whole; nothing for other JSON."""
+    with open_text(file) as stream, suppress(ValueError, RecursionError):
+        content = json.loads(stream.read().decode("utf-8-sig"))
+        names = content.get("columns")
+        if isinstance(names, list) and isinstance(content.get("data"), list):
+            return [dict(zip(map(str, names), values, strict=True)) for values in content["data"]]
+        columns = list(content.values())
+        if all(isinstance(column, dict) and list(column) == list(columns[0]) for column in columns):
+            return [{name: column[key] for name, column in content.items()} for key in columns[0] if key.isdecimal()]
+    return None
+
+
 def _refuse_document(file: Path, text: str, is_document: bool) -> None:
     """Raise `DataError` for JSON that is neither empty nor begins as lines of objects do."""
     first, _, more = text.partition("\n")
@@ -134,7 +155,7 @@ def _refuse_document(file: Path, text: str, is_document: bool) -> None:
     with suppress(ValueError, RecursionError):
         row = json.loads(text) if is_document else None
     if isinstance(row, dict):
-        lists = [key for key, inner in row.items() if isinstance(inner, list) and inner and isinstance(inner[0], dict)]
+        lists = [key for key, inner in row.items() if isinstance(inner, list) and inner and _is_record(inner[0])]
         if lists:
             command = f"jq -c '.[{json.dumps(lists[0])}][]' FILE > NEW.jsonl"
             fault = f"{file}: one object with the keys {', '.join(row)[:_SHOWN]}, not a list of records"
@@ -159,9 +180,18 @@ def _row(text: str, where: str) -> dict[str, Any]:
         raise bad_record(where, f"two keys {str(error)[:_SHOWN]!r} in one object") from None
     except (ValueError, RecursionError) as error:
         raise bad_record(where, f"not JSON: {error}") from None
+    if isinstance(row, list) and _is_record(row):
+        return {"text": row[0], **row[1]}
     if not isinstance(row, dict):
         raise bad_record(where, f"not an object but {type(row).__name__}")
     return row
+
+
+def _is_record(value: Any) -> bool:
+    """Say whether a value is an object, or a text and what is annotated in it, as spaCy 2 is trained on."""
+    if isinstance(value, list):
+        return list(map(type, value)) == [str, dict] and "text" not in value[1]
+    return isinstance(value, dict)
 
 
 def _without_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

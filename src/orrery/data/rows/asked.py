@@ -102,8 +102,12 @@ def joined(before: Sequence[Message], after: list[Message], column: str, where: 
 
 
 def with_system(row: Mapping[str, Any], messages: list[Message]) -> list[Message]:
-    """Return messages behind the system message of a row's column, where they have none of their own."""
-    system = next((row[name] for name in SYSTEMS if isinstance(row.get(name), str) and row[name].strip()), None)
+    """Return messages behind the system message of a row's column, where they have none of their own.
+
+    It is a text, or a list of parts with texts, as Bedrock and Anthropic have it.
+    """
+    said = (said_in({"content": row[name]}) for name in SYSTEMS if isinstance(row.get(name), str | list))
+    system = next((text for text in said if text.strip()), None)
     if system is None or messages[0]["role"] in _LEADS:
         return messages
     return [{"role": "system", "content": system}, *messages]

@@ -1,8 +1,7 @@
 """Pictures with things and the boxes around them: COCO's layout, or a table with a column of boxes."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,26 +9,16 @@ from typing import Any
 from orrery.data import generated
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
+from orrery.data.rows.box_files import of_cvat, of_folder
 from orrery.data.rows.pictures import FILES, LabelledPicture, bytes_of, found_at, is_cell, of_cell, of_file, table_in
 from orrery.data.rows.ranges import in_range
+from orrery.data.rows.things import Thing, box_of, listed
 from orrery.errors import DataError
 
 BOXES = ("boxes", "objects", "annotations")
 """Names of the column of a table that holds the things, the likeliest first."""
-SLACK = 1.0
-"""Pixels by which a box may lie outside: annotators' tools round."""
-
-
-@dataclass(frozen=True)
-class Thing:
-    """What a picture shows somewhere: its label, and left, top, width and height of its box in pixels.
-
-    ``crowd`` says that the box holds many of them, which nobody is asked to find one by one.
-    """
-
-    label: str
-    box: tuple[float, float, float, float]
-    crowd: bool = False
+ROBOFLOW = "_annotations.coco.json"
+"""The annotations that lie among the pictures of a part."""
 
 
 def read_boxed(source: str, pictures: str | None = None, skip_bad: int = 0) -> Iterator[LabelledPicture]:
@@ -37,7 +26,8 @@ def read_boxed(source: str, pictures: str | None = None, skip_bad: int = 0) -> I
 
     Args:
         source: a file of annotations as COCO's (``instances_val2017.json``), a table whose columns name a file and
-            hold a list of ``{"label": ..., "box": [left, top, width, height]}`` in JSON, or a set that is made here.
+            hold a list of ``{"label": ..., "box": [left, top, width, height]}`` in JSON, a set that is made here, or
+            what `orrery.data.rows.box_files` reads.
         pictures: the folder of the pictures of a COCO file; by default that of the file, or of the file's name beside.
         skip_bad: pictures with a box that is none, or without a file, that may be left out.
 
@@ -45,9 +35,22 @@ def read_boxed(source: str, pictures: str | None = None, skip_bad: int = 0) -> I
         DataError: it is none of these, or a box is none.
     """
     name, start, stop = in_range(source)
-    if generated.find(name) is None and found_at(name).suffix == ".json":
-        return islice(_of_coco(Path(name), pictures, skip_bad), start, stop)
-    return islice(_of_table(table_in(Path(name)), skip_bad), start, stop)
+    return islice(_read(Path(name), pictures, skip_bad), start, stop)
+
+
+def _read(path: Path, pictures: str | None, skip_bad: int) -> Iterator[LabelledPicture]:
+    table = table_in(path)
+    if generated.find(str(path)) is not None or table != path:
+        return _of_table(table, skip_bad)
+    if (folder := of_folder(path, skip_bad)) is not None:
+        return folder
+    found_at(str(path))
+    if path.suffix in (".yaml", ".yml"):
+        raise DataError(f"{path} says where the parts lie", "name one: --train FOLDER/images/train, --val with another")
+    if path.suffix == ".xml":
+        return of_cvat(path, skip_bad)
+    file = path / ROBOFLOW if (path / ROBOFLOW).is_file() else path
+    return _of_coco(file, pictures, skip_bad) if file.suffix == ".json" else _of_table(path, skip_bad)
 
 
 def coco(file: Path) -> dict[str, Any]:
@@ -111,21 +114,6 @@ def _thing(where: str, annotation: Mapping[str, Any], names: Mapping[Any, str]) 
     return Thing(names[number], box_of(where, annotation.get("bbox")), bool(annotation.get("iscrowd")))
 
 
-def box_of(where: str, value: Any) -> tuple[float, float, float, float]:
-    """Return a box that a file gives.
-
-    Raises:
-        DataError: it is no four finite numbers, or has no width or no height.
-    """
-    numbers = isinstance(value, Sequence) and len(value) == 4 and all(type(each) in (int, float) for each in value)
-    if not numbers or not all(abs(each) < float("inf") for each in value):
-        raise bad_record(where, f"the box {str(value)[:60]} is no left, top, width and height")
-    if value[2] <= 0 or value[3] <= 0:
-        raise bad_record(where, f"the box {str(list(value))[:60]} has no width or no height")
-    left, top, width, height = map(float, value)
-    return left, top, width, height
-
-
 def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
     first = next((row for _, row in read_placed_rows(table)), {})
     named, boxes = (next((name for name in known if name in first), None) for known in (FILES, BOXES))
@@ -138,36 +126,6 @@ def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
         file, held = (row.get(name) for name in columns)  # type: ignore[attr-defined]
         if not is_cell(file):
             raise bad_record(where, f"it needs a file in {named}")
-        return of_cell(file, table.parent, where, tuple(_listed(where, held)))
+        return of_cell(file, table.parent, where, tuple(listed(where, held)))
 
     yield from kept(read_placed_rows(table, columns), picture, skip_bad)
-
-
-def _listed(where: str, held: Any) -> Iterator[Thing]:
-    """Yield the things of a cell: a list, or one in JSON."""
-    try:
-        found = json.loads(held) if isinstance(held, str) else held
-    except ValueError as error:
-        raise bad_record(where, f"its boxes are no JSON: {error}") from None
-    if not isinstance(found, list) or not all(isinstance(each, Mapping) and "label" in each for each in found):
-        raise bad_record(where, 'its boxes are no list of {"label": ..., "box": [left, top, width, height]}')
-    for each in found:
-        yield Thing(str(each["label"]), box_of(where, each.get("box")), bool(each.get("crowd")))
-
-
-def inside(where: str, thing: Thing, rows: int, columns: int) -> tuple[float, float, float, float]:
-    """Return a box cut to its picture: the middle, the width and the height as shares of the sides.
-
-    Raises:
-        DataError: it lies outside by more than ``SLACK`` pixels.
-    """
-    left, top, width, height = thing.box
-    right, bottom = left + width, top + height
-    if min(left, top) < -SLACK or right > columns + SLACK or bottom > rows + SLACK or left >= columns or top >= rows:
-        box, size = ", ".join(f"{each:g}" for each in thing.box), f"{rows} rows and {columns} columns"
-        raise DataError(
-            f"{where}: the box [{box}] of a {thing.label} lies outside of its picture of {size}",
-            "a box is left, top, width and height in pixels; mend it, or leave the picture out",
-        )
-    left, top, right, bottom = max(0.0, left), max(0.0, top), min(float(columns), right), min(float(rows), bottom)
-    return (left + right) / 2 / columns, (top + bottom) / 2 / rows, (right - left) / columns, (bottom - top) / rows

@@ -10,6 +10,7 @@ from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Faults, Invalid, bad_record
 from orrery.data.readers.columns import check_columns, text_of, truth_of
 from orrery.data.rows.asked import asked, beside, replied, with_system
+from orrery.data.rows.exported import usual_rows
 from orrery.data.rows.messages import (
     FIELDS,
     ROLES,
@@ -37,6 +38,7 @@ ANSWERED = (
     ("instruction", "chosen"), ("prompt", "chosen"), ("question", "chosen"), ("instruction", "output"),
     ("instruction", "response"), ("prompt", "completion"), ("prompt", "response"), ("question", "answer"),
     ("question", "response"), ("query", "response"), ("query", "answer"), ("problem", "solution"), ("input", "output"),
+    ("text_input", "output"),
 )  # fmt: skip
 """Names of two columns with what is asked and what is answered, the likeliest first; of a pair what was chosen is
 learnt, as Rafailov et al. (2023) do before DPO."""
@@ -105,7 +107,8 @@ def read_conversations(
             named.
     """
     layout_found, faults = None, Faults(allowed=skip_bad)
-    for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
+    placed = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad)
+    for where, row in placed if column else usual_rows(str(source), placed, pairs=False):
         layout = layout_found = layout_found or find_layout(where, row, shape, column)
         try:
             conversation = conversation_of(row, layout, where, system)

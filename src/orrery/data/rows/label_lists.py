@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orrery.data.files import bad_record
@@ -15,10 +15,18 @@ _APART = re.compile(r"(?:[01]\s+)+[01]|(?:[01];)+[01]")
 def labels_of(value: Any, separator: str, column: str, where: str) -> list[Any]:
     """Return what stands in the list of a row, in its order; a text may be a list as JSON or Python write it.
 
+    Of an object with a 0 or 1 for each label, as spaCy has them, it is the names of those that have 1; of one with
+    ``choices``, as Label Studio has, these.
+
     Raises:
         DataError: it is no list, or holds what is neither a text nor a number.
     """
     parts = _listed(value, separator) if isinstance(value, str) else value
+    if isinstance(parts, Mapping):
+        truths = {name: truth_of(given) for name, given in parts.items()}
+        if "choices" not in parts and (other := [name for name, truth in truths.items() if truth is None]):
+            raise bad_record(where, f"the label {other[0]!r} has {str(parts[other[0]])[:40]!r}, and neither 0 nor 1")
+        parts = parts["choices"] if "choices" in parts else [name for name, truth in truths.items() if truth]
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | int) or part in (0, 1) for part in parts):
         raise bad_record(where, f"column {column!r} holds no list of labels: {str(value)[:60]!r}")
     return [part.strip() if isinstance(part, str) else part for part in parts]

@@ -1,7 +1,9 @@
 """Texts with labels: the columns of a table that hold them, and each row as what a classifier learns from."""
 
+import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,10 +11,13 @@ from typing import Any, Literal
 
 from orrery.data import generated, sets
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.readers.columns import check_columns, separated_otherwise, text_of
+from orrery.data.readers.columns import are_numbers, check_columns, separated_otherwise, text_of, truth_of
+from orrery.data.rows.annotated import ANSWER, counting, is_answered, is_task, told
 from orrery.data.rows.label_lists import are_hot, hot_names, labels_of, names_of
 from orrery.data.rows.text_folders import read_labelled_rows
 from orrery.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 PAIRS = (
     ("text", "text_pair"), ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"),
@@ -23,13 +28,13 @@ PAIRS = (
 
 TEXTS = (
     "text", "sentence", "content", "review", "comment", "question", "query", "utterance", "message", "tweet", "title",
-    "document", "body", "description", "input",
+    "document", "body", "description", "input", "comment_text",
 )  # fmt: skip
 """Names of a column with a text, the likeliest first."""
 
 LABELS = (
     "label", "labels", "category", "class", "intent", "sentiment", "topic", "target", "tag", "tags", "score", "stars",
-    "rating", "gold_label", "emotion", "output",
+    "rating", "gold_label", "emotion", "output", "cats", "accept",
 )  # fmt: skip
 """Names of a column with what a text is, the likeliest first."""
 
@@ -46,7 +51,8 @@ Target = str | tuple[str, ...] | float
 class Columns:
     """The columns of a table: the text, the one that belongs to it, and the label, where there are any.
 
-    ``hot`` says that lists of labels have a 0 or 1 for each label there is; ``unread`` are the other columns.
+    ``hot`` says that lists of labels have a 0 or 1 for each label there is; ``wide`` are the columns of a table
+    that has one for each; ``whole`` says that rows are those of annotators' tools; ``unread`` are the other columns.
     """
 
     text: str
@@ -54,6 +60,8 @@ class Columns:
     label: str | None
     kind: Kind = "label"
     hot: bool = False
+    wide: tuple[str, ...] = ()
+    whole: bool = False
     unread: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -65,7 +73,8 @@ class Columns:
     @property
     def wanted(self) -> tuple[str, ...]:
         """All of them."""
-        return tuple(name for name in (self.text, self.pair, self.label) if name is not None)
+        labels = self.wide or (self.label,)
+        return tuple(name for name in (self.text, self.pair, *labels) if name is not None)
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,8 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
 
     Args:
         source: a table, JSON lines, Parquet, or a named set.
-        columns_given: for ``text``, ``pair`` and one of ``label``, ``labels`` and ``number`` a column or nothing.
+        columns_given: for ``text``, ``pair`` and one of ``label``, ``labels`` and ``number`` a column or nothing; for
+            ``labels`` also several columns with commas between, each with a 0 or 1 for the label of its name.
         labelled: whether there has to be a label.
 
     Raises:
@@ -111,9 +121,12 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
         text, label = text or sets.SETS[name].column, label or sets.SETS[name].label
     elif made := generated.find(source):
         text, label = text or (made.set.text if made.set.label else None), label or made.set.label
-    named = tuple(name for name in (text, pair, label) if name)
-    names = list(_first(source, named))
-    check_columns(str(source), names, named)
+    wide = tuple(map(str.strip, label.split(","))) if kind == "labels" and label and "," in label else ()
+    first, whole = _first(source, tuple(name for name in (text, pair, *(wide or (label,))) if name))
+    names, wide = list(first), () if label in first else wide
+    if kind == "labels" and not wide and label not in names:
+        _refuse_without_labels(source, first, str(label))
+    check_columns(str(source), names, tuple(name for name in (text, pair, *(wide or (label,))) if name))
     if text is None and pair is None:
         text, pair = next((both for both in PAIRS if set(both) <= set(names)), (None, None))
     label = label or next((known for known in LABELS if known in names and known not in (text, pair)), None)
@@ -127,23 +140,51 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
         if guess := separated_otherwise(names):
             hint = "save it with commas and .csv, or with tabs and .tsv"
         raise DataError(f"{source}: no column is known to hold {what} among {', '.join(names)[:200]}{guess}", hint)
-    unread = tuple(name for name in names if name and name not in (text, pair, label))
-    return Columns(text, pair, label, kind, unread=unread)
+    unread = tuple(name for name in names if name and name not in (text, pair, label, *wide))
+    return Columns(text, pair, label, kind, wide=wide, whole=whole and label != ANSWER, unread=unread)
+
+
+def _refuse_without_labels(source: str | Path, first: Mapping[str, Any], label: str) -> None:
+    """Raise `DataError` where the column of labels is not there, and several columns have a 0 or 1."""
+    if len(wide := [each for each in first if truth_of(first[each]) is not None and each not in ("id", "index")]) > 1:
+        hint = f"name those that have a 0 or 1 for each label: --data.labels {','.join(wide)}"
+        raise DataError(f"{source}: no column {label!r} among {', '.join(first)[:200]}", hint)
 
 
 def read_labelled(
-    source: str | Path, columns: Columns, *, separator: str = ",", invalid: Invalid = "error", skip_bad: int = 0
+    source: str | Path,
+    columns: Columns,
+    *,
+    separator: str = ",",
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
+    tell: Callable[[str], None] = logger.warning,
 ) -> Iterator[Labelled]:
-    """Yield the rows of a source.
+    """Yield the rows of a source; ``tell`` takes what is said of those that annotators left out.
 
     Raises:
         DataError: a row without a text or a label, or with a number that is none; its line is named.
     """
     how: dict[str, Any] = {"invalid": invalid, "skip_bad": skip_bad}
-    if columns.kind == "labels":
+    if columns.kind == "labels" and not columns.wide:
         columns = replace(columns, hot=are_hot(_lists(source, columns, separator, how)))
-    rows = read_labelled_rows(source, columns.wanted, **how)
-    yield from kept(rows, lambda where, row: _labelled(where, row, columns, separator), skip_bad)
+    tally: Counter[str] = Counter()
+    yield from kept(
+        _rows(source, columns, how, tally), lambda where, row: _labelled(where, row, columns, separator), skip_bad
+    )
+    if said := told(tally):
+        tell(f"{source}{said}")
+
+
+def _rows(
+    source: str | Path, columns: Columns, how: Mapping[str, Any], tally: Counter[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield rows; what has a column for each label has them in one, as an object."""
+    for where, row in read_labelled_rows(source, () if columns.whole else columns.wanted, **how):
+        counted_row = counting(row, tally) if columns.whole else row
+        if counted_row is not None:
+            wide = {str(columns.label): {name: row[name] for name in columns.wide}} if columns.wide else {}
+            yield where, {**counted_row, **wide}
 
 
 def _lists(
@@ -151,9 +192,9 @@ def _lists(
 ) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield what stands in the lists of labels; rows that have none are told of where they are read."""
     column = str(columns.label)
-    for where, row in read_labelled_rows(source, columns.wanted, **how):
+    for where, row in _rows(source, columns, how, Counter()):
         with suppress(DataError):
-            yield where, labels_of(row[column], separator, column, where)
+            yield where, labels_of(row.get(column), separator, column, where)
 
 
 def renamed(row: Labelled, names: Mapping[str, str]) -> Labelled:
@@ -175,18 +216,19 @@ def counted(targets: Sequence[Target | None]) -> dict[str, int]:
     return {name: counts[name] for name in sorted(counts, key=(lambda n: (int(n), n)) if digits else None)}
 
 
-def _first(source: str | Path, wanted: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return the first row of a source with all its columns."""
-    numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
+def _first(source: str | Path, wanted: tuple[str, ...]) -> tuple[Mapping[str, Any], bool]:
+    """Return the first row of a source with all its columns, and whether it is one of annotators' tools."""
+    numbers = wanted if are_numbers(wanted) else ()
+    for _, row in read_labelled_rows(source, numbers):
+        if (counted_row := counting(row, Counter()) if is_task(row) else row) is not None:
+            return counted_row, is_task(row) or is_answered(row)
     if numbers:
-        return next((row for _, row in read_labelled_rows(source, numbers)), {})
-    row = next((row for _, row in read_labelled_rows(source)), None)
-    if row is None:
-        raise DataError(f"{source}: 0 rows", "check that the file was written whole")
-    return row
+        return {}, False
+    raise DataError(f"{source}: 0 rows", "check that the file was written whole")
 
 
 def _labelled(where: str, row: Mapping[str, Any], columns: Columns, separator: str) -> Labelled:
+    check_columns(where, row, (*columns.wanted[: 1 + bool(columns.pair)], *([columns.label] if columns.label else [])))
     texts = [text_of(row, name, where) for name in (columns.text, columns.pair) if name is not None]
     if empty := [name for name, text in zip(columns.wanted, texts, strict=False) if not text.strip()]:
         raise bad_record(where, f"column {empty[0]!r} is empty")
@@ -202,10 +244,22 @@ def _target(where: str, value: Any, columns: Columns, separator: str) -> Target:
         return _number(where, value, columns)
     if isinstance(value, float) and not math.isfinite(value):
         raise bad_record(where, f"column {columns.label!r} is {value}, which is no label")
+    if isinstance(value, list | tuple | Mapping):
+        value = _only(where, names_of(labels_of(value, separator, str(columns.label), where)), columns)
     said = str(value).strip()
     if not isinstance(value, str | int | float) or not said or (columns.label, said) == UNDECIDED:
         raise bad_record(where, f"column {columns.label!r} has no label: {str(value)[:60]!r}")
-    return str(value).strip()
+    return said
+
+
+def _only(where: str, names: Sequence[str], columns: Columns) -> str:
+    """Return the one label of a list. Raises `DataError` where it has more or none."""
+    if len(names) == 1:
+        return names[0]
+    message = f"{where}: column {columns.label!r} has {len(names)} labels: {', '.join(names)[:60]}"
+    raise DataError(
+        message, "learn them all: `orrery finetune multi-label --from MODEL --train FILE`; or leave the row out"
+    )
 
 
 def _number(where: str, value: Any, columns: Columns) -> float:

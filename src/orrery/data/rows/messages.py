@@ -1,7 +1,7 @@
 """Messages in the shapes that people write them in: lists of objects, such lists in a cell, texts with speakers."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from orrery.data.files import bad_record
@@ -28,6 +28,8 @@ ROLES: Mapping[str, str] = {
     "function": "tool",
 }
 """Other names of the roles that messages have."""
+_COHERE: Mapping[str, str] = {"System": "system", "User": "user", "Chatbot": "assistant", "Tool": "tool"}
+"""What Cohere calls them; of another case a role is known only beside its Chatbot."""
 _KNOWN = {"system", "developer", "user", "assistant", "tool", *ROLES}
 WEIGHTS = ("weight", "train")
 """Fields of a message that say how much it is learnt: OpenAI's 0 or 1, or a share; axolotl's true or false."""
@@ -87,15 +89,47 @@ def messages_of_list(value: Any, fields: tuple[str, str], where: str) -> list[Me
         what = "an empty list" if isinstance(items, list | tuple) else type(value).__name__
         raise bad_record(where, f"no list of messages but {what}")
     role, content = fields
+    named = {str(item[role]) for item in items if isinstance(item, Mapping) and role in item}
+    roles = {**ROLES, **_COHERE} if "Chatbot" in named else ROLES
     messages: list[Message] = []
     for number, item in enumerate(items):
         if not isinstance(item, Mapping) or role not in item:
             raise bad_record(where, f"message {number} is no object with {role!r} and {content!r}")
         # Only OpenAI's form has more that a template reads: tool calls, reasoning.
         said = _with_calls(item) if content == "content" else {"content": item[content]} if content in item else {}
+        said |= {"content": _read_parts(said["content"], number, where)} if "content" in said else {}
         said |= {name: item[name] for name in WEIGHTS if name in item}
-        messages.append({**said, "role": ROLES.get(str(item[role]), item[role])})
+        messages.append({**said, "role": roles.get(str(item[role]), item[role])})
     return messages
+
+
+def messages_of_parts(items: Sequence[Any]) -> list[Message]:
+    """Return what Gemini calls contents, each with a role and parts, as messages; parts that are no text stay."""
+    return [
+        {"role": ROLES.get(str(item.get("role")), item.get("role", "user")), "content": joined_parts(item.get("parts"))}
+        for item in items
+    ]
+
+
+def _read_parts(content: Any, number: int, where: str) -> Any:
+    """Return the content of a message. Raises `DataError` for a part of Gemini's or Bedrock's that is no text."""
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, Mapping) and "text" not in part and "type" not in part:
+            raise bad_record(where, f"message {number} has a part that is no text: {', '.join(map(str, part))[:60]}")
+    return joined_parts(content)
+
+
+def joined_parts(content: Any) -> Any:
+    """Return a list of objects that have a text alone, as Bedrock's and Gemini's are, as one text; others stay."""
+    if (
+        not isinstance(content, list)
+        or not content
+        or not all(
+            isinstance(part, Mapping) and set(part) == {"text"} and isinstance(part["text"], str) for part in content
+        )
+    ):
+        return content
+    return "".join(part["text"] for part in content)
 
 
 def messages_of_text(text: str, where: str) -> list[Message]:

@@ -1,12 +1,13 @@
 """Pairs from the columns of a table: which of them hold source and target, and each row as a pair."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from orrery.data import sets
+from orrery.data import formats, sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.readers.columns import are_numbers, check_columns, text_of
@@ -103,6 +104,25 @@ def read_column_pairs(
     yield from (each for each in found if each is not None)
 
 
+def files_by_language(source: str | Path) -> dict[str, Path]:
+    """Return the files of parallel text that a name without its last part means: ``train`` for train.en and train.de.
+
+    Nothing where there is something of that name, or fewer than two such files; .gz and .xz may stand behind them.
+    """
+    path = Path(source)
+    if path.exists() or not path.parent.is_dir():
+        return {}
+    near = sorted(file for file in path.parent.iterdir() if file.name.startswith(f"{path.name}.") and file.is_file())
+    found = {file.name.removeprefix(f"{path.name}.").removesuffix(".gz").removesuffix(".xz"): file for file in near}
+    own = {
+        name: file
+        for name, file in found.items()
+        if re.fullmatch(r"[A-Za-z]{2,3}([_-]\w+)*", name) and f".{name}" not in formats.ROWS
+    }
+    own.pop("txt", None)
+    return own if len(own) > 1 else {}
+
+
 def spread(pairs: Sequence[Pair]) -> list[Pair]:
     """Return a pair for each target that a source has, as they are trained on."""
     return [replace(pair, target=target, references=()) for pair in pairs for target in (pair.target, *pair.references)]
@@ -152,6 +172,8 @@ def names_of_columns(
     Raises:
         DataError: there is no row.
     """
+    if files := files_by_language(source):
+        return list(files)
     numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
     for _, row in read_placed_rows(source, numbers, invalid=invalid, skip_bad=skip_bad):
         return list(_flat(row))

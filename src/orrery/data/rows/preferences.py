@@ -11,6 +11,7 @@ from orrery.data.files import Faults, Invalid, bad_record
 from orrery.data.readers.columns import check_columns, truth_of
 from orrery.data.rows.asked import asked, beside, replied, with_system
 from orrery.data.rows.conversations import Conversation
+from orrery.data.rows.exported import usual_rows
 from orrery.data.rows.messages import at
 from orrery.errors import DataError
 from orrery.schema.section import Section
@@ -112,7 +113,8 @@ def read_preferences(
         DataError: there is none, or a row is no preference; its line is named.
     """
     faults, empty = Faults(allowed=skip_bad), True
-    for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
+    placed = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad)
+    for where, row in placed if columns.named else usual_rows(str(source), placed, pairs=True):
         empty = False
         check_columns(where, row, columns.named)
         read = _reader(row, columns, where)
@@ -137,6 +139,12 @@ def _reader(
         return _pair
     if {columns.completion or COMPLETION, columns.label or LABEL} <= set(row):
         return _alone
+    if isinstance(row.get("completions"), list) and isinstance(row.get("labels"), list):
+        message = f"{where}: labels of the steps of an answer, from which no task learns"
+        raise DataError(
+            message,
+            "give prompt, completion, which is a whole answer, and label: `orrery dpo MODEL --train FILE --loss kto`",
+        )
     raise DataError(f"{where}: no preferences in {', '.join(row)[:200]}", _HINT)
 
 

@@ -10,6 +10,7 @@ from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.rows.asked import asked, asked_text, beside, turns_of, with_system
 from orrery.data.rows.conversations import Conversation
+from orrery.data.rows.exported import usual_rows
 from orrery.data.rows.messages import at
 from orrery.errors import DataError
 from orrery.text.chat.messages import Message, checked_messages
@@ -17,7 +18,7 @@ from orrery.text.chat.messages import text_of as said_in
 from orrery.text.chat.render import ChatTemplate
 from orrery.text.tokenizer import Tokenizer
 
-PROMPTS = ("prompt", "question", "problem", "instruction", "query", "text", "input", "source")
+PROMPTS = ("prompt", "question", "problem", "instruction", "query", "text", "input", "source", "messages")
 """Names of the column with the prompt, the likeliest first."""
 
 
@@ -81,6 +82,8 @@ class Answered:
             DataError: there is none, or it holds no text.
         """
         row, where = self.prompt.row, self.prompt.where
+        if isinstance(row.get("reward_model"), Mapping):
+            row = {**row, **row["reward_model"]}  # verl's ground_truth
         name = named or next((name for name in known if name in row), None)
         if name is None or name not in row:
             message = f"{where}: no column {named or ' or '.join(known)} among {', '.join(row)[:200]}"
@@ -106,7 +109,8 @@ def read_prompts(
         DataError: there is no such column, or a prompt is empty or no text; its line is named; or there are none.
     """
     any_read = False
-    rows = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad)
+    placed = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad)
+    rows = placed if column else usual_rows(str(source), placed, pairs=False)
     for prompt in kept(rows, lambda where, row: _prompt(where, row, column), skip_bad):
         any_read = True
         yield prompt

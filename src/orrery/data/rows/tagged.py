@@ -1,6 +1,8 @@
-"""Sentences whose words have labels: CoNLL-U and BIO files, and rows with a list of words and a list of labels."""
+"""Texts whose words have labels: CoNLL-U and BIO files, rows with two lists, and spans of characters."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -11,7 +13,11 @@ from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.formats import SENTENCES, format_of
 from orrery.data.readers.columns import list_in
 from orrery.data.records import Sentence
+from orrery.data.rows.annotated import told
+from orrery.data.rows.spans import SAID, brat_rows, span_columns, tagged_words
 from orrery.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 LAYERS = ("tags", "upos", "xpos", "deprels", "lemmas")
 """Annotations of the words of a sentence, the usual one of a file first."""
@@ -23,16 +29,22 @@ TAGS = ("tags", "ner_tags", "pos_tags", "labels", "upos")
 
 @dataclass(frozen=True)
 class Tagged:
-    """The words of a sentence, the label of each, and where it stands."""
+    """The words of a sentence, the label of each, where it stands, and how it is written where a file says so."""
 
     where: str
     words: tuple[str, ...]
     tags: tuple[str, ...]
+    written: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The sentence as it is written, else with a blank between words."""
+        return " ".join(self.words) if self.written is None else self.written
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The sentence, a blank between words."""
-        return (" ".join(self.words),)
+        """The sentence."""
+        return (self.text,)
 
     @property
     def whole(self) -> tuple[str, ...]:
@@ -48,21 +60,24 @@ def read_tagged(
     tags: str | None = None,
     invalid: Invalid = "error",
     skip_bad: int = 0,
+    tell: Callable[[str], None] = logger.warning,
 ) -> Iterator[Tagged]:
     """Yield the sentences of a source.
 
     Args:
-        source: a file or a named set.
+        source: a file, a named set, or a folder with brat's annotations beside its texts.
         layer: which annotation of a CoNLL-U or BIO file; by default the tags of a BIO file, else upos.
         words: the column of rows with the words, found by its name where it is not said.
         tags: the column of rows with the labels, likewise.
         invalid: what is done with bytes that are no UTF-8.
         skip_bad: so many bad sentences are left out.
+        tell: takes how spans of characters were read.
 
     Raises:
         DataError: a file without the layer or the columns, or words and labels of different number.
     """
-    if is_made(source) or any(format_of(file) in SENTENCES for file in locate(source)[1]):
+    brat = None if is_made(source) else brat_rows(source)
+    if is_made(source) or (brat is None and any(format_of(file) in SENTENCES for file in locate(source)[1])):
         for sentence in read_sentences(source, invalid=invalid, skip_bad=skip_bad):
             yield _of_sentence(str(source), sentence, layer)
         return
@@ -71,10 +86,32 @@ def read_tagged(
     def tagged(where: str, row: Mapping[str, Any]) -> Tagged:
         return _of_row(where, row, *columns[0])
 
-    rows = iter(read_placed_rows(source, invalid=invalid, skip_bad=skip_bad))
+    rows = brat or iter(read_placed_rows(source, invalid=invalid, skip_bad=skip_bad))
     for first in islice(rows, 1):
+        if spans := span_columns(first[1], words, tags):
+            yield from _of_spans(str(source), chain([first], rows), spans, skip_bad, tell)
+            return
         columns.append(_columns(*first, words, tags))
         yield from kept(chain([first], rows), tagged, skip_bad)
+
+
+def _of_spans(
+    source: str,
+    rows: Iterator[tuple[str, dict[str, Any]]],
+    columns: tuple[str, str],
+    skip_bad: int,
+    tell: Callable[[str], None],
+) -> Iterator[Tagged]:
+    """Yield rows with spans, and tell how they were read."""
+    tally: Counter[str] = Counter()
+
+    def tagged(where: str, row: Mapping[str, Any]) -> Tagged | None:
+        words = tagged_words(where, row, columns, tally)
+        return None if words is None else Tagged(where, *words)
+
+    yield from (each for each in kept(rows, tagged, skip_bad) if each is not None)
+    how = f"spans in {columns[1]}, of the text in {columns[0]}, are read as B- and I- of its words"
+    tell(f"{source}: {how}{told(tally, SAID)}")
 
 
 def _of_sentence(source: str, sentence: Sentence, layer: str | None) -> Tagged:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class BoxesSettings(RowsSettings):
     """Which pictures with their boxes, and how they are changed in training.
 
-    ``train`` and ``val`` are each a file of annotations as COCO's, a table of files and boxes, or a set that is made
-    here; ``pictures`` is the folder of the pictures of a COCO file, where they do not lie beside it.
+    ``train`` and ``val`` are each a file of annotations as COCO's, a table of files and boxes, a set that is made here,
+    or a folder as Pascal VOC, YOLO or LabelMe have them; ``pictures`` is the folder of the pictures of a COCO file,
+    where they do not lie beside it.
     """
 
     kind: Literal["boxes"] = "boxes"
@@ -115,7 +116,7 @@ def fields_of(rows: "Sequence[LabelledPicture]", numbers: Mapping[str, int]) -> 
     """
     import torch
 
-    from orrery.data.rows.boxes import inside
+    from orrery.data.rows.things import inside
     from orrery.nn.cross_entropy import IGNORED
 
     found = []

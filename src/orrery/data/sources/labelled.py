@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 class LabelledSettings(RowsSettings):
     """Which rows, and their columns; what is not named is found by its name.
 
-    One of ``label`` (one of several), ``labels`` (any number of them: a list, or a text cut at ``separator``) and
-    ``number`` says what is learned; ``pair`` is a second text; ``names`` gives labels other names. Columns named 1, 2,
-    ... are those of a table without a line of names.
+    One of ``label`` (one of several), ``labels`` (any number of them: a list, a text cut at ``separator``, or columns
+    with a 0 or 1 for each) and ``number`` says what is learned; ``pair`` is a second text; ``names`` gives labels other
+    names. Columns named 1, 2, ... are those of a table without a line of names.
     """
 
     kind: Literal["labelled"] = "labelled"
     text: str | None = None
     pair: str | None = None
     label: str | None = None
-    labels: str | None = None
+    labels: str | tuple[str, ...] | None = None
     number: str | None = None
     separator: str = ","
     names: dict[str, str] = Field(default_factory=dict)
@@ -64,6 +64,7 @@ class LabelledSource(Source):
             DataError: a row has no text or no label, all have the same, or one held back has a label of its own.
         """
         named = {name: getattr(settings, name) for name in ("text", "pair", "label", "labels", "number")}
+        named["labels"] = ",".join(settings.labels) if isinstance(settings.labels, tuple) else settings.labels
 
         notes: dict[str, None] = {}
 
@@ -74,6 +75,7 @@ class LabelledSource(Source):
                 "separator": settings.separator,
                 "invalid": settings.invalid,
                 "skip_bad": settings.skip_bad,
+                "tell": lambda said: notes.update({said: None}),
             }
             return (renamed(row, settings.names) for row in read_labelled(source, columns, **how))
 

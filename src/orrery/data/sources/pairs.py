@@ -7,8 +7,15 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from orrery.data.documents import unknown_share
+from orrery.data.readers.columns import check_columns
 from orrery.data.records import Document, Pair
-from orrery.data.rows.pair_columns import find_pair_columns, names_of_columns, read_column_pairs, spread
+from orrery.data.rows.pair_columns import (
+    files_by_language,
+    find_pair_columns,
+    names_of_columns,
+    read_column_pairs,
+    spread,
+)
 from orrery.data.sets import is_parallel
 from orrery.data.sources import BatchRequest, Examples, Source, register
 from orrery.data.sources._rows import HeldBackSettings, examples_in, nothing, parted
@@ -200,6 +207,11 @@ def _pairs(settings: PairSettings, pairs: FilesSettings | str, notes: dict[str, 
     from orrery.data.corpora import read_pairs
 
     how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
+    if isinstance(pairs, str) and (files := files_by_language(pairs)):
+        source, target = find_pair_columns(pairs, settings.columns.model_dump())
+        check_columns(pairs, files, (source, target))
+        notes[f"files: {files[target].name} is written from {files[source].name}"] = None
+        pairs = FilesSettings(source=str(files[source]), target=str(files[target]))
     if isinstance(pairs, FilesSettings):
         name, pairs_read = f"{pairs.source} and {pairs.target}", list(read_pairs(pairs.source, pairs.target, **how))
     elif is_parallel(pairs) or is_parallel(pairs.partition("/")[0]):

@@ -1,7 +1,10 @@
 """Tagged sentences: each word has a label, which its first token is trained to give."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from orrery.data.documents import unknown_share
 from orrery.data.rows.label_notes import label_notes
@@ -23,16 +26,18 @@ SINGLE = (
 
 
 class TaggedSettings(RowsSettings):
-    """Which sentences: CoNLL-U or BIO files, of which ``layer`` names the annotation, or rows with two lists.
+    """Which sentences: CoNLL-U or BIO files, of which ``layer`` names the annotation, or rows with two lists or spans.
 
     By default the layer is the tags of a BIO file and the upos of CoNLL-U. ``words`` and ``tags`` are the columns of
-    rows; what is not named is found by its name.
+    rows, those of a text and of the spans in it too; what is not named is found by its name. ``names`` gives labels
+    other names, such as those of numbers: ``{0: O, 1: B-PER}``.
     """
 
     kind: Literal["tagged"] = "tagged"
     layer: Literal["tags", "upos", "xpos", "deprels", "lemmas"] | None = None
     words: str | None = None
     tags: str | None = None
+    names: dict[str, str] = Field(default_factory=dict)
 
 
 @register
@@ -45,8 +50,8 @@ class TaggedSource(Source):
     batch_kinds = by_tokens = ("padded",)
     needs_tokenizer = gives_text = True
 
-    def __init__(self, train: Sequence[Tagged], held_back: Sequence[Tagged]) -> None:
-        self.train, self.held_back = train, held_back
+    def __init__(self, train: Sequence[Tagged], held_back: Sequence[Tagged], notes: Sequence[str] = ()) -> None:
+        self.train, self.held_back, self.notes = train, held_back, notes
 
     @classmethod
     def read(cls, settings: TaggedSettings) -> "TaggedSource":
@@ -55,12 +60,16 @@ class TaggedSource(Source):
         Raises:
             DataError: one has no labels, all words have the same, or one held back has a label of its own.
         """
+        notes: list[str] = []
 
         def read(source: str) -> Iterable[Tagged]:
-            how: dict[str, Any] = {"words": settings.words, "tags": settings.tags}
-            return read_tagged(source, settings.layer, **how, invalid=settings.invalid, skip_bad=settings.skip_bad)
+            how: dict[str, Any] = {"words": settings.words, "tags": settings.tags, "tell": notes.append}
+            how |= {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
+            for row in read_tagged(source, settings.layer, **how):
+                yield replace(row, tags=tuple(settings.names.get(tag, tag) for tag in row.tags))
 
-        tagged = cls(*divided(settings, read, lambda rows, every: [tuple(dict.fromkeys(row.tags)) for row in rows]))
+        sides = divided(settings, read, lambda rows, every: [tuple(dict.fromkeys(row.tags)) for row in rows])
+        tagged = cls(*sides, notes)
         tagged._check(settings)
         return tagged
 
@@ -82,17 +91,20 @@ class TaggedSource(Source):
         """Say how often each label occurs, which are nearly equal, and what stands on both sides or on one alone."""
         held_back = counted([sentence.tags for sentence in self.held_back])
         single = len(self.train) > 1 and all(len(sentence.words) == 1 for sentence in self.train)
-        return [*label_notes(self.labels, held_back, "words", "mend the file"), *([SINGLE] if single else []),
-                *super().remarks()]  # fmt: skip
+        labels = label_notes(self.labels, held_back, "words", "data.names gives one the other's name")
+        return [*self.notes, *labels, *([SINGLE] if single else []), *super().remarks()]
 
     @property
     def fingerprint(self) -> str:
         """The sha256 of all sentences in their order, those held back too."""
-        return fingerprint_of((sentence.words, sentence.tags) for sentence in (*self.train, *self.held_back))
+        return fingerprint_of(
+            (sentence.words, sentence.tags, *filter(None, (sentence.written,)))
+            for sentence in (*self.train, *self.held_back)
+        )
 
     def texts(self) -> Iterable[str]:
-        """Return the training sentences, a blank between words."""
-        return (" ".join(sentence.words) for sentence in self.train)
+        """Return the training sentences."""
+        return (sentence.text for sentence in self.train)
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the sentences, cut those that are too long into several rows, and make batches."""
@@ -110,7 +122,7 @@ def encoded(request: BatchRequest, sentences: Sequence[Tagged], what: str) -> "t
     rows: list[Row] = []
     words = lost = cut = 0
     for sentence in sentences:
-        tokenised = tokenise_words(tokenizer, sentence.words)
+        tokenised = tokenise_words(tokenizer, sentence.words, sentence.written)
         tags = [numbers[tag] for tag in sentence.tags]
         own = rows_of(tokenizer, tokenised.ids, tokenised.firsts, tags, request.length)
         words, lost, cut = words + len(sentence.words), lost + tokenised.firsts.count(NONE), cut + (len(own) > 1)

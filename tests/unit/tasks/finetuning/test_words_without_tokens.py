@@ -5,6 +5,7 @@ import tokenizers
 import torch
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
+from orrery.data.rows.tagged import Tagged
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.language_model.load import load
@@ -45,7 +46,8 @@ def test_a_word_without_a_token_is_outside_of_entities(lm: LanguageModel, lost: 
     assert lm.tokenizer.encode(lost) == []
     sentences = [["rome", lost, "paris"], [lost, "rome"], [lost], ["rome", lost, lost]]
     labels = {"B-X": 50, "O": 3, "I-X": 1}
-    labels_found = predicted(lm, sentences, 16, usual(labels))
+    rows = [Tagged("", tuple(words), ()) for words in sentences]
+    labels_found = predicted(lm, rows, 16, usual(labels))
     assert labels_found == [["B-X", "O", "B-X"], ["O", "B-X"], ["O"], ["B-X", "O", "O"]]
 
 

@@ -1,0 +1,62 @@
+"""Trees of messages, as OASST has them: replies to replies, with a rank among those to one message."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from orrery.data.readers.columns import truth_of
+
+FLAT = frozenset({"message_id", "parent_id", "text", "role"})
+"""Columns of a table with a message in each row."""
+_ASKS = "prompter"
+Node = Mapping[str, Any]
+Replies = tuple[list[dict[str, Any]], list[tuple[Any, float | None]]]
+"""What was said, and the replies to it, each with a score where it is ranked."""
+
+
+def is_tree(row: Mapping[str, Any]) -> bool:
+    """Say whether a row is a tree of messages."""
+    return isinstance(row.get("prompt"), Mapping) and "replies" in row["prompt"]
+
+
+def trees_of(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the trees of a table with a message in each row, which is read whole; a tree stands where it begins."""
+    nodes = {row.get("message_id"): (where, {**row, "replies": []}) for where, row in rows}
+    roots = []
+    for where, node in nodes.values():
+        parent = nodes.get(node.get("parent_id"))
+        if parent is not None:
+            parent[1]["replies"].append(node)
+        elif node.get("parent_id") in (None, ""):
+            roots.append((where, {"prompt": node}))
+    yield from roots
+
+
+def threads(node: Node, before: list[dict[str, Any]] | None = None) -> list[list[dict[str, Any]]]:
+    """Return the conversations of a tree that end with the assistant, each of the best replies to a message."""
+    said, replies = _said(node, before)
+    if node.get("role") == _ASKS:
+        ranked = {place: score for place, reply in enumerate(replies) if (score := _score(reply)) is not None}
+        best = replies[max(ranked, key=ranked.__getitem__, default=0)] if replies else None
+        return [] if best is None else threads(best, said)
+    return [thread for reply in replies for thread in threads(reply, said)] or [said]
+
+
+def asked_in(node: Node, before: list[dict[str, Any]] | None = None) -> Iterator[Replies]:
+    """Yield each place of a tree where the assistant is asked, with the replies there."""
+    said, replies = _said(node, before)
+    if node.get("role") == _ASKS:
+        yield said, [(reply.get("text"), _score(reply)) for reply in replies]
+    for reply in replies:
+        yield from asked_in(reply, said)
+
+
+def _said(node: Node, before: list[dict[str, Any]] | None) -> tuple[list[dict[str, Any]], list[Node]]:
+    """Return the messages up to a node, and the replies to it that were not deleted."""
+    own = {"role": node.get("role"), "content": node.get("text")}
+    return [*(before or ()), own], [each for each in node.get("replies") or () if not truth_of(each.get("deleted"))]
+
+
+def _score(node: Node) -> float | None:
+    """Return how good a reply is, where it has a rank: 0 is the best."""
+    rank = str(node.get("rank"))
+    return -float(rank) if rank.replace(".", "", 1).isdecimal() else None
