@@ -17,11 +17,11 @@ from orrery.errors import OrreryError
 from orrery.exchange.reading.architecture import Described, described
 from orrery.exchange.reading.config_keys import read_config
 from orrery.exchange.reading.cross_encoder_folder import is_cross_encoder
-from orrery.exchange.reading.files import CONFIG, INDEX, WEIGHTS, Weights, open_weights, pickles_in, read_json
+from orrery.exchange.reading.files import CONFIG, INDEX, WEIGHTS, open_weights, pickles_in, read_json
 from orrery.exchange.reading.gguf_model import SUFFIX
 from orrery.exchange.reading.hub import PREFIX
 from orrery.exchange.reading.read import built, locate
-from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
+from orrery.exchange.reading.rounded.weights import unpacking
 from orrery.exchange.reading.sentence_folder import MODULES
 from orrery.families._wholes import naming
 from orrery.models.model import ModelSpec
@@ -176,22 +176,22 @@ def _folder(name: str, place: Path) -> ListedModel:
         stored[NAMES[tensor.dtype]] += tensor.nbytes
     family = described_as.family or config.get("model_type")
     chats = bool(read_templates(folder) or read_templates(place))
-    kinds = (plain.method,) if isinstance(plain, RoundedWeights) else tuple(kind for kind, _ in stored.most_common())
+    kinds = tuple(kind for kind, _ in stored.most_common()) if plain.method is None else (plain.method,)
     return ListedModel(
         name,
         place,
         sum(stored.values()),
         family or "",
-        _numbers(described_as, plain, place),
+        _numbers(described_as, plain.elements, place),
         kinds,
         _able(described_as.spec, chats, listed=_is_listed(place)),
     )
 
 
-def _numbers(described_as: Described, weights: Weights | RoundedWeights, place: Path) -> int:
+def _numbers(described_as: Described, elements: int, place: Path) -> int:
     """Return how many numbers a model has: two of four bits lie in one byte of a file."""
     if not described_as.transforms:
-        return weights.elements
+        return elements
     return numbers_of(built(described_as.spec, place, described_as.transforms))
 
 

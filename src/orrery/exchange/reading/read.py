@@ -20,7 +20,7 @@ from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
 from orrery.exchange.reading.files import CONFIG, GENERATION, PICTURES, Weights, open_weights, read_json
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
-from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
+from orrery.exchange.reading.rounded.weights import unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
@@ -188,10 +188,11 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     fill(model, from_theirs(model, current_names(rules, config, files), own_rules))
     loaded = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
     passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
-    rounded = files.method if isinstance(files, RoundedWeights) else None
     left, whole = tuple(filter(is_value_head, files)), whole_of(content)
     pictures = None if whole else _pictures(folder)
-    return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures, whole=whole)
+    return replace(
+        loaded, passed_over=tuple(passed_over), left=left, rounded=files.method, pictures=pictures, whole=whole
+    )
 
 
 def lacks_pooler(model: Model, rules: Sequence[Rule], theirs: Collection[str]) -> bool:
