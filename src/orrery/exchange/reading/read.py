@@ -13,6 +13,7 @@ from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.places import WANTED, place_of
 from orrery.checkpoints.rules import Rule
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
+from orrery.checkpoints.stores import is_manifest
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading import hub
 from orrery.exchange.reading.architecture import own, published
@@ -20,6 +21,7 @@ from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
 from orrery.exchange.reading.files import CONFIG, GENERATION, PICTURES, Weights, open_weights, read_json
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
+from orrery.exchange.reading.ollama import followed, read_manifest
 from orrery.exchange.reading.rounded.weights import unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
@@ -49,8 +51,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
 
     Args:
         path: a run (its final model, else its best checkpoint, else its newest), by its path or its name, a checkpoint,
-            a Hugging Face folder, a GGUF file, ``hf:org/name@revision``, or an adapter of peft's, whose base is read
-            first.
+            a Hugging Face folder, a GGUF file, ``hf:org/name@revision``, ``ollama:name``, ``lmstudio:publisher/name``,
+            or an adapter of peft's, whose base is read first.
         say: told which of a run's models was taken, or the commit of a model on the hub.
 
     Raises:
@@ -63,6 +65,9 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         stored = read(base_of(path), say)
         load_adapter(stored, path)
         return stored
+    if is_manifest(Path(path)):
+        manifest = read_manifest(Path(path))
+        return followed(read(manifest.weights, say), manifest, say)
     folder = locate(path, say)
     stored = _read_gguf(folder, say) if folder.is_file() else _read_folder(folder)
     if stored.rounded is not None:
@@ -129,6 +134,8 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     if str(path).startswith(hub.PREFIX):
         return hub.fetch(str(path), say)
     folder = Path(place_of(path))
+    if is_manifest(folder):
+        return read_manifest(folder).weights
     if is_gguf(folder):
         return folder
     if not folder.is_dir():

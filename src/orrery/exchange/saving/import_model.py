@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints.outputs import OutputFolder
+from orrery.checkpoints.stores import is_manifest
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.exchange.reading.cross_encoder_folder import read_pair_scores
@@ -64,7 +65,7 @@ def import_model(
     """
     folder = source.parent if source.is_file() else source
     target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
-    if is_gguf(source):
+    if is_gguf(source) or is_manifest(source):
         return _from_gguf(source, out, target, ignore_keys, say)
     given, sentences = folder, None if source.is_file() else makes_vectors(folder)
     if not source.is_file():
