@@ -183,7 +183,11 @@ class MlxTensors(Mapping[str, Any]):  # not Tensor, as RoundedWeights
 
 
 def _plan(tensors: Mapping[str, Tensor], moves: Sequence[_Move]) -> dict[str, tuple[tuple[str, ...], Make]]:
-    """Return each tensor of transformers with the names of those that it is made of."""
+    """Return each tensor of transformers with the names of those that it is made of.
+
+    Raises:
+        ModelFileError: one is there besides.
+    """
     plan: dict[str, tuple[tuple[str, ...], Make]] = {}
     taken: set[str] = set()
     for move, name in product(moves, tensors):
@@ -199,4 +203,10 @@ def _plan(tensors: Mapping[str, Tensor], moves: Sequence[_Move]) -> dict[str, tu
             plan |= {target.replace(_EACH, str(x)): (sources, lambda stack, x=x: stack[x]) for x in range(count)}
         else:
             plan[target] = (sources, move.make)
-    return plan | {name: ((name,), _as_it_is) for name in tensors if name not in taken}
+    others = {name: ((name,), _as_it_is) for name in tensors if name not in taken}
+    if doubled := sorted(plan.keys() & others.keys()):
+        raise ModelFileError(
+            f"{doubled[0]} stands in the files twice, as transformers has it and as mlx-lm has it",
+            "get the folder again from its source",
+        )
+    return plan | others

@@ -163,3 +163,12 @@ def test_filters_of_another_shape_are_refused(tmp_path: Path) -> None:
     write_tensors(theirs / "model.safetensors", tensors, {"format": "mlx"})
     with pytest.raises(ModelFileError, match="cannot be made of what mlx-lm wrote"):
         read(theirs)
+
+
+def test_an_expert_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    theirs = in_their_layout(tmp_path, "mixtral")[1]
+    doubled = "model.layers.0.block_sparse_moe.experts.0.w1.weight"
+    tensors = {**read_tensors(theirs / "model.safetensors"), doubled: torch.zeros(12, 16)}
+    write_tensors(theirs / "model.safetensors", tensors, {"format": "mlx"})
+    with pytest.raises(ModelFileError, match=f"{doubled} stands in the files twice"):
+        read(theirs)
