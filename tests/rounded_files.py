@@ -1,7 +1,7 @@
 """Tensors that other programs have rounded, each with the matrix that they make of them.
 
-``data/rounded.safetensors`` was written by AutoGPTQ 0.7, AutoAWQ 0.2, bitsandbytes 0.50, compressed-tensors 0.20 and
-transformers 5.24: ``CASE/given/NAME`` and ``CASE/expected``.
+``data/rounded.safetensors`` was written by AutoGPTQ 0.7, AutoAWQ 0.2, bitsandbytes 0.50, compressed-tensors 0.20,
+transformers 5.24 and mlx 0.32: ``CASE/given/NAME`` and ``CASE/expected``.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from orrery.checkpoints.tensors import TensorFile, write_tensors
 from orrery.exchange.reading.files import Weights
+from orrery.exchange.reading.mlx_layout import MlxTensors
 from orrery.exchange.reading.rounded.config import KEY
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 
@@ -32,6 +33,9 @@ NF4 = "weight.quant_state.bitsandbytes__nf4"
 
 
 def said_of(case: str) -> dict[str, Any]:
+    if case.startswith("mlx_"):
+        mode, bits, group = case.split("_")[1:4]
+        return {"quant_method": "mlx", "mode": mode, "bits": int(bits), "group_size": int(group)}
     settings = next(said for name, said in SAID.items() if case.startswith(name))
     return {**settings, "bits": int(case[4])} if case.startswith("gptq") else settings
 
@@ -42,8 +46,10 @@ def golden(case: str) -> dict[str, Tensor]:
     return {f"a{name}" if case == "mxfp4" else f"a.{name}": tensor for name, tensor in given.items()}
 
 
-def opened(folder: Path, tensors: Mapping[str, Tensor], said: Mapping[str, Any], **config: Any) -> RoundedWeights:
+def opened(
+    folder: Path, tensors: Mapping[str, Tensor], said: Mapping[str, Any], **config: Any
+) -> RoundedWeights | MlxTensors:
     write_tensors(folder / "x.safetensors", tensors)
     weights = unpacking(Weights([TensorFile(folder / "x.safetensors")]), {KEY: said, **config}, folder / "config.json")
-    assert isinstance(weights, RoundedWeights)
+    assert isinstance(weights, RoundedWeights | MlxTensors)
     return weights

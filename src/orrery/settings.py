@@ -1,6 +1,7 @@
 """The few settings that come from the environment, each read here and nowhere else."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,9 @@ DISTRIBUTION = "orrery-lm"
 
 PREFIX = "ORRERY_"
 """With which the names of our own variables begin."""
+
+OLLAMA_SERVICE = Path("/usr/share/ollama")
+"""Home of the user as whom Ollama's service runs on Linux."""
 
 KERNELS = 64
 """How many compiled products oneDNN, and torch for it, keep at hand; each is 0.3 MB in either.
@@ -46,6 +50,37 @@ def hub_cache() -> Path:
     if home is None:
         home = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface")
     return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
+
+
+def ollama_stores() -> list[Path]:
+    """Folders where Ollama keeps models: ``OLLAMA_MODELS``, else the user's own and that of its service on Linux."""
+    if given := os.environ.get("OLLAMA_MODELS"):
+        return [Path(given)]
+    return [home / ".ollama/models" for home in (Path.home(), OLLAMA_SERVICE)]
+
+
+def lm_studio_homes() -> list[Path]:
+    """Folders that LM Studio may call its own: what its pointer names, and where it was in newer and older versions."""
+    homes = [Path.home() / ".lmstudio", Path.home() / ".cache/lm-studio"]
+    try:
+        named = (Path.home() / ".lmstudio-home-pointer").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        named = ""
+    return [Path(named), *homes] if named and "\0" not in named else homes
+
+
+def other_stores() -> list[Path]:
+    """Folders where llama.cpp (``LLAMA_CACHE``), GPT4All and Jan keep GGUF files and folders of MLX."""
+    home, environment = Path.home(), os.environ
+    data = {"darwin": home / "Library/Application Support", "win32": Path(environment.get("APPDATA") or home)}
+    cache = {"darwin": home / "Library/Caches", "win32": Path(environment.get("LOCALAPPDATA") or home)}
+    kept = data.get(sys.platform) or Path(environment.get("XDG_DATA_HOME") or home / ".local/share")
+    passing = cache.get(sys.platform) or Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
+    return [
+        Path(environment.get("LLAMA_CACHE") or passing / "llama.cpp"),
+        (passing if sys.platform == "win32" else kept) / "nomic.ai/GPT4All",
+        *(kept / "Jan/data" / engine / "models" for engine in ("llamacpp", "mlx")),
+    ]
 
 
 def cache_folder() -> Path:

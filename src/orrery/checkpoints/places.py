@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+from orrery.checkpoints.stores import in_store
 from orrery.errors import ModelFileError, did_you_mean
 from orrery.settings import runs_folder
 
@@ -21,14 +22,17 @@ def place_of(model: str | Path) -> str | Path:
     """Return the path that a model's name means.
 
     Args:
-        model: a path, ``hf:org/name``, or the name of a run in the folder of runs; a path goes before a run.
+        model: a path, ``hf:org/name``, ``ollama:name``, ``lmstudio:publisher/name``, or the name of a run in the folder
+            of runs; a path goes before a run.
 
     Raises:
-        ModelFileError: there is neither.
+        ModelFileError: there is none of these.
     """
     if str(model).startswith(HUB) or _exists(Path(model)):
         return model
     name = str(model)
+    if (kept := in_store(name)) is not None:
+        return kept
     if is_name(name) and _exists(runs_folder() / name):
         return runs_folder() / name
     raise ModelFileError(f"{name.strip()} does not exist", _meant(name) or f"{_near(name)}{WANTED}{_at_the_hub(name)}")

@@ -11,8 +11,8 @@ from orrery.settings import hub_cache, runs_folder
 def models(*paths: Path, json: bool = False) -> None:
     """List the models on this machine with their size, family, kind of numbers, and what each can do.
 
-    Without a path these are the runs and what was fetched from the hub; the name of each is what every verb takes. No
-    weights are read.
+    Without a path these are the runs, what was fetched from the hub, and what Ollama, LM Studio, llama.cpp, GPT4All and
+    Jan keep where each is known to; the name of each is what every verb takes. No weights are read, nothing is fetched.
 
     Args:
         paths: Files and folders to look for models in: runs, Hugging Face folders and GGUF files.
@@ -28,7 +28,7 @@ def models(*paths: Path, json: bool = False) -> None:
             print(json_format.dumps({**vars(one), "place": str(one.place)}, ensure_ascii=False))
         return
     if not listed:
-        where = ", ".join(map(str, paths or (runs_folder(), hub_cache())))
+        where = ", ".join(map(str, paths or (runs_folder(), hub_cache(), "the folders of other programs")))
         print(f"no models in {where}; orrery models FOLDER looks elsewhere")
         return
     rows = [

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orrery.checkpoints.places import is_name, place_of
+from orrery.checkpoints.stores import LM_STUDIO, OLLAMA
 from orrery.data.rows.ranges import images_of_part, in_range
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text.kinds import CHATS, no_chat
@@ -63,8 +64,9 @@ def _draft(word: str) -> str:
 
 
 def _model_if_path(word: str) -> str:
-    """Return a word as it is, where it may be a name; a path or a recipe has to be there."""
-    return word if is_name(word) and not word.endswith(RECIPES) else _model_or_recipe(word)
+    """Return a word as it is, where it may be a name; a path, a recipe or what a program keeps has to be there."""
+    kept = word.startswith((OLLAMA, LM_STUDIO))
+    return word if is_name(word) and not kept and not word.endswith(RECIPES) else _model_or_recipe(word)
 
 
 def _data(word: str) -> str:

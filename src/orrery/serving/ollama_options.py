@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from orrery.exchange.reading.ollama import USUAL
 from orrery.exchange.stored import wishes
 from orrery.schema.writing import DRAWING
 from orrery.serving.errors import ApiError
@@ -38,8 +39,6 @@ UNSUPPORTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "penalize_newline": ((True,), "repeat_penalty counts every token alike"),
 }
 """Options that are refused, with the values that ask for nothing and what to do instead."""
-USUAL: Mapping[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.9}
-"""What Ollama draws with where neither a request nor a model says anything."""
 FIELDS: Mapping[str, str] = {
     **{theirs: f"options.{own}" for own, theirs in DRAWN.items()},
     "repetition_window": "options.repeat_last_n",

@@ -10,7 +10,7 @@ from typing import Any
 
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.files import CONFIG, read_json
-from orrery.exchange.reading.rounded.config import KEY, method_of, said_beside
+from orrery.exchange.reading.rounded.config import KEY, method_of, said_plainly
 from orrery.families import Family, load_family, spec_of
 from orrery.families import __name__ as FAMILIES
 from orrery.families._config import UnknownKeysError
@@ -31,8 +31,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     Raises:
         ModelFileError: the file is missing or damaged, or nothing tells the family.
     """
-    config = read_json(folder / CONFIG)
-    config |= said_beside(folder, config)
+    config = said_plainly(folder, read_json(folder / CONFIG))
     if whole_of(config):
         with describes_a_model(folder / CONFIG):
             return text_config(config)

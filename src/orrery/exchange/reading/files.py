@@ -31,7 +31,13 @@ _NUMBERED = re.compile(r"model-\d{5}-of-(?P<all>\d{5})\.safetensors")
 
 
 class Weights(Mapping[str, Tensor]):
-    """The tensors of a folder: all headers are read and checked, each tensor is read when it is asked for."""
+    """The tensors of a folder: all headers are read and checked, each tensor is read when it is asked for.
+
+    Attributes:
+        method: what the matrices were rounded by: here nothing.
+    """
+
+    method: str | None = None
 
     def __init__(self, files: list[TensorFile], current: Callable[[str], str] = str) -> None:
         self._files = {current(name): (file, name) for file in files for name in file}
@@ -56,6 +62,11 @@ class Weights(Mapping[str, Tensor]):
 
     def __len__(self) -> int:
         return len(self._files)
+
+    @property
+    def format(self) -> str | None:
+        """What the files say of the library that they are for: ``pt``, ``mlx``, or nothing."""
+        return next((file.metadata.get("format") for file, _ in self._files.values()), None)
 
     @property
     def elements(self) -> int:

@@ -1,4 +1,4 @@
-"""Which models lie on this machine: runs, what was fetched from the hub, and the files and folders below a path.
+"""Which models lie on this machine: runs, what the hub's cache and other programs keep, and what is below a path.
 
 Nothing is loaded: sizes and kinds of numbers stand in the heads of files.
 """
@@ -6,28 +6,30 @@ Nothing is loaded: sizes and kinds of numbers stand in the heads of files.
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from orrery.checkpoints.gguf_file import GgufFile, parts_of
 from orrery.checkpoints.store import SPEC
+from orrery.checkpoints.stores import is_manifest, lm_studio_models, manifests, ollama_name
 from orrery.checkpoints.tensors import NAMES
 from orrery.errors import OrreryError
 from orrery.exchange.reading.architecture import Described, described
 from orrery.exchange.reading.config_keys import read_config
 from orrery.exchange.reading.cross_encoder_folder import is_cross_encoder
-from orrery.exchange.reading.files import CONFIG, Weights, has_safetensors, open_weights, pickles_in, read_json
+from orrery.exchange.reading.files import CONFIG, has_safetensors, open_weights, pickles_in, read_json
 from orrery.exchange.reading.gguf_model import SUFFIX
 from orrery.exchange.reading.hub import PREFIX
 from orrery.exchange.reading.native import is_native, open_consolidated
+from orrery.exchange.reading.ollama import read_manifest
 from orrery.exchange.reading.read import built, locate
-from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
+from orrery.exchange.reading.rounded.weights import unpacking
 from orrery.exchange.reading.sentence_folder import MODULES
 from orrery.families._wholes import naming
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import SequenceHead, TokenHead
-from orrery.settings import hub_cache, runs_folder
+from orrery.settings import hub_cache, ollama_stores, other_stores, runs_folder
 from orrery.text.chat.folder import read_templates
 from orrery.tuning import numbers_of
 
@@ -62,7 +64,7 @@ class ListedModel:
 
 
 def inventory(paths: Sequence[Path] = ()) -> Iterator[ListedModel]:
-    """Yield the models below some paths; without any, the runs and what was fetched from the hub."""
+    """Yield the models below some paths; without any, the runs, and what the hub's cache and other programs keep."""
     if paths:
         for path in paths:
             yield from (_listed_model(str(place), place) for place in _below(path, set()))
@@ -70,8 +72,21 @@ def inventory(paths: Sequence[Path] = ()) -> Iterator[ListedModel]:
     for run in _folders(runs_folder()):
         if _is_run(run):
             yield _listed_model(run.name, run)
-    for name, place in _fetched(hub_cache()):
+    for name, place in _kept():
         yield _listed_model(name, place)
+
+
+def _kept() -> Iterator[tuple[str, Path]]:
+    """Yield what the hub's cache and other programs keep, by the names that every verb takes."""
+    yield from _fetched(hub_cache())
+    for store in ollama_stores():
+        try:
+            yield from [(ollama_name(manifest), manifest) for manifest in manifests(store)]
+        except OSError:  # of the service's user, perhaps, which is told of it
+            yield str(store), store
+    yield from lm_studio_models()
+    for store in other_stores():
+        yield from ((str(place), place) for place in (_below(store, set()) if store.is_dir() else ()))
 
 
 def _folders(path: Path) -> list[Path]:
@@ -94,7 +109,7 @@ def _below(path: Path, seen: set[Path], depth: int = 0) -> Iterator[Path]:
     A folder that links lead to again is ``seen``.
     """
     if path.is_file():
-        if path.suffix == SUFFIX and _is_first(path):
+        if (path.suffix == SUFFIX and _is_first(path)) or is_manifest(path):
             yield path
         return
     if path.resolve() in seen:
@@ -137,6 +152,8 @@ def _fetched(cache: Path) -> Iterator[tuple[str, Path]]:
 def _listed_model(name: str, place: Path) -> ListedModel:
     """Return what the heads of a model's files say."""
     try:
+        if is_manifest(place):
+            return replace(_gguf(name, read_manifest(place).weights), place=place)
         return _gguf(name, place) if place.is_file() else _folder(name, place)
     except (OrreryError, OSError) as error:
         return ListedModel(name, place, _bytes(place), fault=getattr(error, "message", str(error)))
@@ -178,22 +195,22 @@ def _folder(name: str, place: Path) -> ListedModel:
         stored[NAMES[tensor.dtype]] += tensor.nbytes
     family = described_as.family or config.get("model_type")
     chats = bool(read_templates(folder) or read_templates(place))
-    kinds = (plain.method,) if isinstance(plain, RoundedWeights) else tuple(kind for kind, _ in stored.most_common())
+    kinds = tuple(kind for kind, _ in stored.most_common()) if plain.method is None else (plain.method,)
     return ListedModel(
         name,
         place,
         sum(stored.values()),
         family or "",
-        _numbers(described_as, plain, place),
+        _numbers(described_as, plain.elements, place),
         kinds,
         _able(described_as.spec, chats, listed=_is_listed(place)),
     )
 
 
-def _numbers(described_as: Described, weights: Weights | RoundedWeights, place: Path) -> int:
+def _numbers(described_as: Described, elements: int, place: Path) -> int:
     """Return how many numbers a model has: two of four bits lie in one byte of a file."""
     if not described_as.transforms:
-        return weights.elements
+        return elements
     return numbers_of(built(described_as.spec, place, described_as.transforms))
 
 

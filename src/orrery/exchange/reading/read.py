@@ -14,6 +14,7 @@ from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.places import WANTED, place_of
 from orrery.checkpoints.rules import Rule
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
+from orrery.checkpoints.stores import is_manifest
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading import hub
 from orrery.exchange.reading.architecture import own, published
@@ -33,7 +34,8 @@ from orrery.exchange.reading.foreign import PIPELINE, refuse_broken_links, refus
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
 from orrery.exchange.reading.inside import chosen_inside
 from orrery.exchange.reading.native import NativeModel, is_native, native_of, open_consolidated
-from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
+from orrery.exchange.reading.ollama import followed, read_manifest
+from orrery.exchange.reading.rounded.weights import unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
@@ -62,8 +64,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
 
     Args:
         path: a run (its final model, else its best checkpoint, else its newest), by its path or its name, a checkpoint,
-            a Hugging Face folder, a GGUF file, ``hf:org/name@revision``, or an adapter of peft's, whose base is read
-            first.
+            a Hugging Face folder, a GGUF file, ``hf:org/name@revision``, ``ollama:name``, ``lmstudio:publisher/name``,
+            or an adapter of peft's, whose base is read first.
         say: told which of a run's models was taken, or the commit of a model on the hub.
 
     Raises:
@@ -78,6 +80,9 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         stored = read(base_of(path), say)
         load_adapter(stored, path)
         return stored
+    if is_manifest(Path(path)):
+        manifest = read_manifest(Path(path))
+        return followed(read(manifest.weights, say), manifest, say)
     folder = locate(path, say)
     stored = _read_gguf(folder, say) if folder.is_file() else _read_folder(folder)
     if stored.rounded is not None:
@@ -147,6 +152,8 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     if str(path).startswith(hub.PREFIX):
         return hub.fetch(str(path), say)
     folder = Path(place_of(path))
+    if is_manifest(folder):
+        return read_manifest(folder).weights
     if is_gguf(folder):
         return folder
     if not folder.is_dir():
@@ -228,10 +235,11 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
     fill(model, from_theirs(model, current_names(rules, config, files), own_rules))
     loaded = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
     passed_over = [key for key in passed_over if key not in CONFIG_KEYS]
-    rounded = files.method if isinstance(files, RoundedWeights) else None
     left, whole = tuple(filter(is_value_head, files)), whole_of(content)
     pictures = None if whole else _pictures(folder)
-    return replace(loaded, passed_over=tuple(passed_over), left=left, rounded=rounded, pictures=pictures, whole=whole)
+    return replace(
+        loaded, passed_over=tuple(passed_over), left=left, rounded=files.method, pictures=pictures, whole=whole
+    )
 
 
 def read_native(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orrery.checkpoints.stores import is_manifest, short_name
 from orrery.models.model import Model
 from orrery.models.pair_scores import OfVectors, PairScores
 from orrery.models.sentence_vectors import Sentences, SentenceVectors
@@ -77,6 +78,8 @@ def name_of(folder: Path) -> str:
     It is the name by which the folder was called: a link keeps its own.
     """
     folder = Path(os.path.abspath(folder))
+    if is_manifest(folder):
+        return short_name(folder)
     if folder.suffix == ".gguf":
         return folder.stem
     if folder.name == FINAL:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from orrery.checkpoints import strict_json
 from orrery.checkpoints.outputs import OutputFolder
+from orrery.checkpoints.stores import is_manifest
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.exchange.reading.cross_encoder_folder import read_pair_scores
@@ -85,7 +86,7 @@ def import_model(
     """
     folder = source.parent if source.is_file() else source
     target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
-    if is_gguf(source):
+    if is_gguf(source) or is_manifest(source):
         return _from_gguf(source, out, target, ignore_keys, say)
     if source.is_file():
         refuse_foreign(source)

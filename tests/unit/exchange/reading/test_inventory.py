@@ -76,6 +76,8 @@ def test_every_name_is_taken_by_a_verb(place: Path, monkeypatch: pytest.MonkeyPa
     commit = "0123456789" * 4
     saved(hub / "models--some--model" / "snapshots" / commit, "llama", **WIDE)
     monkeypatch.setenv("ORRERY_RUNS", str(runs))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("orrery.settings.OLLAMA_SERVICE", tmp_path)
     monkeypatch.setenv("HF_HUB_CACHE", str(hub))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(hub))
     names = [one.name for one in inventory()]

@@ -1,6 +1,7 @@
 """Folders whose matrices another program has rounded, damaged or in a form that is not read: refused by name."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from torch import Tensor
 
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.rounded.config import KEY, method_of
-from orrery.exchange.reading.rounded.weights import RoundedWeights
 from rounded_files import NF4, golden, opened, said_of
 
 
@@ -92,11 +92,29 @@ DAMAGED: dict[str, tuple[str, dict[str, Tensor | None], str]] = {
     "mxfp4: other scales": ("mxfp4", {"a_scales": torch.zeros(2, 32, 3, dtype=torch.uint8)}, "scales have the shape"),
     "mxfp4: floats": ("mxfp4", {"a_blocks": torch.zeros(2, 32, 2, 16)}, "no bytes"),
     "mxfp4 without scales": ("mxfp4", {"a_scales": None}, "scales is missing"),
+    "mlx without scales": ("mlx_affine_3_64", {"a.scales": torch.ones(4, 0)}, "scales have the shape"),
+    "mlx without biases": ("mlx_affine_4_128", {"a.biases": None}, "have the shape|biases is missing"),
+    "mlx: biases of other groups": ("mlx_affine_4_128", {"a.biases": torch.ones(4, 2)}, "biases have the shape"),
+    "mlx: words with a sign": ("mlx_affine_4_128", {"a.weight": words(4, 16)}, "hold no numbers of 4 bits"),
+    "mlx: other words": (
+        "mlx_affine_5_32",
+        {"a.weight": words(4, 19).view(torch.uint32)},
+        "hold no numbers|scales have",
+    ),
+    "mlx: a vector": ("mlx_affine_4_128", {"a.weight": words(16).view(torch.uint32)}, "hold no numbers"),
+    "mlx: no words": ("mlx_affine_4_128", {"a.weight": words(4, 0).view(torch.uint32)}, "hold no numbers"),
+    "mlx without words": ("mlx_affine_4_128", {"a.weight": None}, "weight is missing"),
+    "mlx: scales of floats": ("mlx_mxfp4_4_32", {"a.scales": torch.ones(4, 2)}, "no bytes"),
+    "mlx: scales of other experts": (
+        "mlx_nvfp4_4_16_experts",
+        {"a.global_scale": torch.ones(3)},
+        "cannot be unpacked",
+    ),
     "a matrix twice": ("gptq4", {"a.weight": torch.zeros(32, 64)}, "as it is and packed"),
 }
 
 
-def whole(weights: RoundedWeights) -> dict[str, Tensor]:
+def whole(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return all tensors, after their shapes were asked for, as a model is read."""
     weights.empty()
     return dict(weights)
@@ -130,6 +148,13 @@ def test_what_is_damaged_is_refused_by_the_name_of_its_matrix(what: str, tmp_pat
         {"quant_method": "compressed-tensors", "config_groups": {"a": {"format": "nvfp4-pack-quantized"}}},
         {"quant_method": "compressed-tensors", "format": ["pack-quantized"]},
         {"quant_method": "gptq", "bits": [4], "group_size": {}, "checkpoint_format": []},
+        {"quant_method": "mlx", "bits": 7, "group_size": 64},
+        {"quant_method": "mlx", "bits": 4, "group_size": 48},
+        {"quant_method": "mlx", "bits": "4", "group_size": 64},
+        {"quant_method": "mlx", "bits": 4, "group_size": 64, "mode": "mxfp4"},
+        {"quant_method": "mlx", "bits": 4, "group_size": 64, "mode": ["affine"]},
+        {"quant_method": "mlx", "bits": 4, "group_size": 64, "lm_head": {"mode": "ternary"}},
+        {"quant_method": "mlx", "group_size": 64},
         {"bits": 4},
         {},
         "gptq",

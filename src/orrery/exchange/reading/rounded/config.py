@@ -10,26 +10,32 @@ from orrery.errors import ModelFileError
 from orrery.exchange.reading.rounded.eight_bits import Bits8, Fp8
 from orrery.exchange.reading.rounded.four_bits import Bits4, Mxfp4
 from orrery.exchange.reading.rounded.method import Method
+from orrery.exchange.reading.rounded.mlx import mlx_of
 from orrery.exchange.reading.rounded.whole_numbers import Awq, CompressedTensors, Gptq
 
 KEY = "quantization_config"
+MLX, _OF_MLX = "mlx", "quantization"
 _BESIDE = {"quantize_config.json": "gptq", "quant_config.json": "awq", "hf_quant_config.json": "modelopt"}
 """Files beside a config.json that older programs write in place of the key, and who writes each."""
 _OLDER = {"w_bit": "bits", "q_group_size": "group_size"}
 """Names of settings in these files, and those of today."""
 
 
-def said_beside(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a file beside config.json says of how the weights were rounded, as config.json would say it.
+def said_plainly(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with one key for how the weights were rounded, whoever says it where.
+
+    MLX says it under a key of its own, which counts before a copy under the usual one; older programs in a file beside.
 
     Raises:
-        ModelFileError: the file is damaged.
+        ModelFileError: the file beside is damaged.
     """
+    if isinstance(said := config.get(_OF_MLX), Mapping):
+        return {key: value for key, value in config.items() if key != _OF_MLX} | {KEY: {**said, "quant_method": MLX}}
     name = next((name for name in _BESIDE if (folder / name).is_file()), None)
     if name is None or config.get(KEY) is not None:
-        return {}
+        return dict(config)
     said = {_OLDER.get(key, key): value for key, value in read_json(folder / name).items()}
-    return {KEY: {"quant_method": _BESIDE[name], **said}}
+    return {**config, KEY: {"quant_method": _BESIDE[name], **said}}
 
 
 def method_of(config: Mapping[str, Any], path: Path) -> Method | None:
@@ -58,6 +64,8 @@ def _known(said: Mapping[str, Any]) -> Method | None:
         return None if said.get("is_marlin_format") else Gptq(bits, group, 1 if form == "gptq" else 0)
     if method == "awq" and are_numbers and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
         return Awq(group)
+    if method == MLX:
+        return mlx_of(said)
     if method == "bitsandbytes":
         return Bits4() if said.get("load_in_4bit") else Bits8()
     if method == "fp8":

@@ -54,10 +54,13 @@ class Mxfp4(Method):
         return matrices_read
 
     def _matrix(self, block_EGN: UInt8[Tensor, "E G N"], scale_EG: UInt8[Tensor, "E G"]) -> Float[Tensor, "E D"]:
-        values = torch.tensor(FLOAT4)
-        table = torch.cat([values, -values])
-        value_EGN = table[torch.stack([block_EGN & 15, block_EGN >> 4], -1).flatten(-2).int()]
-        return (value_EGN * (scale_EG.float() - 127).exp2()[..., None]).flatten(-2)
+        return (four_bit_floats(block_EGN) * (scale_EG.float() - 127).exp2()[..., None]).flatten(-2)
+
+
+def four_bit_floats(packed: UInt8[Tensor, "*rows bytes"]) -> Float[Tensor, "*rows numbers"]:
+    """Return the numbers of two bits of an exponent and one of a fraction that lie two to a byte, the low one first."""
+    values = torch.tensor(FLOAT4)
+    return torch.cat([values, -values])[torch.stack([packed & 15, packed >> 4], -1).flatten(-2).int()]
 
 
 class Bits4(Method):

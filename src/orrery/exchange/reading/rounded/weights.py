@@ -10,9 +10,11 @@ from torch import Tensor
 
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.files import Weights
+from orrery.exchange.reading.mlx_layout import MlxTensors
 from orrery.exchange.reading.placement import DTYPES
-from orrery.exchange.reading.rounded.config import method_of
+from orrery.exchange.reading.rounded.config import MLX, method_of
 from orrery.exchange.reading.rounded.method import Method, RoundedParts
+from orrery.exchange.reading.rounded.mlx import Mlx
 
 Answer = TypeVar("Answer")
 
@@ -85,14 +87,14 @@ class RoundedWeights(Mapping[str, Any]):  # not Tensor: a check of types at run 
         )
 
 
-def unpacking(weights: Weights, config: Mapping[str, Any], path: Path) -> Weights | RoundedWeights:
-    """Return the weights of a folder as floats, whether its configuration says that they were rounded or not.
+def unpacking(weights: Weights, config: Mapping[str, Any], path: Path) -> Weights | RoundedWeights | MlxTensors:
+    """Return the weights of a folder as floats that transformers would have, whoever rounded or wrote them.
 
     Raises:
         ModelFileError: they were rounded by a program whose files are not read; it is named.
     """
     method = method_of(config, path)
-    if method is None:
-        return weights
     given = str(config.get("dtype") or config.get("torch_dtype")).removeprefix("torch.")
-    return RoundedWeights(weights, method, path, DTYPES.get(given))
+    floats = weights if method is None else RoundedWeights(weights, method, path, DTYPES.get(given))
+    by_mlx = isinstance(method, Mlx) or weights.format == MLX
+    return MlxTensors(floats, config.get("model_type"), path) if by_mlx else floats
