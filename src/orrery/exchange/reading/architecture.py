@@ -11,6 +11,7 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.files import CONFIG, read_json
 from orrery.exchange.reading.gguf_model import spec_of_gguf
+from orrery.exchange.reading.static_folder import spec_of_table, table_in
 from orrery.families import load_family, names, spec_of
 from orrery.models.limits import check_numbers
 from orrery.models.model import ModelSpec
@@ -77,6 +78,8 @@ def described(folder: Path) -> Described:
         return Described(spec_of_gguf(folder))
     if (folder / SPEC).is_file():
         return own(folder / SPEC)
+    if (table := table_in(folder)) is not None:
+        return Described(spec_of_table(table))
     return Described(published(read_config(folder), folder / CONFIG))
 
 

@@ -23,6 +23,7 @@ from orrery.exchange.reading.hub import PREFIX
 from orrery.exchange.reading.read import built, locate
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES
+from orrery.exchange.reading.static_folder import table_in
 from orrery.families._wholes import naming
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import SequenceHead, TokenHead
@@ -169,7 +170,7 @@ def _folder(name: str, place: Path) -> ListedModel:
     folder = locate(place)
     described_as = described(folder)
     config, whole = (read_config(folder), read_json(folder / CONFIG)) if (folder / CONFIG).is_file() else ({}, {})
-    weights = open_weights(folder).renamed(naming(whole))
+    weights = open_weights(table_in(folder) or folder).renamed(naming(whole))
     plain = unpacking(weights, config, folder / CONFIG)
     stored: Counter[str] = Counter()
     for tensor in weights.empty().values():

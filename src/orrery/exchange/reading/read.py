@@ -22,6 +22,7 @@ from orrery.exchange.reading.files import CONFIG, GENERATION, PICTURES, Weights,
 from orrery.exchange.reading.gguf_model import is_gguf, read_gguf
 from orrery.exchange.reading.rounded.weights import RoundedWeights, unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
+from orrery.exchange.reading.static_folder import read_static, table_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import current_names, load_family, rules_of
@@ -90,6 +91,8 @@ def _read_folder(folder: Path) -> Stored:
     """Read a checkpoint or a Hugging Face folder, with what stands behind the model in one of sentence-transformers."""
     if (folder / SPEC).is_file():
         stored = _read_checkpoint(folder)
+    elif (table := table_in(folder)) is not None:
+        return read_static(folder, table)
     else:
         stored = replace(read_published(transformer_in(folder) or folder), folder=folder)
     return replace(stored, sentences=makes_vectors(folder), pairs=read_pair_scores(folder, stored))

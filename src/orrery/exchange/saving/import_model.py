@@ -19,6 +19,7 @@ from orrery.exchange.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open
 from orrery.exchange.reading.gguf_model import is_gguf
 from orrery.exchange.reading.read import Stored, makes_vectors, read, read_published
 from orrery.exchange.reading.sentence_folder import transformer_in
+from orrery.exchange.reading.static_folder import table_in
 from orrery.exchange.reading.weights import weights_of
 from orrery.exchange.saving.save import MODEL_FILES, save_model
 from orrery.families import load_family, other_heads
@@ -66,6 +67,9 @@ def import_model(
     target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
     if is_gguf(source):
         return _from_gguf(source, out, target, ignore_keys, say)
+    if table_in(folder) is not None:
+        hint = f"it is written anew with: orrery export {folder} hf {out}"
+        raise UsageError(f"{folder} is a table of static vectors, which is read as it is", hint)
     given, sentences = folder, None if source.is_file() else makes_vectors(folder)
     if not source.is_file():
         source = folder = transformer_in(folder) or folder
