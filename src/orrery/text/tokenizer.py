@@ -15,6 +15,7 @@ from orrery.text.engine import Span, engine_of, panics_told
 from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.published import vocabularies as published
+from orrery.text.published.renumbered import in_its_language
 from orrery.text.streams import EncodingStream
 from orrery.text.tidying import said as said_of_blanks
 from orrery.text.tidying import tidied, tidies
@@ -364,8 +365,8 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         )
     make = published.reader(file)
     try:
-        content = make(file) if make else _definition(file)
         said = _named(file.parent / "tokenizer_config.json")
+        content = make(file) if make else _definition(file, said)
         return Tokenizer(content, _roles(file.parent), side_said(said), said)
     except UnicodeDecodeError as error:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
@@ -374,15 +375,18 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         raise ModelFileError(f"{file}: {error.message}", error.hint) from None
 
 
-def _definition(file: Path) -> str:
-    """Return the text of a tokenizer.json. Raises `ModelFileError` for a file of another kind by another name."""
+def _definition(file: Path, said: Mapping[str, Any]) -> str:
+    """Return the text of a tokenizer.json. Raises `ModelFileError` for a file of another kind by another name.
+
+    ``said`` is the tokenizer_config.json, which may name the language that stands around a text.
+    """
     content = file.read_bytes()
     if file.suffix != ".json" and not content.lstrip().startswith(b"{"):
         raise ModelFileError(
             "no tokenizer.json, and no vocabulary that is known by its name",
             f"the files that are read, by these names: tokenizer.json, {published.NAMES}",
         )
-    return content.decode()
+    return in_its_language(content.decode(), said)
 
 
 def refuse_surrogates(text: str) -> None:
