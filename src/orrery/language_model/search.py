@@ -139,10 +139,9 @@ def translate(
     size, device = tokenizer_of(stored).size, device_of(stored)
 
     def answer(numbers: list[int]) -> list[str]:
-        sources = [rows[number] for number in numbers]
         hypotheses = beam_search(
             writer(stored),
-            sources,
+            [rows[number] for number in numbers],
             limits,
             beams,
             penalty=penalty,
