@@ -10,6 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer
 
 from orrery.errors import UsageError
+from orrery.text.chat.jinja import JinjaTemplate
+from orrery.text.chat.spans.encoding import Control
 from orrery.text.tokenizer import load_tokenizer
 
 CONTROL = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<pad>")
@@ -73,3 +75,36 @@ def test_a_word_with_the_name_of_a_role_is_no_control_token(role: str, tmp_path:
     with pytest.raises(UsageError, match="no special token 'the'"):
         tokenizer.special("the")
     assert tokenizer.special("<pad>") == CONTROL.index("<pad>")
+
+
+def _object(content: str) -> dict[str, Any]:
+    return {"__type": "AddedToken", "content": content, "lstrip": False, "special": True}
+
+
+SAYINGS: dict[str, dict[str, Any]] = {
+    "a list": {"extra_special_tokens": ["the", "<pad>"]},
+    "by name": {"extra_special_tokens": {"image_token": "the", "boi_token": "<pad>"}},
+    "by name, absent": {"extra_special_tokens": {"image_token": "<image>"}},
+    "objects by name": {"extra_special_tokens": {"image_token": _object("the")}},
+    "of the model": {"model_specific_special_tokens": {"image_token": "the"}},
+    "a key": {"image_token": "the", "boi_token": _object("mask")},
+    "an older list": {"additional_special_tokens": ["the"]},
+    "both lists": {"additional_special_tokens": ["the"], "extra_special_tokens": ["mask"]},
+    "a role": {"eos_token": "the"},
+    "a table": {"added_tokens_decoder": {"7": _object("the")}},
+}
+TEMPLATE = "{{ image_token }}|{{ boi_token }}|{{ messages[0].content }}"
+
+
+@pytest.mark.parametrize("saying", SAYINGS)
+def test_what_the_files_call_special_is_special_and_has_its_name_in_templates(saying: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, SAYINGS[saying], None)
+    ours, theirs = load_tokenizer(folder), AutoTokenizer.from_pretrained(folder)
+    ours.save(tmp_path / "again")
+    said = [{"role": "user", "content": "end"}]
+    written = theirs.apply_chat_template(said, chat_template=TEMPLATE, tokenize=False)
+    for tokenizer in (ours, load_tokenizer(tmp_path / "again")):
+        ids = range(len(CONTROL + WORDS))
+        assert tokenizer.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
+        spans = JinjaTemplate(TEMPLATE, tokenizer).spans(said, prompt=False)
+        assert "".join(span.token if isinstance(span, Control) else span.text for span in spans) == written

@@ -10,11 +10,14 @@ from threading import Thread
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import torch
 import transformers
 
 import programs
+from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
 from orrery.exchange.reading import hub
+from orrery.text import load_tokenizer
 from tiny_models import saved
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -139,6 +142,22 @@ def test_a_model_of_vectors_comes_with_what_makes_them(served_vectors, tmp_path)
     fetched = {line.partition(f"{COMMIT}/")[2] for line in served_vectors.asked if "/resolve/" in line}
     assert "additional_chat_templates/tool_use.jinja" in fetched
     assert not [name for name in fetched if name.endswith(".py")]
+
+
+def test_a_table_of_static_vectors_in_a_folder_of_its_own_comes_without_a_config(tmp_path):
+    folder = saved(tmp_path / "bert", "bert")
+    table = tmp_path / "model" / "0_StaticEmbedding"
+    table.mkdir(parents=True)
+    (folder / "tokenizer.json").rename(table / "tokenizer.json")
+    rows = load_tokenizer(table).size
+    write_tensors(table / "model.safetensors", {"embedding.weight": torch.arange(2.0 * rows).view(rows, 2)})
+    modules = [{"path": table.name, "type": "sentence_transformers.models.StaticEmbedding"}]
+    (table.parent / "modules.json").write_text(json.dumps(modules))
+    served = next(hub := until_closed(Hub(table.parent)))
+    done = orrery(tmp_path, served.url, "embed", "hf:org/name", "the cat")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == orrery(tmp_path, served.url, "embed", str(table.parent), "the cat").stdout
+    next(hub, None)
 
 
 def test_a_model_is_fetched_by_its_commit_and_nothing_but_data(served, tmp_path):

@@ -60,7 +60,7 @@ def _meant(name: str) -> str | None:
     if "://" in name or name.startswith("git@"):
         return f"fetch it first, and name the folder or the file: of addresses only {HUB}org/name is opened"
     if ":" in name and _OF_OLLAMA.fullmatch(name):
-        return f"of a model of ollama's name its GGUF file, which ollama show --modelfile {name} has behind FROM"
+        return f"write ollama:{name.removeprefix('ollama:')} where that is Ollama's; orrery models lists what is here"
     return None
 
 

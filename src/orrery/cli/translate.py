@@ -29,6 +29,8 @@ def translate(
     *,
     file: Path | None = None,
     search: TranslationSearch = BEAMS,
+    source_language: str | None = None,
+    target_language: str | None = None,
     alignment: Path | None = None,
     overwrite: bool = False,
     device: str = "auto",
@@ -44,6 +46,8 @@ def translate(
         text: A sentence, or - for the lines of standard input.
         file: A UTF-8 file to translate line by line.
         search: How translations are searched for.
+        source_language: Of the texts, for a model of many, as its tokenizer spells it: en, eng_Latn, en_XX.
+        target_language: Of the translations; by default what the model's files say.
         alignment: An SVG file for the picture of what each word of the one translation looked at.
         overwrite: Replace the file of --alignment.
         device: auto, cpu or cuda.
@@ -67,6 +71,8 @@ def translate(
         translations = lm.translate(
             lines,
             **given(search),
+            source_language=source_language,
+            target_language=target_language,
             done=counting(line.now, len(lines)),
         )
     for answer in translations:

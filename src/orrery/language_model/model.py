@@ -397,6 +397,8 @@ class LanguageModel:
         batch_size: int = 64,
         beyond_source: int | None = None,
         coverage_penalty: float | int = 0.0,
+        source_language: str | None = None,
+        target_language: str | None = None,
         done: Callable[[int], None] | None = None,
     ) -> list[str]:
         """Return the translation of each text, as an encoder-decoder that was trained on pairs writes it.
@@ -413,10 +415,13 @@ class LanguageModel:
             beyond_source: how many tokens an answer may have more than its source, where that is fewer; the
                 Transformer's paper had 50.
             coverage_penalty: how much a translation that leaves a part of its source out ranks lower, see ``Coverage``.
+            source_language: of the texts, for a model of many, as its tokenizer spells it: ``en``, ``eng_Latn``.
+            target_language: of the translations; by default the model's files say both.
             done: told after each batch how many texts are translated.
 
         Raises:
-            UsageError: the model reads and writes the same row, or a text is longer than the context.
+            UsageError: the model has no such language, or reads and writes the same row, or a text is longer than the
+                context.
         """
         return search.translate(
             self.stored,
@@ -427,6 +432,8 @@ class LanguageModel:
             batch_size=batch_size,
             beyond_source=beyond_source,
             coverage_penalty=coverage_penalty,
+            source_language=source_language,
+            target_language=target_language,
             done=done,
         )
 

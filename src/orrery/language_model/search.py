@@ -1,14 +1,14 @@
 """Searching for the answers of the greatest score, over several texts as one batch."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
 from orrery.errors import UsageError
 from orrery.exchange.reading.generation_settings import Wishes
 from orrery.exchange.reading.read import Stored
-from orrery.exchange.stored import device_of, tokenizer_of, wishes, writer
+from orrery.exchange.stored import device_of, tokenizer_of, wishes, with_key, writer
 from orrery.generation.batched import in_batches
 from orrery.generation.diverse import diverse_beam_search
 from orrery.generation.row import Limits
@@ -16,6 +16,7 @@ from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_se
 from orrery.language_model.sources import Source, sources
 from orrery.language_model.texts import Truncate, limits_of, line, spell_answer
 from orrery.schema.writing import BEAMS, beams_of, refuse_with_beams
+from orrery.text.languages import language_token, reading
 
 
 def beams_for(said: Mapping[str, Any], settings_given: Mapping[str, Any]) -> int:
@@ -99,6 +100,17 @@ def _of_groups(
     return ranked[: beams.answers]
 
 
+def between(stored: Stored, source: str | None, target: str | None) -> Stored:
+    """Return a model of many languages that reads one and writes another; None leaves what its files say.
+
+    Raises:
+        UsageError: its tokenizer has no such language.
+    """
+    if target is not None:
+        stored = with_key(stored, "forced_bos_token_id", language_token(tokenizer_of(stored), target))
+    return stored if source is None else replace(stored, tokenizer=reading(tokenizer_of(stored), source))
+
+
 def translate(
     stored: Stored,
     texts: Sequence[str],
@@ -109,11 +121,14 @@ def translate(
     batch_size: int,
     beyond_source: int | None,
     coverage_penalty: float | int,
+    source_language: str | None,
+    target_language: str | None,
     done: Callable[[int], None] | None,
 ) -> list[str]:
     """Return the translation of each text; see ``LanguageModel.translate``."""
     if not stored.model.spec.reads_source:
         raise UsageError("only an encoder-decoder translates", "train one on pairs, or use generate")
+    stored = between(stored, source_language, target_language)
     files = wishes(stored)
     refuse_wishes(files)
     places = [place for place, text in enumerate(texts) if text.strip()]
@@ -124,10 +139,9 @@ def translate(
     size, device = tokenizer_of(stored).size, device_of(stored)
 
     def answer(numbers: list[int]) -> list[str]:
-        sources = [rows[number] for number in numbers]
         hypotheses = beam_search(
             writer(stored),
-            sources,
+            [rows[number] for number in numbers],
             limits,
             beams,
             penalty=penalty,

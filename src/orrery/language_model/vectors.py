@@ -188,8 +188,10 @@ def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bo
     room = limit - around
     if len(ids) > room and not truncation:
         raise too_long(len(ids) + around, context)
-    framed = tokenizer.around(tokenizer.kept(ids, max(0, room)))
-    if not framed.ids:
+    kept = [id for id in tokenizer.kept(ids, max(0, room)) if id != how.unread]
+    framed = tokenizer.around(kept)
+    # A table gives a text without tokens the mean of nothing, which is the vector 0.
+    if not framed.ids and not stored.is_table:
         raise DataError("the text is empty, and this tokenizer puts no special token around it", "give it a word")
     left = 0
     if before and not how.pools_prompt:
@@ -200,7 +202,7 @@ def _text(stored: Stored, how: Sentences, text: str, before: str, truncation: bo
 
 def _computed(stored: Stored, how: Sentences, rows: Sequence[VectorRow]) -> Tensor:
     """Return the vectors of a batch."""
-    longest = max(len(row.ids) for row in rows)
+    longest = max(1, *(len(row.ids) for row in rows))
     lengths = torch.tensor([len(row.ids) for row in rows])
     real_BL: Bool[Tensor, "B L"] = torch.arange(longest) < lengths[:, None]
     ids_BL = torch.zeros(len(rows), longest, dtype=torch.long)

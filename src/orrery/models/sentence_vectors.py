@@ -134,6 +134,7 @@ class Sentences:
         pools_prompt: whether the tokens of the prompt are pooled too.
         lowercase: whether texts are lowered before they are cut into tokens.
         similarity: how vectors are compared, as the folder says.
+        unread: the id of a token that is left out of rows: the unknown one of model2vec's tables.
         given: whether a folder says so; otherwise a text has the mean of its vectors.
     """
 
@@ -144,6 +145,7 @@ class Sentences:
     pools_prompt: bool = True
     lowercase: bool = False
     similarity: str | None = None
+    unread: int | None = None
     given: bool = True
 
 

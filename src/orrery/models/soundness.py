@@ -33,7 +33,8 @@ def check_whole(spec: Any) -> ModelSpec:
         kind = spec.kind if isinstance(spec, ModuleSpec) else type(spec).__name__
         raise ModelFileError(f"{kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder")
     for path, node in traverse(spec):
-        if isinstance(node, Stack.Spec) and not node.blocks:
+        # Only a table of tokens, which has no head, no positions and no masks either, is a model without blocks.
+        if isinstance(node, Stack.Spec) and not node.blocks and (spec.head_names or node.positions or node.masks):
             raise ModelFileError(f"{path} has no blocks", "a model has at least one layer")
         if fault := fault_of(node):
             raise ModelFileError(f"{f'{path}.' if path else ''}{fault}", "correct the setting")

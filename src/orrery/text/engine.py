@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import tokenizers
@@ -13,7 +14,7 @@ import tokenizers
 from orrery.errors import ModelFileError
 from orrery.text.sentencepiece import export
 from orrery.text.sentencepiece.codec import Codec
-from orrery.text.sentencepiece.file import CONTROL, SentencePieceModel, VocabularyPiece
+from orrery.text.sentencepiece.file import CONTROL, NORMAL, SentencePieceModel, VocabularyPiece
 from orrery.text.streams import EncodingStream
 
 BLANK = "▁"
@@ -61,7 +62,9 @@ def engine_of(content: str, definition: Mapping[str, Any], library: tokenizers.T
     Raises `ModelFileError` where it contradicts the SentencePiece model in it.
     """
     model = export.model_of(definition)
-    return _Library(content, library) if model is None else _SentencePiece(model, definition)
+    if model is None:
+        return _Library(content, library)
+    return (_Numbered if export.NUMBERED in definition["model"] else _SentencePiece)(model, definition)
 
 
 @contextmanager
@@ -156,13 +159,7 @@ class _SentencePiece(TextEngine):
         return self._codec.spans(text)
 
     def word_numbers(self, text: str) -> list[int | None]:
-        # Words begin with the mark of a blank, as the library's Metaspace parts them.
-        numbers: list[int | None] = []
-        number = -1
-        for id, _, _ in self._codec.spans(text):
-            number += self._pieces[id].text.startswith(BLANK) or number < 0
-            numbers.append(number)
-        return numbers
+        return _words([self._pieces[id].text for id, _, _ in self._codec.spans(text)])
 
     def decode(self, ids: Sequence[int], special: bool) -> str:
         return self._codec.decode(self._pieces[id] for id in ids if special or id not in self._special)
@@ -194,6 +191,64 @@ class _SentencePiece(TextEngine):
             if id not in pieces or pieces[id].text != content:
                 pieces[id] = VocabularyPiece(content, 0.0, CONTROL)
         return pieces
+
+
+class _Numbered(TextEngine):
+    """SentencePiece's rules, with the numbers of a list beside the model."""
+
+    def __init__(self, model: SentencePieceModel, definition: Mapping[str, Any]) -> None:
+        listed = definition["model"]
+        self._codec = Codec(model)
+        self._names = [name for name, _ in listed["vocab"]]
+        self._ids = {name: id for id, name in enumerate(self._names)}
+        self._unknown: int = listed["unk_id"]
+        self._opens = bool(listed[export.NUMBERED].get("opening"))
+        added = definition.get("added_tokens") or []
+        self._added: dict[str, int] = {token["content"]: token["id"] for token in added}
+        self._special = frozenset(token["id"] for token in added if token.get("special"))
+        self._kinds = {piece.text: piece.kind for piece in model.pieces} | dict.fromkeys(self._added, CONTROL)
+
+    def encode_control(self, text: str) -> list[int]:
+        parts = self._marks.split(text)
+        return [id for part in parts for id in ([self._added[part]] if part in self._added else self._encode(part))]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self._encode(text) for text in texts]
+
+    def begin(self) -> None:
+        return None
+
+    def spans(self, text: str) -> list[Span]:
+        return [(self._ids.get(name, self._unknown), start, end) for name, start, end in self._surfaces(text)]
+
+    def word_numbers(self, text: str) -> list[int | None]:
+        return _words([name for name, _, _ in self._surfaces(text)])
+
+    def decode(self, ids: Sequence[int], special: bool) -> str:
+        names = [self._names[id] for id in ids if special or id not in self._special]
+        return self._codec.decode(VocabularyPiece(name, 0.0, self._kinds.get(name, NORMAL)) for name in names).strip()
+
+    def normalise(self, text: str) -> str:
+        return self._codec.normalise(text)
+
+    def _encode(self, text: str) -> list[int]:
+        return [id for id, _, _ in self.spans(text)]
+
+    def _surfaces(self, text: str) -> list[tuple[str, int, int]]:
+        """Return the spelling of each piece and where it stands, the language before a text for one of them."""
+        end = text.find("<<") + 2 if self._opens and text.startswith(">>") and "<<" in text else 0
+        behind = [(name, start + end, stop + end) for name, start, stop in self._codec.surfaces(text[end:])]
+        return [(text[:end], 0, end), *behind] if end else behind
+
+    @cached_property
+    def _marks(self) -> re.Pattern[str]:
+        return re.compile(f"({'|'.join(map(re.escape, sorted(self._added, key=len, reverse=True)))})")
+
+
+def _words(names: Sequence[str]) -> list[int | None]:
+    """Return the number of each piece's word: words begin with the mark of a blank, as Metaspace parts them."""
+    starts = (name.startswith(BLANK) or not place for place, name in enumerate(names))
+    return [number - 1 for number in accumulate(starts)]
 
 
 def _blank_before(definition: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, SupportsIndex
@@ -14,8 +14,10 @@ from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks
 from orrery.text.engine import Span, engine_of, panics_told
 from orrery.text.frames import Frame, Framed
+from orrery.text.named import named_tokens, special_tokens
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.published import vocabularies as published
+from orrery.text.published.renumbered import in_its_language
 from orrery.text.streams import EncodingStream
 from orrery.text.tidying import said as said_of_blanks
 from orrery.text.tidying import tidied, tidies
@@ -77,6 +79,7 @@ class Tokenizer:
         self.roles: dict[str, str] = {role: token for role, token in named.items() if token is not None}
         self.cut: Side = cut or side_of(self._json)
         self.tidy: bool = tidies(config or {}, self._json)
+        self.named: dict[str, str] = named_tokens(config or {})
 
     def encode(self, text: str, special: Special = False, pair: str | None = None) -> list[int]:
         """Return the ids of ``text``; no special token is among them unless ``special`` asks for it.
@@ -290,7 +293,9 @@ class Tokenizer:
 
     def defined_by(self, content: str, roles: Mapping[str, str | None] | None = None) -> "Tokenizer":
         """Return a tokenizer of another tokenizer.json, with what the files beside say; ``roles`` are further ones."""
-        return Tokenizer(content, {**self.roles, **(roles or {})}, self.cut, said_of_blanks(self.tidy, self._json))
+        return Tokenizer(
+            content, {**self.roles, **(roles or {})}, self.cut, {**self.named, **said_of_blanks(self.tidy, self._json)}
+        )
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -318,7 +323,8 @@ class Tokenizer:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         # A role that the spelling suggests and the files deny stays denied.
-        config: dict[str, Any] = {f"{_NAMES[role]}_token": self.roles.get(role) for role in self._known_roles()}
+        config: dict[str, Any] = {**self.named}
+        config |= {f"{_NAMES[role]}_token": self.roles.get(role) for role in self._known_roles()}
         config |= {f"{_NAMES[role]}_token": token for role, token in self.roles.items() if role in _NAMES}
         config |= {"truncation_side": "left"} if self.cut == "left" else {}
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", **said_of_blanks(self.tidy, self._json)}
@@ -365,9 +371,10 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         )
     make = published.reader(file)
     try:
-        content = make(file) if make else _definition(file)
         said = _named(file.parent / "tokenizer_config.json")
-        return Tokenizer(content, _roles(file.parent), side_said(said), said)
+        content = make(file) if make else _definition(file, said)
+        read = Tokenizer(content, _roles(file.parent), side_said(said), said)
+        return read if make else _with_special(read, special_tokens(_naming(file.parent)))
     except UnicodeDecodeError as error:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
         raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None
@@ -376,15 +383,32 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         raise ModelFileError(f"{file}: {error.message}", error.hint) from None
 
 
-def _definition(file: Path) -> str:
-    """Return the text of a tokenizer.json. Raises `ModelFileError` for a file of another kind by another name."""
+def _definition(file: Path, said: Mapping[str, Any]) -> str:
+    """Return the text of a tokenizer.json. Raises `ModelFileError` for a file of another kind by another name.
+
+    ``said`` is the tokenizer_config.json, which may name the language that stands around a text.
+    """
     content = file.read_bytes()
     if file.suffix != ".json" and not content.lstrip().startswith(b"{"):
         raise ModelFileError(
             "no tokenizer.json, and no vocabulary that is known by its name",
             f"the files that are read, by these names: tokenizer.json, {published.NAMES}",
         )
-    return content.decode()
+    return in_its_language(content.decode(), said)
+
+
+def _with_special(tokenizer: Tokenizer, named: Collection[str]) -> Tokenizer:
+    """Return a tokenizer in which pieces are special tokens that the files beside its tokenizer.json call so."""
+    lacking = {token: id for token in named if (id := tokenizer.id(token)) not in (None, *tokenizer.control)}
+    if not lacking:
+        return tokenizer
+    listed = tokenizer.definition.get("added_tokens") or []
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    known = [{**token, "special": token["special"] or token["content"] in lacking} for token in listed]
+    added = [{"id": id, "content": token, **flags, "special": True} for token, id in lacking.items()]
+    kept = {token["content"] for token in listed}
+    content = {**tokenizer.definition, "added_tokens": [*known, *(one for one in added if one["content"] not in kept)]}
+    return tokenizer.defined_by(json.dumps(content, ensure_ascii=False))
 
 
 def refuse_surrogates(text: str) -> None:
@@ -398,15 +422,19 @@ def refuse_surrogates(text: str) -> None:
         ) from None
 
 
-def _roles(folder: Path) -> dict[str, str | None]:
-    """Read the special tokens that Hugging Face's files name; None where they say that there is no such token.
+def _naming(folder: Path) -> dict[str, Any]:
+    """Return what Hugging Face's files say of special tokens.
 
     They stand in tokenizer_config.json; special_tokens_map.json, which older programs write beside it, counts for more
     where the first does not list all added tokens: so transformers reads them.
     """
     said = _named(folder / "tokenizer_config.json")
-    if "added_tokens_decoder" not in said:
-        said = {**said, **_named(folder / "special_tokens_map.json")}
+    return said if "added_tokens_decoder" in said else {**said, **_named(folder / "special_tokens_map.json")}
+
+
+def _roles(folder: Path) -> dict[str, str | None]:
+    """Return the special tokens that Hugging Face's files name; None where they say that there is no such token."""
+    said = _naming(folder)
     given = {role: said[f"{name}_token"] for role, name in _NAMES.items() if f"{name}_token" in said}
     contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in given.items()}
     return {role: token for role, token in contents.items() if token is None or isinstance(token, str)}

@@ -79,7 +79,7 @@ def export_hf(stored: Stored, folder: str | Path, *, overwrite: bool = False) ->
         if again.chat != stored.chat:
             raise differs("the chat template", "")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Exported(folder, f"Hugging Face layout, {stored.family}", _count(tensors), size, 0.0)
+    return Exported(folder, f"Hugging Face layout, {stored.family or 'static vectors'}", _count(tensors), size, 0.0)
 
 
 def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, overwrite: bool = False) -> Exported:

@@ -12,6 +12,7 @@ from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.files import CONFIG, read_json
 from orrery.exchange.reading.gguf_model import spec_of_gguf
 from orrery.exchange.reading.native import is_native, native_of, open_consolidated
+from orrery.exchange.reading.static_folder import spec_of_table, table_in
 from orrery.families import load_family, names, spec_of
 from orrery.models.limits import check_numbers
 from orrery.models.model import ModelSpec
@@ -82,6 +83,8 @@ def described(folder: Path) -> Described:
         native = native_of(folder, open_consolidated(folder).empty())
         family = native.config["model_type"]
         return Described(published(native.config, native.path), family=family, config=native.config)
+    if (table := table_in(folder)) is not None:
+        return Described(spec_of_table(table))
     return Described(published(read_config(folder), folder / CONFIG))
 
 

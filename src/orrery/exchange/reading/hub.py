@@ -14,6 +14,7 @@ from orrery.checkpoints.places import HUB as PREFIX
 from orrery.checkpoints.places import hub_name
 from orrery.errors import MachineError, ModelFileError, OrreryError, UsageError
 from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, PICTURES, WEIGHTS, read_index
+from orrery.exchange.reading.sentence_folder import MODULES
 
 TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
          "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "vocab.txt", "tokenizer.model", "spiece.model",
@@ -27,7 +28,7 @@ _REFERENCE = re.compile(r"hf:(?P<name>[\w.-]+(/[\w.-]+)?)(@(?P<revision>[\w][\w.
 _BESIDE = re.compile(
     r"additional_chat_templates/[\w-]+\.jinja"
     r"|modules\.json|config_sentence_transformers\.json|sentence_[\w-]+_config\.json"
-    r"|\d+_\w+/(config\.json|model\.safetensors)"
+    r"|\d+_\w+/(config\.json|tokenizer\.json|model\.safetensors)"
 )
 """What is fetched besides, by how it is called: templates by name, and how sentence-transformers makes vectors."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -106,14 +107,15 @@ def _listing(wanted: HubReference) -> tuple[Mapping[str, Any], HubReference, str
 
 def _download(pinned: HubReference, files: Mapping[str, Any], say: Callable[[str], None], weights: bool) -> Path:
     """Fetch the texts first and the weights last, so that weights in the cache mean that all is there."""
-    if CONFIG not in files:
+    if CONFIG not in files and MODULES not in files:
         raise ModelFileError(f"{pinned} has no {CONFIG}", "it is not a model in the layout of transformers")
-    for name in (*(name for name in files if _BESIDE.fullmatch(name)), *TEXTS):
+    beside = sorted((name for name in files if _BESIDE.fullmatch(name)), key=lambda name: "/" not in name)
+    for name in (*beside, *TEXTS):
         if name in files:
             if (files[name].size or 0) > TEXT_LIMIT:
                 raise ModelFileError(f"{pinned}: {name} has {files[name].size:,} bytes", "this is no text; leave it")
             folder = _get(pinned, name).parent  # the last is one of the folder itself
-    if weights:
+    if weights and (CONFIG in files or WEIGHTS in files):  # static vectors may lie in a folder of their own
         for name in _weights(pinned, files):
             _verify(pinned, files[name], _get(pinned, name), say)
     return folder

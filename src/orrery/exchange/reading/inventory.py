@@ -26,6 +26,7 @@ from orrery.exchange.reading.ollama import read_manifest
 from orrery.exchange.reading.read import built, locate
 from orrery.exchange.reading.rounded.weights import unpacking
 from orrery.exchange.reading.sentence_folder import MODULES
+from orrery.exchange.reading.static_folder import table_in
 from orrery.families._wholes import naming
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import SequenceHead, TokenHead
@@ -188,7 +189,8 @@ def _folder(name: str, place: Path) -> ListedModel:
     folder = locate(place)
     described_as = described(folder)
     config, whole = (read_config(folder), read_json(folder / CONFIG)) if (folder / CONFIG).is_file() else ({}, {})
-    weights = open_consolidated(folder) if is_native(folder) else open_weights(folder).renamed(naming(whole))
+    native, shown = is_native(folder), table_in(folder) or folder
+    weights = open_consolidated(folder) if native else open_weights(shown).renamed(naming(whole))
     plain = unpacking(weights, config, folder / CONFIG)
     stored: Counter[str] = Counter()
     for tensor in weights.empty().values():

@@ -37,6 +37,7 @@ from orrery.exchange.reading.native import NativeModel, is_native, native_of, op
 from orrery.exchange.reading.ollama import followed, read_manifest
 from orrery.exchange.reading.rounded.weights import unpacking
 from orrery.exchange.reading.sentence_folder import MODULES, read_sentences, transformer_in
+from orrery.exchange.reading.static_folder import read_static, table_in
 from orrery.exchange.reading.stored import CHECKPOINTS, FINAL, Stored
 from orrery.exchange.reading.weights import check_fit, fill, from_theirs
 from orrery.families import current_names, load_family, rules_of
@@ -113,6 +114,8 @@ def _read_folder(folder: Path) -> Stored:
     elif is_native(folder):
         weights = open_consolidated(folder)
         stored = read_native(folder, native_of(folder, empty := weights.empty()), weights, empty)
+    elif (table := table_in(folder)) is not None:
+        return read_static(folder, table)
     else:
         stored = replace(read_published(transformer_in(folder) or folder), folder=folder)
     return replace(stored, sentences=makes_vectors(folder), pairs=read_pair_scores(folder, stored))

@@ -66,7 +66,7 @@ def read_sentences(folder: Path) -> Sentences:
     _refuse_other_outputs(own, model)
     behind = [step_of(kind, place) for kind, place in steps[1:]]
     vectors = SentenceVectors(pooling_of(pooling, steps[0][1]), behind)
-    vectors.steps.extend(_cut_short(said.get("truncate_dim"), vectors, pooling, folder))
+    vectors.steps.extend(cut_short(said.get("truncate_dim"), vectors, pooling, folder))
     prompts, chosen = prompts_of(folder, said)
     return Sentences(
         vectors.eval(),
@@ -160,7 +160,7 @@ def _refuse_other_outputs(own: Mapping[str, Any], model: Path) -> None:
         raise ModelFileError(f"{model}: method_output_name = {str(output)[:60]!r} is not built", HINT)
 
 
-def _cut_short(size: Any, vectors: SentenceVectors, pooling: Mapping[str, Any], folder: Path) -> Iterator[nn.Module]:
+def cut_short(size: Any, vectors: SentenceVectors, pooling: Mapping[str, Any], folder: Path) -> Iterator[nn.Module]:
     """Yield the step that leaves the first numbers of a vector, where the folder says how many."""
     own = pooling.get("embedding_dimension", pooling.get("word_embedding_dimension"))
     if size is None:

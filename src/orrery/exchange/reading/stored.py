@@ -62,6 +62,11 @@ class Stored:
         return (*modules, of_pairs.vectors) if isinstance(of_pairs, OfVectors) else modules
 
     @property
+    def is_table(self) -> bool:
+        """Whether the model is a table of tokens alone, whose rows a text has the mean of."""
+        return not self.model.spec.answering.blocks
+
+    @property
     def part_alone(self) -> str:
         """What is told of a folder of which a part is read."""
         return f"of a model that reads pictures too ({self.whole}), the part that reads and writes text alone"

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.exchange.reading.cross_encoder_folder import ACTIVATION, KIND, LOGITS, SCORES, SECTION
 from orrery.exchange.reading.sentence_folder import OF_TRANSFORMERS, SETTINGS, TOKENIZER
-from orrery.exchange.saving.sentence_folder import steps_written, write_json, write_modules
+from orrery.exchange.saving.sentence_folder import steps_of, steps_written, write_json, write_modules
 from orrery.models.pair_scores import OfHead, OfNextToken, OfVectors, PairScores
 
 _LOGIT_SCORE = "1_LogitScore"
@@ -60,7 +60,8 @@ def write_pair_scores(folder: Path, pairs: PairScores, width: int) -> None:
         write_json(folder / _LOGIT_SCORE / "config.json", ids)
         write_modules(folder, [(_LOGIT_SCORE, "LogitScore")], _CLASSES)
     elif isinstance(pairs.scorer, OfVectors):
-        write_modules(folder, steps_written(folder, pairs.scorer.vectors, width, last={"module_output_name": SCORES}))
+        steps = steps_of(pairs.scorer.vectors, width)
+        write_modules(folder, steps_written(folder, steps, {"module_output_name": SCORES}))
     else:
         write_modules(folder, [])
 

@@ -38,6 +38,7 @@ from orrery.exchange.reading.nanogpt import is_nanogpt, of_nanogpt, with_biases
 from orrery.exchange.reading.native import PARAMS, is_native, joined, name_alone, of_params
 from orrery.exchange.reading.read import Stored, makes_vectors, read, read_native, read_published
 from orrery.exchange.reading.sentence_folder import transformer_in
+from orrery.exchange.reading.static_folder import table_in
 from orrery.exchange.reading.unpickle import ARGUMENTS, CHARACTERS
 from orrery.exchange.reading.weights import weights_of
 from orrery.exchange.saving.save import MODEL_FILES, save_model
@@ -90,6 +91,9 @@ def import_model(
         return _from_gguf(source, out, target, ignore_keys, say)
     if source.is_file():
         refuse_foreign(source)
+    if table_in(folder) is not None:
+        hint = f"to write it again: orrery export {folder} hf {out}"
+        raise UsageError(f"{folder} is a table of static vectors, which is read as it is", hint)
     given, sentences = folder, None if source.is_file() else makes_vectors(folder)
     if not source.is_file():
         source = folder = transformer_in(folder) or folder

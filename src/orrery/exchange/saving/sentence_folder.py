@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch import nn
 
@@ -13,6 +13,8 @@ from orrery.exchange.reading.sentence_folder import FLAGS, MODULES, OF_TRANSFORM
 from orrery.models.sentence_vectors import Dense, Sentences, SentenceVectors, UnitLength
 
 _CLASSES = {Dense: "Dense", nn.LayerNorm: "LayerNorm", UnitLength: "Normalize"}
+Step: TypeAlias = tuple[str, dict[str, Any] | None, nn.Module | None]
+"""The class of a step, its configuration, and what holds its tensors."""
 _PACKAGE = "sentence_transformers.models"
 _MOST = 10
 FOLDERS = tuple(f"{place}_{kind}" for place in range(1, _MOST) for kind in ("Pooling", *_CLASSES.values()))
@@ -28,36 +30,31 @@ def write_sentences(folder: Path, sentences: Sentences, width: int) -> None:
         sentences: how they are made.
         width: of the model's final stream.
     """
-    steps = steps_written(folder, sentences.vectors, width, pools_prompt=sentences.pools_prompt)
     rows = {"max_seq_length": sentences.length, "do_lower_case": sentences.lowercase}
     write_json(folder / OF_TRANSFORMERS[0], rows)
+    write_settings(folder, sentences)
+    write_modules(folder, steps_written(folder, steps_of(sentences.vectors, width, sentences.pools_prompt)))
+
+
+def write_settings(folder: Path, sentences: Sentences) -> None:
+    """Write what is said of the whole: prompts, how vectors are compared."""
     said = {
         "prompts": dict(sentences.prompts),
         "default_prompt_name": sentences.prompt,
         "similarity_fn_name": sentences.similarity or "cosine",
     }
     write_json(folder / SETTINGS, said)
-    write_modules(folder, steps)
 
 
-def steps_written(
-    folder: Path,
-    vectors: SentenceVectors,
-    width: int,
-    *,
-    pools_prompt: bool = True,
-    last: Mapping[str, Any] | None = None,
-) -> list[tuple[str, str]]:
+def steps_written(folder: Path, steps: Sequence[Step], last: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
     """Write a folder for each step behind the model, and return their names with those of their classes.
 
     Args:
         folder: of the model.
-        vectors: the steps.
-        width: of the model's final stream.
-        pools_prompt: whether the tokens of the prompt are pooled too.
+        steps: as `steps_of` gives them.
         last: what the configuration of the last step says besides.
     """
-    steps, named = list(_steps(vectors, width, pools_prompt)), []
+    named = []
     for place, (kind, config, module) in enumerate(steps, 1):
         name = f"{place}_{kind}"
         named.append((name, kind))
@@ -71,19 +68,23 @@ def steps_written(
     return named
 
 
-def write_modules(folder: Path, behind: Sequence[tuple[str, str]], package: str = _PACKAGE) -> None:
-    """Write the list of modules: the model, and what stands behind it, as folders with their classes."""
+def write_modules(
+    folder: Path, behind: Sequence[tuple[str, str]], package: str = _PACKAGE, first: str = "Transformer"
+) -> None:
+    """Write the list of modules: the model, whose class is ``first``, and what stands behind it, each in a folder."""
     modules = [
         {"idx": place, "name": str(place), "path": path, "type": f"{package if path else _PACKAGE}.{kind}"}
-        for place, (path, kind) in enumerate([("", "Transformer"), *behind])
+        for place, (path, kind) in enumerate([("", first), *behind])
     ]
     write_json(folder / MODULES, modules)
 
 
-def _steps(
-    vectors: SentenceVectors, width: int, pools_prompt: bool
-) -> Iterator[tuple[str, dict[str, Any] | None, nn.Module | None]]:
-    """Yield each step's class, its configuration and what holds its tensors."""
+def steps_of(vectors: SentenceVectors, width: int, pools_prompt: bool = True) -> list[Step]:
+    """Return the pooling and each step behind it; ``width`` is of the model's final stream."""
+    return list(_steps(vectors, width, pools_prompt))
+
+
+def _steps(vectors: SentenceVectors, width: int, pools_prompt: bool) -> Iterator[Step]:
     modes = vectors.pooling.modes
     flags: dict[str, Any] = {key: mode in modes for key, mode in FLAGS.items()}
     # The keys of older versions put several side by side in one order; newer ones have a list for any other.

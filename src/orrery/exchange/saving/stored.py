@@ -9,6 +9,7 @@ from orrery.exchange.reading.generation_settings import as_file
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.saving.own import save_own
 from orrery.exchange.saving.save import save_model, write_uses
+from orrery.exchange.saving.static_folder import write_static
 
 
 def save(
@@ -20,6 +21,9 @@ def save(
     """Write what a language model consists of; see ``LanguageModel.save``."""
     if layout not in ("hf", "own"):
         raise UsageError(f"no layout {layout!r}", "use hf or own")
+    if stored.is_table:
+        write_static(Path(folder), stored)
+        return
     generation = stored.generation or as_file(stored.config or {}) or None
     beside: dict[str, Any] = {"generation": generation, "chat": stored.chat, "pictures": stored.pictures}
     if layout == "own":

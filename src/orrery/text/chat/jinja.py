@@ -31,7 +31,8 @@ class JinjaTemplate:
     def __init__(self, source: str, tokenizer: Tokenizer) -> None:
         self.source = source
         self._tokenizer = tokenizer = guarded(tokenizer)
-        self._tokens = {name: tokenizer.roles[role] for name, role in _NAMES.items() if role in tokenizer.roles}
+        roles = {name: tokenizer.roles[role] for name, role in _NAMES.items() if role in tokenizer.roles}
+        self._tokens = {name: token for name, token in tokenizer.named.items() if name not in _NAMES} | roles
         self._sides = _stripping_sides(tokenizer)
 
     def spans(

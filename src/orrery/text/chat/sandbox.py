@@ -15,6 +15,8 @@ from orrery.errors import DataError, MachineError, ModelFileError
 
 SIZE = 64 << 10
 SECONDS = 2.0
+PATIENCE = 15.0
+"""How many times as long the clock may run: on a busy machine a process waits for most of it."""
 OUTPUT = 1 << 20
 
 _HINT = "the template may be broken or hostile; pass another one, or use one of Orrery's formats"
@@ -23,8 +25,9 @@ _HINT = "the template may be broken or hostile; pass another one, or use one of 
 def render(template: str, calls: Sequence[Mapping[str, Any]], seconds: float = SECONDS) -> list[str]:
     """Return the template's text for each set of variables.
 
-    Jinja's sandbox stops attribute access but neither huge strings nor nested loops, so a worker process is killed
-    after ``seconds`` for all calls together. An output holds at most 1 Mi characters and four times the variables.
+    Jinja's sandbox stops attribute access but neither huge strings nor nested loops, so a worker process is ended
+    after ``seconds`` of its computing for all calls together, or `PATIENCE` times as many of the clock. An output holds
+    at most 1 Mi characters and four times the variables.
     Raises `ModelFileError` for a template that breaks a limit or fails.
     """
     return [_text(answer) for answer in _answers(template, calls, seconds)]
@@ -51,7 +54,7 @@ def _answers(template: str, calls: Sequence[Mapping[str, Any]], seconds: float) 
             f"the conversation is not plain JSON: {error}", "use text, numbers, lists and objects"
         ) from None
     limit = OUTPUT + 4 * len(variables)
-    request = f'{{"template": {json.dumps(template)}, "limit": {limit}, "calls": {variables}}}\n'
+    request = f'{{"template": {json.dumps(template)}, "limit": {limit}, "seconds": {seconds}, "calls": {variables}}}\n'
     answer = _worker().ask(request, seconds)
     return list(answer.get("answers") or [answer] * len(calls))
 
@@ -69,7 +72,7 @@ class RenderingWorker:
         """Return the answer to one line; a worker that is late or dies is an answer with an ``error``."""
         with self._lock:
             process = self._process or self._start()
-            line = self._exchange(process, request, seconds)
+            line = self._exchange(process, request, PATIENCE * seconds)
             if not line:
                 self.stop()
                 return {"error": f"the chat template was stopped: it took over {seconds:g} s or ended its process"}

@@ -93,8 +93,7 @@ def _unknown(name: str, known: tuple[str, ...], way: str) -> ModelFileError:
     if name in _NEVER_PUBLISHED:
         return ModelFileError(
             f"it is a vocabulary of {name}Tokenizer, which numbers the pieces of SentencePiece by a list of its own",
-            "no tokenizer.json of it is published; with the vocabulary's files in another folder the model loads, and "
-            "lm.logits takes the ids that transformers gives",
+            "put its SentencePiece model beside: source.spm of Marian, sentencepiece.bpe.model of M2M-100",
         )
     read = ", ".join(one for one in known if one not in RENUMBERED)
     return without_rules(f"it is a vocabulary of {name}Tokenizer, whose rules", f"; known without it: {read}{way}")

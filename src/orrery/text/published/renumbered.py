@@ -5,12 +5,13 @@ families hold the SentencePiece model as it was, and the classes of their tokeni
 tokens of its pre-training in front.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from orrery.errors import ModelFileError
-from orrery.text.frames import Rule, of_slots
+from orrery.text.frames import Rule, class_of, of_slots
 
 _FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 _MBART = """
@@ -105,6 +106,33 @@ def renumbered(made: dict[str, Any], numbering: Numbering, config: Mapping[str, 
     added = [_added(token, ids[token]) for token in sorted(set(control), key=ids.__getitem__)]
     frame = _frame(numbering, config, ids)
     return {**made, "model": plain, "added_tokens": added, "post_processor": frame}
+
+
+def in_its_language(content: str, config: Mapping[str, Any]) -> str:
+    """Return a tokenizer.json whose frame is that of its class: mBART's and NLLB's take the language of ``src_lang``.
+
+    As in transformers, it counts for more than the frame that stands in the file, which may be of an earlier version.
+
+    Raises:
+        ModelFileError: the file has no such language.
+    """
+    behind = config.get("legacy_behaviour") is True
+    like = {"MBart": "MBart", "MBart50": "MBart50", "Nllb": "MBart" if behind else "MBart50"}.get(class_of(config))
+    if like is None:
+        return content
+    try:
+        definition = json.loads(content)
+        ids = {token["content"]: token["id"] for token in definition.get("added_tokens") or []}
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return content  # what is wrong with it is said where it is read
+    usual = next((language for language in (_ENGLISH, "eng_Latn") if language in ids), _ENGLISH)
+    language = config.get("src_lang") or usual
+    if language not in ids:
+        raise ModelFileError(
+            f"src_lang = {language!r} is no language of tokenizer.json", "name one of its added tokens"
+        )
+    rule = _frame(NUMBERINGS[like], {"src_lang": language}, ids)
+    return json.dumps({**definition, "post_processor": rule}, ensure_ascii=False)
 
 
 def _added(token: str, id: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from orrery.text.published import classes
 from orrery.text.published.blanks import at_the_beginning, without_blank
 from orrery.text.published.canonical import canonical, without_accents
 from orrery.text.published.classes import class_said
+from orrery.text.published.listed import m2m_100, marian
 from orrery.text.published.ranked import TEKKEN, tekken
 from orrery.text.published.renumbered import NUMBERINGS, renumbered
 from orrery.text.published.tiktoken import SUFFIX, is_tiktoken, tiktoken
@@ -24,13 +25,15 @@ from orrery.text.sentencepiece import export
 
 HINT = "the file is damaged or of another kind: take it from its origin again"
 NAMES = (
-    "vocab.txt, vocab.json with merges.txt, encoder.json with vocab.bpe, tekken.json, *.model of SentencePiece, "
-    "*.tiktoken"
+    "vocab.txt, vocab.json with merges.txt, encoder.json with vocab.bpe, source.spm with vocab.json, tekken.json, "
+    "*.model of SentencePiece, *.tiktoken"
 )
 """The files that are known by their names."""
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 _OF_A_VERSION = re.compile(r"\.model\.v\d\w*$")
 """The end of the name of a SentencePiece model of Mistral's: ``tokenizer.model.v3``."""
+VOCABULARY, SOURCE = "vocab.json", "source.spm"
+"""A list of pieces with their numbers, and the SentencePiece model of Marian's sources beside it."""
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
 CONFIG = "tokenizer_config.json"
@@ -44,9 +47,12 @@ _ENDS_OF_WORDS = frozenset(f"{letter}</w>" for letter in "aeinst")
 
 def find(folder: Path) -> Path | None:
     """Return the published vocabulary in a folder, if there is one."""
-    named = [folder / name for name in (*GPT2_MERGES, "vocab.txt", TEKKEN)]
+    if (folder / SOURCE).is_file():
+        return folder / SOURCE
+    lists = [name for name, merges in GPT2_MERGES.items() if name != VOCABULARY or (folder / merges).is_file()]
+    named = [folder / name for name in (*lists, "vocab.txt", TEKKEN)]
     by_suffix = [file for end in (".model", ".model.v[0-9]*", SUFFIX) for file in sorted(folder.glob(f"*{end}"))]
-    file_found = next((file for file in [*named, *by_suffix] if file.is_file()), None)
+    file_found = next((file for file in [*named, *by_suffix, folder / VOCABULARY] if file.is_file()), None)
     return file_found if file_found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
 
 
@@ -67,7 +73,7 @@ def reader(file: Path) -> Callable[[Path], str] | None:
         return gpt2
     if file.suffix in (".model", SUFFIX) or _OF_A_VERSION.search(file.name):
         return _tiktoken if file.suffix == SUFFIX or is_tiktoken(file) else _sentencepiece
-    return {"vocab.txt": bert, CONFIG: byt5, TEKKEN: tekken}.get(file.name)
+    return {"vocab.txt": bert, CONFIG: byt5, TEKKEN: tekken, SOURCE: _marian}.get(file.name)
 
 
 def byt5(file: Path) -> str:
@@ -170,6 +176,8 @@ def _sentencepiece(file: Path) -> str:
     config = {**_config(file), "tokenizer_class": classes.sentencepiece_class(*_said(file))}
     made = at_the_beginning(json.loads(export.definition(without_blank(file.read_bytes(), config))), config)
     name = frames.class_of(config)
+    if name == "M2M100" and file.with_name(VOCABULARY).is_file():
+        return _listed_pieces(m2m_100(file.read_bytes(), _ids(file.with_name(VOCABULARY)), config), file)
     numbering = NUMBERINGS.get(name)
     made = renumbered(made, numbering, config) if numbering else made
     made = made if numbering else _in_reserved_places(made, file)
@@ -182,6 +190,21 @@ def _sentencepiece(file: Path) -> str:
         made["post_processor"] = frames.of_sentencepiece(config, ids.get)
     prepared = {"Siglip": canonical, "Albert": without_accents}.get(name)
     return json.dumps(prepared(made, config) if prepared else made, ensure_ascii=False)
+
+
+def _marian(file: Path) -> str:
+    """Return the tokenizer.json of Marian's files, given the SentencePiece model of its sources."""
+    class_said(*_said(file), ("Marian",))
+    if not file.with_name(VOCABULARY).is_file():
+        raise ModelFileError(f"{VOCABULARY} is missing beside it", f"put {SOURCE} and {VOCABULARY} into one folder")
+    return _listed_pieces(marian(file.read_bytes(), _ids(file.with_name(VOCABULARY)), _config(file)), file)
+
+
+def _listed_pieces(made: dict[str, Any], file: Path) -> str:
+    """Return the tokenizer.json of pieces with the numbers of a list, with the tokens that are added beside it."""
+    engine = Tokenizer.from_str(json.dumps(made))
+    _add(engine, file)
+    return json.dumps({**made, "added_tokens": json.loads(engine.to_str())["added_tokens"]}, ensure_ascii=False)
 
 
 def _new_tokens(made: Mapping[str, Any], file: Path, config: Mapping[str, Any]) -> list[dict[str, Any]]:

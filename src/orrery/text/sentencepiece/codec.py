@@ -74,6 +74,16 @@ class Codec:
         cut = zip(*self._fitting(len(text)).cut(normal), strict=True)
         return [(id, origins[start], origins[end]) for id, start, end in cut]
 
+    def surfaces(self, text: str) -> list[tuple[str, int, int]]:
+        """Return what `spans` does, with the spelling of each piece, or of what is unknown, in place of its id."""
+        normal, origins = self._normaliser(text)
+        cut = zip(*self._fitting(len(text)).cut(normal), strict=True)
+        pieces, unknown = self._model.pieces, self._model.unknown
+        return [
+            (normal[start:end] if id == unknown else pieces[id].text, origins[start], origins[end])
+            for id, start, end in cut
+        ]
+
     def _fitting(self, characters: int) -> Cutter:
         """Return what cuts a text: once there is enough to do, and where numba is there, the compiled search."""
         self._seen += characters

@@ -32,6 +32,8 @@ from orrery.text.sentencepiece.file import (
 
 KEY = "sentencepiece"
 """In the "model" of a tokenizer.json: the SentencePiece model in base64."""
+NUMBERED = "sentencepiece_numbered"
+"""Beside it where the vocabulary is a list with numbers of its own; ``opening``: a text may open with a language."""
 
 HINT = "take the tokenizer from its origin again, or its SentencePiece model"
 
@@ -73,7 +75,9 @@ def model_of(definition: Mapping[str, Any]) -> SentencePieceModel | None:
     )
     added = definition.get("added_tokens") or []
     in_places = {token["id"]: token["content"] for token in added}  # one may stand for a piece in reserve
-    if dict(pairs) != {in_places.get(id, piece.text): id for id, piece in enumerate(model.pieces)}:
+    if NUMBERED not in definition["model"] and dict(pairs) != {
+        in_places.get(id, piece.text): id for id, piece in enumerate(model.pieces)
+    }:
         raise ModelFileError("the vocabulary of tokenizer.json is not that of the SentencePiece model in it", HINT)
     for token in added:
         if not token.get("special") or any(token.get(flag) for flag in ("lstrip", "single_word")):
