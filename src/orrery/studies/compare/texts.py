@@ -107,7 +107,7 @@ def read(base: Recipe, made: Path, say: Say) -> Texts:
         tokenizer = possible_tokenizer(base.tokenizer, source.texts())
         with OutputFolder(made).aside() as fresh:
             tokenizer.save(fresh)
-    wanted = base.tokenizer and base.tokenizer.vocabulary
+    wanted = None if base.tokenizer is None else base.tokenizer.vocabulary
     if wanted is not None and tokenizer.size < wanted:
         say(f"the text gives {tokenizer.size:,} tokens, fewer than tokenizer.vocabulary, {wanted:,}")
     ids = [encoded for portion in source.portions for encoded in encode(tokenizer, portion.documents)]
