@@ -21,6 +21,10 @@ EMPTY_NODE = "2.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n"
 PAGE = "<!DOCTYPE html><html><head><title>é</title><style>p{}</style></head><body><p a='1'>x &amp; y<br/><!-- c -->"
 PAGE += "<![CDATA[z]]><pre>\n1 &#233;</pre><script>a<b</script><table><tr><td>1</td></tr></table></body></html>"
 OBJECTS = ['{"text": "one é\\n", "n": [1, {"m": null}]}', '{"text": "two", "n": -1.5e3}', '{"text": "", "n": true}']
+TMX = """<?xml version="1.0"?><tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>One &amp; two</seg></tuv>
+<tuv xml:lang="fr"><seg>Un <ph>x</ph>é</seg></tuv></tu></body></tmx>"""
+XLIFF = """<xliff version="1.2"><file source-language="en" target-language="fr"><body><trans-unit id="1">
+<source>One</source><target>Uné</target></trans-unit></body></file></xliff>"""
 SOUND = {
     **dict.fromkeys(formats.TEXT, "Some text, é.\r\n\r\nMore of it.\n"),
     **dict.fromkeys((".jsonl", ".ndjson"), "\n".join(OBJECTS)),
@@ -30,6 +34,8 @@ SOUND = {
     ".conllu": f"# newdoc id = a\n# text = Éine Stadt\n{WORDS}\n# sent_id = 2\n{WORDS}{EMPTY_NODE}\n",
     **dict.fromkeys((".conll", ".bio"), "-DOCSTART- O\n\nNew\tB-place\nYork\tI-place\n\né O\n"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), PAGE),
+    ".tmx": TMX,
+    **dict.fromkeys((".xlf", ".xliff"), XLIFF),
 }
 PACKED = {".gz": gzip.compress, ".xz": lzma.compress}
 
@@ -110,10 +116,12 @@ def test_no_format_is_forgotten():
 @pytest.mark.parametrize("suffix", SOUND)
 def test_the_undamaged_file_is_read(suffix, tmp_path):
     (tmp_path / f"a{suffix}").write_text(SOUND[suffix], encoding="utf-8")
-    assert len(list(read_corpus(tmp_path / f"a{suffix}"))) >= 1
+    units = suffix in (".tmx", ".xlf", ".xliff")  # a text in two languages, and none of them is the text
+    read = read_rows if units else read_corpus
+    assert len(list(read(tmp_path / f"a{suffix}"))) >= 1
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".json", ".csv", ".tsv", ".conllu", ".conll", ".html"])
+@pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".json", ".csv", ".tsv", ".conllu", ".conll", ".html", ".tmx", ".xlf"])
 @given(damages())
 def test_a_damaged_file_is_read_or_refused(suffix, tmp_path_factory, damage):
     file = tmp_path_factory.getbasetemp() / f"damaged{suffix}"

@@ -19,8 +19,11 @@ def named_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def special_tokens(config: Mapping[str, Any]) -> set[str]:
-    """Return all that a tokenizer_config.json calls special tokens: by name, in a list, in its table of added ones."""
-    return {*named_tokens(config).values(), *_listed(config)}
+    """Return all that a tokenizer_config.json calls special tokens: by name, in a list, in its table of added ones.
+
+    What stands for the unknown is no control token: it is decoded, as SentencePiece does.
+    """
+    return {*named_tokens({**config, "unk_token": None}).values(), *_listed(config)}
 
 
 def _listed(config: Mapping[str, Any]) -> Iterator[str]:

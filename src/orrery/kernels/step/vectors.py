@@ -230,9 +230,10 @@ def _passes(kind: int, channels: int, rows: int) -> Iterator[tuple[range, list[_
 
     Sixteen lanes of four channels in four rows fill half of AVX-512's registers. Elsewhere they are more than there
     are: two rows at a time, and of those first the lower lanes and then the upper ones, twice as fast on AVX2.
+    Products of pairs, which only AVX-512 has, are never parted.
     """
     terms = TERMS[kind]
-    if channels == 1 or _has("avx512f"):
+    if channels == 1 or terms.many > LANES or _has("avx512f"):
         yield range(rows), [terms]
         return
     half = LANES // 2

@@ -157,7 +157,7 @@ ELSEWHERE = {
     "hf.co/org/name": "hf:org/name", "https://huggingface.co/org/name/resolve/main/model.safetensors": "hf:org/name",
     "https://huggingface.co/org/name/blob/main/m.gguf": "hf download org/name m.gguf", "org/name": "hf:org/name",
     "hf://org/name": "hf:org/name", "hf:org/name:Q4_K_M": "hf:org/name", "https://example.org/m": "fetch it first",
-    "llama3:8b": "ollama show --modelfile llama3:8b", "~/model": str(Path("~/model").expanduser()),
+    "llama3:8b": "ollama:llama3:8b", "~/model": str(Path("~/model").expanduser()),
 }  # fmt: skip
 
 

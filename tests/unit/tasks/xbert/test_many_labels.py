@@ -155,8 +155,8 @@ def test_bad_data_are_refused_and_rare_and_unseen_labels_are_not(folder, tmp_pat
         read(("a", ["x"]), ("b", ["x"]))
     with pytest.raises(DataError, match="one text to learn from"):
         read(("a", ["x", "y"]))
-    with pytest.raises(DataError, match="holds no list of labels"):
-        read(("a", ["x"]), ("b", {"y": 1}))
+    with pytest.raises(DataError, match="neither 0 nor 1"):
+        read(("a", ["x"]), ("b", {"y": "much"}))
     two = read(("a", ["x"]), ("b", ["y"]))
     assert dict(two.labels) == {"0": 1, "1": 1}
 
