@@ -16,7 +16,7 @@ SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 UNKNOWN_SURFACE = " \N{DOUBLE QUESTION MARK} "
 ELSEWHERE = "give the tokenizer.json that is published with the model"
 
-MOST_FIELDS = 2_000_000
+MOST_FIELDS = 1_200_000
 """Pieces, mostly: published vocabularies have a quarter of a million at most."""
 
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
