@@ -1,5 +1,6 @@
 """A process reads of a batch the rows that it computes, and no token of others; what is learned stays the same."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +65,14 @@ def test_a_process_reads_its_own_rows(number: int, count: int, text: Counted) ->
 def documents_of(text: Counted) -> list[Any]:
     """Return 300 documents of 2 to 14 tokens, which count what is read of them."""
 
-    class Document:
+    class Document(Sequence[int]):
         def __init__(self, start: int, length: int) -> None:
             self.start, self.length = start, length
 
         def __len__(self) -> int:
             return self.length
 
-        def __getitem__(self, places: slice) -> NDArray[Any]:
+        def __getitem__(self, places: Any) -> Any:
             begin, end, _ = places.indices(self.length)
             return text[self.start + begin : self.start + end]
 

@@ -184,7 +184,7 @@ def _round(where: str, corners: Any) -> list[float]:
     """Return left, top, right and bottom of an outline."""
     try:
         across, down = zip(*corners, strict=True)
-        return [min(across), min(down), max(across), max(down)]
+        return [float(each) for each in (min(across), min(down), max(across), max(down))]
     except (TypeError, ValueError):
         raise bad_record(where, f"no outline: {str(corners)[:60]}") from None
 

@@ -175,7 +175,7 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and value == value else None
 
 
-def _signed(name: str, first: float | str, second: float | str) -> Callable[[Mapping[str, Any]], float | None]:
+def _signed(name: str, first: int | str, second: int | str) -> Callable[[Mapping[str, Any]], float | None]:
     """Return what says by a column's value which of two is better: 1 the first, -1 the second, 0 neither."""
 
     def better(row: Mapping[str, Any]) -> float | None:

@@ -125,7 +125,7 @@ EMPTY = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
 HOSTILE = {
     # item 9 to 11: safetensors that are cut, damaged or bombs; more of them in unit/checkpoints/test_tensors.py
     "weights cut": (lambda f: os.truncate(f / "model.safetensors", 5000), "bytes expected"),
-    "weights of zero bytes": (lambda f: os.truncate(f / "model.safetensors", 0), "a header of"),
+    "weights of zero bytes": (lambda f: os.truncate(f / "model.safetensors", 0), "is empty"),
     "header of 2^62 bytes": (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 7 + b"\x40"), "a header of"),
     "header of 101 MB": (header(b"{" + b" " * 101_000_000 + b"}"), "a header of"),
     "weights are a pipe": (a_pipe("model.safetensors"), "is missing"),
