@@ -121,7 +121,9 @@ def test_the_undamaged_file_is_read(suffix, tmp_path):
     assert len(list(read(tmp_path / f"a{suffix}"))) >= 1
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".json", ".csv", ".tsv", ".conllu", ".conll", ".html", ".tmx", ".xlf"])
+@pytest.mark.parametrize(
+    "suffix", [".txt", ".jsonl", ".json", ".csv", ".tsv", ".conllu", ".conll", ".html", ".tmx", ".xlf"]
+)
 @given(damages())
 def test_a_damaged_file_is_read_or_refused(suffix, tmp_path_factory, damage):
     file = tmp_path_factory.getbasetemp() / f"damaged{suffix}"
