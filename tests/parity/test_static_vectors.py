@@ -161,7 +161,20 @@ def test_a_fine_tuned_table_has_the_same_vectors_there(tmp_path: Path, capsys: p
     assert "orrery export" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("fault", ["two tables", "no table", "rows", "axes", "row outside", "normalize", "tokenizer"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "two tables",
+        "no table",
+        "rows",
+        "axes",
+        "row outside",
+        "row before the first",
+        "half a row",
+        "normalize",
+        "tokenizer",
+    ],
+)
 def test_a_damaged_table_is_refused_by_what_is_wrong(fault: str, tmp_path: Path) -> None:
     parts = shared()
     match fault:
@@ -175,6 +188,10 @@ def test_a_damaged_table_is_refused_by_what_is_wrong(fault: str, tmp_path: Path)
             parts["embeddings"] = parts["embeddings"][0]
         case "row outside":
             parts["mapping"][3] = 99
+        case "row before the first":
+            parts["mapping"][3] = -1
+        case "half a row":
+            parts["mapping"] = parts["mapping"] + 0.5
     place = folder(tmp_path, None, **parts)
     (place / "config.json").write_text(json.dumps({**CONFIG, "normalize": "yes" if fault == "normalize" else True}))
     if fault == "tokenizer":

@@ -16,8 +16,10 @@ from orrery.settings import lm_studio_homes, ollama_stores
 OLLAMA, LM_STUDIO = "ollama:", "lmstudio:"
 MANIFESTS = "manifests"
 _USUAL = ("registry.ollama.ai", "library", "latest")
-_PART = r"[\w-][\w.-]*"
-_NAME = re.compile(rf"(?:(?:(?P<host>{_PART}(?::\d+)?)/)?(?P<owner>{_PART})/)?(?P<model>{_PART})(?::(?P<tag>{_PART}))?")
+_PART = r"[\w-][\w.-]{0,199}"  # a file of a longer name cannot be asked for
+_NAME = re.compile(
+    rf"(?:(?:(?P<host>{_PART}(?::\d+)?)/)?(?P<owner>{_PART})/)?(?P<model>{_PART})(?::(?P<tag>{_PART}))?", re.ASCII
+)
 _HERE = "orrery models lists what is on this machine"
 
 

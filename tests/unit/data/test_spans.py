@@ -90,9 +90,10 @@ def test_brats_annotations_beside_their_texts(tmp_path):
     first, other = read_tagged(tmp_path)
     assert first.tags == ("B-PER", "I-PER", "O", "O", "O", "O", "B-PER", *"OOO", "B-PER", "I-PER", "I-PER")
     assert (first.where, other.tags) == (str(tmp_path / "a.ann"), ("O", "O"))
-    (tmp_path / "b.ann").write_text("T1\tPER 0\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"b.ann:1: no span of characters"):
-        list(read_tagged(tmp_path))
+    for damaged in ("T1\tPER 0\n", "T1", "T1\t\t"):
+        (tmp_path / "b.ann").write_text(damaged, encoding="utf-8")
+        with pytest.raises(DataError, match=r"b.ann:1: no span of characters"):
+            list(read_tagged(tmp_path))
 
 
 def test_what_annotators_left_out_is_left_out_and_counted(tmp_path):

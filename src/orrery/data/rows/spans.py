@@ -144,7 +144,8 @@ def _brat(file: Path) -> dict[str, Any]:
         if line.startswith("T"):  # others are relations, events, attributes and notes
             _, _, rest = line.partition("\t")
             place, _, said = rest.partition("\t")
-            label, *ends = place.replace(";", " ").split()
+            parts = place.replace(";", " ").split()
+            label, ends = "".join(parts[:1]), parts[1:]
             if len(ends) < 2 or not all(end.isdecimal() for end in ends):
                 raise DataError(f"{file}:{number}: no span of characters: {line[:60]!r}", "write T1, PER 0 5, and text")
             # One in several parts labels all from its first to its last.

@@ -138,8 +138,11 @@ def _table(weights: Weights, place: Path) -> Tensor:
     """
     table = weights[_named(weights, place)]
     table = table if table.is_floating_point() else table.float()
+    rows = weights[_MAPPING] if _MAPPING in weights else torch.arange(len(table))
+    if rows.is_floating_point() or bool((rows < 0).any()):
+        raise ModelFileError(f"{place / WEIGHTS}: mapping holds what is no number of a row", HINT)
     try:
-        table = table[weights[_MAPPING].long()] if _MAPPING in weights else table
+        table = table[rows.long()] if _MAPPING in weights else table
         if _FACTORS in weights:
             table = table.to(torch.promote_types(table.dtype, torch.float32)) * weights[_FACTORS][:, None]
     except (IndexError, RuntimeError) as error:

@@ -203,7 +203,7 @@ def test_what_no_program_keeps_is_refused_with_what_is_near(weights: bytes, home
     with pytest.raises(ModelFileError, match="Ollama has no tinny in") as caught:
         read("ollama:tinny")
     assert "did you mean ollama:tiny?" in caught.value.hint
-    for name in ("ollama:", "ollama:a b", "ollama:../x", "ollama:a/b/c/d", "ollama:a:b:c"):
+    for name in ("ollama:", "ollama:a b", "ollama:../x", "ollama:a/b/c/d", "ollama:a:b:c", f"ollama:{'a' * 500}"):
         with pytest.raises(UsageError, match="no name of Ollama's"):
             read(name)
     with pytest.raises(ModelFileError, match="LM Studio has no a/b"):
