@@ -117,6 +117,7 @@ MANY = {
     "checkpoints/places.py": [],
     "exchange/reading/foreign.py": [],
     "serving/elsewhere.py": [],
+    "tuning/peft/load.py": [],
     "planning/plan.py": ["plan"],
     "planning/fitting.py": ["plan"],
     "planning/measured_step.py": ["plan"],

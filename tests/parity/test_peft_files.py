@@ -266,6 +266,15 @@ def test_other_files_and_other_bases_are_refused(llama, tmp_path):
         load_adapter(read(llama), tmp_path / "adapter")
 
 
+def test_an_adapter_of_mlx_is_told_apart(llama, tmp_path):
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"fine_tune_type": "lora", "model": "mlx-community/x"}))
+    (tmp_path / "adapters.safetensors").write_bytes(b"")
+    for opened in (lambda: read(tmp_path), lambda: load_adapter(read(llama), tmp_path)):
+        with pytest.raises(ModelFileError, match="an adapter of mlx-lm") as refused:
+            opened()
+        assert "mlx_lm.fuse" in refused.value.hint
+
+
 def test_what_peft_cannot_hold_is_not_written(llama, tmp_path):
     stored = read(llama)
     with pytest.raises(UsageError, match="no adapter to write"):

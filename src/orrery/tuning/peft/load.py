@@ -28,7 +28,7 @@ from orrery.tuning.peft.places import (
     places_of,
 )
 
-_PICKLE = "adapter_model.bin"
+_PICKLE, _OF_MLX = "adapter_model.bin", "adapters.safetensors"
 _AGAIN = "get the folder again from its source"
 
 
@@ -45,6 +45,7 @@ def base_of(folder: str | Path) -> Path:
         ModelFileError: the adapter names none, or it is not here.
     """
     path = Path(folder) / CONFIG
+    _refuse_mlx(path.parent)
     named = read_json(path).get("base_model_name_or_path")
     if isinstance(named, str) and named and Path(named).is_dir() and not is_adapter(named):
         return Path(named)
@@ -99,6 +100,7 @@ _Groups = dict[tuple[int, float], dict[str, tuple[Tensor, Tensor]]]
 
 def _read(lm: Adaptable, folder: Path) -> tuple[PeftConfig, _Groups, dict[str, Tensor]]:
     """Return the settings, A and B by rank and alpha and our linears, and the tensors that were saved whole."""
+    _refuse_mlx(folder)
     model = lm.model
     config, tensors = PeftConfig(folder), _open(folder)
     places = places_of(lm)
@@ -113,6 +115,12 @@ def _read(lm: Adaptable, folder: Path) -> tuple[PeftConfig, _Groups, dict[str, T
         rank = len(pairs[name][0])
         groups.setdefault((rank, config.scale(name, rank) * rank), {}).update(parts)
     return config, groups, whole
+
+
+def _refuse_mlx(folder: Path) -> None:
+    if (folder / _OF_MLX).is_file() and not (folder / WEIGHTS).is_file():
+        hint = "join it with its base, mlx_lm.fuse --model BASE --adapter-path FOLDER --save-path OUT, and load OUT"
+        raise ModelFileError(f"{folder} is an adapter of mlx-lm, and those of peft are read", hint)
 
 
 def _open(folder: Path) -> Mapping[str, Tensor]:
