@@ -61,7 +61,7 @@ def test_a_spec_with_any_value_changed_is_built_or_refused(tmp_path_factory, pla
     ("content", "reason"),
     [
         (None, "is missing"),
-        ("", "not JSON"),
+        ("", "is empty"),
         ("\x00\xff", "not JSON"),
         ("[]", "no JSON object"),
         ("[" * 100_000, "not JSON"),
