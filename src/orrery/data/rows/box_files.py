@@ -196,12 +196,12 @@ def _labelme(folder: Path) -> Any:
 
 
 def _shape(where: str, shape: Mapping[str, Any]) -> list[float]:
-    corners = shape.get("points")
+    corners: Any = shape.get("points")
     if shape.get("shape_type") != "circle":
         return _round(where, corners)
     try:
-        away = math.dist(*corners)
-        x, y = corners[0]
+        (x, y), edge = corners
+        away = math.dist((x, y), edge)
     except (TypeError, ValueError):
         raise bad_record(where, f"no circle: {str(corners)[:60]}") from None
     return [x - away, y - away, x + away, y + away]
