@@ -256,6 +256,10 @@ class Tokenizer:
         copied.roles = {**self.roles, role: token}
         return copied
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what no pickle holds, a function; it is made anew."""
+        return {name: value for name, value in vars(self).items() if name != "_piece"}
+
     @cached_property
     def control(self) -> frozenset[int]:
         """Ids of the control tokens, which decoding leaves out."""

@@ -1,5 +1,6 @@
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -212,3 +213,9 @@ def test_what_a_tokenizer_puts_around_a_text_is_no_part_of_its_encoding():
 def test_half_a_pair_of_surrogates_is_refused_wherever_a_text_is_read(tokenizer, ask):
     with pytest.raises(DataError, match="surrogate"):
         getattr(tokenizer, ask)("the \ud800 cat")
+
+
+def test_a_tokenizer_that_was_used_is_pickled(tokenizer):
+    ids = tokenizer.encode(TEXTS[1])
+    wanted = tokenizer.decode_bytes(ids)
+    assert pickle.loads(pickle.dumps(tokenizer)).decode_bytes(ids) == wanted
