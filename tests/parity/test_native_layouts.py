@@ -264,6 +264,7 @@ def test_the_characters_beside_a_checkpoint_of_nanogpt_are_its_tokenizer(tmp_pat
 @pytest.mark.parametrize("said", [
     {"quantization": {"qformat_weight": "fp8_e4m3"}}, {"vision_encoder": {"hidden_size": 1}}, {"use_biases": True},
     {"sliding_window": [None, 3]}, {"moe": {"num_experts": 4}}, {"yarn": {"factor": 2}},
+    {"rope_scaling_factor": "8"}, {"use_scaled_rope": "false"},
 ])  # fmt: skip
 def test_what_may_change_numbers_and_is_not_read_is_named(said: dict[str, Any], tmp_path: Path) -> None:
     folder = params(tmp_path / "model", **MISTRAL, **said)

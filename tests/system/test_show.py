@@ -64,6 +64,7 @@ def test_as_json(capsys):
     ("words", "code", "says"),
     [
         (("gpt5",), 4, "no family 'gpt5'"),
+        (("missing.gguf",), 4, "missing.gguf does not exist"),
         (("gpt2", "--diff"), 2, "a comparison takes two models and --diff"),
         (("gpt2", "llama"), 2, "a comparison takes two models and --diff"),
     ],

@@ -68,7 +68,7 @@ def manifests(store: Path) -> list[Path]:
 
 def is_manifest(path: Path) -> bool:
     """Say whether a path is a manifest of Ollama's, by where it lies."""
-    return len(path.parts) > 5 and path.parts[-5] == MANIFESTS and not path.is_dir()
+    return len(path.parts) >= 5 and path.parts[-5] == MANIFESTS and not path.is_dir()
 
 
 def ollama_name(manifest: Path) -> str:

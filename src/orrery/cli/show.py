@@ -78,7 +78,7 @@ def _find(model: str, config: Path | None) -> "Described":
     from orrery.exchange.reading.architecture import Described, described, is_family, of_family
     from orrery.exchange.reading.read import locate
 
-    if is_family(model) or not (Path(model).exists() or model.startswith(hub.PREFIX)):
+    if is_family(model) or not (Path(model).exists() or set(model) & set("./:")):
         return Described(of_family(model, config))
     if config is not None:
         raise UsageError(f"--config goes with a family, and {model!r} is none", "leave it away for a folder")

@@ -1,7 +1,8 @@
 """Texts into the ids that a model takes, when an answer ends, and its ids into text."""
 
 from collections.abc import Sequence
-from typing import Literal
+from operator import index
+from typing import Any, Literal
 
 import torch
 
@@ -59,10 +60,7 @@ def read(stored: Stored, given: Text, truncate: Truncate, keep: int) -> list[int
     """
     if isinstance(given, str):
         return framed(stored, encode(stored, given, truncate, keep), truncate, keep)
-    try:
-        ids = [int(id) for id in given]
-    except (TypeError, ValueError):
-        raise UsageError(f"a {type(given).__name__} is neither a text nor a row of ids", "give one of them") from None
+    ids = ids_of(given)
     check_ids(torch.tensor(ids, dtype=torch.long), vocabulary(stored))
     if truncate is None and len(ids) > stored.model.spec.context:
         raise too_long(len(ids), stored.model.spec.context)
@@ -117,6 +115,18 @@ def start_of(stored: Stored) -> int | None:
     """Return the token behind which a text begins: the start token, or the end token of the text before it."""
     start = control_token(stored, "start")
     return control_token(stored, "end") if start is None else start
+
+
+def ids_of(given: Any) -> list[int]:
+    """Return a row of ids as a list.
+
+    Raises:
+        UsageError: it is none; numbers that are not whole are no ids.
+    """
+    try:
+        return [index(id) for id in given]
+    except TypeError:
+        raise UsageError(f"a {type(given).__name__} is neither a text nor a row of ids", "give one of them") from None
 
 
 def prompts(stored: Stored, texts: Text | Sequence[Text], truncate: Truncate, max_new_tokens: int) -> list[list[int]]:

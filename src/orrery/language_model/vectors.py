@@ -13,6 +13,7 @@ from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import tokenizer_of
 from orrery.generation.batched import in_batches
 from orrery.language_model.outputs import hidden
+from orrery.language_model.texts import ids_of
 from orrery.models.sentence_vectors import Sentences, mean_of_tokens
 from orrery.nn.embeddings import TokenTypeEmbedding
 
@@ -147,13 +148,13 @@ class TextEmbedder:
         """
         if isinstance(item, str):
             return _text(self.stored, self.how, item, self.before, self.truncation)
-        limit = self.stored.model.spec.context
-        if not item:
+        given, limit = ids_of(item), self.stored.model.spec.context
+        if not given:
             raise DataError("there is not one id", "give at least one")
-        if len(item) > limit and not self.truncation:
-            raise too_long(len(item), limit)
-        ids = list(item[:limit])
-        return VectorRow(ids, [0] * len(ids), 0, len(item) - len(ids))
+        if len(given) > limit and not self.truncation:
+            raise too_long(len(given), limit)
+        ids = given[:limit]
+        return VectorRow(ids, [0] * len(ids), 0, len(given) - len(ids))
 
     def vectors(self, rows: Sequence[VectorRow]) -> list[TextVector]:
         """Return the vector of each row of a batch; gradients are off."""

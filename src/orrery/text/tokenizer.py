@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, SupportsIndex
 
 from orrery.checkpoints.stand_ins import refuse_stand_in
+from orrery.checkpoints.stores import is_manifest
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks
 from orrery.text.engine import Span, engine_of, panics_told
@@ -256,6 +257,10 @@ class Tokenizer:
         copied.roles = {**self.roles, role: token}
         return copied
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what no pickle holds, a function; it is made anew."""
+        return {name: value for name, value in vars(self).items() if name != "_piece"}
+
     @cached_property
     def control(self) -> frozenset[int]:
         """Ids of the control tokens, which decoding leaves out."""
@@ -388,13 +393,18 @@ def _definition(file: Path, said: Mapping[str, Any]) -> str:
 
     ``said`` is the tokenizer_config.json, which may name the language that stands around a text.
     """
-    content = file.read_bytes()
-    if file.suffix != ".json" and not content.lstrip().startswith(b"{"):
+    with file.open("rb") as stream:
+        beginning = stream.read(4096)  # a file of weights has no end soon
+    if beginning.startswith(b"GGUF") or is_manifest(file):
+        raise ModelFileError(
+            "the tokenizer of a GGUF file is read with its model", "orrery import MODEL OUT writes its tokenizer.json"
+        )
+    if file.suffix != ".json" and not beginning.lstrip().startswith(b"{"):
         raise ModelFileError(
             "no tokenizer.json, and no vocabulary that is known by its name",
             f"the files that are read, by these names: tokenizer.json, {published.NAMES}",
         )
-    return in_its_language(content.decode(), said)
+    return in_its_language(file.read_bytes().decode(), said)
 
 
 def _with_special(tokenizer: Tokenizer, named: Collection[str]) -> Tokenizer:

@@ -4,6 +4,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -90,7 +91,7 @@ class Blocks(StoredMatrix):
 
     def written(self, first: int, last: int) -> Float[Tensor, "rows in"]:
         """Unpack rows, into float32."""
-        return self._unpacked(first, last, torch.empty)
+        return self._unpacked(first, last, partial(torch.empty, dtype=torch.float32))
 
     def passing(self, first: int, last: int) -> Float[Tensor, "rows in"]:
         """Unpack rows into this thread's own memory: what is new to a process comes in pages of 4 KB, which is slow."""
@@ -187,7 +188,7 @@ def _has_kernel(x: Tensor, few_rows: int) -> bool:
 def _by_kernel(x: Tensor, stored: StoredMatrix) -> Tensor:
     _set_threads()
     rows = x.detach().reshape(-1, x.shape[-1]).to(torch.float32).contiguous()
-    out = torch.empty(len(rows), len(stored.weight))
+    out = torch.empty(len(rows), len(stored.weight), dtype=torch.float32)
     stored.by_kernel(rows, out)
     return out.view(*x.shape[:-1], -1).to(x.dtype)
 

@@ -31,7 +31,7 @@ class BlockLinear(TransformedLinear):
     def __init__(self, linear: nn.Linear | TransformedLinear, weight: nn.Parameter, kind: Kind) -> None:
         super().__init__(linear)
         self.weight, self.blocks = weight, kind
-        self.register_buffer("floats", torch.empty(0, device="cpu"), persistent=False)
+        self.register_buffer("floats", torch.empty(0, dtype=torch.float32, device="cpu"), persistent=False)
 
     def forward(self, x: Float[Tensor, "*rows in"]) -> Float[Tensor, "*rows out"]:
         """Multiply with the matrix that the blocks stand for."""
@@ -164,5 +164,5 @@ def _stored(path: str, module: nn.Module, weight: nn.Parameter, kind: Kind) -> n
     if type(module) is nn.Linear:
         return BlockLinear(module, weight, kind).train(module.training)
     if type(module) is nn.Embedding:
-        return BlockEmbedding(weight, kind, torch.empty(0, device="cpu")).train(module.training)
+        return BlockEmbedding(weight, kind, torch.empty(0, dtype=torch.float32, device="cpu")).train(module.training)
     raise UsageError(f"{path} is a {type(module).__name__}, whose matrix cannot be in blocks", "leave it as it is")

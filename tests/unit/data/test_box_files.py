@@ -113,3 +113,44 @@ def test_labelme_cvat_roboflow_and_a_table(tmp_path):
     written(tmp_path / "me/metadata.jsonl", {"file_name": "a.png", "objects": {"bbox": sides[0], "category": ["cat"]}})
     with pytest.raises(DataError, match=r"metadata\.jsonl:1: its boxes are no list"):
         found(tmp_path / "me")
+
+
+def test_yolos_lines_are_boxes_or_outlines_alone_and_names_have_no_mark_of_their_file(tmp_path):
+    pictures(tmp_path / "images", "a.png")
+    written(tmp_path / "labels/a.txt", f"\ufeff{YOLO}")
+    written(tmp_path / "classes.txt", "\ufeffcat\ndog\n")
+    assert found(tmp_path) == [[CAT, DOG]]
+    # A detector writes how sure it was behind the box; read as an outline that was another box.
+    for line in ("0 0.5 0.5 0.2 0.2 0.93", "0 0.1 0.1 0.5 0.5 0.2 0.9 0.3"):
+        written(tmp_path / "labels/a.txt", line)
+        with pytest.raises(DataError, match=r"a\.txt:1: \d numbers are no box and no outline"):
+            found(tmp_path)
+    for file in ("labels/a.txt", "classes.txt"):
+        (tmp_path / file).write_bytes("0 .5 .5 .2 .2 # \xe4".encode("latin-1"))
+        with pytest.raises(DataError, match="is not UTF-8"):
+            found(tmp_path)
+
+
+def test_cvats_polygons_and_turned_boxes_are_things_and_other_shapes_are_named(tmp_path):
+    pictures(tmp_path, "a.png")
+    shapes = (
+        '<box label="cat" xtl="2.5" ytl="0.5" xbr="5.5" ybr="4.5" rotation="90"/><tag label="day"/>'
+        '<polygon label="dog" points="6.0,8.0;12.0,8.0;9.0,4.0"/><polyline label="tail" points="0,0;1,1"/>'
+    )
+    text = '<annotations><image name="a.png">{}</image></annotations>'
+    written(tmp_path / "x.xml", text.format(shapes))
+    assert found(tmp_path / "x.xml") == [[CAT, DOG]]
+    for shape, told in (("mask", "a shape called mask"), ("box", "a box from"), ("polygon", "no outline")):
+        written(tmp_path / "x.xml", text.format(f'<{shape} label="cat"/>'))
+        with pytest.raises(DataError, match=told):
+            found(tmp_path / "x.xml")
+
+
+@pytest.mark.parametrize("shapes", [["x"], None, [{"label": 3, "shape_type": "rectangle", "points": [[1, 1], [5, 5]]}],
+    [{"label": "x", "shape_type": "circle", "points": [["a", 1], [5, 5]]}]])  # fmt: skip
+def test_odd_shapes_of_labelme_are_refused_by_their_file(tmp_path, shapes):
+    pictures(tmp_path, "a.png")
+    written(tmp_path / "a.json", {"shapes": [], "imagePath": "a.png"})
+    written(tmp_path / "b.json", {"shapes": shapes, "imagePath": "a.png"})
+    with pytest.raises(DataError, match=r"b\.json: (no|a box)"):
+        found(tmp_path)

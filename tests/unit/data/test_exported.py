@@ -149,3 +149,31 @@ def test_a_part_that_is_no_text_is_refused_by_its_row(tmp_path):
     picture = {"role": "user", "parts": [{"fileData": {"fileUri": "x"}}]}
     with pytest.raises(DataError, match=r"x\.jsonl:1: message 0 has a part that is no text: fileData"):
         list(read_conversations(written(tmp_path, [{"contents": [picture, parts("model", GOOD)]}])))
+
+
+def test_messages_of_no_tree_are_counted(tmp_path, caplog):
+    rows = [
+        {"message_id": name, "parent_id": parent, "text": name, "role": role}
+        for name, parent, role in (
+            ("a", None, "prompter"), ("b", "a", "assistant"), ("c", "gone", "prompter"), ("d", "c", "assistant"),
+            ("e", "f", "prompter"), ("f", "e", "assistant"), (["g"], ["h"], "assistant"),
+        )
+    ]  # fmt: skip
+    (found,) = read_conversations(written(tmp_path, rows))
+    assert texts(found.messages) == [("user", "a"), ("assistant", "b")]
+    assert "5 messages left out: they answer none that is there" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"contents": [parts("user", ASKED), parts("model", GOOD)], "tools": ["x"]},
+        {"prompt": node("a", "prompter", ASKED, None, ["x"])},
+        {"prompt": "p", "answers": [{"answer": "a", "rank": 10**400}]},
+    ],
+)
+def test_a_layout_with_parts_of_another_kind_is_a_bad_row(tmp_path, row):
+    path = written(tmp_path, [{"messages": MESSAGES}, row])
+    with pytest.raises(DataError, match=r"x\.jsonl:2"):
+        list(read_conversations(path))
+    assert len(list(read_conversations(path, skip_bad=1))) == 1

@@ -2,12 +2,14 @@
 
 import csv
 import json
+from collections import Counter
 
 import pytest
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from orrery.data.batches.words import tokenise_words
+from orrery.data.rows import spans
 from orrery.data.rows.spans import places_of
 from orrery.data.rows.tagged import read_tagged
 from orrery.data.sources.tagged import TaggedSettings, TaggedSource
@@ -171,3 +173,24 @@ def test_numbers_of_labels_get_names(tmp_path):
     path.write_text("\n".join(json.dumps({"tokens": ["Ada", str(n)], "ner_tags": [1, 0]}) for n in range(4)))
     named = {"train": str(path), "names": {"0": "O", "1": "B-PER"}}
     assert set(TaggedSource.read(TaggedSettings.model_validate(named)).labels) == {"O", "B-PER"}
+
+
+def test_the_words_of_a_document_are_gone_through_for_all_its_spans_at_once(monkeypatch):
+    gone = []
+
+    class Places(list):
+        def __iter__(self):
+            gone.append(1)
+            return super().__iter__()
+
+    monkeypatch.setattr(spans, "places_of", lambda text: Places(places_of(text)))
+    row = {"text": "word " * 600, "spans": [{"start": n * 50, "end": n * 50 + 9, "label": "A"} for n in range(60)]}
+    found = spans.tagged_words("x", row, ("text", "spans"), Counter())
+    assert found.tags == ("B-A", "I-A", *["O"] * 8) * 60
+    assert len(gone) < 10
+
+
+@pytest.mark.parametrize("made", [[None], [{"result": "x"}], [{"result": ["x"]}], ["x"]])
+def test_a_task_with_odd_annotations_is_a_bad_row(tmp_path, made):
+    with pytest.raises(DataError, match=r"x\.jsonl:2: no column 'text'"):
+        read(tmp_path, [TASK, {"data": {"text": "a"}, "annotations": made}])

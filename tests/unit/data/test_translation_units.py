@@ -56,6 +56,8 @@ def test_what_is_wrong_with_a_unit_is_told_by_its_number(tmp_path):
     assert len(list(read_rows(tmp_path / "x.tmx", skip_bad=1))) == 1
     with pytest.raises(DataError, match=r"y\.tmx: not XML"):
         pairs(written(tmp_path, TMX[:300], "y.tmx"))
+    alone = TMX[TMX.index("<tu>") : TMX.index("</tu>", TMX.index("<tu>")) + len("</tu>")]
+    assert len(list(read_rows(written(tmp_path, alone, "z.tmx")))) == 1  # a unit that is all there is
 
 
 def test_a_memory_of_any_size_needs_that_of_a_unit(tmp_path):

@@ -19,7 +19,7 @@ from torch import nn
 
 from cover import kinds, specs
 from gguf_files import random_blocks
-from orrery.checkpoints.gguf_blocks import BY_NAME
+from orrery.checkpoints.gguf_blocks import BY_NAME, unpacked
 from orrery.errors import DataError, MachineError, UsageError
 from orrery.families import names
 from orrery.generation.compiled_step import CompiledStep, stepping, why_not
@@ -41,6 +41,7 @@ from orrery.laws.evidence import FLOAT32, deviation
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
+from orrery.models.meta_device import build_on_meta
 from orrery.nn.attention.differential import DifferentialAttention
 from orrery.nn.attention.latent import LatentAttention
 from orrery.nn.block import Block
@@ -53,6 +54,7 @@ from orrery.nn.residual import Normed, Residual, Scale, Sum
 from orrery.recipes.config import TrainingSettings
 from orrery.training.optimizers import build_optimizer
 from orrery.tuning._linear import BlockEmbedding
+from orrery.tuning.blocks import BlockLinear, StoredBlocks, store_table
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise
 from tiny_models import TOKENIZER, randomised, smallest
@@ -225,6 +227,36 @@ def test_a_table_in_blocks_is_looked_up_as_the_model_looks_it_up(kind):
     assert in_a_batch(writer) == 0
     writer._program._program[0, 10] += 1  # bytes of a row: every token but the first is read from another place
     assert not through_a_session(model, writer) < FLOAT32
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_a_stream_that_caches_hold_otherwise_is_left_to_the_model(dtype):
+    model = small("llama", torch.float32, hidden_size=256)
+    store_table(model, "embed.token.weight")
+    assert why_not(model) is None
+    assert f"a stream in {str(dtype)[6:]}" in why_not(model.to(dtype))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("rows", [1, 64])  # by a kernel, and written out
+def test_blocks_are_read_as_float32_whatever_torch_makes_where_nothing_is_said(rows):
+    kind = BY_NAME["Q4_1"]
+    blocks = torch.from_numpy(random_blocks(64, 256, kind, np.random.default_rng(0)))
+    linear = BlockLinear(nn.Linear(256, 64, bias=False), nn.Parameter(blocks, requires_grad=False), kind)
+    x = torch.randn(rows, 256, generator=torch.Generator().manual_seed(0))
+    right, model = linear(x), small("llama", torch.float32)
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        table = BlockEmbedding(linear.weight, kind, torch.empty(0, dtype=torch.float32))
+        assert torch.equal(linear(x), right)
+        assert torch.equal(linear.matrix(), unpacked(blocks, kind))
+        assert table(torch.tensor([1])).dtype == torch.float32
+        assert through_a_session(model, CompiledStep(model)) < FLOAT32
+        empty = StoredBlocks(parameters=("embed.token.weight Q8_0",)).apply(build_on_meta(model.spec))
+        assert empty.embed.token.floats.dtype == torch.float32
+    finally:
+        torch.set_default_dtype(usual)
 
 
 @torch.no_grad()

@@ -52,6 +52,9 @@ def models():
 REFUSED = {
     "stop": (lambda m: m.gpt2.generate("a", stop=3), UsageError, "stop=3 is neither a text nor a list", "give stop="),
     "stops": (lambda m: m.gpt2.generate("a", stop=["b", 3]), UsageError, "neither a text nor a list", "give stop="),
+    "a number": (lambda m: m.gpt2.vectors([3]), UsageError, "a int is neither a text nor a row", "give one of them"),
+    "no ids": (lambda m: m.gpt2.embed([[1.5]]), UsageError, "a list is neither a text nor a row", "give one of them"),
+    "no whole ids": (lambda m: m.gpt2.score([1.5, 2.0]), UsageError, "a list is neither", "give one of them"),
     "empty": (lambda m: m.letters.generate(""), UsageError, "the text is empty", "at least one character"),
     "empty and written": (
         lambda m: written.beginning(m.letters.stored), UsageError, "the text is empty", "at least one character",

@@ -1,5 +1,6 @@
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -212,3 +213,21 @@ def test_what_a_tokenizer_puts_around_a_text_is_no_part_of_its_encoding():
 def test_half_a_pair_of_surrogates_is_refused_wherever_a_text_is_read(tokenizer, ask):
     with pytest.raises(DataError, match="surrogate"):
         getattr(tokenizer, ask)("the \ud800 cat")
+
+
+def test_a_tokenizer_that_was_used_is_pickled(tokenizer):
+    ids = tokenizer.encode(TEXTS[1])
+    wanted = tokenizer.decode_bytes(ids)
+    assert pickle.loads(pickle.dumps(tokenizer)).decode_bytes(ids) == wanted
+
+
+def test_weights_in_the_place_of_a_tokenizer_are_named_and_not_read_whole(tmp_path, monkeypatch):
+    weights, manifest = tmp_path / "m.gguf", tmp_path / "manifests/registry.ollama.ai/library/m/latest"
+    weights.write_bytes(b"GGUF\3\0\0\0")
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text('{"layers": []}')
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: pytest.fail(f"{path} is read"))
+    for file in (weights, manifest):
+        with pytest.raises(ModelFileError, match="the tokenizer of a GGUF file is read with its model") as told:
+            load_tokenizer(file)
+        assert "orrery import MODEL OUT" in told.value.hint

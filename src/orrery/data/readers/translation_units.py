@@ -44,7 +44,8 @@ def read_units(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[
                     faults.meet(error)
                 else:
                     yield number, row
-                above[-1].remove(element)  # else all that was read stays in memory
+                if above:
+                    above[-1].remove(element)  # else all that was read stays in memory
         except ElementTree.ParseError as error:
             raise DataError(f"{file}: not XML: {error}", "nothing behind that place can be read; mend it") from None
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 ANSWER, ACCEPTED = "answer", "accept"
 """Prodigy's column of whether an annotation counts, and what it then says; reject and ignore are the others."""
@@ -20,7 +20,16 @@ SAID = {
 
 def is_task(row: Mapping[str, Any]) -> bool:
     """Say whether a row is a task of Label Studio with its annotations (completions, before version 1)."""
-    return isinstance(row.get("data"), Mapping) and isinstance(row.get("annotations", row.get("completions")), list)
+    made = row.get("annotations", row.get("completions"))
+    return (
+        isinstance(row.get("data"), Mapping)
+        and _are_objects(made)
+        and all(_are_objects(each.get("result") or []) for each in made)
+    )
+
+
+def _are_objects(value: Any) -> TypeGuard[list[Mapping[str, Any]]]:
+    return isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
 
 
 def is_answered(row: Mapping[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """Pictures with boxes in the layouts of tools: Pascal VOC, YOLO, LabelMe and CVAT, each as pictures with things."""
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ _IMAGES, _LABELS, _YAML, _NAMES = "images", "labels", ("data.yaml", "dataset.yam
 _VOC, _PICTURES, _PARTS = "Annotations", "JPEGImages", "ImageSets/Main"
 _DRAWN = ("rectangle", "polygon", "circle")
 """Shapes of LabelMe's that go round a thing; lines and points do not."""
+_NO_THINGS = ("points", "polyline", "tag")
+"""What CVAT's pictures have that goes round nothing."""
 
 
 def of_folder(folder: Path, skip_bad: int) -> Iterator[LabelledPicture] | None:
@@ -49,11 +52,27 @@ def of_cvat(file: Path, skip_bad: int) -> Iterator[LabelledPicture]:
     def things(where: str, image: ElementTree.Element) -> Things:
         name = image.get("name", "")
         near = [folder / name for folder in (file.parent, file.parent / _IMAGES) if (folder / name).is_file()]
-        own = [_between(where, each.get("label"), [each.get(end) for end in ("xtl", "ytl", "xbr", "ybr")])
-               for each in image.findall("box")]  # fmt: skip
+        own = [_between(where, each.get("label"), _cvat(where, each)) for each in image if each.tag not in _NO_THINGS]
         return near[0] if near else file.parent / name, own
 
     yield from _pictures(((f"{file}: {each.get('name')}", each) for each in root.findall("image")), things, skip_bad)
+
+
+def _cvat(where: str, shape: ElementTree.Element) -> list[float]:
+    """Return left, top, right and bottom of a polygon of CVAT's, or of a box, which may be turned about its middle."""
+    if shape.tag == "polygon":
+        return _round(where, [corner.split(",") for corner in shape.get("points", "").split(";")])
+    if shape.tag != "box":
+        raise bad_record(where, f"a shape called {shape.tag}, and boxes and polygons are read")
+    ends = {end: shape.get(end) for end in ("xtl", "ytl", "xbr", "ybr")}
+    try:
+        left, top, right, bottom, angle = (float(each or "") for each in (*ends.values(), shape.get("rotation", "0")))
+    except ValueError:
+        raise bad_record(where, f"a box from {ends}") from None
+    across, down = abs(math.cos(math.radians(angle))), abs(math.sin(math.radians(angle)))
+    width, height = across * (right - left) + down * (bottom - top), down * (right - left) + across * (bottom - top)
+    x, y = (left + right) / 2, (top + bottom) / 2
+    return [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
 
 
 def _pictures(
@@ -74,7 +93,7 @@ def _voc(folder: Path) -> Any:
     if not files:
         return None
     if root != folder:
-        names = [line.split()[0] for line in part.read_text(encoding="utf-8").splitlines() if line.strip()]
+        names = [line.split()[0] for line in _lines(part) if line.strip()]
         files = [root / _VOC / f"{name}.xml" for name in names]
     elif parts := sorted(each.stem for each in (root / _PARTS).glob("*.txt") if "_" not in each.stem):
         raise DataError(
@@ -112,7 +131,7 @@ def _yolo(folder: Path) -> Any:
     def things(where: str, file: Path) -> Things:
         label = (labels / file.relative_to(inner)).with_suffix(".txt")
         size = dimensions(bytes_of(file)) or (0, 0)  # of a damaged file, which is told of when it is decoded
-        lines = label.read_text(encoding="utf-8").splitlines() if label.is_file() and all(size) else []
+        lines = _lines(label) if label.is_file() and all(size) else []
         numbered = [(f"{label}:{number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
         return file, [_line(place, line, names, size, points) for place, line in numbered]
 
@@ -125,14 +144,14 @@ def _names(labels: Path) -> tuple[Mapping[int, str], bool]:
         for file in (folder / name for name in _YAML):
             if file.is_file():
                 try:
-                    said = yaml.safe_load(file.read_text(encoding="utf-8"))
+                    said = yaml.safe_load(bytes_of(file))
                     names = said["names"]
                     numbered = names.items() if isinstance(names, dict) else enumerate(names)
                     return {int(number): str(name) for number, name in numbered}, "kpt_shape" in said
                 except (yaml.YAMLError, TypeError, KeyError, ValueError) as error:
                     raise DataError(f"{file} names no classes: {str(error)[:80]}", "names: {0: cat, 1: dog}") from None
         if (folder / _NAMES).is_file():
-            return dict(enumerate((folder / _NAMES).read_text(encoding="utf-8").splitlines())), False
+            return dict(enumerate(_lines(folder / _NAMES))), False
     raise DataError(
         f"{labels}: no {_YAML[0]} and no {_NAMES} above it names the classes", f"write {_NAMES}, a name a line"
     )
@@ -151,7 +170,9 @@ def _line(where: str, line: str, names: Mapping[int, str], size: tuple[int, int]
         x, y, width, height = shares[:4] if len(shares) > 3 else [0.0] * 4
         ends = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
     else:
-        ends = _round(where, list(zip(shares[::2], shares[1::2], strict=False)))
+        if len(shares) < 6 or len(shares) % 2:  # with one more, a detector's file says how sure it was
+            raise bad_record(where, f"{len(shares)} numbers are no box and no outline")
+        ends = _round(where, list(zip(shares[::2], shares[1::2], strict=True)))
     scale = (columns, rows, columns, rows)
     return _between(where, names[number], [end * side for end, side in zip(ends, scale, strict=True)])
 
@@ -164,7 +185,10 @@ def _labelme(folder: Path) -> Any:
 
     def things(where: str, file: Path) -> Things:
         content = _json(file)
-        shapes = [each for each in content.get("shapes") or () if each.get("shape_type", "polygon") in _DRAWN]
+        shapes = content.get("shapes")
+        if not isinstance(shapes, list) or not all(isinstance(each, Mapping) for each in shapes):
+            raise bad_record(where, "no list of shapes, as LabelMe has them")
+        shapes = [each for each in shapes if each.get("shape_type", "polygon") in _DRAWN]
         name = str(content.get("imagePath") or "").replace("\\", "/")
         return folder / name, [_between(where, each.get("label"), _shape(where, each)) for each in shapes]
 
@@ -172,33 +196,43 @@ def _labelme(folder: Path) -> Any:
 
 
 def _shape(where: str, shape: Mapping[str, Any]) -> list[float]:
-    corners = shape.get("points")
-    if shape.get("shape_type") == "circle" and isinstance(corners, list) and len(corners) == 2:
-        (x, y), (other, below) = corners
-        away = ((x - other) ** 2 + (y - below) ** 2) ** 0.5
-        corners = [(x - away, y - away), (x + away, y + away)]
-    return _round(where, corners)
+    corners: Any = shape.get("points")
+    if shape.get("shape_type") != "circle":
+        return _round(where, corners)
+    try:
+        (x, y), edge = corners
+        away = math.dist((x, y), edge)
+    except (TypeError, ValueError):
+        raise bad_record(where, f"no circle: {str(corners)[:60]}") from None
+    return [x - away, y - away, x + away, y + away]
 
 
 def _round(where: str, corners: Any) -> list[float]:
     """Return left, top, right and bottom of an outline."""
     try:
-        across, down = zip(*corners, strict=True)
-        return [float(each) for each in (min(across), min(down), max(across), max(down))]
+        across, down = (list(map(float, side)) for side in zip(*corners, strict=True))
+        return [min(across), min(down), max(across), max(down)]
     except (TypeError, ValueError):
         raise bad_record(where, f"no outline: {str(corners)[:60]}") from None
 
 
-def _between(where: str, label: str | None, ends: Sequence[Any], first: int = 0, crowd: bool = False) -> Thing:
+def _between(where: str, label: Any, ends: Sequence[Any], first: int = 0, crowd: bool = False) -> Thing:
     """Return the thing in a box that has its left, top, right and bottom, which count pixels from ``first``."""
-    if not label:
-        raise bad_record(where, "a box without a label")
+    if not isinstance(label, str) or not label:
+        raise bad_record(where, f"a box without a label: {label!r:.40}")
     try:
         left, top, right, bottom = map(float, ends)
     except (TypeError, ValueError):
         raise bad_record(where, f"the box {list(ends)} is no left, top, right and bottom") from None
     left, top = left - first, top - first
     return Thing(label, box_of(where, [left, top, right - left, bottom - top]), crowd)
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return bytes_of(file).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise DataError(f"{file} is not UTF-8", "convert it: iconv -f LATIN1 -t UTF-8 FILE > NEW") from None
 
 
 def _xml(file: Path) -> ElementTree.Element:

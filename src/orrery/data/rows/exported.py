@@ -40,13 +40,22 @@ def usual_rows(source: str, placed: Iterable[Placed], *, pairs: bool) -> Iterato
     if first is None:
         return
     rows = chain([first], rows)
+    tally: Counter[str] = Counter()
     if set(first[1]) >= trees.FLAT:
-        rows = trees.trees_of(rows)
+        rows = trees.trees_of(rows, tally)
     elif pairs and set(first[1]) >= _HELPSTEER:
         rows = _together(rows)
-    tally: Counter[str] = Counter()
     for where, row in rows:
-        yield from ((where, each) for each in _usual(row, tally, pairs=pairs))
+        try:
+            made = list(_usual(row, tally, pairs=pairs))
+        except (AttributeError, TypeError, OverflowError, RecursionError):
+            made = [row]  # parts of another kind than the layout's, or a tree too deep: refused by its place
+        yield from ((where, each) for each in made)
+    if tally[trees.APART]:
+        _tell(
+            f"{source}: {tally[trees.APART]:,} messages left out: they answer none that is there, or share their "
+            "message_id"
+        )
     if tally["ranked"]:
         out = f"; {tally['equal']:,} of which none is better are left out" if tally["equal"] else ""
         best = "the best is chosen beside each that is worse" if pairs else "the best is learnt"

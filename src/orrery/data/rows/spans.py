@@ -1,6 +1,7 @@
 """Spans of characters with labels, as annotators' tools write them, and the tags of the words that they make."""
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -220,8 +221,9 @@ def _tags(
 ) -> tuple[str, ...]:
     """Return the tag of each word. Raises `DataError` for a span that holds none."""
     tags = [OUTSIDE] * len(places)
+    starts, ends = ([place[side] for place in places] for side in (0, 1))
     for span in sorted(spans, key=lambda each: (each.start - each.end, each.start)):
-        held = [n for n, (start, end) in enumerate(places) if start < span.end and end > span.start]
+        held = range(bisect_right(ends, span.start), bisect_left(starts, span.end))
         if not 0 <= span.start < span.end <= length or not held:
             what = f"the span [{span.start}, {span.end}] of a {span.label} holds nothing of the {length} that there are"
             raise bad_record(where, what)

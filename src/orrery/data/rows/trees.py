@@ -1,5 +1,6 @@
 """Trees of messages, as OASST has them: replies to replies, with a rank among those to one message."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from orrery.data.readers.columns import truth_of
 FLAT = frozenset({"message_id", "parent_id", "text", "role"})
 """Columns of a table with a message in each row."""
 _ASKS = "prompter"
+APART = "apart"
 Node = Mapping[str, Any]
 Replies = tuple[list[dict[str, Any]], list[tuple[Any, float | None]]]
 """What was said, and the replies to it, each with a score where it is ranked."""
@@ -18,16 +20,27 @@ def is_tree(row: Mapping[str, Any]) -> bool:
     return isinstance(row.get("prompt"), Mapping) and "replies" in row["prompt"]
 
 
-def trees_of(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the trees of a table with a message in each row, which is read whole; a tree stands where it begins."""
-    nodes = {row.get("message_id"): (where, {**row, "replies": []}) for where, row in rows}
+def trees_of(
+    rows: Iterable[tuple[str, Mapping[str, Any]]], tally: Counter[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the trees of a table with a message in each row, which is read whole; a tree stands where it begins.
+
+    Args:
+        rows: the table.
+        tally: counts as ``APART`` the messages that are in no tree.
+    """
+    placed = list(rows)
+    nodes = {str(row.get("message_id")): (where, {**row, "replies": []}) for where, row in placed}
     roots = []
     for where, node in nodes.values():
-        parent = nodes.get(node.get("parent_id"))
-        if parent is not None:
-            parent[1]["replies"].append(node)
-        elif node.get("parent_id") in (None, ""):
+        if node.get("parent_id") in (None, ""):
             roots.append((where, {"prompt": node}))
+        elif parent := nodes.get(str(node["parent_id"])):
+            parent[1]["replies"].append(node)
+    reached = [root["prompt"] for _, root in roots]
+    for node in reached:
+        reached += node["replies"]
+    tally[APART] += len(placed) - len(reached)
     yield from roots
 
 

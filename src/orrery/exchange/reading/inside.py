@@ -22,7 +22,7 @@ def chosen_inside(folder: Path, say: Callable[[str], None]) -> Path:
     Raises:
         ModelFileError: the repository has no commit here.
     """
-    if folder.name.startswith("models--") and (folder / "refs").is_dir():
+    if folder.absolute().name.startswith("models--") and (folder / "refs").is_dir():
         return _snapshot(folder, say)
     if (folder / "config.json").is_file() or (folder / "adapter_config.json").is_file() or not folder.is_dir():
         return folder

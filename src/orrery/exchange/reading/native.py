@@ -36,6 +36,7 @@ _WITHOUT_MEANING: Mapping[str, tuple[Any, ...]] = {
 """Keys that change no number with these values."""
 _KINDS: Mapping[str, Any] = {
     "sliding_window": int | None, "moe": dict | None, "rope_theta": int | float | None, "vocab_size": int | None,
+    "rope_scaling_factor": int | float | None, "use_scaled_rope": bool | None,
 }  # fmt: skip
 _THEIRS = {
     "model.embed_tokens.": "tok_embeddings.", "model.norm.": "norm.", "lm_head.": "output.",

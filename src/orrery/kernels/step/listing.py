@@ -136,7 +136,7 @@ class Listing:
     def numbers(self, values: Tensor, groups: int = 1) -> int:
         """Return the address of float32 numbers; each of ``groups`` begins at a multiple of sixteen."""
         rows = values.detach().to(torch.float32).reshape(groups, -1)
-        held = torch.zeros(groups, padded(rows.shape[1]))
+        held = torch.zeros(groups, padded(rows.shape[1]), dtype=torch.float32)
         held[:, : rows.shape[1]] = rows
         self.alive.append(held)
         return held.data_ptr()

@@ -96,6 +96,7 @@ class ListingTranslation:
         x = self.listing.stream(table.embedding_dim)
         self.listing.alive.append(weight)
         if type(table) in BLOCK_MODULES:
+            kind_of(table.get_buffer("floats"), "a stream")  # which keys and values are kept in too
             kind, many = block_row(table)
             self.listing.add(code.EMBED_BLOCKS, None, None, x, kind, many, weight.data_ptr(), weight.stride(0))
         else:

@@ -141,7 +141,9 @@ def test_of_the_checkpoints_of_a_trainer_the_best_else_the_newest_is_taken(
     assert f"2 checkpoints of the Trainer, checkpoint-{taken}" in said[0]
 
 
-def test_a_repository_of_the_cache_is_the_commit_that_its_branch_is_at(llama: Path, tmp_path: Path) -> None:
+def test_a_repository_of_the_cache_is_the_commit_that_its_branch_is_at(
+    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository = tmp_path / "models--org--name"
     (repository / "refs").mkdir(parents=True)
     assert "no snapshot" in refused(repository).message
@@ -150,6 +152,8 @@ def test_a_repository_of_the_cache_is_the_commit_that_its_branch_is_at(llama: Pa
     (repository / "refs" / "main").write_text("a" * 40)
     stored = read(repository)
     assert (stored.folder.name, stored.name) == ("a" * 40, "org/name")
+    monkeypatch.chdir(repository)
+    assert read(Path()).folder.name == "a" * 40
 
 
 ELSEWHERE = {

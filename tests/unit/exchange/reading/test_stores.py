@@ -273,3 +273,11 @@ def test_verbs_take_these_names(weights: bytes, home: Path, capsys: pytest.Captu
     assert chat(orrery.load(home / "out", "cpu", say=str), user="a") == "[system]Be brief.\n[user]a\n"
     assert run(["show", "ollama:tinny"]) == 4
     assert "did you mean ollama:tiny?" in capsys.readouterr().err
+
+
+def test_a_manifest_is_known_from_the_folder_of_its_store_too(
+    weights: bytes, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulled(home / "store", f"{LIBRARY}/tiny/latest", {"model": weights})
+    monkeypatch.chdir(home / "store")
+    assert read(Path(f"manifests/{LIBRARY}/tiny/latest")).name == "tiny"
