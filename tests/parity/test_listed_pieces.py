@@ -117,6 +117,19 @@ def test_ids_and_texts_are_those_of_transformers(family: str, kind: str, tmp_pat
     assert (ours.roles["pad"], ours.roles["end"]) == ("<pad>", "</s>")
 
 
+@pytest.mark.filterwarnings("ignore:.*sacremoses")
+def test_added_tokens_behind_the_list_are_written_and_read(tmp_path: Path) -> None:
+    place = folder(tmp_path, "marian", additional_special_tokens=["<added>", "<named>"])
+    size = len(json.loads((place / "vocab.json").read_text()))
+    (place / "added_tokens.json").write_text(json.dumps({"<added>": size}))
+    theirs, ours = MarianTokenizer.from_pretrained(place), load_tokenizer(place)
+    ids = theirs("the cat<added> a<named>").input_ids
+    assert ours.encode("the cat<added> a<named>", special=True) == ids[:-1]
+    for special in (False, True):
+        written = theirs.decode(ids, skip_special_tokens=not special)  # with a blank before </s>
+        assert ours.decode(ids, special).replace(" ", "") == written.replace(" ", "")
+
+
 def model_with(place: Path, family: str) -> Path:
     """Save a tiny model of a family beside the files of its vocabulary."""
     folder(place, family)

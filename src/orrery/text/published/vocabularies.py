@@ -182,9 +182,7 @@ def _sentencepiece(file: Path) -> str:
     made = renumbered(made, numbering, config) if numbering else made
     made = made if numbering else _in_reserved_places(made, file)
     made["added_tokens"] += _new_tokens(made, file, config)
-    if not all(token["special"] for token in made["added_tokens"]):
-        # The model itself, which another key holds, knows control tokens alone.
-        made["model"] = {key: value for key, value in made["model"].items() if key != export.KEY}
+    made = dict(export.plain(made))
     if not numbering:
         ids = {token["content"]: token["id"] for token in made["added_tokens"]}
         made["post_processor"] = frames.of_sentencepiece(config, ids.get)
