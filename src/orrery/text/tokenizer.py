@@ -17,6 +17,7 @@ from orrery.text.frames import Frame, Framed
 from orrery.text.named import named_tokens, special_tokens, with_absent, with_special
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.published import vocabularies as published
+from orrery.text.published.ended import spaced
 from orrery.text.published.renumbered import in_its_language
 from orrery.text.sentencepiece.export import plain
 from orrery.text.streams import EncodingStream
@@ -400,7 +401,7 @@ def _definition(file: Path, said: Mapping[str, Any]) -> str:
             "no tokenizer.json, and no vocabulary that is known by its name",
             f"the files that are read, by these names: tokenizer.json, {published.NAMES}",
         )
-    return in_its_language(content.decode(), said)
+    return spaced(in_its_language(content.decode(), said))
 
 
 def refuse_surrogates(text: str) -> None:

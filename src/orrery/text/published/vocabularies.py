@@ -13,7 +13,7 @@ from orrery.text import frames
 from orrery.text.frames import GPT2_END
 from orrery.text.gguf.rules import RULES as CUTTING_RULES
 from orrery.text.pieces import byte_alphabet
-from orrery.text.published import classes
+from orrery.text.published import classes, ended
 from orrery.text.published.blanks import at_the_beginning, without_blank
 from orrery.text.published.canonical import canonical, without_accents
 from orrery.text.published.classes import class_said
@@ -107,23 +107,37 @@ def gpt2(file: Path) -> str:
         if not part.is_file():
             raise ModelFileError(f"{part.name} is missing beside it", f"put {' and '.join(names)} into one folder")
     ids = _ids(vocabulary_file)
-    if set(ids) >= _ENDS_OF_WORDS:
+    ends = name in ended.CONTROL
+    if set(ids) >= _ENDS_OF_WORDS and not ends:
         raise classes.without_rules("it marks the ends of words with </w>, as those of CLIP and GPT-1 do; their rules")
-    engine = Tokenizer(models.BPE(ids, _merges(merges_file, ids)))
-    engine.decoder = decoders.ByteLevel()
-    engine.normalizer, engine.pre_tokenizer = _cutting(name, config.get("add_prefix_space") is True)
-    control = {"Deberta": CONTROL, **dict.fromkeys(("", *classes.LIKE_ROBERTA), (GPT2_END, *_OF_ROBERTA))}
+    merges = _merges(merges_file, ids)
+    engine = ended.engine_of(name, ids, merges) if ends else _of_bytes(name, config, ids, merges)
+    control = {
+        "Deberta": CONTROL,
+        **ended.CONTROL,
+        **dict.fromkeys(("", *classes.LIKE_ROBERTA), (GPT2_END, *_OF_ROBERTA)),
+    }
     listed = [token for token in control.get(name, (GPT2_END,)) if token in ids]
     engine.add_special_tokens([AddedToken(token, normalized=False) for token in listed])
     _add(engine, file)
-    return _framed(engine, _frame_of_merges(name, config, engine.token_to_id))
+    frame = ended.frame if ends else _frame_of_merges
+    return ended.spaced(_framed(engine, frame(name, config, engine.token_to_id)))
+
+
+def _of_bytes(name: str, config: Mapping[str, Any], ids: dict[str, int], merges: list[tuple[str, str]]) -> Tokenizer:
+    """Return the tokenizer of a class whose merges are of bytes, without its control tokens."""
+    engine = Tokenizer(models.BPE(ids, merges))
+    engine.decoder = decoders.ByteLevel()
+    engine.normalizer, engine.pre_tokenizer = _cutting(name, config.get("add_prefix_space") is True)
+    return engine
 
 
 def _cutting(name: str, prefix: bool) -> tuple[Any, Any]:
     """Return how a class composes characters, if it does, and how it cuts texts; ``prefix`` puts a space before."""
-    if name != "Qwen2":
+    rule = {"Qwen2": "qwen2", "Qwen3_5": "qwen35"}.get(name)
+    if rule is None:
         return None, pre_tokenizers.ByteLevel(add_prefix_space=prefix)
-    cuts = [pre_tokenizers.Split(Regex(cut), "isolated") for cut in CUTTING_RULES["qwen2"].cuts]
+    cuts = [pre_tokenizers.Split(Regex(cut), "isolated") for cut in CUTTING_RULES[rule].cuts]
     letters = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)
     return normalizers.NFC(), pre_tokenizers.Sequence([*cuts, letters])
 
