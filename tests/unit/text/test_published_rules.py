@@ -101,6 +101,24 @@ def test_bert_treats_accents_and_chinese_as_its_configuration_says(tmp_path, con
     agree(tmp_path, "BertTokenizer")
 
 
+@pytest.mark.parametrize("name", ["BertTokenizer", "RobertaTokenizer"])
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "special_tokens_map.json"])
+def test_the_control_tokens_are_those_that_the_files_name(tmp_path, name, file):
+    """Some of BERT's vocabularies have RoBERTa's control tokens, and the other way round."""
+    bert = name == "BertTokenizer"
+    (pieces if bert else merges)(tmp_path)
+    names = ("<s>", "</s>", "<unk>") if bert else ("[CLS]", "[SEP]", "[UNK]")
+    tokens = dict(zip(("cls_token", "sep_token", "unk_token"), names, strict=True))
+    said = {"tokenizer_class": name, "do_lower_case": True}
+    say(tmp_path, **said)
+    say(tmp_path, file, **said, **tokens)
+    if bert:
+        lines = (tmp_path / "vocab.txt").read_text(encoding="utf-8").split("\n")
+        kept = [line for line in lines if line not in ("[UNK]", "[CLS]", "[SEP]")]
+        (tmp_path / "vocab.txt").write_text("\n".join(kept), encoding="utf-8", newline="\n")
+    agree(tmp_path, name)
+
+
 def test_mpnet_has_robertas_frame_around_berts_pieces(tmp_path):
     pieces(tmp_path)
     say(tmp_path, tokenizer_class="MPNetTokenizer", do_lower_case=True)

@@ -12,6 +12,7 @@ from orrery.errors import ModelFileError
 from orrery.text import frames
 from orrery.text.frames import GPT2_END
 from orrery.text.gguf.rules import RULES as CUTTING_RULES
+from orrery.text.named import named_tokens
 from orrery.text.pieces import byte_alphabet
 from orrery.text.published import classes, ended
 from orrery.text.published.blanks import at_the_beginning, without_blank
@@ -121,7 +122,7 @@ def gpt2(file: Path) -> str:
     engine.add_special_tokens([AddedToken(token, normalized=False) for token in listed])
     _add(engine, file)
     frame = ended.frame if ends else _frame_of_merges
-    return ended.spaced(_framed(engine, frame(name, config, engine.token_to_id)))
+    return ended.spaced(_framed(engine, frame(name, _naming(file), engine.token_to_id)))
 
 
 def _of_bytes(name: str, config: Mapping[str, Any], ids: dict[str, int], merges: list[tuple[str, str]]) -> Tokenizer:
@@ -145,8 +146,9 @@ def _cutting(name: str, prefix: bool) -> tuple[Any, Any]:
 def _frame_of_merges(name: str, config: Mapping[str, Any], find: frames.Find) -> frames.Rule | None:
     """Return the post-processor of a class that has merges."""
     if name == "Deberta":
-        return frames.of_bert(find)
-    return (frames.of_roberta(find) if name in ("", *classes.LIKE_ROBERTA) else None) or frames.of_gpt2(config, find)
+        return frames.of_bert(find, named_tokens(config))
+    like_roberta = name in ("", *classes.LIKE_ROBERTA)
+    return (frames.of_roberta(find, named_tokens(config)) if like_roberta else None) or frames.of_gpt2(config, find)
 
 
 def bert(file: Path) -> str:
@@ -160,10 +162,11 @@ def bert(file: Path) -> str:
     for id, piece in enumerate(pieces):
         if not piece or ids[piece] != id:
             raise ModelFileError(f"line {id + 1} is {f'{piece!r}, which comes again' if piece else 'empty'}", HINT)
-    if "[UNK]" not in ids:
-        raise ModelFileError("no line is [UNK], the piece for unknown words", HINT)
-    name, config = class_said(*_said(file), classes.WORD_PIECES), _config(file)
-    engine = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
+    name, config, named = class_said(*_said(file), classes.WORD_PIECES), _config(file), named_tokens(_naming(file))
+    unknown = named.get("unk_token", "[UNK]")
+    if unknown not in ids:
+        raise ModelFileError(f"no line is {unknown}, the piece for unknown words", HINT)
+    engine = Tokenizer(models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD))
     accents = config.get("strip_accents")
     engine.normalizer = normalizers.BertNormalizer(
         lowercase=_lower_case(file, pieces),
@@ -176,7 +179,7 @@ def bert(file: Path) -> str:
     engine.add_special_tokens([AddedToken(token, normalized=False) for token in control if token in ids])
     _add(engine, file)
     frame = frames.of_roberta if name == "MPNet" else frames.of_bert
-    return _framed(engine, frame(engine.token_to_id))
+    return _framed(engine, frame(engine.token_to_id, named))
 
 
 def _tiktoken(file: Path) -> str:
@@ -245,8 +248,7 @@ def _listed(file: Path) -> tuple[dict[str, int], dict[str, bool]]:
     Raises:
         ModelFileError: they are no tokens with ids.
     """
-    config = _config(file)
-    named = {**config, **_beside(file, "special_tokens_map.json")} if "added_tokens_decoder" not in config else config
+    config, named = _config(file), _naming(file)
     listed: dict[str, int] = {}
     special: dict[str, bool] = {}
     try:
@@ -262,6 +264,12 @@ def _listed(file: Path) -> tuple[dict[str, int], dict[str, bool]]:
             contents = [one.get("content") if isinstance(one, dict) else one for one in several]
             special |= {content: True for content in contents if isinstance(content, str)}
     return listed, special
+
+
+def _naming(file: Path) -> dict[str, Any]:
+    """Return what the files beside a vocabulary call its tokens: tokenizer_config.json, or the map of older folders."""
+    config = _config(file)
+    return config if "added_tokens_decoder" in config else {**config, **_beside(file, "special_tokens_map.json")}
 
 
 def _in_reserved_places(made: dict[str, Any], file: Path) -> dict[str, Any]:
