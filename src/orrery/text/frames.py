@@ -106,14 +106,20 @@ def of_sentencepiece(config: Mapping[str, Any], find: Find) -> Rule | None:
     if name in _LIKE_BERT:
         return _rule(_BERT, find)
     before, after = _ENDS.get(name, ("", ""))
-    return _of_ends(_asked(config, "bos", before), _asked(config, "eos", after), find)
+    said = _with_usual(config, *(("<bos>", "<eos>") if name == "Gemma" else ("<s>", "</s>")))
+    return _of_ends(_asked(said, "bos", before), _asked(said, "eos", after), find)
 
 
 def of_gpt2(config: Mapping[str, Any], find: Find) -> Rule | None:
     """Return the post-processor that a tokenizer_config.json asks GPT-2's tokenizer for; by itself it adds nothing."""
-    usual = {"bos_token": GPT2_END, "eos_token": GPT2_END}
-    said = {**usual, **{key: value for key, value in config.items() if value is not None}}
+    said = _with_usual(config, GPT2_END, GPT2_END)
     return _of_ends(_asked(said, "bos", ""), _asked(said, "eos", ""), find)
+
+
+def _with_usual(config: Mapping[str, Any], start: str, end: str) -> Mapping[str, Any]:
+    """Return a configuration with the names that a family's tokens have where it gives none."""
+    said = {key: value for key, value in config.items() if value is not None}
+    return {"bos_token": start, "eos_token": end, **said}
 
 
 def _of_ends(before: str, after: str, find: Find) -> Rule | None:

@@ -95,6 +95,7 @@ SENTENCEPIECE = {
     "T5TokenizerFast": ({}, [], ["</s>"]),
     "LlamaTokenizer": ({}, ["<s>"], []),
     "LlamaTokenizerFast": ({"add_bos_token": False, "add_eos_token": True, "eos_token": "</s>"}, [], ["</s>"]),
+    "CodeLlamaTokenizer": ({"add_eos_token": True}, ["<s>"], ["</s>"]),
     "GemmaTokenizer": ({"bos_token": {"content": "<s>"}, "add_bos_token": True}, ["<s>"], []),
     "PreTrainedTokenizerFast": ({}, [], []),
 }
