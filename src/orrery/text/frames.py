@@ -34,7 +34,7 @@ _ENDS = {
 }
 GPT2_END = "<|endoftext|>"
 _LIKE_BERT = ("Albert", "DebertaV2", "BigBird")
-RENUMBERED = ("Barthez", "Nllb", "M2M100", "XGLM", "Marian", "PLBart")
+RENUMBERED = ("Barthez", "M2M100", "XGLM", "Marian", "PLBart")
 """Classes that number pieces otherwise than their SentencePiece model, in ways that are not known here."""
 
 

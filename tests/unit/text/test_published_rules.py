@@ -145,6 +145,17 @@ def test_a_class_whose_rules_are_not_known_is_refused_by_name(tmp_path, write, n
     assert load_tokenizer(tmp_path).encode("hello")
 
 
+@pytest.mark.parametrize(
+    ("write", "family"),
+    [(merges, "luke"), (merges, "layoutlmv3"), (pieces, "roformer"), (pieces, "tapas"), (pieces, "esm")],
+)
+def test_a_family_whose_rules_are_not_known_is_refused_by_its_type(tmp_path, write, family):
+    write(tmp_path)
+    say(tmp_path, "config.json", model_type=family)
+    with pytest.raises(ModelFileError, match=f"(?i)a vocabulary of {family}Tokenizer"):
+        load_tokenizer(tmp_path)
+
+
 @pytest.mark.parametrize("config", [{}, {"tokenizer_class": "GPT2Tokenizer"}], ids=str)
 def test_merges_with_marked_ends_of_words_are_refused(tmp_path, config):
     merges(tmp_path, "</w>")

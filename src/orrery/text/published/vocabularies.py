@@ -18,7 +18,7 @@ from orrery.text.published import classes, ended
 from orrery.text.published.blanks import at_the_beginning, without_blank
 from orrery.text.published.canonical import canonical, without_accents
 from orrery.text.published.classes import class_said
-from orrery.text.published.listed import m2m_100, marian
+from orrery.text.published.listed import m2m_100, marian, nllb
 from orrery.text.published.ranked import TEKKEN, tekken
 from orrery.text.published.renumbered import NUMBERINGS, renumbered
 from orrery.text.published.tiktoken import SUFFIX, is_tiktoken, tiktoken
@@ -195,6 +195,8 @@ def _sentencepiece(file: Path) -> str:
     name = frames.class_of(config)
     if name == "M2M100" and file.with_name(VOCABULARY).is_file():
         return _listed_pieces(m2m_100(file.read_bytes(), _ids(file.with_name(VOCABULARY)), config), file)
+    if name == "Nllb":
+        return _listed_pieces(nllb(file.read_bytes(), config), file)
     numbering = NUMBERINGS.get(name)
     made = renumbered(made, numbering, config) if numbering else made
     made = made if numbering else _in_reserved_places(made, file)
