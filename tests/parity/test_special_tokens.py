@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer
 
-from orrery.errors import UsageError
+from orrery.errors import ModelFileError, UsageError
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.spans.encoding import Control
 from orrery.text.tokenizer import load_tokenizer
@@ -65,6 +65,11 @@ def test_the_roles_are_those_of_the_reference(config: str, named: str, tmp_path:
     }
 
 
+def test_a_role_that_the_files_deny_stays_denied_where_they_add_a_token(tmp_path: Path) -> None:
+    said = {"bos_token": None, "pad_token": "<fill>", "extra_special_tokens": ["the"]}
+    assert load_tokenizer(folder_of(tmp_path, said, None)).roles == {"pad": "<fill>", "end": "</s>"}
+
+
 @pytest.mark.parametrize("role", ["end", "start", "mask"])
 def test_a_word_with_the_name_of_a_role_is_no_control_token(role: str, tmp_path: Path) -> None:
     denied = dict.fromkeys(("eos_token", "bos_token"))
@@ -108,3 +113,44 @@ def test_what_the_files_call_special_is_special_and_has_its_name_in_templates(sa
         assert tokenizer.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
         spans = JinjaTemplate(TEMPLATE, tokenizer).spans(said, prompt=False)
         assert "".join(span.token if isinstance(span, Control) else span.text for span in spans) == written
+
+
+def _plain(content: str) -> dict[str, Any]:
+    return {"content": content, "lstrip": False, "rstrip": False, "single_word": False, "normalized": True}
+
+
+ABSENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a role": ({"pad_token": "<fill>", "eos_token": _object("<stop>"), "bos_token": "<s>"}, {}),
+    "a list": ({"extra_special_tokens": ["<tool>", "</s>", "<call>"], "pad_token": "<fill>"}, {}),
+    "an older list": ({"additional_special_tokens": ["<tool>", _object("<call>")]}, {}),
+    "by name": ({"extra_special_tokens": {"image_token": "<image>"}, "boi_token": "<boi>", "eos_token": "<stop>"}, {}),
+    "a table": ({"added_tokens_decoder": {"10": _object("<call>"), "9": _plain("<tool>")}, "pad_token": "<fill>"}, {}),
+    "a plain one with a role": ({"added_tokens_decoder": {"9": _plain("<fill>")}, "pad_token": "<fill>"}, {}),
+    "a file": ({}, {"added_tokens.json": {"<call>": 10, "<tool>": 9}}),
+    "a map": ({}, {"special_tokens_map.json": {"pad_token": _plain("<fill>"), "eos_token": "<call>"}}),
+    "both": ({"eos_token": "<call>"}, {"added_tokens.json": {"<call>": 10, "<tool>": 9}}),
+}
+
+
+@pytest.mark.parametrize("absent", ABSENT)
+def test_tokens_that_the_files_name_and_the_tokenizer_lacks_stand_behind_its_own(absent: str, tmp_path: Path) -> None:
+    config, files = ABSENT[absent]
+    folder = folder_of(tmp_path, config, None)
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content))
+    ours, theirs = load_tokenizer(folder), AutoTokenizer.from_pretrained(folder)
+    ours.save(tmp_path / "again")
+    written = "the<tool>end <call>mask<fill><image> <boi><stop></s>"
+    for tokenizer in (ours, load_tokenizer(tmp_path / "again")):
+        assert tokenizer.size == len(theirs)
+        assert tokenizer.encode(written, special=True) == theirs(written).input_ids
+        assert tokenizer.encode(written) == theirs(written, split_special_tokens=True).input_ids
+        for special in (False, True):
+            ids = range(tokenizer.size)
+            assert tokenizer.decode(ids, special) == theirs.decode(ids, skip_special_tokens=not special)
+
+
+def test_an_absent_token_with_an_id_that_is_not_the_next_is_refused(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, {"added_tokens_decoder": {"4711": _object("<call>")}}, None)
+    with pytest.raises(ModelFileError, match=r"the added token '<call>' has the id 4711, the next is 9"):
+        load_tokenizer(folder)

@@ -24,6 +24,14 @@ ADDED: dict[str, dict[str, Any]] = {
         "tokenizer_config.json": {"eos_token": "<|im_end|>", "unk_token": "<|im_end|>", "bos_token": "<|im_end|>"},
         "added_tokens.json": {"<|im_end|>": 290, "<|tool|>": 291},
     },
+    "named tokens that the vocabulary lacks": {
+        "tokenizer_config.json": {
+            "eos_token": "<|im_end|>",
+            "bos_token": "<s>",
+            "unk_token": "<s>",
+            "additional_special_tokens": ["<|tool|>"],
+        }
+    },
     "a decoder of added tokens": {
         "tokenizer_config.json": {
             "added_tokens_decoder": {

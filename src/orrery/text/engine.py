@@ -199,13 +199,13 @@ class _Numbered(TextEngine):
     def __init__(self, model: SentencePieceModel, definition: Mapping[str, Any]) -> None:
         listed = definition["model"]
         self._codec = Codec(model)
-        self._names = [name for name, _ in listed["vocab"]]
-        self._ids = {name: id for id, name in enumerate(self._names)}
+        self._ids = {name: id for id, (name, _) in enumerate(listed["vocab"])}
         self._unknown: int = listed["unk_id"]
         self._opens = bool(listed[export.NUMBERED].get("opening"))
         added = definition.get("added_tokens") or []
         self._added: dict[str, int] = {token["content"]: token["id"] for token in added}
         self._special = frozenset(token["id"] for token in added if token.get("special"))
+        self._names = {id: name for name, id in (self._ids | self._added).items()}
         self._kinds = {piece.text: piece.kind for piece in model.pieces} | dict.fromkeys(self._added, CONTROL)
 
     def encode_control(self, text: str) -> list[int]:

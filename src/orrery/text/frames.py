@@ -13,6 +13,8 @@ Rule = Mapping[str, Any]
 Find = Callable[[str], int | None]
 Slot = tuple[str, int]
 """A text (A or B) or the spelling of a token, and the token type it belongs to."""
+Templates = tuple[Sequence[Slot], Sequence[Slot]]
+"""What stands around a text, and around two."""
 
 _ALONE: tuple[Slot, ...] = (("A", 0),)
 _BESIDE: tuple[Slot, ...] = (("A", 0), ("B", 1))
@@ -32,7 +34,7 @@ _ENDS = {
 }
 GPT2_END = "<|endoftext|>"
 _LIKE_BERT = ("Albert", "DebertaV2", "BigBird")
-RENUMBERED = ("Barthez", "Nllb", "M2M100", "XGLM", "Marian", "PLBart")
+RENUMBERED = ("Barthez", "M2M100", "XGLM", "Marian", "PLBart")
 """Classes that number pieces otherwise than their SentencePiece model, in ways that are not known here."""
 
 
@@ -67,14 +69,27 @@ class Frame:
         return Framed(ids, [token_type for name, token_type in slots for _ in parts[name]], texts)
 
 
-def of_bert(find: Find) -> Rule | None:
-    """Return BERT's post-processor, where the vocabulary has its tokens."""
-    return _rule(_BERT, find)
+def of_bert(find: Find, named: Mapping[str, str] | None = None) -> Rule | None:
+    """Return BERT's post-processor, where the vocabulary has its tokens.
+
+    Args:
+        find: returns the id of a token, if the vocabulary has it.
+        named: what a tokenizer_config.json calls ``cls_token`` and ``sep_token``, where that is not the usual.
+    """
+    return _rule(_renamed(_BERT, named or {}), find)
 
 
-def of_roberta(find: Find) -> Rule | None:
+def of_roberta(find: Find, named: Mapping[str, str] | None = None) -> Rule | None:
     """Return RoBERTa's and BART's post-processor, where the vocabulary has their tokens: GPT-2's has not."""
-    return _rule(_ROBERTA, find) if find("<mask>") is not None else None
+    return _rule(_renamed(_ROBERTA, named or {}), find) if find("<mask>") is not None else None
+
+
+def _renamed(templates: Templates, named: Mapping[str, str]) -> Templates:
+    """Return templates with the tokens that have these names: the first opens texts, the last ends them."""
+    (first, _), (last, _) = templates[0][0], templates[0][-1]
+    names = {first: named.get("cls_token", first), last: named.get("sep_token", last)}
+    single, pair = ([(names.get(slot, slot), kind) for slot, kind in template] for template in templates)
+    return single, pair
 
 
 def of_sentencepiece(config: Mapping[str, Any], find: Find) -> Rule | None:
@@ -91,14 +106,20 @@ def of_sentencepiece(config: Mapping[str, Any], find: Find) -> Rule | None:
     if name in _LIKE_BERT:
         return _rule(_BERT, find)
     before, after = _ENDS.get(name, ("", ""))
-    return _of_ends(_asked(config, "bos", before), _asked(config, "eos", after), find)
+    said = _with_usual(config, *(("<bos>", "<eos>") if name == "Gemma" else ("<s>", "</s>")))
+    return _of_ends(_asked(said, "bos", before), _asked(said, "eos", after), find)
 
 
 def of_gpt2(config: Mapping[str, Any], find: Find) -> Rule | None:
     """Return the post-processor that a tokenizer_config.json asks GPT-2's tokenizer for; by itself it adds nothing."""
-    usual = {"bos_token": GPT2_END, "eos_token": GPT2_END}
-    said = {**usual, **{key: value for key, value in config.items() if value is not None}}
+    said = _with_usual(config, GPT2_END, GPT2_END)
     return _of_ends(_asked(said, "bos", ""), _asked(said, "eos", ""), find)
+
+
+def _with_usual(config: Mapping[str, Any], start: str, end: str) -> Mapping[str, Any]:
+    """Return a configuration with the names that a family's tokens have where it gives none."""
+    said = {key: value for key, value in config.items() if value is not None}
+    return {"bos_token": start, "eos_token": end, **said}
 
 
 def _of_ends(before: str, after: str, find: Find) -> Rule | None:
@@ -126,7 +147,7 @@ def _asked(config: Mapping[str, Any], role: str, default: str) -> str:
     return "" if not wanted else token if isinstance(token, str) else default
 
 
-def _rule(templates: tuple[Sequence[Slot], Sequence[Slot]], find: Find) -> Rule | None:
+def _rule(templates: Templates, find: Find) -> Rule | None:
     """Return templates as a post-processor; None where a token of theirs is not in the vocabulary."""
     names = [name for name in dict.fromkeys(name for slots in templates for name, _ in slots) if name not in ("A", "B")]
     ids = {name: find(name) for name in names}

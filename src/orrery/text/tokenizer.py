@@ -4,7 +4,7 @@ import copy
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, SupportsIndex
@@ -15,10 +15,12 @@ from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks
 from orrery.text.engine import Span, engine_of, panics_told
 from orrery.text.frames import Frame, Framed
-from orrery.text.named import named_tokens, special_tokens
+from orrery.text.named import named_tokens, special_tokens, with_absent, with_special
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.published import vocabularies as published
+from orrery.text.published.ended import spaced
 from orrery.text.published.renumbered import in_its_language
+from orrery.text.sentencepiece.export import plain
 from orrery.text.streams import EncodingStream
 from orrery.text.tidying import said as said_of_blanks
 from orrery.text.tidying import tidied, tidies
@@ -378,8 +380,13 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     try:
         said = _named(file.parent / "tokenizer_config.json")
         content = make(file) if make else _definition(file, said)
-        read = Tokenizer(content, _roles(file.parent), side_said(said), said)
-        return read if make else _with_special(read, special_tokens(_naming(file.parent)))
+        roles, cut, naming = _roles(file.parent), side_said(said), _naming(file.parent)
+        read = Tokenizer(content, roles, cut, said)
+        complete = plain(with_absent(read.definition, read.id, naming, _named(file.parent / "added_tokens.json")))
+        complete = complete if make else with_special(complete, read.id, special_tokens(naming))
+        if complete is read.definition:
+            return read
+        return Tokenizer(json.dumps(complete, ensure_ascii=False), roles, cut, said)
     except UnicodeDecodeError as error:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
         raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None
@@ -404,21 +411,7 @@ def _definition(file: Path, said: Mapping[str, Any]) -> str:
             "no tokenizer.json, and no vocabulary that is known by its name",
             f"the files that are read, by these names: tokenizer.json, {published.NAMES}",
         )
-    return in_its_language(file.read_bytes().decode(), said)
-
-
-def _with_special(tokenizer: Tokenizer, named: Collection[str]) -> Tokenizer:
-    """Return a tokenizer in which pieces are special tokens that the files beside its tokenizer.json call so."""
-    lacking = {token: id for token in named if (id := tokenizer.id(token)) not in (None, *tokenizer.control)}
-    if not lacking:
-        return tokenizer
-    listed = tokenizer.definition.get("added_tokens") or []
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    known = [{**token, "special": token["special"] or token["content"] in lacking} for token in listed]
-    added = [{"id": id, "content": token, **flags, "special": True} for token, id in lacking.items()]
-    kept = {token["content"] for token in listed}
-    content = {**tokenizer.definition, "added_tokens": [*known, *(one for one in added if one["content"] not in kept)]}
-    return tokenizer.defined_by(json.dumps(content, ensure_ascii=False))
+    return spaced(in_its_language(file.read_bytes().decode(), said))
 
 
 def refuse_surrogates(text: str) -> None:

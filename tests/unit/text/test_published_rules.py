@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 import transformers
 from tests.parity.test_sentencepiece_models import LINES, train
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from orrery.errors import ModelFileError
 from orrery.text import load_tokenizer
@@ -18,7 +18,20 @@ TEXTS = [
     "def f(x):\n    return x ** 2\n", "\U0001f600 \u200b\x00\x7f a\u2028b", "THE END'S 'll",
 ]  # fmt: skip
 PAIR = ("Hello 12", "world caf\u00e9")
-CONTROL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>", "[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]"]
+CONTROL = [
+    "<s>",
+    "<pad>",
+    "</s>",
+    "<unk>",
+    "<mask>",
+    "<|startoftext|>",
+    "<|endoftext|>",
+    "[CLS]",
+    "[SEP]",
+    "[PAD]",
+    "[UNK]",
+    "[MASK]",
+]
 
 
 def merges(folder, ending=None):
@@ -88,6 +101,24 @@ def test_bert_treats_accents_and_chinese_as_its_configuration_says(tmp_path, con
     agree(tmp_path, "BertTokenizer")
 
 
+@pytest.mark.parametrize("name", ["BertTokenizer", "RobertaTokenizer"])
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "special_tokens_map.json"])
+def test_the_control_tokens_are_those_that_the_files_name(tmp_path, name, file):
+    """Some of BERT's vocabularies have RoBERTa's control tokens, and the other way round."""
+    bert = name == "BertTokenizer"
+    (pieces if bert else merges)(tmp_path)
+    names = ("<s>", "</s>", "<unk>") if bert else ("[CLS]", "[SEP]", "[UNK]")
+    tokens = dict(zip(("cls_token", "sep_token", "unk_token"), names, strict=True))
+    said = {"tokenizer_class": name, "do_lower_case": True}
+    say(tmp_path, **said)
+    say(tmp_path, file, **said, **tokens)
+    if bert:
+        lines = (tmp_path / "vocab.txt").read_text(encoding="utf-8").split("\n")
+        kept = [line for line in lines if line not in ("[UNK]", "[CLS]", "[SEP]")]
+        (tmp_path / "vocab.txt").write_text("\n".join(kept), encoding="utf-8", newline="\n")
+    agree(tmp_path, name)
+
+
 def test_mpnet_has_robertas_frame_around_berts_pieces(tmp_path):
     pieces(tmp_path)
     say(tmp_path, tokenizer_class="MPNetTokenizer", do_lower_case=True)
@@ -114,12 +145,62 @@ def test_a_class_whose_rules_are_not_known_is_refused_by_name(tmp_path, write, n
     assert load_tokenizer(tmp_path).encode("hello")
 
 
+@pytest.mark.parametrize(
+    ("write", "family"),
+    [(merges, "luke"), (merges, "layoutlmv3"), (pieces, "roformer"), (pieces, "tapas"), (pieces, "esm")],
+)
+def test_a_family_whose_rules_are_not_known_is_refused_by_its_type(tmp_path, write, family):
+    write(tmp_path)
+    say(tmp_path, "config.json", model_type=family)
+    with pytest.raises(ModelFileError, match=f"(?i)a vocabulary of {family}Tokenizer"):
+        load_tokenizer(tmp_path)
+
+
 @pytest.mark.parametrize("config", [{}, {"tokenizer_class": "GPT2Tokenizer"}], ids=str)
 def test_merges_with_marked_ends_of_words_are_refused(tmp_path, config):
     merges(tmp_path, "</w>")
     say(tmp_path, **config)
     with pytest.raises(ModelFileError, match="marks the ends of words with </w>"):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("config", [{"tokenizer_class": "CLIPTokenizer"}, {"model_type": "clip"}], ids=str)
+@pytest.mark.parametrize("published", [False, True])
+def test_clip_cuts_words_and_makes_blanks_of_their_ends(tmp_path, config, published):
+    merges(tmp_path, "</w>")
+    say(tmp_path, "config.json" if "model_type" in config else "tokenizer_config.json", **config)
+    if published:  # its tokenizer.json does not say that the ends are blanks
+        transformers.CLIPTokenizer.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    agree(tmp_path, "CLIPTokenizer")
+
+
+@pytest.mark.parametrize("config", [{"tokenizer_class": "OpenAIGPTTokenizer"}, {"model_type": "openai-gpt"}], ids=str)
+def test_the_first_gpt_cuts_as_bert_does(tmp_path, config):
+    engine = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
+    engine.normalizer, engine.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    more = {"special_tokens": ["<unk>"], "end_of_word_suffix": "</w>", "show_progress": False}
+    engine.train_from_iterator([*TEXTS, "a e i n s t ant eel"] * 3, trainers.BpeTrainer(vocab_size=300, **more))
+    engine.model.save(str(tmp_path))
+    say(tmp_path, "config.json" if "model_type" in config else "tokenizer_config.json", **config)
+    agree(tmp_path, "OpenAIGPTTokenizer")
+
+
+@pytest.mark.parametrize("family", ["qwen2_moe", "qwen3", "qwen3_moe", "qwen2_5_vl", "qwen3_next"])
+def test_the_families_of_qwen_cut_alike_where_no_class_is_named(tmp_path, family):
+    merges(tmp_path)
+    say(tmp_path, "config.json", model_type=family)
+    agree(tmp_path, "Qwen2Tokenizer")
+
+
+def test_qwen_3_5_keeps_marks_with_letters(tmp_path):
+    merges(tmp_path)
+    say(tmp_path, tokenizer_class="Qwen3_5Tokenizer")
+    lines = (tmp_path / "merges.txt").read_text(encoding="utf-8").splitlines()
+    listed = json.loads((tmp_path / "vocab.json").read_text(encoding="utf-8"))
+    # The reference's class takes a vocabulary, and leaves the files of a folder unread.
+    theirs = transformers.Qwen3_5Tokenizer(vocab=listed, merges=[tuple(line.split()) for line in lines[1:]])
+    for text in [*TEXTS, "\u0939\u093f\u0928\u094d\u0926\u0940 a\u0335b 12"]:
+        assert load_tokenizer(tmp_path).encode(text) == theirs(text)["input_ids"], text
 
 
 @pytest.fixture(scope="module")

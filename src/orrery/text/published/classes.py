@@ -9,10 +9,11 @@ from typing import Any
 
 from orrery.errors import ModelFileError
 from orrery.text.frames import RENUMBERED, class_of
+from orrery.text.published import ended
 from orrery.text.published.renumbered import NUMBERINGS
 
 LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Mvp")
-MERGES: tuple[str, ...] = ("GPT2", "CodeGen", "Qwen2", "Deberta", *LIKE_ROBERTA)
+MERGES: tuple[str, ...] = ("GPT2", "CodeGen", "Qwen2", "Qwen3_5", "Deberta", *LIKE_ROBERTA, *ended.CONTROL)
 """Classes that are read from vocab.json and merges.txt."""
 WORD_PIECES = (
     "Bert", "DistilBert", "Electra", "MobileBert", "SqueezeBert", "ConvBert", "LayoutLM", "Lxmert", "Retribert",
@@ -20,21 +21,26 @@ WORD_PIECES = (
 )  # fmt: skip
 """Classes that are read from vocab.txt."""
 SENTENCEPIECE = (
-    "T5", "MT5", "Siglip", "Llama", "CodeLlama", "Gemma", "Albert", "DebertaV2", "BigBird", *NUMBERINGS, *RENUMBERED,
+    "T5", "MT5", "Siglip", "Llama", "CodeLlama", "Gemma", "Albert", "DebertaV2", "BigBird", "Nllb",
+    *NUMBERINGS, *RENUMBERED,
 )  # fmt: skip
 """Classes that are read from a SentencePiece model; the last ones are refused with the reason where it is read."""
 UNSAID = ("", "PreTrained", "TokenizersBackend", "Auto")
 """Names that say nothing of the rules."""
 _OTHERS = (
-    "OpenAIGPT", "CLIP", "CTRL", "XLM", "Flaubert", "BioGpt", "Whisper", "Blenderbot", "XLNet", "RemBert", "FNet",
-    "Speech2Text", *RENUMBERED,
+    *ended.CONTROL, "Qwen3_5", "CTRL", "XLM", "Flaubert", "BioGpt", "Whisper", "Blenderbot", "XLNet", "RemBert", "FNet",
+    "Speech2Text", "RoFormer", "Tapas", "Splinter", "ProphetNet", "Funnel", "Esm", "Luke", "LayoutLMv3", "GPTSw3",
+    "BertGeneration", "SeamlessM4T", *RENUMBERED,
 )  # fmt: skip
 """Classes of families that are known by their model_type, and whose vocabularies are not read."""
 _NEVER_PUBLISHED = ("Marian", "M2M100")
 """Classes of which no tokenizer.json is published."""
 _FAMILIES = {
     "umt5": "T5", "xlmrobertaxl": "XLMRoberta", "mistral": "Llama", "mixtral": "Llama", "gemma2": "Gemma",
-    "gemma3text": "Gemma",
+    "gemma3text": "Gemma", "cliptextmodel": "CLIP", "nllbmoe": "Nllb",
+    **dict.fromkeys(("qwen2moe", "qwen2vl", "qwen25vl", "qwen25omni", "qwen2audio", "qwen3", "qwen3moe", "qwen3next",
+                     "qwen3vl", "qwen3vlmoe", "qwen3omnimoe"), "Qwen2"),
+    **dict.fromkeys(("qwen35", "qwen35text", "qwen35moe", "qwen35moetext"), "Qwen3_5"),
 }  # fmt: skip
 """Families that have another's tokenizer, by their model_type."""
 

@@ -12,12 +12,13 @@ from orrery.errors import ModelFileError
 from orrery.text import frames
 from orrery.text.frames import GPT2_END
 from orrery.text.gguf.rules import RULES as CUTTING_RULES
+from orrery.text.named import named_tokens
 from orrery.text.pieces import byte_alphabet
-from orrery.text.published import classes
+from orrery.text.published import classes, ended
 from orrery.text.published.blanks import at_the_beginning, without_blank
 from orrery.text.published.canonical import canonical, without_accents
 from orrery.text.published.classes import class_said
-from orrery.text.published.listed import m2m_100, marian
+from orrery.text.published.listed import m2m_100, marian, nllb
 from orrery.text.published.ranked import TEKKEN, tekken
 from orrery.text.published.renumbered import NUMBERINGS, renumbered
 from orrery.text.published.tiktoken import SUFFIX, is_tiktoken, tiktoken
@@ -107,23 +108,37 @@ def gpt2(file: Path) -> str:
         if not part.is_file():
             raise ModelFileError(f"{part.name} is missing beside it", f"put {' and '.join(names)} into one folder")
     ids = _ids(vocabulary_file)
-    if set(ids) >= _ENDS_OF_WORDS:
+    ends = name in ended.CONTROL
+    if set(ids) >= _ENDS_OF_WORDS and not ends:
         raise classes.without_rules("it marks the ends of words with </w>, as those of CLIP and GPT-1 do; their rules")
-    engine = Tokenizer(models.BPE(ids, _merges(merges_file, ids)))
-    engine.decoder = decoders.ByteLevel()
-    engine.normalizer, engine.pre_tokenizer = _cutting(name, config.get("add_prefix_space") is True)
-    control = {"Deberta": CONTROL, **dict.fromkeys(("", *classes.LIKE_ROBERTA), (GPT2_END, *_OF_ROBERTA))}
+    merges = _merges(merges_file, ids)
+    engine = ended.engine_of(name, ids, merges) if ends else _of_bytes(name, config, ids, merges)
+    control = {
+        "Deberta": CONTROL,
+        **ended.CONTROL,
+        **dict.fromkeys(("", *classes.LIKE_ROBERTA), (GPT2_END, *_OF_ROBERTA)),
+    }
     listed = [token for token in control.get(name, (GPT2_END,)) if token in ids]
     engine.add_special_tokens([AddedToken(token, normalized=False) for token in listed])
     _add(engine, file)
-    return _framed(engine, _frame_of_merges(name, config, engine.token_to_id))
+    frame = ended.frame if ends else _frame_of_merges
+    return ended.spaced(_framed(engine, frame(name, _naming(file), engine.token_to_id)))
+
+
+def _of_bytes(name: str, config: Mapping[str, Any], ids: dict[str, int], merges: list[tuple[str, str]]) -> Tokenizer:
+    """Return the tokenizer of a class whose merges are of bytes, without its control tokens."""
+    engine = Tokenizer(models.BPE(ids, merges))
+    engine.decoder = decoders.ByteLevel()
+    engine.normalizer, engine.pre_tokenizer = _cutting(name, config.get("add_prefix_space") is True)
+    return engine
 
 
 def _cutting(name: str, prefix: bool) -> tuple[Any, Any]:
     """Return how a class composes characters, if it does, and how it cuts texts; ``prefix`` puts a space before."""
-    if name != "Qwen2":
+    rule = {"Qwen2": "qwen2", "Qwen3_5": "qwen35"}.get(name)
+    if rule is None:
         return None, pre_tokenizers.ByteLevel(add_prefix_space=prefix)
-    cuts = [pre_tokenizers.Split(Regex(cut), "isolated") for cut in CUTTING_RULES["qwen2"].cuts]
+    cuts = [pre_tokenizers.Split(Regex(cut), "isolated") for cut in CUTTING_RULES[rule].cuts]
     letters = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)
     return normalizers.NFC(), pre_tokenizers.Sequence([*cuts, letters])
 
@@ -131,8 +146,9 @@ def _cutting(name: str, prefix: bool) -> tuple[Any, Any]:
 def _frame_of_merges(name: str, config: Mapping[str, Any], find: frames.Find) -> frames.Rule | None:
     """Return the post-processor of a class that has merges."""
     if name == "Deberta":
-        return frames.of_bert(find)
-    return (frames.of_roberta(find) if name in ("", *classes.LIKE_ROBERTA) else None) or frames.of_gpt2(config, find)
+        return frames.of_bert(find, named_tokens(config))
+    like_roberta = name in ("", *classes.LIKE_ROBERTA)
+    return (frames.of_roberta(find, named_tokens(config)) if like_roberta else None) or frames.of_gpt2(config, find)
 
 
 def bert(file: Path) -> str:
@@ -146,10 +162,11 @@ def bert(file: Path) -> str:
     for id, piece in enumerate(pieces):
         if not piece or ids[piece] != id:
             raise ModelFileError(f"line {id + 1} is {f'{piece!r}, which comes again' if piece else 'empty'}", HINT)
-    if "[UNK]" not in ids:
-        raise ModelFileError("no line is [UNK], the piece for unknown words", HINT)
-    name, config = class_said(*_said(file), classes.WORD_PIECES), _config(file)
-    engine = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
+    name, config, named = class_said(*_said(file), classes.WORD_PIECES), _config(file), named_tokens(_naming(file))
+    unknown = named.get("unk_token", "[UNK]")
+    if unknown not in ids:
+        raise ModelFileError(f"no line is {unknown}, the piece for unknown words", HINT)
+    engine = Tokenizer(models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD))
     accents = config.get("strip_accents")
     engine.normalizer = normalizers.BertNormalizer(
         lowercase=_lower_case(file, pieces),
@@ -162,7 +179,7 @@ def bert(file: Path) -> str:
     engine.add_special_tokens([AddedToken(token, normalized=False) for token in control if token in ids])
     _add(engine, file)
     frame = frames.of_roberta if name == "MPNet" else frames.of_bert
-    return _framed(engine, frame(engine.token_to_id))
+    return _framed(engine, frame(engine.token_to_id, named))
 
 
 def _tiktoken(file: Path) -> str:
@@ -178,13 +195,13 @@ def _sentencepiece(file: Path) -> str:
     name = frames.class_of(config)
     if name == "M2M100" and file.with_name(VOCABULARY).is_file():
         return _listed_pieces(m2m_100(file.read_bytes(), _ids(file.with_name(VOCABULARY)), config), file)
+    if name == "Nllb":
+        return _listed_pieces(nllb(file.read_bytes(), config), file)
     numbering = NUMBERINGS.get(name)
     made = renumbered(made, numbering, config) if numbering else made
     made = made if numbering else _in_reserved_places(made, file)
     made["added_tokens"] += _new_tokens(made, file, config)
-    if not all(token["special"] for token in made["added_tokens"]):
-        # The model itself, which another key holds, knows control tokens alone.
-        made["model"] = {key: value for key, value in made["model"].items() if key != export.KEY}
+    made = dict(export.plain(made))
     if not numbering:
         ids = {token["content"]: token["id"] for token in made["added_tokens"]}
         made["post_processor"] = frames.of_sentencepiece(config, ids.get)
@@ -233,8 +250,7 @@ def _listed(file: Path) -> tuple[dict[str, int], dict[str, bool]]:
     Raises:
         ModelFileError: they are no tokens with ids.
     """
-    config = _config(file)
-    named = {**config, **_beside(file, "special_tokens_map.json")} if "added_tokens_decoder" not in config else config
+    config, named = _config(file), _naming(file)
     listed: dict[str, int] = {}
     special: dict[str, bool] = {}
     try:
@@ -250,6 +266,12 @@ def _listed(file: Path) -> tuple[dict[str, int], dict[str, bool]]:
             contents = [one.get("content") if isinstance(one, dict) else one for one in several]
             special |= {content: True for content in contents if isinstance(content, str)}
     return listed, special
+
+
+def _naming(file: Path) -> dict[str, Any]:
+    """Return what the files beside a vocabulary call its tokens: tokenizer_config.json, or the map of older folders."""
+    config = _config(file)
+    return config if "added_tokens_decoder" in config else {**config, **_beside(file, "special_tokens_map.json")}
 
 
 def _in_reserved_places(made: dict[str, Any], file: Path) -> dict[str, Any]:

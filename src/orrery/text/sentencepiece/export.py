@@ -80,12 +80,25 @@ def model_of(definition: Mapping[str, Any]) -> SentencePieceModel | None:
     }:
         raise ModelFileError("the vocabulary of tokenizer.json is not that of the SentencePiece model in it", HINT)
     for token in added:
-        if not token.get("special") or any(token.get(flag) for flag in ("lstrip", "single_word")):
+        if not _known(token):
             raise ModelFileError(
                 f"the added token {token['content']!r} is a word or takes the spaces before it",
                 "SentencePiece has no such",
             )
     return model
+
+
+def plain(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tokenizer.json without the model in it, where tokens are added to it that no SentencePiece model has."""
+    model = definition["model"]
+    if NUMBERED in model or all(map(_known, definition.get("added_tokens") or [])):
+        return definition
+    return {**definition, "model": {key: value for key, value in model.items() if key != KEY}}
+
+
+def _known(token: Mapping[str, Any]) -> bool:
+    """Say whether SentencePiece has such tokens: it has control tokens alone, which leave the spaces before them."""
+    return bool(token.get("special")) and not any(token.get(flag) for flag in ("lstrip", "single_word"))
 
 
 def _unigram(model: SentencePieceModel) -> models.Unigram:
