@@ -260,7 +260,7 @@ class Tokenizer:
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what no pickle holds, a function; it is made anew."""
+        """Leave out what no pickle holds, a function, which is made again."""
         return {name: value for name, value in vars(self).items() if name != "_piece"}
 
     @cached_property
