@@ -111,6 +111,12 @@ def test_every_format_gives_words_and_labels(tmp_path, text, name, layer, tags):
     assert (sentence.words, sentence.tags) == (("A", "cat"), tags)
 
 
+def test_words_with_tags_in_a_text_file_are_named_and_so_is_its_suffix(tmp_path):
+    with pytest.raises(DataError, match=r"train\.txt: the suffix does not say that it holds words with tags") as told:
+        list(read_tagged(file(tmp_path, "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\n", "train.txt")))
+    assert "FILE.conll," in told.value.hint
+
+
 @pytest.mark.parametrize(
     ("row", "told"),
     [
