@@ -76,7 +76,7 @@ def read_tagged(
     Raises:
         DataError: a file without the layer or the columns, or words and labels of different number.
     """
-    brat = None if is_made(source) else brat_rows(source)
+    brat = None if is_made(source) else brat_rows(source, skip_bad)
     if is_made(source) or (brat is None and any(format_of(file) in SENTENCES for file in locate(source)[1])):
         for sentence in read_sentences(source, invalid=invalid, skip_bad=skip_bad):
             yield _of_sentence(str(source), sentence, layer)
