@@ -5,6 +5,7 @@ import shutil
 import warnings
 
 import pytest
+import tokenizers
 import torch
 import transformers
 
@@ -92,12 +93,15 @@ def apart(a, b):
     return float((a - b).abs().max() / b.abs().max().clamp(min=1))
 
 
-def written_by_peft(base, folder, **settings):
-    """Let peft write an adapter with random numbers, and return its model."""
+def written_by_peft(base, folder, *, tokens=None, **settings):
+    """Let peft write an adapter with random numbers, and return its model; it may be taught more tokens before."""
     task = "SEQ_2_SEQ_LM" if family_of(base) in ("t5", "bart") else None
     config = {"r": 3, "lora_alpha": 5, "target_modules": FAMILIES[family_of(base)], "task_type": task, **settings}
-    model = peft.get_peft_model(theirs_of(base), peft.LoraConfig(**config)).eval()
-    drawn(p for name, p in model.named_parameters() if "lora_" in name or "modules_to_save" in name)
+    theirs = theirs_of(base)
+    if tokens is not None:
+        theirs.resize_token_embeddings(tokens)
+    model = peft.get_peft_model(theirs, peft.LoraConfig(**config)).eval()
+    drawn(p for name, p in model.named_parameters() if p.requires_grad or "lora_" in name or "modules_to_save" in name)
     model.double().save_pretrained(folder)
     return model
 
@@ -224,6 +228,106 @@ def test_a_folder_of_peft_is_loaded_as_a_model(llama, tmp_path, capsys):
     assert apart(*both(back, lm.model)) < 1e-5
 
 
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory):
+    """The same with one table for what is read and what is written."""
+    folder, rules = tmp_path_factory.mktemp("tied") / "base", load_family("llama")
+    config = {**rules.TINY, "tie_word_embeddings": True}
+    save_model(folder, randomised(rules.spec(config).build(0)), "llama", config)
+    return folder
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["two tables", "one table"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tokens": 80},
+        {"tokens": 80, "modules_to_save": ["embed_tokens", "lm_head"]},
+        {"tokens": 40},
+        {"modules_to_save": ["embed_tokens", "lm_head"]},
+        {"modules_to_save": ["embed_tokens"]},
+        {"modules_to_save": ["embed_tokens"], "ensure_weight_tying": True},
+        {"trainable_token_indices": [7, 3]},
+        {"trainable_token_indices": {"embed_tokens": [5]}},
+    ],
+    ids=str,
+)
+def test_tables_of_tokens_that_were_taught_or_resized_are_read(llama, tied, tmp_path, settings, shared):
+    base = tied if shared else llama
+    theirs = written_by_peft(base, tmp_path / "adapter", **settings)
+    ids = torch.randint(3, 40, (2, 9), generator=torch.Generator().manual_seed(2))
+    for lm in (
+        orrery.load(tmp_path / "adapter", dtype="float64", say=lambda line: None),
+        orrery.load(base, dtype="float64", adapter=tmp_path / "adapter", say=lambda line: None),
+    ):
+        with torch.no_grad():
+            expected, logits = theirs(input_ids=ids).logits, lm.logits(ids)
+        assert expected.shape == logits.shape
+        assert apart(logits, expected) < 1e-5
+        assert lm.model.spec.vocabulary == settings.get("tokens", 61)
+
+
+@pytest.mark.parametrize("bias", ["all", "lora_only"])
+def test_biases_that_were_trained_are_read(tmp_path, bias):
+    rules = load_family("gpt2")
+    save_model(tmp_path / "base", randomised(rules.spec(rules.TINY).build(0)), "gpt2", rules.TINY)
+    theirs = written_by_peft(tmp_path / "base", tmp_path / "adapter", bias=bias)
+    stored = read(tmp_path / "adapter")
+    stored.model.double()
+    assert apart(*both(theirs, stored.model)) < 1e-7  # their biases are rounded to the single precision of the base
+    with pytest.raises(UsageError, match="has an adapter, and learns whole too"):
+        save_adapter(stored, tmp_path / "again")
+
+
+def test_the_tokenizer_and_the_template_of_an_adapter_are_taken(llama, tmp_path):
+    """The base may have none, or another: what was learnt is to answer texts that were written by these."""
+    written_by_peft(llama, tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("{{ messages[0]['content'] }}!")
+    words = {"[UNK]": 0, "the": 1, "cat": 2}
+    model = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    model.save(str(tmp_path / "tokenizer.json"))
+    said = []
+    stored = read(tmp_path, said.append)
+    assert stored.tokenizer.size == 3
+    assert stored.chat == {"default": "{{ messages[0]['content'] }}!"}
+    assert any("its own tokenizer and chat template" in line for line in said)
+
+
+def test_a_config_beside_an_adapter_is_no_model(llama, tmp_path):
+    theirs = written_by_peft(llama, tmp_path)
+    shutil.copy(llama / "config.json", tmp_path)
+    stored = read(tmp_path)
+    stored.model.double()
+    assert apart(*both(theirs, stored.model)) < 1e-5
+    shutil.copy(llama / "model.safetensors", tmp_path)
+    with pytest.raises(ModelFileError, match=r"a whole model \(model.safetensors\) and an adapter"):
+        read(tmp_path)
+
+
+def test_a_base_is_found_in_the_cache_of_the_hub(llama, tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    theirs = written_by_peft(llama, tmp_path / "adapter")
+    edited(tmp_path / "adapter", base_model_name_or_path="them/tiny")
+    with pytest.raises(ModelFileError, match="is for the base 'them/tiny'") as refused:
+        read(tmp_path / "adapter")
+    assert "hf download them/tiny" in refused.value.hint
+    commit, cache = "a" * 40, tmp_path / "hub" / "models--them--tiny"
+    shutil.copytree(llama, cache / "snapshots" / commit)
+    for name in ("main", "v1"):
+        (cache / "refs").mkdir(exist_ok=True)
+        (cache / "refs" / name).write_text(commit)
+    for revision in (None, "main", "v1", commit):
+        edited(tmp_path / "adapter", revision=revision)
+        stored = read(tmp_path / "adapter")
+        stored.model.double()
+        assert apart(*both(theirs, stored.model)) < 1e-5
+    edited(tmp_path / "adapter", revision="v2")
+    with pytest.raises(ModelFileError, match="is for the base 'them/tiny'"):
+        read(tmp_path / "adapter")
+
+
 def edited(folder, **changes):
     path = folder / "adapter_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
@@ -234,7 +338,6 @@ def edited(folder, **changes):
     [
         ({"peft_type": "IA3"}, "adapter of the type 'IA3'"),
         ({"use_dora": True}, "DoRA"),
-        ({"bias": "all"}, "trained biases"),
         ({"init_lora_weights": "pissa"}, "began with 'pissa'"),
         ({"layer_replication": [[0, 2]]}, "asks for layer_replication"),
         ({"r": 4}, r"A and B of model\.layers\.0\.\S+ have the shapes"),

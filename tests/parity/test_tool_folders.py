@@ -251,6 +251,7 @@ LORAS: dict[str, dict[str, Any]] = {
     "table and head learnt whole": {"modules_to_save": ["embed_tokens", "lm_head"]},
     "norms learnt whole": {"modules_to_save": ["norm"]},
     "a matrix learnt whole": {"target_modules": ["q_proj"], "modules_to_save": ["up_proj"]},
+    "biases of a model without": {"bias": "lora_only"}, "some rows of a table": {"trainable_token_indices": [5, 6]},
     "an adapted head": {"target_modules": ["q_proj", "lm_head"]},
 }  # fmt: skip
 WRITTEN: dict[str, dict[str, Any]] = {
@@ -265,10 +266,8 @@ WRITTEN: dict[str, dict[str, Any]] = {
 LORA = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM"}
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "DoRA": ("LoraConfig", {**LORA, "use_dora": True}, "use_dora"),
-    "biases": ("LoraConfig", {**LORA, "bias": "lora_only"}, "bias: 'lora_only'"),
     "biases of B": ("LoraConfig", {**LORA, "lora_bias": True}, "lora_bias"),
     "a table": ("LoraConfig", {**LORA, "target_modules": ["q_proj", "embed_tokens"]}, "model.embed_tokens"),
-    "some rows of a table": ("LoraConfig", {**LORA, "trainable_token_indices": [5, 6]}, "trainable_token_indices"),
     "PiSSA": ("LoraConfig", {**LORA, "init_lora_weights": "pissa"}, "'pissa'"),
     "IA3": ("IA3Config", {"target_modules": ["k_proj", "down_proj"], "feedforward_modules": ["down_proj"]}, "'IA3'"),
     "LoHa": ("LoHaConfig", {"target_modules": ["q_proj"]}, "'LOHA'"),

@@ -85,10 +85,11 @@ def test_shards_are_the_whole(pickled, tmp_path, capsys):
     assert "lacks pytorch_model-00002-of-00002.bin" in capsys.readouterr().err
 
 
-def test_a_wrapped_state_in_a_file_of_another_name(pickled, tmp_path):
+@pytest.mark.parametrize("wrapper", ["state_dict", "model_state_dict"])
+def test_a_wrapped_state_in_a_file_of_another_name(pickled, tmp_path, wrapper):
     state = torch.load(pickled / "pytorch_model.bin", weights_only=True)
     (pickled / "pytorch_model.bin").unlink()
-    torch.save({"state_dict": state}, pickled / "best.pt")
+    torch.save({wrapper: state, "epoch": 3}, pickled / "best.pt")
     torch.save({"step": 3}, pickled / "last.pt")
     torch.save({"step": 3}, pickled / "optimizer.pt")
     assert run(["import", str(pickled), str(tmp_path / "a"), ALLOW]) == 4  # which of the two?

@@ -34,8 +34,11 @@ def learned(tmp_path, capsys):
     data.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
     words = ["--from", str(saved(tmp_path / "llama", "llama")), "--train", str(data), "--output", str(tmp_path / "run")]
     overrides = ["--training.steps=60", "--training.precision=float32", "--training.optimizer.rate=0.01"]
-    assert run(["with", str(FILE), "finetune", "spotting", *words, *overrides]) == 0, capsys.readouterr().err
-    return tmp_path / "run", capsys.readouterr().out
+    code = run(["with", str(FILE), "finetune", "spotting", *words, *overrides])
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    assert f"orrery with {FILE} spotting {tmp_path / 'run'} TEXT uses the model" in err
+    return tmp_path / "run", out
 
 
 def test_one_file_is_enough(learned, capsys):

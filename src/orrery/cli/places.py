@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orrery.checkpoints.places import is_name, place_of
 from orrery.checkpoints.stores import LM_STUDIO, OLLAMA
-from orrery.data.rows.ranges import images_of_part, in_range
+from orrery.data.rows.ranges import images_of_part, in_range, is_listed_part
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text.kinds import CHATS, no_chat
 
@@ -76,7 +76,7 @@ def _data(word: str) -> str:
         DataError: it is none; the named sets are told.
     """
     name, *_ = in_range(word)
-    if not Path(name).exists() and images_of_part(name) is None:
+    if not Path(name).exists() and images_of_part(name) is None and not is_listed_part(name):
         from orrery.data import generated, sets
         from orrery.data.corpora import PYTHON_DOCS, locate
 

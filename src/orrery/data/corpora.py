@@ -51,12 +51,11 @@ def read_corpus(
     """Yield the documents of a source, in an order that does not depend on the machine.
 
     ``source`` is "python-docs", a named set ("tiny-shakespeare", "python-peps/val"), a generated one
-    ("docstring-summaries"), a file of any format of `orrery.data.formats` (also .gz and .xz), or a folder of these.
-    A text file is one document,
-    JSON lines, CSV and Parquet hold one a row, in ``column``, CoNLL-U one from ``# newdoc`` to the next. Text
-    is never changed: line ends and NULs stay, and byte order marks but where they stand before rows. Invalid
-    UTF-8 is an error or, with "replace", U+FFFD; at most ``skip_bad`` bad records a file are left out. With
-    ``whole_rows`` the documents of tables have their ``row``. Raises `DataError`.
+    ("docstring-summaries"), a file of any format of `orrery.data.formats` (also .gz, .xz and .bz2), or a folder
+    of these. A text file is one document, JSON lines, CSV and Parquet hold one a row, in ``column``, CoNLL-U one
+    from ``# newdoc`` to the next. Text is never changed: line ends and NULs stay, and byte order marks but where
+    they stand before rows. Invalid UTF-8 is an error or, with "replace", U+FFFD; at most ``skip_bad`` bad records a
+    file are left out. With ``whole_rows`` the documents of tables have their ``row``. Raises `DataError`.
     """
     if source == PYTHON_DOCS:
         yield from (Document(name, text) for name, text in python_docs.collect())

@@ -1,5 +1,6 @@
 """Read files that may be compressed, lines that may not be text, records that may be bad."""
 
+import bz2
 import gzip
 import logging
 import lzma
@@ -23,7 +24,7 @@ _TALLY: ContextVar[list[str] | None] = ContextVar("bad records", default=None)
 NAMED = 3
 """Bad records that are told with their reasons; the others are counted."""
 
-_OPEN: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open}
+_OPEN: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _MARK = b"\xef\xbb\xbf"
 HEAD = 4096
 """Bytes that tell how a file writes its letters."""
@@ -109,7 +110,7 @@ def bad_record(where: str, what: str) -> DataError:
 
 @contextmanager
 def open_binary(file: Path) -> Iterator[BinaryIO]:
-    """Open a plain, .gz or .xz file for its content. Raises `DataError` where it is missing or cut off."""
+    """Open a plain, .gz, .xz or .bz2 file for its content. Raises `DataError` where it is missing or cut off."""
     try:
         with cast(BinaryIO, _OPEN.get(file.suffix.lower(), open)(file, "rb")) as stream:
             yield stream
@@ -119,6 +120,10 @@ def open_binary(file: Path) -> Iterator[BinaryIO]:
         raise DataError(f"{file}: no such file", "check the name") from None
     except IsADirectoryError:
         raise DataError(f"{file}: a folder, not a file", "name a file in it") from None
+    except OSError as error:
+        if error.errno is not None or file.suffix.lower() != ".bz2":
+            raise
+        raise DataError(f"{file}: damaged .bz2 file: {error}", "fetch or compress it again") from None
 
 
 @contextmanager

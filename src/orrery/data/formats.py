@@ -13,7 +13,7 @@ from orrery.errors import DataError
 Rows = Iterator[tuple[int, dict[str, Any]]]
 R = TypeVar("R")
 
-COMPRESSED = (".gz", ".xz")
+COMPRESSED = (".gz", ".xz", ".bz2")
 TEXT = (".txt", ".md", ".rst")
 MEMORIES = (".tmx", ".xlf", ".xliff")
 """Translation memories, whose rows are pairs."""
@@ -41,7 +41,6 @@ REFUSED = {
     ".tar": "unpack it: `tar xf FILE`",
     ".tgz": "unpack it: `tar xf FILE`",
     ".zst": "decompress it: `zstd -d FILE`",
-    ".bz2": "decompress it: `bunzip2 FILE`",
     ".7z": "unpack it: `7z x FILE`",
     ".arrow": "write it as Parquet: `datasets.load_from_disk(FOLDER).to_parquet(FILE)`",
     ".feather": "write it as Parquet: `pandas.read_feather(FILE).to_parquet(NEW)`",
@@ -57,7 +56,7 @@ REFUSED = {
 
 
 def format_of(file: Path) -> str:
-    """Return the suffix that says the format, in small letters, below .gz and .xz.
+    """Return the suffix that says the format, in small letters, below .gz, .xz and .bz2.
 
     Raises `DataError` for formats that no reader reads, with what to do.
     """

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import torch
 
+from orrery.exchange.reading.adapted import with_adapter
 from orrery.exchange.reading.placement import choose_device, describe, place
 from orrery.exchange.reading.read import read
 from orrery.generation.compiled_step import check_kernel, described
 from orrery.language_model.model import LanguageModel
 from orrery.models.default_device import on_cpu_by_default
 from orrery.settings import step_kernel
-from orrery.tuning.peft import load_adapter
 
 
 def _to_stderr(line: str) -> None:
@@ -50,7 +50,7 @@ def load(
     check_kernel(chosen)
     stored = replace(read(path, say), kernel=chosen)
     if adapter is not None:
-        load_adapter(stored, adapter)
+        stored = with_adapter(stored, adapter, say)
     place(stored.model, target, dtype)
     for behind in stored.behind:
         behind.to(target, torch.promote_types(stored.model.dtype, torch.float32))

@@ -39,7 +39,14 @@ from orrery.training.speed import Speed
 @lost_processes()
 @denormals_as_zero()  # before the threads begin that share products: they have it from the one that starts them
 def execute(
-    recipe: Recipe, folder: Path, reporter: Reporter, *, resume: bool, overwrite: bool, inputs: Iterable[Path] = ()
+    recipe: Recipe,
+    folder: Path,
+    reporter: Reporter,
+    *,
+    resume: bool,
+    overwrite: bool,
+    inputs: Iterable[Path] = (),
+    asked_by: str | None = None,
 ) -> Outcome:
     """Train what a recipe describes into a folder, and say how it ended.
 
@@ -50,6 +57,7 @@ def execute(
         resume: continue the run that is there.
         overwrite: replace the run that is there, which stays until the new one has its first checkpoint.
         inputs: files beside those that the recipe names which the run must not replace.
+        asked_by: the words of the command that asks the model, where its task is a program's own.
     """
     degrees = settled(recipe.parallel, processes(), recipe.batches.size)
     ranks = find_ranks(recipe.training.device, degrees)
@@ -73,15 +81,17 @@ def execute(
                 reporter.line(line)
             if not outcome.signal:  # what a run half-way has measured is no verdict on its recipe
                 spec: Any = parts.model.spec
-                for line in (*conclusion(recipe, records), used(spec, folder, recipe.task)):
+                for line in (*conclusion(recipe, records), used(spec, folder, recipe.task, asked_by)):
                     reporter.line(line)
         finally:
             reporter.close()
     return outcome
 
 
-def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
+def used(spec: ModelSpec, folder: Path, task: str | None = None, asked_by: str | None = None) -> str:
     """Say which command uses a trained model: that of its task, or of its first head whose answers have one."""
+    if asked_by is not None:
+        return f"orrery {asked_by} {folder} TEXT uses the model"
     verbs = {"summarisation": "summarise", "many_labels": "label", "sequence": "classify", "token": "tag"}
     for name, verb in verbs.items():
         if name == task or name in spec.heads:

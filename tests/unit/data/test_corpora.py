@@ -1,3 +1,4 @@
+import bz2
 import gzip
 import json
 import lzma
@@ -74,10 +75,10 @@ def test_more_bad_lines_than_allowed_stop(tmp_path):
         texts(file, skip_bad=2)
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".xz"])
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
 def test_a_cut_off_file_is_named(suffix, tmp_path):
     file = tmp_path / f"a.txt{suffix}"
-    whole = {".gz": gzip.compress, ".xz": lzma.compress}[suffix](b"text" * 1000)
+    whole = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[suffix](b"text" * 1000)
     for content in (whole[:-9], b"not compressed"):
         file.write_bytes(content)
         with pytest.raises(DataError, match=rf"a\.txt\{suffix}: damaged"):

@@ -84,6 +84,39 @@ def test_every_layout_is_the_same_conversation(tmp_path, layout):
     assert texts(found.messages) == [("system", "Be brief."), ("user", ASKED), ("assistant", GOOD)]
 
 
+CALL = {"name": "weather", "arguments": {"city": "Bern"}}
+TOOL = {"name": "weather", "description": "of a city", "parameters": {"type": "object", "properties": {}}}
+CALLS = {
+    "llama-factory": {"tools": json.dumps([TOOL]), "conversations": [
+        {"from": "human", "value": "Rain?"}, {"from": "function_call", "value": json.dumps(CALL)},
+        {"from": "observation", "value": '{"rain": true}'}, {"from": "gpt", "value": "Yes."}]},
+    "several calls in a list": {"tools": [TOOL], "conversations": [
+        {"from": "human", "value": "Rain?"}, {"from": "function_call", "value": json.dumps([CALL])},
+        {"from": "observation", "value": '{"rain": true}'}, {"from": "gpt", "value": "Yes."}]},
+    "gemini": {"tools": [{"functionDeclarations": [TOOL]}], "contents": [
+        parts("user", "Rain?"),
+        {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": {"city": "Bern"}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "weather", "response": {"rain": True}}}]},
+        parts("model", "Yes.")]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", CALLS)
+def test_calls_of_functions_are_the_same_in_every_layout(tmp_path, layout):
+    (found,) = read_conversations(written(tmp_path, [CALLS[layout]]))
+    asked, called, gave, answered = found.messages
+    assert (asked["content"], answered["content"]) == ("Rain?", "Yes.")
+    assert called == {"role": "assistant", "tool_calls": [{"type": "function", "function": CALL}]}
+    assert (gave["role"], json.loads(gave["content"])) == ("tool", {"rain": True})
+    assert found.beside == {"tools": [{"type": "function", "function": TOOL}]}
+
+
+def test_a_call_that_is_none_is_refused_with_its_message(tmp_path):
+    row = {"conversations": [{"from": "human", "value": "Rain?"}, {"from": "function_call", "value": "weather(Bern)"}]}
+    with pytest.raises(DataError, match=r"x\.jsonl:1: message 1 is no call with a name and arguments in JSON"):
+        list(read_conversations(written(tmp_path, [row])))
+
+
 @pytest.mark.parametrize("layout", PAIRS)
 def test_every_layout_is_the_same_preference(tmp_path, layout):
     (found,) = read_preferences(written(tmp_path, [PAIRS[layout]]))

@@ -38,12 +38,15 @@ def request(tokenizer, labels, length=32, token_types=1):
         ("id,review,stars", Columns("review", None, "stars")),
         ("premise,hypothesis,label", Columns("premise", "hypothesis", "label")),
         ("question1,question2,id,label", Columns("question1", "question2", "label")),
+        ("id,qid1,qid2,question1,question2,is_duplicate", Columns("question1", "question2", "is_duplicate")),
+        ("Quality,#1 ID,#2 ID,#1 String,#2 String", Columns("#1 String", "#2 String", "Quality")),
+        ("reviewerID,asin,reviewText,overall,summary", Columns("reviewText", None, "overall")),
         ("remark,class", Columns("remark", None, "class")),
         ("text,verdict", Columns("text", None, "verdict")),
     ],
 )
 def test_columns_are_found_by_their_names(tmp_path, header, columns):
-    source = table(tmp_path, f"{header}\n{','.join('abcd'[: header.count(',') + 1])}\n")
+    source = table(tmp_path, f"{header}\n{','.join('abcdef'[: header.count(',') + 1])}\n")
     assert find_columns(source, {}) == columns
 
 

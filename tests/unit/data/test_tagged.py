@@ -111,6 +111,21 @@ def test_every_format_gives_words_and_labels(tmp_path, text, name, layer, tags):
     assert (sentence.words, sentence.tags) == (("A", "cat"), tags)
 
 
+def test_a_damaged_file_of_brats_is_left_out_where_one_may_be(tmp_path):
+    for name, end in (("a", "4"), ("b", "x"), ("c", "4")):
+        (tmp_path / f"{name}.txt").write_text("Bern is big.")
+        (tmp_path / f"{name}.ann").write_text(f"T1\tCity 0 {end}\tBern\n")
+    with pytest.raises(DataError, match=r"b\.ann:1: no span of characters"):
+        list(read_tagged(tmp_path))
+    assert len(list(read_tagged(tmp_path, skip_bad=1))) == 2
+
+
+def test_words_with_tags_in_a_text_file_are_named_and_so_is_its_suffix(tmp_path):
+    with pytest.raises(DataError, match=r"train\.txt: the suffix does not say that it holds words with tags") as told:
+        list(read_tagged(file(tmp_path, "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\n", "train.txt")))
+    assert "FILE.conll," in told.value.hint
+
+
 @pytest.mark.parametrize(
     ("row", "told"),
     [

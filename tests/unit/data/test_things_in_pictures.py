@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from orrery.cli import places
 from orrery.data.pictures.addresses import as_address
 from orrery.data.pictures.files import read_indices
 from orrery.data.pictures.png import write_png
 from orrery.data.pictures.preparing import for_size, preparation
-from orrery.data.rows.masks import names_of
+from orrery.data.rows.masks import names_of, read_masked
 from orrery.data.rows.things import Thing, inside
 from orrery.data.sources import SOURCES, BatchRequest
 from orrery.errors import DataError, UsageError
@@ -80,6 +81,24 @@ def test_masks_lie_beside_their_pictures_as_ade20k_has_them(ade):
     assert reduced.labels == {"wall": 144, "building": 144}
     assert (reduced.examples(request()).train.batch(0)["targets"][:, :, 6:] == -100).all()
     assert names_of(str(ade)) == ("other", "wall", "building")
+
+
+def test_masks_of_pascal_voc_are_those_that_are_there_or_that_a_part_lists(tmp_path):
+    for folder in ("JPEGImages", "SegmentationClass", "ImageSets/Segmentation"):
+        (tmp_path / folder).mkdir(parents=True)
+    for number in range(4):
+        (tmp_path / "JPEGImages" / f"{number}.jpg").write_bytes(png(picture()))
+    for number in range(3):  # most pictures have none
+        mask = np.full((8, 12, 1), number, np.uint8)
+        (tmp_path / "SegmentationClass" / f"{number}.png").write_bytes(png(mask))
+    (tmp_path / "ImageSets" / "Segmentation" / "val.txt").write_text("2\n0\n")
+    assert [int(row.target.numbers()[0, 0]) for row in read_masked(str(tmp_path))] == [0, 1, 2]
+    part = str(tmp_path / "val")
+    assert [int(row.target.numbers()[0, 0]) for row in read_masked(part)] == [2, 0]
+    assert places._data(part) == part  # a part that is listed is no path, and the command line takes it
+    (tmp_path / "ImageSets" / "Segmentation" / "val.txt").write_text("3\n")
+    with pytest.raises(DataError, match=r"3\.jpg has no mask"):
+        list(read_masked(part))
 
 
 def test_masks_follow_the_size_of_the_model_and_what_is_changed(ade):

@@ -20,7 +20,7 @@ SAMPLE = 2_000_000
 """So many characters of the corpus are enough to train on for a comparison."""
 
 CORPUS = "python-docs"
-FILES = (".txt", ".md", ".rst", ".jsonl", ".gz", ".xz")
+FILES = (".txt", ".md", ".rst", ".jsonl", ".gz", ".xz", ".bz2")
 SENTENCE = 400
 """The pieces of longer texts are counted and not shown."""
 

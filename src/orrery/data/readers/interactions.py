@@ -15,7 +15,8 @@ from orrery.data.readers.columns import check_columns, truth_of
 from orrery.errors import DataError
 
 USERS = ("user", "user_id", "userId", "UserID", "uid", "session", "session_id", "reviewerID", "customer_id")
-ITEMS = ("item", "item_id", "itemId", "ItemID", "movieId", "movie_id", "MovieID", "asin", "product_id", "iid")
+ITEMS = ("item", "item_id", "itemId", "ItemID", "movieId", "movie_id", "MovieID", "asin", "parent_asin", "product_id",
+         "iid")  # fmt: skip
 TIMES = ("time", "timestamp", "Timestamp", "unixReviewTime", "date", "created_at")
 TAKEN = ("label", "click", "clicked", "is_click")
 """Columns whose 0 says that an item was shown and not taken."""

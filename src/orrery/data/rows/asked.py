@@ -125,9 +125,16 @@ def beside(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     if found.get(TOOLS) is None and isinstance(row.get(TOOLS), str) and row[TOOLS].strip() not in ("", "[]"):
         raise bad_record(where, f"column {TOOLS!r} is a text, and no list in JSON: {row[TOOLS][:60]!r}")
     functions = _as_list(row.get(FUNCTIONS))
-    if TOOLS not in found and functions and all(isinstance(each, Mapping) and "name" in each for each in functions):
-        found[TOOLS] = [{"type": "function", "function": each} for each in functions]
+    if TOOLS not in found and functions and all(map(_is_function, functions)):
+        found[TOOLS] = functions
+    if isinstance(tools := found.get(TOOLS), list | tuple):
+        found[TOOLS] = [{"type": "function", "function": each} if _is_function(each) else each for each in tools]
     return found
+
+
+def _is_function(value: Any) -> bool:
+    """Say whether a tool stands alone, without the object around it that templates read, as LLaMA-Factory has it."""
+    return isinstance(value, Mapping) and "name" in value and not {"type", "function"} & set(value)
 
 
 def _as_list(value: Any) -> Any:

@@ -22,19 +22,20 @@ logger = logging.getLogger(__name__)
 PAIRS = (
     ("text", "text_pair"), ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"),
     ("question", "sentence"), ("question", "passage"), ("query", "passage"), ("query", "document"),
-    ("query", "positive"), ("anchor", "positive"),
+    ("query", "positive"), ("anchor", "positive"), ("#1 String", "#2 String"),
 )  # fmt: skip
 """Names of two columns whose texts belong together."""
 
 TEXTS = (
     "text", "sentence", "content", "review", "comment", "question", "query", "utterance", "message", "tweet", "title",
     "document", "body", "description", "input", "comment_text",
+    "reviewText", "review_body",
 )  # fmt: skip
 """Names of a column with a text, the likeliest first."""
 
 LABELS = (
     "label", "labels", "category", "class", "intent", "sentiment", "topic", "target", "tag", "tags", "score", "stars",
-    "rating", "gold_label", "emotion", "output", "cats", "accept",
+    "rating", "gold_label", "emotion", "output", "cats", "accept", "is_duplicate", "Quality", "overall", "star_rating",
 )  # fmt: skip
 """Names of a column with what a text is, the likeliest first."""
 

@@ -21,6 +21,8 @@ from orrery.errors import DataError
 
 MASKS = ("mask", "annotation", "segmentation_map", "label", "segmentation")
 """Names of the column of a table that holds the mask, the likeliest first."""
+_PICTURES, _CLASSES, _LISTS = "JPEGImages", "SegmentationClass", "ImageSets/Segmentation"
+"""Folders of Pascal VOC (Everingham et al. 2010), and where it lists the pictures of each part."""
 IMAGES, ANNOTATIONS, NAMES = "images", "annotations", "objectInfo150.txt"
 """Folders and the table of names of ADE20k (Zhou et al. 2017), as its challenge publishes it."""
 
@@ -46,7 +48,8 @@ def read_masked(source: str, skip_bad: int = 0) -> Iterator[LabelledPicture]:
 
     Args:
         source: a folder with the folders ``images`` and ``annotations``, or one part of it (``ADE/training`` for
-            ``ADE/images/training``); a table whose columns name two files; or a set that is made here.
+            ``ADE/images/training``); Pascal VOC's, or a part that it lists (``VOC2012/train``); a table whose columns
+            name two files; or a set that is made here.
         skip_bad: rows of a table that may be left out.
 
     Raises:
@@ -78,6 +81,9 @@ def _read(source: str, skip_bad: int) -> Iterator[LabelledPicture]:
     if (images := images_of_part(source)) is not None:
         yield from _of_folders(images, images.parent.parent / ANNOTATIONS / images.name)
         return
+    if (voc := _voc(Path(source))) is not None:
+        yield from voc
+        return
     path = found_at(source)
     if path.suffix.lower() in TABLES:
         yield from _of_table(path, skip_bad)
@@ -88,15 +94,31 @@ def _read(source: str, skip_bad: int) -> Iterator[LabelledPicture]:
         raise DataError(f"{source} holds no pictures with masks", hint)
 
 
+def _voc(path: Path) -> Iterator[LabelledPicture] | None:
+    """Return the pictures of Pascal VOC's that have a mask: all, or those of a part; nothing of another folder."""
+    listed = path.parent / _LISTS / f"{path.name}.txt"
+    root = path.parent if listed.is_file() and not path.exists() else path
+    if not (root / _CLASSES).is_dir() or not (root / _PICTURES).is_dir():
+        return None
+    if root == path:
+        names = sorted(mask.stem for mask in (root / _CLASSES).glob("*.png"))
+    else:
+        names = listed.read_text(encoding="utf-8").split()
+    return (_beside(root / _PICTURES / f"{name}.jpg", root / _CLASSES / f"{name}.png") for name in names)
+
+
 def _of_folders(images: Path, annotations: Path) -> Iterator[LabelledPicture]:
     files = sorted(file for file in images.rglob("*") if file.suffix.lower() in ENDINGS)
     if not files:
         raise DataError(f"{images} holds no picture ({', '.join(ENDINGS)})", "put the pictures there")
     for file in files:
-        mask = (annotations / file.relative_to(images)).with_suffix(".png")
-        if not mask.is_file():
-            raise DataError(f"{file} has no mask {mask}", "a mask has the name of its picture and ends in .png")
-        yield of_file(file, str(file), PixelMask(str(mask), mask))
+        yield _beside(file, (annotations / file.relative_to(images)).with_suffix(".png"))
+
+
+def _beside(file: Path, mask: Path) -> LabelledPicture:
+    if not mask.is_file():
+        raise DataError(f"{file} has no mask {mask}", "a mask has the name of its picture and ends in .png")
+    return of_file(file, str(file), PixelMask(str(mask), mask))
 
 
 def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:

@@ -1,5 +1,6 @@
 """Messages in the shapes that people write them in: lists of objects, such lists in a cell, texts with speakers."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,8 @@ FIELDS: Mapping[str, tuple[str, str]] = {
     "turns": ("role", "text"),
 }
 """What the lists of a shape call the role and the text of a message."""
+CALL = "function_call"
+"""The role under which LLaMA-Factory and ShareGPT's tools write a call, as JSON in the place of a text."""
 ROLES: Mapping[str, str] = {
     "human": "user",
     "prompter": "user",
@@ -26,6 +29,7 @@ ROLES: Mapping[str, str] = {
     "model": "assistant",
     "observation": "tool",
     "function": "tool",
+    CALL: "assistant",
 }
 """Other names of the roles that messages have."""
 _COHERE: Mapping[str, str] = {"System": "system", "User": "user", "Chatbot": "assistant", "Tool": "tool"}
@@ -34,6 +38,8 @@ _KNOWN = {"system", "developer", "user", "assistant", "tool", *ROLES}
 WEIGHTS = ("weight", "train")
 """Fields of a message that say how much it is learnt: OpenAI's 0 or 1, or a share; axolotl's true or false."""
 
+_GEMINI = (("functionCall", "function_call"), ("functionResponse", "function_response"))
+"""What Gemini calls the parts of a call and of its answer, in JSON and in Python."""
 _SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 _LIST = re.compile(r"\s*\[\s*\{")
 _CUT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|from)["']\s*:\s*["'](?:system|user|assistant|human|gpt)["']""")
@@ -98,17 +104,55 @@ def messages_of_list(value: Any, fields: tuple[str, str], where: str) -> list[Me
         # Only OpenAI's form has more that a template reads: tool calls, reasoning.
         said = _with_calls(item) if content == "content" else {"content": item[content]} if content in item else {}
         said |= {"content": _read_parts(said["content"], number, where)} if "content" in said else {}
+        said = _called(said.get("content"), number, where) if item[role] == CALL else said
         said |= {name: item[name] for name in WEIGHTS if name in item}
         messages.append({**said, "role": roles.get(str(item[role]), item[role])})
     return messages
 
 
 def messages_of_parts(items: Sequence[Any]) -> list[Message]:
-    """Return what Gemini calls contents, each with a role and parts, as messages; parts that are no text stay."""
+    """Return what Gemini calls contents, each with a role and parts, as messages; parts of other kinds stay.
+
+    Calls of functions are those of the message that they stand in; what a function gave is a message of its own.
+    """
+    return [message for item in items for message in _of_content(item)]
+
+
+def _of_content(item: Mapping[str, Any]) -> list[Message]:
+    role, parts = ROLES.get(str(item.get("role")), item.get("role", "user")), item.get("parts")
+    given = [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []
+    calls, answers = (
+        [part[name] for part in given for name in names if isinstance(part.get(name), Mapping)] for names in _GEMINI
+    )
+    if not calls and not answers:
+        return [{"role": role, "content": joined_parts(parts)}]
+    rest = [part for part in given if not any(name in part for names in _GEMINI for name in names)]
+    made = [_function(call.get("name"), call.get("args") or {}) for call in calls]
+    own = {"role": role, **({"content": joined_parts(rest)} if rest else {}), **({"tool_calls": made} if made else {})}
     return [
-        {"role": ROLES.get(str(item.get("role")), item.get("role", "user")), "content": joined_parts(item.get("parts"))}
-        for item in items
+        *([own] if rest or made else []),
+        *({"role": "tool", "name": one.get("name"), "content": _json(one.get("response"))} for one in answers),
     ]
+
+
+def _called(content: Any, number: int, where: str) -> dict[str, Any]:
+    """Return the calls that a message has in JSON, one or a list. Raises `DataError` where it is none."""
+    try:
+        found = json.loads(content) if isinstance(content, str) else content
+    except (ValueError, RecursionError):
+        found = None
+    calls = found if isinstance(found, list) else [found]
+    if not calls or not all(isinstance(call, Mapping) and {"name", "arguments"} <= set(call) for call in calls):
+        raise bad_record(where, f"message {number} is no call with a name and arguments in JSON: {str(content)[:60]!r}")
+    return {"tool_calls": [_function(call["name"], call["arguments"]) for call in calls]}
+
+
+def _function(name: Any, arguments: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _read_parts(content: Any, number: int, where: str) -> Any:

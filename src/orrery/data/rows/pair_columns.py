@@ -107,13 +107,14 @@ def read_column_pairs(
 def files_by_language(source: str | Path) -> dict[str, Path]:
     """Return the files of parallel text that a name without its last part means: ``train`` for train.en and train.de.
 
-    Nothing where there is something of that name, or fewer than two such files; .gz and .xz may stand behind them.
+    Nothing where there is something of that name, or fewer than two such files; .gz, .xz or .bz2 may stand behind them.
     """
     path = Path(source)
     if path.exists() or not path.parent.is_dir():
         return {}
     near = sorted(file for file in path.parent.iterdir() if file.name.startswith(f"{path.name}.") and file.is_file())
-    found = {file.name.removeprefix(f"{path.name}.").removesuffix(".gz").removesuffix(".xz"): file for file in near}
+    packed = re.compile(rf"({'|'.join(map(re.escape, formats.COMPRESSED))})$")
+    found = {packed.sub("", file.name.removeprefix(f"{path.name}.")): file for file in near}
     own = {
         name: file
         for name, file in found.items()

@@ -20,3 +20,9 @@ def images_of_part(source: str) -> Path | None:
     path = Path(source)
     images = path.parent / "images" / path.name
     return images if not path.exists() and images.is_dir() else None
+
+
+def is_listed_part(source: str) -> bool:
+    """Whether ``ROOT/PART`` is no path but a part that Pascal VOC lists, in ``ROOT/ImageSets/KIND/PART.txt``."""
+    path = Path(source)
+    return not path.exists() and any((path.parent / "ImageSets").glob(f"*/{path.name}.txt"))

@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orrery.data.files import bad_record, decode, open_text
+from orrery.data.files import bad_record, decode, kept, open_text
 from orrery.data.readers.columns import check_columns, list_in, text_of
 from orrery.data.rows import annotated
 from orrery.data.rows.labelled import TEXTS
@@ -122,8 +122,10 @@ def places_of(text: str) -> list[tuple[int, int]]:
     return places
 
 
-def brat_rows(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]] | None:
+def brat_rows(source: str | Path, skip_bad: int = 0) -> Iterator[tuple[str, dict[str, Any]]] | None:
     """Return the texts of a folder, or of one file, that have brat's .ann beside them; nothing where there is none.
+
+    ``skip_bad`` says how many damaged files are left out.
 
     Raises:
         DataError: a file of annotations has no text, or a line of it is no span.
@@ -132,7 +134,7 @@ def brat_rows(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]] | None
     files = sorted(path.rglob("*.ann")) if path.is_dir() else [path.with_suffix(".ann")]
     if not path.exists() or path.suffix not in ("", ".txt", ".ann") or not files or not files[0].is_file():
         return None
-    return ((f"{file}", _brat(file)) for file in files)
+    return kept(((f"{file}", file) for file in files), lambda where, file: (where, _brat(file)), skip_bad)
 
 
 def _brat(file: Path) -> dict[str, Any]:

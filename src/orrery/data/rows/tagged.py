@@ -10,7 +10,7 @@ from typing import Any
 
 from orrery.data.corpora import is_made, locate, read_placed_rows, read_sentences
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.formats import SENTENCES, format_of
+from orrery.data.formats import SENTENCES, format_of, is_plain_text
 from orrery.data.readers.columns import list_in
 from orrery.data.records import Sentence
 from orrery.data.rows.annotated import told
@@ -76,11 +76,14 @@ def read_tagged(
     Raises:
         DataError: a file without the layer or the columns, or words and labels of different number.
     """
-    brat = None if is_made(source) else brat_rows(source)
+    brat = None if is_made(source) else brat_rows(source, skip_bad)
     if is_made(source) or (brat is None and any(format_of(file) in SENTENCES for file in locate(source)[1])):
         for sentence in read_sentences(source, invalid=invalid, skip_bad=skip_bad):
             yield _of_sentence(str(source), sentence, layer)
         return
+    if brat is None and not is_made(source) and (text := next(filter(is_plain_text, locate(source)[1]), None)):
+        hint = "call a file with a word and its tag a line FILE.conll, and one of Universal Dependencies FILE.conllu"
+        raise DataError(f"{text}: the suffix does not say that it holds words with tags", hint)
     columns: list[tuple[str, str]] = []
 
     def tagged(where: str, row: Mapping[str, Any]) -> Tagged:

@@ -99,6 +99,12 @@ FOREIGN = (
     ForeignFile(("rust_model.ot",), "weights of rust-bert", "take the safetensors or the .bin of the same model"),
     ForeignFile(("*.npz",), "weights of MLX or NumPy", "write them as safetensors: mx.save_safetensors"),
     ForeignFile(
+        ("*.pth.tar", "*.pt.tar"),
+        "a checkpoint of torch with the name of an archive",
+        "rename it to end in .pth, put config.json and the tokenizer beside it, then: orrery import FILE NEW "
+        "--allow-pickle",
+    ),
+    ForeignFile(
         ("*.zip", "*.tar", "*.tar.*", "*.tgz", "*.7z", "*.rar"), "an archive", "unpack it and name the folder in it"
     ),
     ForeignFile(("*.gguf",), "a GGUF file beside no model", "name the file itself: {found}"),

@@ -15,6 +15,7 @@ from orrery.checkpoints.places import hub_name
 from orrery.errors import MachineError, ModelFileError, OrreryError, UsageError
 from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, PICTURES, WEIGHTS, read_index
 from orrery.exchange.reading.sentence_folder import MODULES
+from orrery.tuning.peft.places import HUB_NAME
 
 TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
          "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "vocab.txt", "tokenizer.model", "spiece.model",
@@ -173,6 +174,25 @@ def _cached(pinned: HubReference, weights: bool) -> Path | None:
     return folder if shards and all((folder / shard).is_file() for shard in shards) else None
 
 
+def fetched(name: str, revision: str | None) -> Path | None:
+    """Return the folder of a model in the cache, by its name and a revision; no socket is opened."""
+    if not HUB_NAME.fullmatch(name) or not (folder := _cache_of(name)).is_dir():
+        return None
+    if revision is None or revision == "main":
+        return folder
+    ref, wanted = folder / "refs" / revision, revision
+    if ".." not in revision and ref.is_file() and ref.stat().st_size < 100:
+        wanted = ref.read_text(encoding="utf-8").strip()
+    snapshot = folder / "snapshots" / wanted
+    return snapshot if _COMMIT.fullmatch(wanted) and snapshot.is_dir() else None
+
+
+def _cache_of(name: str) -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
+
+
 @contextmanager
 def _errors(wanted: HubReference) -> Iterator[None]:
     """Turn the hub's errors into ours: what is wrong with the name, what with the rights, what with the line."""
@@ -197,10 +217,7 @@ def _errors(wanted: HubReference) -> Iterator[None]:
 
 def _offline(wanted: HubReference) -> str:
     """Return a hint for a machine without the hub: the newest commit in the cache, if there is one."""
-    from huggingface_hub import constants
-
-    snapshots = Path(constants.HF_HUB_CACHE) / f"models--{wanted.name.replace('/', '--')}" / "snapshots"
-    commits = sorted(snapshots.glob("*"), key=lambda path: path.stat().st_mtime)
+    commits = sorted((_cache_of(wanted.name) / "snapshots").glob("*"), key=lambda path: path.stat().st_mtime)
     if commits and not wanted.is_pinned:
         return f"without a network use what is in the cache: {HubReference(wanted.name, commits[-1].name)}"
     return "check the network; a folder on this machine needs none"

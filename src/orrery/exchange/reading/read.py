@@ -17,6 +17,7 @@ from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.checkpoints.stores import is_manifest
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading import hub
+from orrery.exchange.reading.adapted import with_adapter
 from orrery.exchange.reading.architecture import own, published
 from orrery.exchange.reading.config_keys import read_config, settled
 from orrery.exchange.reading.cross_encoder_folder import CONFIG_KEYS, is_cross_encoder, read_pair_scores
@@ -53,7 +54,7 @@ from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
 from orrery.text.published.vocabularies import file_in
 from orrery.tuning import Transform
-from orrery.tuning.peft import base_of, is_adapter, load_adapter
+from orrery.tuning.peft import base_of, is_adapter
 
 RECIPE = "config.yaml"
 RECIPE_LIMIT = 100_000
@@ -78,8 +79,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
     if not str(path).startswith(hub.PREFIX):
         path = chosen_inside(Path(path), say)
     if is_adapter(path):
-        stored = read(base_of(path), say)
-        load_adapter(stored, path)
+        stored = with_adapter(read(base_of(path, hub.fetched), say), path, say)
+        _check_tokenizer(replace(stored, folder=Path(path)), say)
         return stored
     if is_manifest(Path(path)):
         manifest = read_manifest(Path(path))

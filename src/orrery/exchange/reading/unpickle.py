@@ -23,7 +23,7 @@ _ALLOWED = (
 )  # fmt: skip
 """Beginnings of the events that Python announces before it acts, of those that only read and import."""
 _CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_EXCL
-_WRAPPERS = ("state_dict", "model", "module")
+_WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 _MEGABYTE = 2**20
 ARGUMENTS, CHARACTERS = "model_args", "meta.pkl"
 _MOST_SETTINGS = 10_000

@@ -1,5 +1,6 @@
 """A fine-tuning with one seed or several: each trained, each scored, their mean and spread."""
 
+import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from orrery.recipes.config import Recipe
 from orrery.reports.frames import frame
 from orrery.runs.execute import execute
 from orrery.runs.going_on import as_begun
-from orrery.tasks._task import to_learn
+from orrery.tasks._task import TASKS, Learned, to_learn
 from orrery.tasks.finetuning.conclude import conclude
 from orrery.tasks.finetuning.findings import Findings, Several
 from orrery.training.processes import leads
@@ -58,6 +59,12 @@ def _scores(run: Path, found: Findings) -> dict[str, Any]:
     return {"run": run.name, **{one.name: one.score for one in found.scores}, **floors}
 
 
+def _asked_by(kind: type[Learned]) -> str | None:
+    """Return the words of the command that asks a model of a program's own task, which knows it by its file."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return f"with {file} {kind.verb}" if kind in TASKS.own() and kind.verb and file else None
+
+
 def with_seeds(
     recipe: Recipe,
     folder: Path,
@@ -100,7 +107,9 @@ def with_seeds(
         if resume and asked is not None:
             one = as_begun(one, place, asked, kind.found_in_recipes)
         began = perf_counter()
-        outcome = execute(one, place, reporter(), resume=resume, overwrite=overwrite, inputs=files)
+        outcome = execute(
+            one, place, reporter(), resume=resume, overwrite=overwrite, inputs=files, asked_by=_asked_by(kind)
+        )
         if outcome.signal:
             return Finetuned(folder, tuple(scored), outcome.signal, tuple(places))
         if leads():

@@ -12,7 +12,7 @@ from orrery.tuning.peft.places import CONFIG
 _READ = {
     "r", "lora_alpha", "lora_dropout", "use_rslora", "rank_pattern", "alpha_pattern", "target_modules", "bias",
     "exclude_modules", "modules_to_save", "layers_to_transform", "layers_pattern", "base_model_name_or_path",
-    "peft_type", "use_dora", "init_lora_weights",
+    "peft_type", "use_dora", "init_lora_weights", "trainable_token_indices", "ensure_weight_tying",
 }  # fmt: skip
 _IDLE = {
     "task_type", "auto_mapping", "peft_version", "revision", "inference_mode", "fan_in_fan_out", "megatron_core",
@@ -24,8 +24,8 @@ _NEVER_MERGED = ("PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "MULTITASK_PROMPT
 _PLAIN_STARTS = (True, False, None, "gaussian", "orthogonal", "eva")
 """Ways to begin that leave the base as it is; the others (PiSSA, OLoRA, LoftQ) put a part of it into the adapter."""
 
-
 Number = int | float
+_AGAIN = "get the file again from its source"
 _NAME = re.compile(r"[\w.-]+")
 
 
@@ -45,6 +45,7 @@ class PeftConfig:
         layers, self.layers_pattern = content.get("layers_to_transform"), content.get("layers_pattern")
         self.layers = [layers] if isinstance(layers, int) else layers
         self.whole = self._names(content, "modules_to_save")
+        self.tokens = content.get("trainable_token_indices")
 
     def scale(self, module: str, rank: int) -> float:
         """Return what the product counts: ``alpha / r``, or ``alpha / sqrt(r)`` (Kalajdzievski 2023)."""
@@ -54,6 +55,14 @@ class PeftConfig:
     def rank_of(self, module: str) -> Number:
         """Return the rank of one module."""
         return self._own(self.ranks, module, self.rank)
+
+    def rows_of(self, table: str) -> list[int]:
+        """Return the rows of a table that were trained; a list alone is of the one that the model reads."""
+        own = self.tokens.items() if isinstance(self.tokens, Mapping) else [("", self.tokens)]
+        ids = next((ids for key, ids in own if not key or _ends(table, [key])), None)
+        if not isinstance(ids, list) or not all(type(id) is int for id in ids) or len(set(ids)) < len(ids):
+            self.refuse(f"has rows of {table}, and trainable_token_indices does not say which", _AGAIN)
+        return ids
 
     def missing(self, known: Collection[str], there: Collection[str]) -> list[str]:
         """Return the modules that a list of targets names and the file lacks; of a regex the file alone tells."""
@@ -84,9 +93,6 @@ class PeftConfig:
         if content.get("use_dora"):
             message = "holds a DoRA adapter (use_dora), whose norms a LoRA has no place for"
             self.refuse(message, "merge it with peft and load the whole")
-        if content.get("bias", "none") != "none":
-            message = f"trained biases (bias: {content['bias']!r}), which are no adapter"
-            self.refuse(message, 'merge it with peft and load the whole, or train with bias "none"')
         if content.get("lora_bias"):
             message = "trained a bias of each B (lora_bias), which few matrices have a place for"
             self.refuse(message, "answer with it in peft, or train without lora_bias")
@@ -101,13 +107,13 @@ class PeftConfig:
     def _number(self, content: Mapping[str, Any], key: str, usual: Number) -> Number:
         value = content.get(key, usual)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            self.refuse(f"{key} = {str(value)[:60]!r} is no such number", "get the file again from its source")
+            self.refuse(f"{key} = {str(value)[:60]!r} is no such number", _AGAIN)
         return float(value) if key == "lora_dropout" else value
 
     def _pattern(self, content: Mapping[str, Any], key: str) -> dict[str, Number]:
         given = content.get(key) or {}
         if not isinstance(given, dict):
-            self.refuse(f"{key} is no object", "get the file again from its source")
+            self.refuse(f"{key} is no object", _AGAIN)
         if strange := [name for name in given if not _NAME.fullmatch(name)]:
             self.refuse(f"has the {key} {strange[0]!r}, which is no name of a module", "write the modules' names")
         return {name: self._number(given, name, 0) for name in given}
@@ -115,7 +121,7 @@ class PeftConfig:
     def _names(self, content: Mapping[str, Any], key: str) -> list[str]:
         given = content.get(key) or []
         if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-            self.refuse(f"{key} is no list of names", "get the file again from its source")
+            self.refuse(f"{key} is no list of names", _AGAIN)
         return given
 
     def refuse(self, what: str, hint: str) -> NoReturn:

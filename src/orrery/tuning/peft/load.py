@@ -1,6 +1,6 @@
 """A LoRA that peft wrote onto a model: its tensors under our names, its settings as transforms."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from orrery.tuning.peft.config import PeftConfig
 from orrery.tuning.peft.places import (
     BASE_CONFIG,
     CONFIG,
+    HUB_NAME,
     PREFIX,
     SIDES,
     WEIGHTS,
@@ -30,27 +31,75 @@ from orrery.tuning.peft.places import (
 
 _PICKLE, _OF_MLX = "adapter_model.bin", "adapters.safetensors"
 _AGAIN = "get the folder again from its source"
+_TABLES = ("embed.token.weight", "head.vocabulary.weight", "head.vocabulary.bias")
+"""Our tensors with a row for each token."""
+_TRAINED, _ROWS, _INSIDE = ".modules_to_save", ".token_adapter.trainable_tokens_delta", ".base_layer"
+"""What peft puts into the names of modules that it saves whole, of rows of a table, and of what an adapter is on."""
+_UNTRAINED = (".original_module.", ".token_adapter.base_layer.")
+"""The base's own tensors, which peft writes once more where it writes tables of tokens."""
+_BASES = ("*.safetensors", "pytorch_model*.bin")
 
 
 def is_adapter(folder: str | Path) -> bool:
-    """Say whether a folder holds an adapter of peft and no whole model."""
+    """Say whether a folder holds an adapter of peft and no whole model; a config.json alone is not one.
+
+    Raises:
+        ModelFileError: it holds both, and nothing says which is meant.
+    """
     folder = Path(folder)
-    return (folder / CONFIG).is_file() and not any((folder / name).is_file() for name in (BASE_CONFIG, SPEC))
+    if not (folder / CONFIG).is_file() or (folder / SPEC).is_file():
+        return False
+    if not (folder / BASE_CONFIG).is_file():
+        return True
+    beside = (path.name for pattern in _BASES for path in folder.glob(pattern))
+    whole = next((name for name in beside if not name.startswith("adapter")), None)
+    if whole is not None and (folder / WEIGHTS).is_file():
+        message = f"{folder} holds a whole model ({whole}) and an adapter ({WEIGHTS}), and only one can be meant"
+        raise ModelFileError(message, f"move {CONFIG} and {WEIGHTS} into a folder of their own, and name that or this")
+    return whole is None and (folder / WEIGHTS).is_file()
 
 
-def base_of(folder: str | Path) -> Path:
+def base_of(
+    folder: str | Path, fetched: Callable[[str, str | None], Path | None] = lambda name, revision: None
+) -> Path:
     """Return the folder of the model that an adapter is for, where it is on this machine.
+
+    Args:
+        folder: of the adapter.
+        fetched: finds the folder of a model that was fetched from the hub, by its name and revision.
 
     Raises:
         ModelFileError: the adapter names none, or it is not here.
     """
     path = Path(folder) / CONFIG
     _refuse_mlx(path.parent)
-    named = read_json(path).get("base_model_name_or_path")
-    if isinstance(named, str) and named and Path(named).is_dir() and not is_adapter(named):
-        return Path(named)
+    said = read_json(path)
+    named, revision = said.get("base_model_name_or_path"), said.get("revision")
+    if isinstance(named, str) and named:
+        if Path(named).is_dir() and not is_adapter(named):
+            return Path(named)
+        if (found := fetched(named, revision if isinstance(revision, str) else None)) is not None:
+            return found
     what = f"is for the base {named!r}, which is no folder of a model here" if named else "names no base model"
-    raise ModelFileError(f"{path} {what}", "load the base and name the adapter: orrery.load(BASE, adapter=FOLDER)")
+    hint = "load the base and name the adapter: orrery.load(BASE, adapter=FOLDER)"
+    fetch = f"; or fetch it into the hub's cache: hf download {named}" if named and HUB_NAME.fullmatch(named) else ""
+    raise ModelFileError(f"{path} {what}", hint + fetch)
+
+
+def tables_in(lm: Adaptable, folder: str | Path) -> dict[str, Tensor]:
+    """Return the tables of tokens that an adapter saves whole, under our names; they may have more rows than ours.
+
+    Raises:
+        ModelFileError: as ``load_adapter``.
+        UsageError: the model belongs to no family.
+    """
+    _refuse_mlx(Path(folder))
+    tensors, places = _plain(_open(Path(folder))), places_of(lm)
+    return {
+        places[name].ours[0]: tensors[name]
+        for name in tensors
+        if name in places and places[name].ours[0].endswith(_TABLES)
+    }
 
 
 def load_adapter(lm: Adaptable, folder: str | Path) -> tuple[LoRA, ...]:
@@ -138,19 +187,26 @@ def _pairs(
     """Return A and B by the reference's module, and the tensors that are neither."""
     halves: dict[str, dict[str, Tensor]] = {}
     rest: dict[str, Tensor] = {}
-    for name in tensors:
+    for name, tensor in _plain(tensors).items():
         side = next((side for side in SIDES if name.endswith(side)), None)
-        plain = name.removeprefix(PREFIX)
         if side is None:
-            rest[plain] = tensors[name]
+            rest[name] = tensor
         else:
-            halves.setdefault(_known(plain.removesuffix(side), matrices, config), {})[side] = tensors[name]
+            halves.setdefault(_known(name.removesuffix(side), matrices, config), {})[side] = tensor
     for name, half in halves.items():
         if len(half) < len(SIDES):
             config.refuse(f"belongs to tensors that lack one of A and B of {name}", _AGAIN)
     if not halves:
         config.refuse("belongs to a file without an adapter", _AGAIN)
     return {name: (half[SIDES[0]], half[SIDES[1]]) for name, half in halves.items()}, rest
+
+
+def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors by the names of the reference's, without copies that peft makes beside tables of tokens."""
+    named = {name.removeprefix(PREFIX): name for name in tensors if not any(part in name for part in _UNTRAINED)}
+    usual = {name.replace(_TRAINED, ""): place for name, place in named.items() if _TRAINED in name}
+    usual |= {name: place for name, place in named.items() if _TRAINED not in name}
+    return {name.replace(f"{_INSIDE}.bias", ".bias"): tensors[place] for name, place in usual.items()}
 
 
 def _known(name: str, matrices: Mapping[str, PeftTensor], config: PeftConfig) -> str:
@@ -193,11 +249,8 @@ def _whole(
     model: Model, places: Mapping[str, PeftTensor], config: PeftConfig, rest: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     """Return the tensors that were saved whole, under our names."""
-    names: dict[int, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(id(parameter), []).append(name)
     tensors: dict[str, Tensor] = {}
-    for theirs, tensor in rest.items():
+    for theirs, tensor in _with_rows(model, places, config, rest).items():
         if _is_base(model, places, theirs, tensor):
             continue
         if ".lora_embedding_" in theirs:
@@ -213,16 +266,48 @@ def _whole(
             parts = place.rule.split(tensor, [model.get_parameter(name).shape for name in place.ours])
         except ValueError as error:
             config.refuse(f"comes with {theirs}, which {error}", "load the base with as many labels")
-        for name, part in zip(place.ours, parts, strict=True):
-            if len(shared := names[id(model.get_parameter(name))]) > 1:
-                message = f"saves {theirs} whole, which the model shares with {', '.join(shared)}"
-                config.refuse(message, "merge the adapter with peft and load the whole")
-            tensors[name] = part
+        tensors |= zip(place.ours, parts, strict=True)
+    _refuse_shared(model, config, tensors)
     for module in config.whole:
         held = [t for t in places if t.rpartition(".")[0].endswith(module) and t not in rest]
         if held:
             config.refuse(f"says that {module} is saved whole, and the file lacks {held[0]}", _AGAIN)
     return tensors
+
+
+def _with_rows(
+    model: Model, places: Mapping[str, PeftTensor], config: PeftConfig, rest: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return the tensors that were saved whole, with the whole of a table of which only rows were trained.
+
+    A table that the model's head shares takes the rows for both, as peft's adapters of such tables do.
+    """
+    whole = {theirs: tensor for theirs, tensor in rest.items() if not theirs.endswith(_ROWS)}
+    for theirs in rest.keys() - whole:
+        module = theirs.removesuffix(_ROWS)
+        ids = config.rows_of(module)
+        place = places.get(f"{module}.weight")
+        table = None if place is None or len(place.ours) > 1 else model.get_parameter(place.ours[0])
+        rows = rest[theirs]
+        if table is None or rows.shape != (len(ids), *table.shape[1:]) or not set(ids) <= set(range(len(table))):
+            config.refuse(f"trained {len(ids)} rows of {module}, and {theirs} has the shape {list(rows.shape)}", _AGAIN)
+        assert place is not None
+        changed = whole.get(place.theirs, table.detach()).clone()
+        changed[ids] = rows.to(changed)
+        whole |= {other.theirs: changed for other in places.values() if model.get_parameter(other.ours[0]) is table}
+    return whole
+
+
+def _refuse_shared(model: Model, config: PeftConfig, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors of which the model has one under several names, unless all have the same numbers."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    for shared in names.values():
+        given = [name for name in shared if name in tensors]
+        if given and not all(n in tensors and torch.equal(tensors[n], tensors[given[0]]) for n in shared):
+            message = f"saves {given[0]} whole, which the model shares with {', '.join(shared)}"
+            config.refuse(message, "merge the adapter with peft and load the whole")
 
 
 def _is_base(model: Model, places: Mapping[str, PeftTensor], name: str, tensor: Tensor) -> bool:

@@ -1,5 +1,6 @@
 """Where the matrices and the other tensors of a model lie in the modules of the reference library."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,9 @@ from orrery.tuning._linear import TransformedLinear
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 BASE_CONFIG = "config.json"
-"""What makes a folder a whole model of the Hugging Face layout."""
+"""What makes a folder a whole model of the Hugging Face layout, where weights stand beside it."""
+HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+"""What a model on the hub is called."""
 PREFIX = "base_model.model."
 """What peft puts before every name."""
 SIDES = tuple(f".lora_{side}.weight" for side in "AB")

@@ -90,6 +90,8 @@ def _contents(lm: Adaptable) -> tuple[dict[str, Any], dict[str, Tensor]]:
     _refuse_homeless(adapted, used)
     products = {name: _product(model, place) for name, place in used.items()}
     whole = _whole(model, places, transforms)
+    if doubled := used.keys() & {name.rpartition(".")[0] for name in whole}:
+        raise UsageError(f"{min(doubled)} has an adapter, and learns whole too, which peft's files cannot hold", _MERGE)
     tensors = {PREFIX + name: tensor for name, tensor in whole.items()}
     for name, product in products.items():
         for side, tensor in zip(SIDES, (product.a, product.b), strict=True):

@@ -44,7 +44,8 @@ WRITTEN = {
     "flax_model.msgpack": "Flax", "dict.txt": "fairseq", "model_index.json": "diffusers", "onnx/model.onnx": "ONNX",
     "openvino_model.bin": "OpenVINO", "model.tflite": "LiteRT", "m.mlpackage": "Core ML", "rank0.engine": "TensorRT",
     "m.keras": "Keras", "rust_model.ot": "rust-bert", "weights.npz": "MLX", "m.zip": "archive", "m.tar.gz": "archive",
-    "m.llamafile": "GGUF file in it", "model.safetensors.part": "did not end", "m-q4.gguf": "GGUF file",
+    "model_best.pth.tar": "name of an archive", "m.llamafile": "GGUF file in it",
+    "model.safetensors.part": "did not end", "m-q4.gguf": "GGUF file",
     ".cache/huggingface/download/x.incomplete": "did not end",
 }  # fmt: skip
 
