@@ -56,7 +56,7 @@ def _fitted(stored: Stored, tables: Mapping[str, Tensor], path: Path, say: Calla
     config = {**stored.config, _SIZE: rows, **({_TIED: False} if apart else {})}
     model = build_on_meta(published(config, path))
     # Copies, for two tables must not be the memory of the one that they were.
-    changed = {name: tensor.to(own[name].dtype, copy=True) for name, tensor in tables.items()}
+    changed = {name: tensor.to(own[name], copy=True) for name, tensor in tables.items()}
     tensors = {name: changed.get(name, own[name].detach()) for name in weights_of(model)}
     if wrong := [name for name, parameter in weights_of(model).items() if parameter.shape != tensors[name].shape]:
         message = f"{path}: the adapter is for a base with {rows:,} tokens, and its files lack {wrong[0]} of this size"
@@ -70,4 +70,4 @@ def _fitted(stored: Stored, tables: Mapping[str, Tensor], path: Path, say: Calla
 def _differ(name: str, other: str, tables: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> bool:
     """Say whether an adapter has other numbers for two names of one table; what it does not save is the base's."""
     one, two = tables[name], tables.get(other, own[other].detach())
-    return one.shape != two.shape or not torch.equal(one, two.to(one.dtype))
+    return one.shape != two.shape or not torch.equal(one, two.to(one))
