@@ -154,3 +154,11 @@ def test_an_absent_token_with_an_id_that_is_not_the_next_is_refused(tmp_path: Pa
     folder = folder_of(tmp_path, {"added_tokens_decoder": {"4711": _object("<call>")}}, None)
     with pytest.raises(ModelFileError, match=r"the added token '<call>' has the id 4711, the next is 9"):
         load_tokenizer(folder)
+
+
+def test_thousands_of_tokens_that_the_files_name_stand_behind_in_their_order(tmp_path: Path) -> None:
+    speech = [f"<custom_token_{number}>" for number in range(3000)]  # as models of speech add them
+    folder = folder_of(tmp_path, {"additional_special_tokens": speech}, None)
+    ours, theirs = load_tokenizer(folder), AutoTokenizer.from_pretrained(folder)
+    assert ours.size == len(theirs)
+    assert [ours.id(token) for token in speech] == theirs.convert_tokens_to_ids(speech)
