@@ -307,14 +307,15 @@ def _add(engine: Tokenizer, file: Path) -> None:
     """
     listed, special = _listed(file)
     unlisted = [content for content in special if content not in listed and engine.token_to_id(content) is not None]
-    for content in (*sorted(listed, key=listed.__getitem__), *unlisted):
-        is_special = special.get(content, False)
-        engine.add_tokens([AddedToken(content, normalized=not is_special, special=is_special)])
-        next_id = engine.token_to_id(content)
-        if listed.get(content, next_id) != next_id:
-            raise ModelFileError(
-                f"the added token {content!r} has the id {listed[content]}, the next is {next_id}", HINT
-            )
+    contents = [*sorted(listed, key=listed.__getitem__), *unlisted]
+    flags = [special.get(content, False) for content in contents]
+    engine.add_tokens(
+        [AddedToken(content, normalized=not flag, special=flag) for content, flag in zip(contents, flags, strict=True)]
+    )
+    for content in contents:
+        if listed.get(content, next_id := engine.token_to_id(content)) != next_id:
+            message = f"the added token {content!r} has the id {listed[content]}, the next is {next_id}"
+            raise ModelFileError(message, HINT)
 
 
 def _framed(engine: Tokenizer, rule: frames.Rule | None) -> str:
