@@ -44,7 +44,10 @@ def test_the_record_keeps_the_bounds():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_measured_is_what_is_recorded(family):
-    """One configuration and one seed, twice as far at most: processors round float32 otherwise."""
+    """One configuration and one seed, twice as far at most; one rounding where the reference casts to float32.
+
+    Processors round float32 otherwise: the same cast left 9e-9 on one and 3e-8 on another.
+    """
     recorded = exactness.recorded()[family]
     apart = measuring.compared(next(measuring.configurations(family)), 0)
     for way in measuring.WAYS:
@@ -52,7 +55,9 @@ def test_what_is_measured_is_what_is_recorded(family):
             assert (way, recorded.raises, recorded.at) == (measuring.INSTALLED, apart[way]["raises"], apart[way]["at"])
             continue
         for part, value in apart[way].items():
-            assert value <= 2 * getattr(getattr(recorded, way), part) + 1e-13, (way, part)
+            before = getattr(getattr(recorded, way), part)
+            one_rounding = torch.finfo(torch.float32).eps if before > 1e-12 else 0.0
+            assert value <= max(2 * before + 1e-13, one_rounding), (way, part)
 
 
 def test_a_model_with_one_wrong_number_is_far_from_both(monkeypatch):
