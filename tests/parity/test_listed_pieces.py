@@ -27,6 +27,7 @@ from orrery.families import load_family
 from orrery.text.languages import reading
 from orrery.text.published.listed import LANGUAGES
 from orrery.text.tokenizer import load_tokenizer
+from serving_toy import post, running
 from tiny_models import randomised
 
 SOURCE = [
@@ -190,8 +191,35 @@ def test_a_published_folder_translates_between_the_languages_that_are_named(
     with pytest.raises(UsageError, match="no language 'xx'") as refused:
         lm.translate([text], target_language="xx")
     assert "__en__" in refused.value.hint
+    pipe = orrery.pipeline("translation_en_to_fr", lm, num_beams=1, max_new_tokens=9)
+    assert pipe(text, src_lang="de", tgt_lang="fr") == [{"translation_text": said[0]}]
+    named = orrery.pipeline("translation_de_to_fr", lm, num_beams=1, max_new_tokens=9)
+    assert named([text]) == [{"translation_text": said[0]}]
+    assert [*named.rows(text, named.chosen({}))[0].ids] == theirs(text)["input_ids"]
+    assert named.writer(named.chosen({})).writing["forced_bos_token_id"] == theirs.get_lang_id("fr")
+    with pytest.raises(UsageError, match="no language 'xx'"):
+        pipe(text, src_lang="xx")
     assert run(["import", str(place), str(tmp_path / "new")]) == 0
     assert orrery.load(tmp_path / "new", "cpu", say=str).tokenizer.encode(text) == lm.tokenizer.encode(text)
+
+
+@pytest.mark.filterwarnings("ignore:.*sacremoses")
+def test_a_client_names_the_languages_of_a_translation(tmp_path: Path) -> None:
+    place = model_with(tmp_path / "files", "m2m_100")
+    lm, search = orrery.load(place, "cpu", say=str), {"num_beams": 1}
+    with running(place, dtype="float32") as server:
+        asked = {"input": SOURCE[0], "source_language": "de", "target_language": "fr", "max_tokens": 9, **search}
+        status, answer = post(server, asked, "/v1/translate")
+        said = lm.translate([SOURCE[0]], source_language="de", target_language="fr", max_new_tokens=9, **search)
+        assert (status, [one["text"] for one in answer["data"]]) == (200, said)
+        for param in ("source_language", "target_language"):
+            status, answer = post(server, {**asked, param: "xx"}, "/v1/translate")
+            assert (status, answer["error"]["param"]) == (400, param)
+            assert "__en__" in answer["error"]["message"]
+        # Hugging Face's InferenceClient(URL).translation
+        sent = {"inputs": SOURCE[0], "parameters": {"src_lang": "de", "tgt_lang": "fr"}}
+        status, answer = post(server, sent, "/")
+        assert (status, "POST /v1/translate" in answer["error"]["message"]) == (400, True)
 
 
 @pytest.mark.filterwarnings("ignore:.*sacremoses")

@@ -25,7 +25,8 @@ _ABSENT = {
     "POST /v1/responses goes on from an earlier answer by previous_response_id": (
         "/v1/conversations /v1/assistants /v1/threads /v1/agents"
     ),
-    "GET and DELETE /v1/responses/{response_id} are what is answered of a response that is kept": "/v1/responses",
+    "GET and DELETE /v1/responses/{response_id} are what is answered of a response that is kept; its input is not, and "
+    "nothing runs on that could be cancelled": "/v1/responses",
     "answers are texts, as of POST /v1/chat/completions": "/v1/audio /v1/images /v1/videos /v1/realtime",
     "nothing is moderated; POST /v1/classify tells labels, of a model that has them": "/v1/moderations",
     "models are trained by other commands than orrery serve; orrery --help lists them": "/v1/fine_tuning /v1/evals",

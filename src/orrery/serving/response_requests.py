@@ -64,7 +64,7 @@ def _whole(item: ResponseItem, where: str, kept: KeptResponses) -> ResponseItem:
 
 def _tools(request: ResponsesRequest) -> dict[str, Any]:
     """Return the tools that may be called and the choice among them, as a chat says them."""
-    tools = [{"type": "function", "function": tool.model_dump(exclude={"type"})} for tool in request.tools or ()]
+    tools = [{"type": "function", "function": tool.model_dump(exclude={"type"})} for tool in request.functions]
     choice: Any = request.tool_choice
     if isinstance(choice, AllowedFunctions):
         names = {"mode": choice.mode, "tools": list(map(_named, choice.tools))}
@@ -90,10 +90,10 @@ def response_of(served: Served, request: ResponsesRequest, id: str) -> dict[str,
         by_alias=True,
         include={
             "instructions", "max_output_tokens", "metadata", "previous_response_id", "reasoning", "temperature",
-            "text", "tool_choice", "tools", "top_p", "top_logprobs", "user",
+            "text", "tool_choice", "top_p", "top_logprobs", "user",
         },
     )  # fmt: skip
-    usual = {"metadata": {}, "tool_choice": "auto", "tools": [], "text": {"format": {"type": "text"}}}
+    usual = {"metadata": {}, "tool_choice": "auto", "text": {"format": {"type": "text"}}}
     return {
         "id": f"resp_{id}",
         "object": "response",
@@ -106,6 +106,7 @@ def response_of(served: Served, request: ResponsesRequest, id: str) -> dict[str,
         "incomplete_details": None,
         "parallel_tool_calls": request.parallel_tool_calls is not False,
         "store": request.store is not False,
+        "tools": [tool.model_dump() for tool in request.functions],
         "truncation": request.truncation or "disabled",
         "usage": None,
     }

@@ -205,15 +205,18 @@ class Served:
     def adapter_of(self, name: str | None) -> str | None:
         """Return the adapter that a name means; nothing for the model itself.
 
-        Hugging Face's package for JavaScript names the server's address where no model is named.
+        Where no model is named, Hugging Face's package for JavaScript names the server's address, and that for Python
+        `dummy`.
 
         Raises:
             ApiError: 404 for the name of another model.
         """
-        if name is None or name == self.name or name.startswith(("http://", "https://")):
+        if name in (None, self.name):
             return None
         if name in self.adapters:
             return name
+        if name == "dummy" or name.startswith(("http://", "https://")):
+            return None
         known = ", ".join(map(repr, (self.name, *self.adapters)))
         message = f"the model {name[:100]!r} does not exist; this server has {known}"
         raise ApiError(404, message, param="model", code="model_not_found")

@@ -1,6 +1,7 @@
 """The languages of a tokenizer for many (M2M-100, NLLB, mBART): a token around a source, one before a target."""
 
 import json
+from functools import lru_cache
 
 from orrery.errors import UsageError
 from orrery.text.tokenizer import NO_ID, Tokenizer
@@ -20,6 +21,12 @@ def language_token(tokenizer: Tokenizer, language: str) -> int:
     raise UsageError(f"no language {language[:40]!r}", known)
 
 
+def knows_languages(tokenizer: Tokenizer) -> bool:
+    """Say whether the tokenizer puts the token of a language around a source."""
+    return len(_languages(tokenizer)) == 1
+
+
+@lru_cache(8)  # a quarter of a million tokens take their time, and each row of a pipeline asks
 def reading(tokenizer: Tokenizer, language: str) -> Tokenizer:
     """Return the tokenizer with the token of another language around its texts.
 
@@ -27,7 +34,7 @@ def reading(tokenizer: Tokenizer, language: str) -> Tokenizer:
         UsageError: it has no such language, or puts none around texts.
     """
     wanted, present = language_token(tokenizer, language), _languages(tokenizer)
-    if len(present) != 1:
+    if not knows_languages(tokenizer):
         raise UsageError("this tokenizer puts no language around a source", "leave the source's language away")
     old, new = tokenizer.token(present[0]), tokenizer.token(wanted)
     rule = json.dumps(tokenizer.definition["post_processor"]).replace(json.dumps(old), json.dumps(new))

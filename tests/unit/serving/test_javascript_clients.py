@@ -64,7 +64,7 @@ def test_a_chat_allows_some_of_its_tools(toy, mode):
 
 
 @pytest.mark.parametrize(("path", "tool"), [
-    (CHAT, {"type": "custom", "custom": {"name": "x"}}), (ITEMS, {"type": "web_search"}),
+    (CHAT, {"type": "custom", "custom": {"name": "x"}}), (ITEMS, {"type": "web-search"}),
     (BLOCKS, {"type": "bash_20250124", "name": "bash"}),
 ])  # fmt: skip
 def test_a_tool_of_another_kind_is_named(toy, path, tool):
@@ -127,8 +127,8 @@ def test_fields_that_are_none_of_ollamas_are_refused(toy, field):
 
 
 def test_a_model_may_be_called_by_the_servers_address(toy):
-    """``@huggingface/inference`` does so where an endpoint is named and no model."""
-    assert chat(toy, model=toy.url, max_tokens=2)[0] == 200
+    """``@huggingface/inference`` does so where an endpoint is named and no model, and that for Python says dummy."""
+    assert [chat(toy, model=name, max_tokens=2)[0] for name in (toy.url, "dummy")] == [200, 200]
     assert chat(toy, model="other", max_tokens=2)[0] == 404
 
 
@@ -159,6 +159,7 @@ def test_what_can_be_read_is_told_without_its_body(toy):
     ("/v1/conversations", "previous_response_id"), ("/v1/threads/t/messages", "previous_response_id"),
     ("/v1/audio/speech", "texts"), ("/v1/moderations", "/v1/classify"), ("/v1/fine_tuning/jobs", "orrery --help"),
     ("/v1/responses/resp_1/input_items", "GET and DELETE /v1/responses/{response_id}"),
+    ("/v1/responses/resp_1/cancel", "nothing runs on"),
     ("/v1beta/models/toy:generateContent", "Gemini"), ("/v1/responses/", "; /v1/responses does this"),
     ("/openai/deployments/toy/chat/completions?api-version=1", "; /v1/chat/completions does this"),
     ("/v1/v1/chat/completions", "; /v1/chat/completions does this"), ("/models", "; /v1/models does this"),

@@ -130,8 +130,22 @@ def test_what_clients_ask_first(toy):
     assert (card["id"], card["type"], card["state"], card["max_context_length"]) == ("toy", "llm", "loaded", 128)
     assert get(toy, "/api/v0/models/toy").json == card
     assert get(toy, "/api/v0/models/other").status == 404
-    for path, other in (("/slots", "/metrics"), ("/api/v0/chat/completions", "/v1/chat/completions")):
+    # Zed reads gguf and mlx, and offers tools where the model has tool_use
+    assert (card["compatibility_type"], card["capabilities"]) == ("mlx", ["tool_use"])
+    for path, other in (("/slots", "/metrics"), ("/api/v1/chat/completions", "/v1/chat/completions")):
         assert other in str(get(toy, path).json["error"])
+
+
+def test_lm_studios_own_paths_answer_as_those_of_openai(toy):
+    chat = {"messages": [{"role": "user", "content": "the cat"}], "max_tokens": 4, "temperature": 0}
+    for path, body in (
+        ("chat/completions", chat),
+        ("completions", {"prompt": "a", "max_tokens": 4, "temperature": 0}),
+        ("embeddings", {"input": "a"}),
+    ):
+        own, theirs = (good(toy, f"{begin}/{path}", **body) for begin in ("/v1", "/api/v0"))
+        assert own.keys() == theirs.keys()
+        assert [own.get(part) for part in ("data", "usage")] == [theirs.get(part) for part in ("data", "usage")]
 
 
 @pytest.mark.parametrize(("path", "body", "param"), [

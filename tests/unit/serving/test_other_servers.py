@@ -5,12 +5,13 @@ import time
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from orrery.generation.samplers import Sampler
-from orrery.serving import requests
+from orrery.serving import conversations, requests
 from orrery.serving.errors import ApiError
 from orrery.serving.schema import other_names
-from orrery.serving.schema.chat import ChatRequest
+from orrery.serving.schema.chat import ChatRequest, ContentPart, Message
 from orrery.serving.schema.completions import CompletionRequest
 from orrery.serving.schema.responses import ResponsesRequest
 from serving_toy import chat_model, post, running
@@ -254,3 +255,33 @@ def test_variables_reach_the_template_but_for_its_own(toy, seen):
     assert loud == without.replace("<|im_start|>assistant", "LOUDer<|im_start|>assistant")
     status, error = ask(toy, CHAT, chat_template_kwargs={"messages": []})
     assert (status, error["param"]) == (400, "chat_template_kwargs.messages")
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "n_predict"])
+def test_minus_one_bounds_no_chat(name):
+    """So LM Studio's documentation asks, and llama.cpp's page."""
+    asked = {"messages": [{"role": "user", "content": "Hi"}]}
+    assert ChatRequest.model_validate({**asked, name: -1}) == ChatRequest.model_validate(asked)
+    with pytest.raises((ValidationError, ApiError), match="max_tokens"):
+        ChatRequest.model_validate({**asked, name: -2})
+
+
+def test_what_was_refused_was_said_and_a_picture_may_be_an_address():
+    said = {"role": "assistant", "content": "no"}
+    for told in (
+        {"role": "assistant", "content": None, "refusal": "no"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
+    ):
+        plain = [conversations._plain(Message.model_validate(one)) for one in (told, said)]
+        assert plain[0] == plain[1]
+    address = "data:image/png;base64,AAAA"
+    parts = [{"type": "image_url", "image_url": one} for one in (address, {"url": address})]
+    assert ContentPart.model_validate(parts[0]) == ContentPart.model_validate(parts[1])
+    for fault in ({"type": "refusal"}, {"type": "refusal", "refusal": 5}, {"type": "image_url", "image_url": 5}):
+        with pytest.raises((ValidationError, ApiError)):
+            ChatRequest.model_validate({"messages": [{"role": "user", "content": [fault]}]})
+
+
+def test_no_top_logprobs_are_none():
+    asked = {"messages": [{"role": "user", "content": "Hi"}], "logprobs": False, "top_logprobs": 0}
+    assert ChatRequest.model_validate(asked).logprobs is False

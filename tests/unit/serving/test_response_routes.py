@@ -1,7 +1,7 @@
 """``/v1/responses`` as the `openai` package uses it, against a server of this process."""
 
 import json
-from typing import Literal
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import openai
 import pytest
@@ -10,13 +10,14 @@ from openai.types.completion_create_params import CompletionCreateParamsNonStrea
 from openai.types.embedding_create_params import EmbeddingCreateParams
 from openai.types.responses import input_token_count_params as counts
 from openai.types.responses import response_create_params as creates
+from openai.types.responses.tool_param import ToolParam
 from pydantic import BaseModel
 
 from orrery.serving import kept_responses
 from orrery.serving.schema.chat import ChatRequest
 from orrery.serving.schema.completions import CompletionRequest
 from orrery.serving.schema.reading import EmbeddingsRequest
-from orrery.serving.schema.responses import ResponsesRequest
+from orrery.serving.schema.responses import OTHER_TOOLS, ResponsesRequest
 from scripted import write
 from served_models import chat_folder
 from serving_toy import post, running
@@ -333,8 +334,9 @@ def test_the_oldest_turns_are_left_out_where_the_client_says_so(toy, ask, seen):
         ({"background": True}, "background"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"prompt": {"id": "pmpt_1"}}, "prompt"),
-        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
-        ({"tools": [{"type": "custom", "name": "x"}]}, "tools[0].type"),
+        ({"tools": [{"type": "web-search"}]}, "tools[0].type"),
+        ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
+        ({"tools": [LOOK, {"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"tools": [LOOK, LOOK]}, "tools"),
         ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name"),
         ({"tool_choice": "required"}, "tool_choice"),
@@ -393,3 +395,38 @@ def test_every_field_of_openai_is_followed_refused_or_harmless_for_a_reason(thei
     told = (set(ours.model_fields), set(ours.UNSUPPORTED), set(ours.HARMLESS))
     assert fields_of(theirs) - set.union(*told) == set()
     assert set(ours.UNSUPPORTED) & set(ours.HARMLESS) == set()
+
+
+def test_tools_that_are_no_functions_are_not_offered(client, toy):
+    """Codex sends tools of a service, some in a namespace, with every request, as does the Agents SDK where asked."""
+    others = [
+        {"type": "web_search", "external_web_access": False},
+        {"type": "namespace", "name": "files", "description": "files", "tools": [LOOK]},
+        {"type": "custom", "name": "apply_patch", "format": {"type": "grammar", "syntax": "lark", "definition": "x"}},
+        {"type": "mcp", "server_label": "x", "server_url": "https://example.com"},
+    ]
+    tools = [others[0], LOOK, *others[1:]]
+    counts = [client.responses.input_tokens.count(input="Hi", tools=some).input_tokens for some in (tools, [LOOK])]
+    assert counts[0] == counts[1]
+    response = client.responses.create(model="toy", input="Hi", max_output_tokens=4, tools=tools)
+    assert [tool.name for tool in response.tools] == ["look"]
+    assert client.responses.create(model="toy", input="Hi", max_output_tokens=4, tools=others).tools == []
+
+
+def test_every_kind_of_tool_of_the_package_is_known():
+    kinds = {kind for tool in get_args(ToolParam) for kind in kinds_of(tool)}
+    assert {*OTHER_TOOLS, "function"} == kinds
+
+
+def kinds_of(tool):
+    return {kind for one in get_args(tool) or (tool,) for kind in literals(get_type_hints(one)["type"])}
+
+
+def literals(kind):
+    inner = get_args(kind)
+    return inner if get_origin(kind) is Literal else literals(inner[0])
+
+
+def test_a_conversation_is_not_compacted(client):
+    with pytest.raises(openai.NotFoundError, match="truncation"):
+        client.responses.compact(model="toy", input="Hi")

@@ -28,6 +28,7 @@ router = APIRouter(route_class=StrictRoute, tags=["chat"])
 
 
 @router.post("/openai/v1/chat/completions", include_in_schema=False)  # where Groq's client asks
+@router.post("/api/v0/chat/completions", include_in_schema=False)  # where LM Studio's clients ask
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
 async def chat_completions(request: ChatRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a conversation; with ``stream`` as server-sent events."""

@@ -62,6 +62,7 @@ class _Prepared:
         return answering.prompt_scores[self.prompts[index // self.asked.drawn].opening :]
 
 
+@router.post("/api/v0/completions", include_in_schema=False)  # where LM Studio's clients ask
 @router.post("/v1/completions", response_model=Completion, responses=FAILURES)
 async def completions(request: CompletionRequest, served: Serving, http: HttpRequest) -> Response:
     """Continue one prompt or several; with ``stream`` as server-sent events."""

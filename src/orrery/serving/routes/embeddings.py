@@ -20,6 +20,7 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 
 
 @router.post("/openai/v1/embeddings", include_in_schema=False)  # where Groq's client asks
+@router.post("/api/v0/embeddings", include_in_schema=False)  # where LM Studio's clients ask
 @router.post(EMBEDDINGS, response_model=EmbeddingList, responses=FAILURES)
 async def embeddings(request: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the vector of each text: as a folder of sentence-transformers says, else its mean, of length 1."""

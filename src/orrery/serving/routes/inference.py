@@ -8,7 +8,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 import orrery
-from orrery.serving.abilities import CLASSIFY, COMPLETIONS, RERANK
+from orrery.serving.abilities import CHAT, CLASSIFY, COMPLETIONS, RERANK, TRANSLATE
 from orrery.serving.body import StrictRoute, checked
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.reading import over_rows
@@ -85,7 +85,8 @@ async def by_model(request: dict[str, Any], served: Serving, http: HttpRequest) 
         labels = await _labels(asked, served, http)
         return AsciiJson(labels if asked.several or asked.parameters is not None else labels[0])
     if COMPLETIONS in served.routes and ("parameters" in request or "stream" in request):
-        raise ApiError(400, "text is written by POST /v1/completions and /v1/chat/completions", param="parameters")
+        paths = " and ".join(f"POST {path}" for path in (TRANSLATE, COMPLETIONS, CHAT) if path in served.routes)
+        raise ApiError(400, f"text is written by {paths}", param="parameters")
     return await embed(checked(EmbedRequest, request), served, http)
 
 

@@ -29,7 +29,8 @@ async def model(name: str, served: Serving) -> Response:
 
 
 def _card(served: Served, name: str) -> dict[str, Any]:
-    details = ollama_card.card(served, name)["details"]
+    card = ollama_card.card(served, name)
+    details, able = card["details"], card["capabilities"]
     kind = "embeddings" if served.worker is None else "vlm" if served.pictures is not None else "llm"
     return {
         "id": name,
@@ -37,9 +38,10 @@ def _card(served: Served, name: str) -> dict[str, Any]:
         "type": kind,
         "publisher": "orrery",
         "arch": details["family"],
-        "compatibility_type": details["format"],
+        "compatibility_type": "gguf" if details["format"] == "gguf" else "mlx",  # Zed reads no other word
         "quantization": details["quantization_level"],
         "state": "loaded",
         "max_context_length": served.lm.context,
         "loaded_context_length": served.lm.context,
+        "capabilities": [word for own, word in (("tools", "tool_use"), ("vision", "vision")) if own in able],
     }

@@ -66,6 +66,12 @@ async def input_tokens(request: ResponsesRequest, served: Serving) -> Response:
     return AsciiJson({"object": "response.input_tokens", "input_tokens": len(ids)})
 
 
+@router.post(f"{RESPONSES}/compact", include_in_schema=False)
+async def compact() -> Response:
+    """Refuse to shorten a conversation: else the path would be read as a response's."""
+    raise ApiError(404, f'there is no such URL: "truncation": "auto" of POST {RESPONSES} leaves out the oldest turns')
+
+
 class _Keeping:
     """What tells of a response and keeps it at its end.
 

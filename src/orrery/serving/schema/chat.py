@@ -14,6 +14,7 @@ from orrery.serving.usage import Usage
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
 OWN_VARIABLES = {"self", "messages", "prompt", "replies", "tools", "add_generation_prompt"}
 """Variables of a chat template that a request has no say in."""
+_MOST = ("max_tokens", "n_predict")
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Name = Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
 
@@ -42,6 +43,16 @@ class ContentPart(RequestPart):
     type: Text
     text: Text | None = None
     image_url: PictureAddress | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_other_forms(cls, given: Any) -> Any:
+        """Read a refusal as what was said, and the address that Mistral's clients send without an object."""
+        if isinstance(given, dict) and given.get("type") == "refusal":
+            return {**given, "type": "text", "text": given.get("refusal")}
+        if isinstance(given, dict) and isinstance(address := given.get("image_url"), str):
+            return {**given, "image_url": {"url": address}}
+        return given
 
 
 Content = Annotated[
@@ -76,6 +87,14 @@ class Message(RequestPart):
     reasoning_content: Text | None = None
     function_call: CalledFunction | None = Field(None, description="The old form of tool_calls.")
     prefix: Flag | None = Field(None, exclude=True, description="Of Mistral's and DeepSeek's clients; refused.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_refusals(cls, given: Any) -> Any:
+        """Read the refusal of an earlier answer as what the assistant said."""
+        if isinstance(given, dict) and given.get("content") is None and isinstance(given.get("refusal"), str):
+            return {**given, "content": given["refusal"]}
+        return given
 
 
 class Function(RequestPart):
@@ -242,11 +261,19 @@ class ChatRequest(SamplingFields):
         """Whether the answer must be a call, or JSON."""
         return bool(self.forced) or super().has_form
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_bounds(cls, given: Any) -> Any:
+        """Leave out the -1 with which clients of LM Studio and llama.cpp bound no answer."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if name not in _MOST or value != -1}
+
     @model_validator(mode="after")
     def _check_together(self) -> "ChatRequest":
         for place, message in enumerate(self.messages):
             _check_message(message, f"messages[{place}]")
-        if self.top_logprobs is not None and not self.logprobs:
+        if self.top_logprobs and not self.logprobs:
             raise ApiError(400, "top_logprobs is for logprobs: true alone", param="top_logprobs")
         form = self.response_format
         if self.has_form and (self.min_tokens or self.ignore_eos):

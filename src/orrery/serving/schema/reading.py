@@ -111,6 +111,8 @@ class TranslateRequest(Body):
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] = Field(
         128, description="The most tokens of a translation."
     )
+    source_language: Text | None = Field(None, description="Of the texts, for a model of many: en, eng_Latn, en_XX.")
+    target_language: Text | None = Field(None, description="Of the translations; by default the model's files say.")
 
     @property
     def search(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """``POST /v1/responses``: what is asked."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -69,6 +69,30 @@ class FunctionTool(RequestPart):
     description: Text | None = None
     parameters: dict[str, Any] | None = None
     strict: Flag | None = None
+
+
+class OtherTool(RequestPart):
+    """A tool that a service runs, or one whose calls are no JSON: it is not offered to the model."""
+
+    type: Literal[
+        "apply_patch", "code_interpreter", "computer", "computer_use_preview", "custom", "file_search",
+        "image_generation", "local_shell", "mcp", "namespace", "programmatic_tool_calling", "shell", "tool_search",
+        "web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11",
+    ]  # fmt: skip
+
+
+OTHER_TOOLS = get_args(OtherTool.model_fields["type"].annotation)
+
+
+def _tool(value: Any) -> str:
+    """Return whether a tool is a function."""
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    return "other" if kind in OTHER_TOOLS else "function"
+
+
+ResponseTool = Annotated[
+    Annotated[FunctionTool, Tag("function")] | Annotated[OtherTool, Tag("other")], Discriminator(_tool)
+]
 
 
 class NamedFunction(RequestPart):
@@ -168,7 +192,9 @@ class ResponsesRequest(SamplingFields):
     previous_response_id: Text | None = None
     store: Flag | None = Field(None, description="Keep it for previous_response_id, as is done where this is left out.")
     max_output_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = None
-    tools: Annotated[list[FunctionTool], Field(max_length=MOST_TOOLS)] | None = None
+    tools: Annotated[list[ResponseTool], Field(max_length=MOST_TOOLS)] | None = Field(
+        None, description="Functions; other tools of OpenAI's are not offered to the model, nor told in the response."
+    )
     tool_choice: Choice | None = None
     parallel_tool_calls: Flag | None = None
     chat_template_kwargs: TemplateVariables | None = Field(None, description="Variables of the model's chat template.")
@@ -184,6 +210,11 @@ class ResponsesRequest(SamplingFields):
         | None
     ) = None
     truncation: Literal["auto", "disabled"] | None = None
+
+    @property
+    def functions(self) -> list[FunctionTool]:
+        """The tools that are offered to the model."""
+        return [tool for tool in self.tools or () if isinstance(tool, FunctionTool)]
 
     @property
     def tells_scores(self) -> bool:

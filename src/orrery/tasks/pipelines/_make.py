@@ -11,7 +11,8 @@ from orrery.language_model.model import LanguageModel
 from orrery.tasks._task import TASKS, Learned, Task
 from orrery.tasks.pipelines._pipeline import Pipeline
 
-_TRANSLATION = re.compile(r"translation_\w+_to_\w+")
+TRANSLATION = re.compile(r"translation_(\w+)_to_(\w+)")
+"""The task that names both languages."""
 
 
 def pipeline(
@@ -58,7 +59,7 @@ def to_ask(task: str) -> tuple[type[Pipeline], str]:
         UsageError: no task of this name answers.
     """
     name = task.replace("-", "_")
-    name = "translation" if _TRANSLATION.fullmatch(name) else name
+    name = "translation" if TRANSLATION.fullmatch(name) else name
     answering = next((each for each in _tasks(name) if name in (each.kind, *each.names)), None)
     if answering is not None and issubclass(answering, Learned) and answering.asked_as:
         return to_ask(answering.asked_as.replace("_", "-"))

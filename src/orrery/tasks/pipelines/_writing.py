@@ -73,7 +73,7 @@ class FromSource(Pipeline, ABC):
     beams write at most 256 tokens; ``task_specific_params`` and the ``prefix`` of config.json count.
     """
 
-    Settings = WritingSettings
+    Settings: ClassVar[type[WritingSettings]] = WritingSettings
     returns: ClassVar[str]
     usual: ClassVar[Mapping[str, Any]] = writing.OF_SOURCE
 
@@ -97,15 +97,19 @@ class FromSource(Pipeline, ABC):
         """Say whether the model writes what it reads in another form."""
         return lm.model.spec.reads_source and lm.model.spec.vocabulary is not None
 
+    def writer(self, settings: Any) -> LanguageModel:
+        """Return the model as the settings want it to read and write."""
+        return self.lm
+
     def rows(self, item: Any, settings: WritingSettings) -> Sequence[InputRow]:
         """Return the one row of a text, behind the prefix."""
         said = self.lm.files_say(self.task).get("prefix", "")
         prefix = said if settings.prefix is None else settings.prefix
-        return [whole(self.lm, prefix + text_of(item, self.task), truncation=settings.truncation)]
+        return [whole(self.writer(settings), prefix + text_of(item, self.task), truncation=settings.truncation)]
 
     def ask(self, rows: Sequence[InputRow], settings: WritingSettings) -> Sequence[list[list[int]]]:
         """Return the ids of the answers to each row."""
-        return written(self.lm, rows, settings, self.usual, self.lm.files_say(self.task))
+        return written(self.writer(settings), rows, settings, self.usual, self.lm.files_say(self.task))
 
     def answer(
         self, item: Any, rows: Sequence[InputRow], outputs: Sequence[list[list[int]]], settings: WritingSettings
