@@ -73,6 +73,7 @@ def ours(values: dict[str, Any], folder: Path) -> Timed:
 
     def timed(steps: int, seed: int) -> tuple[float, float]:
         training = {
+            **values.get("training", {}),
             "steps": steps,
             "optimizer": {"kind": "adamw", "rate": RATE, "betas": [0.9, 0.999], "weight_decay": 0.0},
             "schedule": {"kind": "linear"},
@@ -102,9 +103,15 @@ class Ends(transformers.TrainerCallback):
 
 
 def theirs(
-    make: Callable[[], Any], rows: list[dict[str, Any]], collate: Any, order: str, folder: Path, size: int = BATCH
+    make: Callable[[], Any],
+    rows: list[dict[str, Any]],
+    collate: Any,
+    order: str,
+    folder: Path,
+    size: int = BATCH,
+    **more: Any,
 ) -> Timed:
-    """Trainer on the same rows."""
+    """Trainer on the same rows, with more of its arguments."""
 
     def timed(steps: int, seed: int) -> tuple[float, float]:
         seen = [0, 0]
@@ -121,7 +128,7 @@ def theirs(
         settings = transformers.TrainingArguments(
             output_dir=str(folder), max_steps=steps, per_device_train_batch_size=size, learning_rate=RATE, seed=seed,
             train_sampling_strategy=order, save_strategy="no", report_to="none", logging_strategy="no",
-            disable_tqdm=True, use_cpu=True,
+            disable_tqdm=True, use_cpu=True, **more,
         )  # fmt: skip
         ends = Ends()
         torch.manual_seed(seed)

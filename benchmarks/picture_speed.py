@@ -3,8 +3,10 @@
     .venv/bin/python benchmarks/picture_speed.py --output benchmarks/picture_speed.json
 
 The ViT is that of recipes/mnist.yaml with three channels, which transformers' pipeline wants, on pictures of 28 x 28.
-``step`` is one on a batch of 128 with the same optimizer, rate and clipping, in float32 on both sides: our recipe
-without its changes of pictures, and Trainer over the numbers that its own processor made before the clock started.
+``step`` is one on a batch of 128 with the same optimizer, rate and clipping: our recipe without its changes of
+pictures, and Trainer over the numbers that its own processor made before the clock started; in float32, and under
+autocast to bfloat16 where the processor multiplies it, each as it is and compiled (``parallel.compile``,
+``torch_compile``).
 ``classified`` asks ``orrery.pipeline`` and ``transformers.pipeline`` for opened pictures, in batches of 128. The
 programs take turns; a ratio is the median over rounds of the ratio within a round.
 """
@@ -28,6 +30,8 @@ from PIL import Image
 
 import orrery
 from orrery.data.rows.pictures import read_pictures
+from orrery.kernels.processor import this_processor
+from orrery.training.precision import has_bfloat16
 
 RECIPE = yaml.safe_load((Path(__file__).parents[1] / "recipes/mnist.yaml").read_text())
 BATCH = RECIPE["batches"]["size"]
@@ -54,9 +58,9 @@ def opened(part: str) -> tuple[list[Any], list[int]]:
     return pictures, [int(row.target) for row in rows]
 
 
-def stepping(model: Path, folder: Path) -> dict[str, Timed]:
-    """What is compared of training: steps a second from the same weights."""
-    values = {
+def stepping(model: Path, folder: Path) -> dict[str, dict[str, Timed]]:
+    """What is compared of training, by its kind: steps a second from the same weights."""
+    values: dict[str, Any] = {
         "model": {"from": str(model)},
         "task": "image_classification",
         "data": RECIPE["data"] | {"augment": {}},
@@ -70,9 +74,19 @@ def stepping(model: Path, folder: Path) -> dict[str, Timed]:
     def make() -> Any:
         return transformers.AutoModelForImageClassification.from_pretrained(model)
 
-    collate = transformers.default_data_collator
-    peer = theirs(make, rows, collate, "random", folder / "peer", BATCH)
-    return {"orrery": ours(values, folder / "ours"), "Trainer": peer}
+    def pair(precision: str, compiled: bool) -> dict[str, Timed]:
+        asked = values | {"training": {"precision": precision}, "parallel": {"compile": compiled}}
+        more = {"bf16": precision == "bfloat16", "torch_compile": compiled}
+        collate = transformers.default_data_collator
+        peer = theirs(make, rows, collate, "random", folder / "peer", BATCH, **more)
+        return {"orrery": ours(asked, folder / "ours"), "Trainer": peer}
+
+    precisions = ("float32", "bfloat16") if has_bfloat16("cpu", this_processor()) else ("float32",)
+    return {
+        f"{precision}{', compiled' if compiled else ''}": pair(precision, compiled)
+        for precision in precisions
+        for compiled in (False, True)
+    }
 
 
 def classifying(model: Path, part: str) -> dict[str, Answering]:
@@ -121,8 +135,9 @@ def main() -> None:
     result: dict[str, Any] = {"steps": options.steps, "rounds": options.rounds, "batch": BATCH}
     with tempfile.TemporaryDirectory() as place:
         model = fresh(Path(place))
-        result["step"] = compare(stepping(model, Path(place)), options.steps, options.rounds)
-        result["step"].pop("padding")
+        for kind, runs in stepping(model, Path(place)).items():
+            found = compare(runs, options.steps, options.rounds)
+            result.setdefault("step", {})[kind] = {key: found[key] for key in ("steps per second", "ratios")}
         result["classified"] = in_turn(classifying(model, options.pictures), options.rounds)
     print(json.dumps(result, indent=1))
     record.write(result)

@@ -541,16 +541,13 @@ def next_item_step(found: dict[str, Any]) -> str:
 
 def picture_speed(found: dict[str, Any]) -> str:
     """Return steps and pictures a second of both programs, and how many times as fast ours is."""
-    rows = []
-    for part, unit, ratio in (
-        ("step", "steps per second", found["step"]["ratios"]["orrery / Trainer"]),
-        ("classified", "pictures per second", found["classified"]["ratio"]),
-    ):
-        rates = found[part][unit]
-        rows += [
-            (part, name, f"{rate:,.1f} {unit}", f"{ratio:.2f}" if name != "orrery" else "")
-            for name, rate in rates.items()
-        ]
+    parts = [(f"step, {kind}", one, one["ratios"]["orrery / Trainer"]) for kind, one in found["step"].items()]
+    rows = [
+        (part, name, f"{rate:,.1f} {unit}", f"{ratio:.2f}" if name != "orrery" else "")
+        for part, one, ratio in [*parts, ("classified", found["classified"], found["classified"]["ratio"])]
+        for unit in ("steps per second", "pictures per second")
+        for name, rate in one.get(unit, {}).items()
+    ]
     return f"Batches of {found['batch']}, {found['rounds']} rounds.\n\n" + table(
         ("", "program", "", "orrery / it"), rows
     )
