@@ -10,6 +10,7 @@ from orrery.data.corpora import read_corpus
 from orrery.data.pictures.preparing import Preparation, for_size, preparation
 from orrery.errors import DataError, UsageError
 from orrery.families import initial_stds, load_family, part_of_texts, spec_of
+from orrery.kernels.processor import this_processor
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.heads import HeadSettings
 from orrery.models.initialise import STD, initialise
@@ -21,7 +22,7 @@ from orrery.models.soundness import check_whole, describes_a_model
 from orrery.models.word2vec.files import read_vectors
 from orrery.models.word_embeddings import initialise_embeddings
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.attention.stored_pattern import stored_pattern
+from orrery.nn.attention.stored_pattern import stored_if_narrow, stored_pattern
 from orrery.nn.inputs import Images, Tokens
 from orrery.nn.spec import from_json
 from orrery.objectives import Objective
@@ -291,10 +292,15 @@ def _above_zero(settings: ModelSettings, key: str, usual: float) -> float:
 
 
 def training_kernel(spec: ModelSpec, device: str) -> Kernel:
-    """Return the attention kernel for a training run: a function of the architecture and the device alone.
+    """Return the attention kernel for a training run: a function of the architecture and the machine alone.
 
-    On a processor, patterns of up to 1,024 tokens are kept rather than recomputed in the backward pass.
+    On a processor, patterns of up to 1,024 tokens are kept rather than recomputed in the backward pass: under autocast
+    that is several times as fast as torch's fused kernel. In float32 it is so on processors of AMD; those of Intel
+    with AVX-512 take a tenth to a half less by the fused one.
     """
     short = spec.context <= 1024
-    kept = device == "cpu" and short and pattern_dropout(spec) == 0 and keeps_pattern(spec)
-    return stored_pattern if kept else default_kernel(spec)
+    if device != "cpu" or not short or pattern_dropout(spec) or not keeps_pattern(spec):
+        return default_kernel(spec)
+    processor = this_processor()
+    fused = processor.vendor == "GenuineIntel" and "avx512f" in processor.flags
+    return stored_if_narrow if fused else stored_pattern

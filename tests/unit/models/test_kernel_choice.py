@@ -8,14 +8,20 @@ from tests.goldens.cases import IMAGES
 
 from orrery.errors import UsageError
 from orrery.families import load_family, names
-from orrery.laws.models import random_ids, tiny
+from orrery.kernels.processor import Processor
+from orrery.laws.models import random_ids, spec_of, tiny
 from orrery.models.kernel_choice import keeps_pattern
+from orrery.nn.attention import stored_pattern as kept
 from orrery.nn.attention.disentangled import DisentangledAttention
+from orrery.nn.attention.kernels import eager
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.attention.transformer_xl import ContentBias
+from orrery.nn.masks import PLAIN_CAUSAL
 from orrery.nn.positions.alibi import Alibi
 from orrery.nn.positions.scheme import PositionSpec
 from orrery.nn.spec import spec
+from orrery.runs import building
 from tiny_models import inputs_for
 
 
@@ -47,3 +53,22 @@ def test_the_kernel_that_keeps_the_pattern_refuses_exactly_the_families_it_is_ke
         assert not able, error  # noqa: PT017 - most families raise nothing
     else:
         assert able
+
+
+@pytest.mark.parametrize(("vendor", "narrow"), [("GenuineIntel", False), ("AuthenticAMD", True)])
+def test_a_training_keeps_the_pattern_where_that_is_faster(vendor, narrow, monkeypatch):
+    """By the processor's maker in float32, and always under autocast."""
+    monkeypatch.setattr(building, "this_processor", lambda: Processor(vendor, frozenset({"avx512f"})))
+    kernel, used = building.training_kernel(spec_of("llama"), "cpu"), []
+    for name in ("sdpa", "stored_pattern"):
+        inner = getattr(kept, name)
+        monkeypatch.setattr(kept, name, lambda *given, name=name, inner=inner: (used.append(name), inner(*given))[1])
+    q = torch.randn(2, 3, 5, 4)
+    asked = (q, KeysValues(q, q), Operands(mask=PLAIN_CAUSAL, scale=0.5))
+    plain = kernel(*asked)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = kernel(*asked)
+    assert used == ([] if narrow else ["sdpa", "stored_pattern"])
+    assert (kernel is stored_pattern) == narrow
+    assert (plain.dtype, rounded.dtype) == (torch.float32, torch.bfloat16)
+    assert torch.allclose(plain, eager(*asked), atol=1e-6)

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.nn.attention.kernels import sdpa
 from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import BoundMask
 
@@ -38,6 +39,12 @@ def stored_pattern(q_BHLC: Float[Tensor, "B H L C"], kv: KeysValues, operands: O
     if mask.dense is None:
         return mixed_BHLC
     return mixed_BHLC.masked_fill(~mask.dense.any(-1, keepdim=True), 0.0)
+
+
+def stored_if_narrow(q_BHLC: Float[Tensor, "B H L C"], kv: KeysValues, operands: Operands) -> Float[Tensor, "B H L E"]:
+    """Compute attention by the stored pattern under autocast, and by torch's fused kernel in float32."""
+    kernel = stored_pattern if torch.is_autocast_enabled(q_BHLC.device.type) else sdpa
+    return kernel(q_BHLC, kv, operands)
 
 
 class _Attend(torch.autograd.Function):
