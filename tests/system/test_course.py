@@ -18,7 +18,8 @@ from orrery.errors import UsageError
 from orrery.generation.filters import History, Temperature
 from orrery.laws.golden import sinusoid
 from orrery.nn.masks import Causal, TokenPositions, Window, bind
-from orrery_course.course import DAYS, EVENING, SUBJECTS, Deck, Item, decks, find
+from orrery_course.course import DAYS, EVENING, SUBJECTS, Deck, Item, decks, find, searched
+from orrery_course.course._words import ALSO
 from orrery_course.course.attending import attention
 from pages import DOCS, module
 
@@ -29,7 +30,7 @@ ITEMS = [item for deck in decks().values() for item in deck.items]
 TRAINED = {
     *("S0 rlhf", "S1 automaton", "S1 instability", "S2 heat-map", "S2 original", "S3 residual", "S3 rnn-lm"),
     *("S3 pretraining", "S3 benchmarks", "S4 cloze", "S4 tasks", "S4 by-length", "S4 fixed-context", "S4 distance"),
-    *("S4 progress", "S4 captions", "S4 x-bert", "S4 shared"),
+    *("S4 progress", "S4 captions", "S4 x-bert", "S4 shared", "S4 pronoun"),
 }
 """What takes seconds each: the documentation's build runs them too."""
 SECONDS = 60
@@ -123,10 +124,58 @@ def test_an_item_is_found_by_its_name_and_by_words():
     assert [one.name for one in deck.find("cbow")] == ["cbow"]
     assert [one.name for one in deck.find("layer norm aside")] == ["layer-norm"]
     assert [one.name for one in deck.find("W1")] == ["one-hot"]
-    with pytest.raises(UsageError, match="S0 has no item 'cbov'"):
+    assert [one.name for one in deck.find("Transformer Blocks")] == ["block"]
+    with pytest.raises(UsageError, match="S0 has no item 'cbov'") as none:
         deck.find("cbov")
+    assert none.value.hint.startswith("did you mean cbow?")
+    with pytest.raises(UsageError) as none:
+        deck.find("beam search")
+    assert none.value.hint == "other decks have: S2 original, S3 greedy"
     with pytest.raises(UsageError, match="the course has no deck 'S7'"):
         find("S7")
+
+
+ASKED = {
+    "teacher forcing": "S2 original", "beam search": "S3 greedy", "perplexity": "S0 next-word",
+    "causal mask": "S1 mask", "skip-gram": "S4 skip-gram", "negative sampling": "S4 negative-sampling",
+    "BPE": "S1 bpe-table", "Noam": "S1 noam", "scaling by root d": "S0 self-attention", "KV cache": "S3 cache",
+    "reward model": "S0 rlhf", "PPO": "S0 rlhf", "HiPPO": "S4 progress", "selective scan": "S4 progress",
+    "multihead": "S0 multi-head", "MoE": "S2 deepseek", "masked language model": "S2 bert", "NER": "S4 tasks",
+    "T5": "S4 encoder-decoders", "vanishing gradients": "S4 gradients", "coreference": "S4 pronoun",
+}  # fmt: skip
+
+
+def test_words_of_the_field_find_their_slides():
+    for text, name in ASKED.items():
+        assert name in [f"{one.deck} {one.name}" for one in searched(ITEMS, text)], text
+    assert set(ALSO) <= {f"{one.deck} {one.name}" for one in ITEMS}
+
+
+def test_a_slide_is_found_by_its_heading():
+    for deck in decks().values():
+        for item in deck.items:
+            assert item in deck.find(item.slide)[:1], item.name
+
+
+def test_words_without_a_deck_are_searched_in_all(capsys, tmp_path):
+    assert run(["course", "beam", "search"]) == 0
+    shown = capsys.readouterr().out
+    assert "S2" in shown
+    assert shown.rstrip().endswith("One of them: orrery course S2 original")
+    assert run(["course", "KV", "cache"]) == 0
+    assert capsys.readouterr().out.startswith("S3, Key-Value Cache (cache)")
+    assert run(["course", "LoRA"]) == 2
+    assert "no slide of the course is about 'LoRA'\nhint: the program has it: orrery finetune --help" in _err(capsys)
+    assert run(["course", "teacher", "forsing"]) == 2
+    assert "hint: did you mean teacher forcing?" in _err(capsys)
+    assert run(["course", "zzz"]) == 2
+    assert "orrery course lists all slides" in _err(capsys)
+    assert run(["course", "beam", "search", "--picture", str(tmp_path / "none.svg")]) == 2
+    assert "name its deck and the item" in _err(capsys)
+
+
+def _err(capsys) -> str:
+    return capsys.readouterr().err
 
 
 def test_two_items_of_a_name_are_refused():

@@ -3,36 +3,43 @@
 import ast
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from orrery.cli.tables import print_table
-from orrery.errors import RunError, UsageError
-from orrery_course.course import Deck, Item, decks, find
+from orrery.errors import RunError, UsageError, did_you_mean
+from orrery_course.course import Item, decks, every_item, find, searchable, searched
 
 
 def course(deck: str | None = None, *item: str, picture: Path | None = None, overwrite: bool = False) -> None:
     """Run what a slide of the lectures asks for or shows; without a name list the decks, with a deck its items.
 
-    The code is printed before it runs. Commands run in this folder and write below runs/course.
+    Words without a deck are searched in all of them. The code is printed before it runs. Commands run in this folder
+    and write below runs/course.
 
     Args:
-        deck: S0, S1, S2, S3 or S4.
-        item: The name of an item, or words of its slide or title.
+        deck: S0, S1, S2, S3 or S4; left out, all.
+        item: The name of an item, or words of its slide, its title or its subject.
         picture: SVG file for the picture of an item that draws one.
         overwrite: Replace the file.
     """
-    if picture is not None and not item:
+    known = deck is not None and deck.upper() in decks()
+    if picture is not None and (deck is None or (known and not item)):
         raise UsageError("--picture is of one item", "name it: orrery course S1 automaton --picture FILE.svg")
     if deck is None:
         for number, one in enumerate(decks().values()):
             print(("\n" if number else "") + f"{one.name}: {one.title}")
-            _list(one, ("item", "slide"))
-        print("\nA deck's items: orrery course S3; one of them: orrery course S3 swap")
+            _list(one.items, ("item", "slide"))
+        print(
+            "\nA deck's items: orrery course S3; one of them: orrery course S3 swap; words: orrery course beam search"
+        )
+    elif not known:
+        _search(" ".join((deck, *item)), picture, overwrite)
     elif not item:
         chosen = find(deck)
         print(f"{chosen.name}: {chosen.title}\n\n{chosen.about}\n")
-        _list(chosen, ("item", "slide", "title"))
+        _list(chosen.items, ("item", "slide", "title"))
     else:
         chosen = find(deck)
         found = chosen.find(" ".join(item))
@@ -42,8 +49,32 @@ def course(deck: str | None = None, *item: str, picture: Path | None = None, ove
         _run(found[0], picture, overwrite)
 
 
-def _list(deck: Deck, columns: tuple[str, ...]) -> None:
-    rows = [{"item": one.name, "slide": one.slide, "title": one.title} for one in deck.items]
+def _search(text: str, picture: Path | None, overwrite: bool) -> None:
+    """Run the one item of any deck that words name, or list those that they name."""
+    found = searched(every_item(), text)
+    if not found:
+        raise UsageError(f"no slide of the course is about {text!r}", _otherwise(text))
+    if len(found) == 1:
+        return _run(found[0], picture, overwrite)
+    if picture is not None:
+        raise UsageError(f"{len(found)} items match {text!r}, and --picture is of one", "name its deck and the item")
+    _list(found, ("deck", "item", "slide"))
+    print(f"\nOne of them: orrery course {found[0].deck} {found[0].name}")
+
+
+def _otherwise(text: str) -> str:
+    """Return what may have been meant by words that no slide has: a verb, or words that are spelled nearly so."""
+    from orrery.cli.suggestions import VERBS_ELSEWHERE
+    from orrery.cli.verbs import VERBS
+
+    verb = VERBS_ELSEWHERE.get(text.lower(), text.lower())
+    if verb in VERBS:
+        return f"the program has it: orrery {verb} --help"
+    return did_you_mean(text.lower(), searchable()) or "orrery course lists all slides"
+
+
+def _list(items: Sequence[Item], columns: tuple[str, ...]) -> None:
+    rows = [{"deck": one.deck, "item": one.name, "slide": one.slide, "title": one.title} for one in items]
     print_table(columns, [[row[column] for column in columns] for row in rows])
 
 

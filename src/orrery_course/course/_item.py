@@ -7,12 +7,14 @@ and the body is the example, which the terminal, the page and the notebook run. 
 import ast
 import importlib
 import inspect
+import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from orrery.errors import UsageError, did_you_mean, there_are
+from orrery_course.course._words import ALSO
 
 MODULES = ("s0", "s1", "s2", "s3", "s4", "s4_recurrence", "s4_transformer")
 """The decks in their order; the last one is long, and has three files."""
@@ -57,10 +59,10 @@ class Item:
         sentence = f"The slide has {', '.join(self.given)}."
         return f"{sentence} It slips: {self.slips}" if self.slips else sentence
 
-    def matches(self, text: str) -> bool:
-        """Whether every word of a text stands in what is said of the item."""
-        said = " ".join((self.name, self.slide, self.title, *self.codes)).lower()
-        return all(word in said for word in text.lower().split())
+    @property
+    def words(self) -> str:
+        """What the slide's subject is also called, with commas between; or nothing."""
+        return ALSO.get(f"{self.deck} {self.name}", "")
 
 
 @dataclass
@@ -104,16 +106,20 @@ class Deck:
         self._add(Item(*said, lines=inspect.cleandoc(lines), given=given, slips=slips))
 
     def find(self, text: str) -> list[Item]:
-        """Return the item of this name; else those in whose name, slide, title or codes all words of the text stand.
+        """Return the items of this deck that a text names, as `searched` does.
 
         Raises:
             UsageError: there is none.
         """
-        named = [one for one in self.items if one.name == text.lower()]
-        found = named or [one for one in self.items if one.matches(text)]
+        found = searched(self.items, text)
         if not found:
             names = [one.name for one in self.items]
-            close = did_you_mean(text, names) or there_are("items", names)
+            elsewhere = ", ".join(f"{one.deck} {one.name}" for one in searched(every_item(), text))
+            close = (
+                f"other decks have: {elsewhere}"
+                if elsewhere
+                else did_you_mean(text, names) or there_are("items", names)
+            )
             raise UsageError(f"{self.name} has no item {text!r}", close)
         return found
 
@@ -137,6 +143,51 @@ def decks() -> dict[str, Deck]:
     """Return the decks by their names; no example is run, and none of what they import is imported."""
     loaded = [importlib.import_module(f"orrery_course.course.{name}").DECK for name in MODULES]
     return {deck.name: deck for deck in loaded}
+
+
+def every_item() -> list[Item]:
+    """Return the items of all decks."""
+    return [item for deck in decks().values() for item in deck.items]
+
+
+def searchable() -> list[str]:
+    """Return the names, the headings and what the subjects are also called, in small letters."""
+    said = [part for one in every_item() for part in (one.name, *_parts(one.slide), *one.words.split(", "))]
+    return [part.lower() for part in said if part]
+
+
+def searched(items: Sequence[Item], text: str) -> list[Item]:
+    """Return the item of a name or heading; else those in whose headings all words of a text begin a word.
+
+    Where no heading has them, what is said of the items, and what their subjects are also called, is searched too.
+    """
+    asked, low = _words(text), text.lower().strip()
+    heading = {one.name: f"{one.name} {one.slide} {one.title}" for one in items}
+    named = [one for one in items if low == one.name]
+    titled = [one for one in items if low in (one.slide.lower(), one.title.lower(), *_parts(one.slide.lower()))]
+    said = [one for one in items if _holds(asked, heading[one.name], one.codes)]
+    further = [one for one in items if _holds(asked, f"{heading[one.name]} {one.about} {one.words}", one.codes)]
+    return named or titled or said or further
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text in small letters; one with hyphens is there in one piece too."""
+    low = text.lower()
+    return {*re.findall(r"\w+", low), *(word.replace("-", "") for word in re.findall(r"\w+(?:-\w+)+", low))}
+
+
+def _parts(slide: str) -> list[str]:
+    return [part.strip() for part in slide.split(";")]
+
+
+def _holds(asked: set[str], said: str, codes: Sequence[str]) -> bool:
+    """Say whether each word that is asked for, without the s of a plural, begins a word that is said, or is a code."""
+    words = _words(said)
+    low = {code.lower() for code in codes}
+    return all(
+        one in low or any(word.startswith(one if len(one) < 4 else one.removesuffix("s")) for word in words)
+        for one in asked
+    )
 
 
 def find(name: str) -> Deck:

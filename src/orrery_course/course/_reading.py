@@ -56,7 +56,7 @@ SUBJECTS = (
     )),
     Subject("Encoders and decoders", ("Learning the next word", "Attention between two texts"), (
         *_named("S2", "original three-uses interpretability bert next-sentence"),
-        *_named("S4", "encoder-decoders shared apple"),
+        *_named("S4", "encoder-decoders shared apple pronoun"),
     )),
     Subject("Families", ("Encoders and decoders",), (
         *_named("S2", "llama deepseek"), *_named("S4", "deberta x-bert decoders"),

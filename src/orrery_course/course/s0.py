@@ -254,8 +254,10 @@ def next_word() -> None:
     """The loss of a language model: the mean negative log likelihood of the next word.
 
     Computed by hand from the logits, beside the program's objective; words that only fill up a row change nothing.
-    Then a small GPT learns a sentence by Adam.
+    Then a small GPT learns a sentence by Adam; its perplexity is e to the power of the loss.
     """
+    import math
+
     import torch
 
     from orrery.laws.models import tiny
@@ -277,6 +279,7 @@ def next_word() -> None:
     sentence = {"ids": torch.arange(8)[None], "targets": torch.arange(1, 9)[None]}
     losses = fit(build("gpt2", 0, small), objective, lambda rng: sentence, 60, 0.01, 0)
     print(f"a sentence of 8 words: {losses[0]:.3f} nats a word at first, {losses[-1]:.3f} after {len(losses)} steps")
+    print(f"perplexity {math.exp(losses[0]):.2f} at first, {math.exp(losses[-1]):.2f} at last")
 
 
 @DECK.code("sizes", "V5 F11", "Text Transformer Model Parameters", given=("1.5 trillion",),

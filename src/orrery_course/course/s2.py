@@ -174,7 +174,7 @@ def sinusoids() -> None:
         print(f"{code:10} {', '.join(held) or 'none of them'}")
 
 
-@DECK.code("interpretability", "V1", "Interpretability: Figure 5", more="orrery see MODEL TEXT --output inside.html")
+@DECK.code("interpretability", "V1", "Interpretability: Figure 5", more="orrery course S4 pronoun")
 def interpretability() -> None:
     """Two heads of an encoder look at different words.
 

@@ -67,6 +67,37 @@ def columns() -> None:
 
 
 @DECK.code(
+    "pronoun", "V1", "Self-Attention and Transformers: in encoding the word \"it\"",
+    given=("animal", "street", "tired", "wide"), more="orrery see MODEL TEXT --output inside.html",
+)  # fmt: skip
+def pronoun() -> None:
+    """From "it" a head looks at the animal, or at the street: the last word decides.
+
+    A small BERT learns for which noun "it" stands, from generated sentences of the slide's form in which each noun may
+    stand in both places. The head is chosen on the sentences of the training, and judged on pairs of nouns that were
+    not in it: right is a pair whose two sentences, tired and wide, both have their largest weight on the right noun.
+    """
+    from orrery.reports.figures import heat_map
+    from orrery_course.course.pronoun import answers, looks, pairs_right, pronouns, taught
+
+    (old, new), shares = pronouns(), []
+    for seed in (2, 1, 0):
+        model = taught(old, seed)
+        seen, weights = looks(model, old), looks(model, new)
+        best = max(seen, key=lambda head: pairs_right(seen[head], old))
+        shares.append(pairs_right(weights[best], new))
+        print(f"seed {seed}: names the right noun of {answers(model, new):.2f} of new pairs;", end=" ")
+        print(f"head {best[1]} of {best[0].rpartition('.')[0]} looks at it in {shares[-1]:.2f}")
+    print(f"mean of {len(shares)} seeds: {sum(shares) / len(shares):.2f} of {len(new.ids_NL) // 2} pairs")
+    rows, columns = weights[best][:2, :-1].tolist(), [new.words[id] for id in new.ids_NL[0, :-1].tolist()]
+    for row, last in zip(rows, (new.words[ids[11]] for ids in new.ids_NL[:2].tolist()), strict=True):
+        columns[11] = last
+        print(", ".join(f"{word} {weight:.2f}" for word, weight in zip(columns, row, strict=True)))
+    columns[11] = "tired, wide"
+    heat_map(rows, rows=["it: tired", "it: wide"], columns=columns, title="Where it looks", highest=1.0)
+
+
+@DECK.code(
     "weights", "C1 V5", "Total weights; Organized into 27,938 matrices", given=("175,181,291,520", "27,938"),
     more="orrery plan gpt3-175b",
 )  # fmt: skip
@@ -218,21 +249,25 @@ def x_bert() -> None:
     """Many labels: first the likely clusters, then the labels in them.
 
     Labels are cut into clusters by a tree of equal halves, an encoder says which clusters are likely, and a ranker
-    chooses among their labels. A label here says which animal comes first, which counting words cannot tell.
+    chooses among their labels. A label here says which animal comes first, which counting words cannot tell: beside
+    it stands a linear classifier a label over all words.
     """
     import json
     from itertools import permutations
     from pathlib import Path
     from tempfile import TemporaryDirectory
+    from typing import Any
 
     import orrery
+    from orrery.data.many_labels.features import TfIdf
+    from orrery.tasks.xbert.baselines import one_versus_rest
 
     pairs = list(permutations(["ox", "elk", "hen", "cod", "ant", "bee", "owl"], 2))
-    texts = {x: [{"text": f"{a} {x} {b}", "labels": [f"{a} {a}_{b}"]} for a, b in pairs] for x in "stuvwxyz"}
-    new = texts.pop("s")
+    texts: Any = {x: [{"text": f"{a} {x} {b}", "labels": [f"{a} {a}_{b}"]} for a, b in pairs] for x in "stuvwxyz"}
+    new, old = texts.pop("s"), [row for each in texts.values() for row in each]
     with TemporaryDirectory() as folder:
         home = Path(folder)
-        for name, rows in (("train", [row for each in texts.values() for row in each]), ("val", new)):
+        for name, rows in (("train", old), ("val", new)):
             text = "".join(json.dumps(row) + "\n" for row in rows)
             (home / f"{name}.jsonl").write_text(text, encoding="utf-8")
         done = orrery.finetune(
@@ -241,8 +276,13 @@ def x_bert() -> None:
         )  # fmt: skip
         ask = orrery.pipeline("many-labels", done.load(device="cpu", say=lambda line: None), top_k=1)
         found = [one[0]["label"] for one in ask([row["text"] for row in new])]
-    right = sum(label == row["labels"][0] for label, row in zip(found, new, strict=True))
-    print(f"{len(pairs)} labels; the first answer is right for {right} of {len(new)} new texts")
+    words, labels = TfIdf.learned([row["text"] for row in old]), [row["labels"][0] for row in new]
+    counted, asked = (words.rows(row["text"] for row in rows) for rows in (old, new))
+    ranked = one_versus_rest(counted, [[labels.index(row["labels"][0])] for row in old], len(labels), asked, 1)
+    right = sum(label == one for label, one in zip(labels, found, strict=True))
+    by_words = sum(n == best[0][0] for n, best in enumerate(ranked))
+    print(f"{len(labels)} labels; the first answer of X-BERT is right for {right} of {len(new)} new texts,", end=" ")
+    print(f"of the classifiers over words for {by_words}")
     print(*(f"{row['text']}: {label}" for row, label in list(zip(new, found, strict=True))[:3]), sep="; ")
 
 
