@@ -56,10 +56,6 @@ class ParametersView(View):
         """Say that every model has parameters."""
         return True
 
-    def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return the table; the matrices themselves would be the whole model."""
-        return [ParametersSettings()]
-
     def payload(self, subject: ViewSubject, settings: ParametersSettings) -> Payload:
         """Return the table of all matrices, or one of them."""
         model = subject.lm.model
