@@ -63,7 +63,11 @@ class ParametersView(View):
             return _one(model, matrices(model), settings)
         table = matrices(model)
         numbers = numbers_of(model)
-        facts = {"matrices": [_told(one) for one in table], "numbers": numbers, "example": _example()}
+        facts = {
+            "matrices": [_told(one) for one in table],
+            "numbers": numbers,
+            "example": [_told(one) for one in _gpt3()],
+        }
         return Payload(facts, checks=[_sum(table, numbers), *_golden()])
 
 
@@ -82,10 +86,6 @@ def _sum(table: Iterable[Matrix], numbers: int) -> Check:
 @cache
 def _gpt3() -> list[Matrix]:
     return matrices_of(gpt3(12_288, 96, 96))
-
-
-def _example() -> list[dict[str, Any]]:
-    return [_told(one) for one in _gpt3()]
 
 
 def _golden() -> list[Check]:

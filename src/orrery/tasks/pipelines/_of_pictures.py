@@ -1,7 +1,7 @@
 """What tasks that are asked of pictures share: a picture is one row, and a client sends its content."""
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orrery.tasks._task import Learned
@@ -38,3 +38,21 @@ class LearnedOfPictures(Learned, OfPictures, ABC):
     def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
         """Return how many training pictures there are; each has the patches of the model."""
         return len(source.train), [stored.model.spec.context]
+
+
+class LearnedOfCaptions(Learned, ABC):
+    """A task that is learned from pictures with sentences about them."""
+
+    source = "captions"
+    batches = "pictures"
+
+    @classmethod
+    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
+        """Return the captions, which rows are as long as."""
+        return ((caption,) for row in source.train for caption in row.target)
+
+    @classmethod
+    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
+        """Return how many captions there are, and how many tokens some of them have with their end."""
+        rows, lengths = super().lengths(source, stored, most)
+        return rows, [length + 1 for length in lengths]
