@@ -36,14 +36,10 @@ def unpacked(stored: Tensor, kind: Kind, dtype: torch.dtype = torch.float32) -> 
         return stored.to(dtype)
     blocks = stored.reshape(-1, kind.size)
     numbers = torch.empty((len(blocks), kind.block), dtype=dtype)
-    step = max(1, AT_ONCE // kind.block)
+    step, formula = max(1, AT_ONCE // kind.block), FORMULAS.get(kind.name) or _by_package(kind)
     for first in range(0, len(blocks), step):
-        numbers[first : first + step] = _formula(kind)(blocks[first : first + step])
+        numbers[first : first + step] = formula(blocks[first : first + step])
     return numbers.reshape(*stored.shape[:-1], -1)
-
-
-def _formula(kind: Kind) -> Callable[[Tensor], Tensor]:
-    return FORMULAS.get(kind.name) or _by_package(kind)
 
 
 def _by_package(kind: Kind) -> Callable[[Tensor], Tensor]:

@@ -169,11 +169,7 @@ def _discard_output() -> None:
 
 def printable(text: str) -> str:
     r"""Return text with control characters other than newline and tab escaped: ``\x1b`` for the escape byte."""
-    return "".join(_escape(c) if unicodedata.category(c) == "Cc" and c not in _KEPT else c for c in text)
-
-
-def _escape(character: str) -> str:
-    return f"\\x{ord(character):02x}"
+    return "".join(f"\\x{ord(c):02x}" if unicodedata.category(c) == "Cc" and c not in _KEPT else c for c in text)
 
 
 def _one_line(text: str) -> str:

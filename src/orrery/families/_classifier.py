@@ -1,11 +1,11 @@
 """Decoders that were published with a head for the whole row in the place of the language model's: rewards, classes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename
+from orrery.checkpoints.rules import rename
 from orrery.errors import ModelFileError
 from orrery.families import _heads
 from orrery.families._config import Config
@@ -33,7 +33,7 @@ _PADDING = {
     "SeedOssForCausalLM": 1, "Zamba2ForCausalLM": 0,
 }  # fmt: skip
 """The ``pad_token_id`` that a family's configuration class of transformers has where a file names none."""
-_RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")
+RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")
 
 
 def class_beside(architecture: str) -> str | None:
@@ -81,8 +81,3 @@ def padding_of(architecture: str, config: Mapping[str, Any]) -> int | None:
 def can_lose_its_head(spec: Any) -> bool:
     """Say whether the final stream of a decoder is what its head reads: some project it first."""
     return bool(spec.head.transform == Identity.Spec())
-
-
-def with_score(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Return the rules of such a file, given those of the language model's."""
-    return (*rules, _RULE)

@@ -40,6 +40,20 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """The keys that nearly all of them have, with what an absent one means to Llama; a family adds what differs."""
 
+TINY: Mapping[str, Any] = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 48,
+}
+"""The small model of most of them; a family adds what shows what is peculiar to it."""
+
+NARROW: Mapping[str, Any] = {**TINY, "hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 4}
+"""A narrower one, for families with experts or a second kind of layer."""
+
 
 def head_width(c: Config) -> int:
     """Return the channels of a head, which some configurations name and others leave to a division."""

@@ -57,7 +57,7 @@ def rules_of(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     """Return a family's rules for a configuration; some layouts depend on it (the number of heads, the head)."""
     rules = _whole_rules(family, config)
     if is_row_decoder(family, config):
-        return _classifier.with_score(rules)
+        return (*rules, _classifier.RULE)
     return _bare.unprefixed(rules) if _bare.is_bare(family.ARCHITECTURE, config) else rules
 
 

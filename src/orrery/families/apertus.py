@@ -31,15 +31,7 @@ DEFAULTS: Mapping[str, Any] = {
         "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     }, null=True),
 }  # fmt: skip
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-}
+TINY = _decoders.TINY
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -38,17 +38,12 @@ DEFAULTS: Mapping[str, Any] = {
     **_rotary.DEFAULTS,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
+    **_decoders.NARROW,
     "intermediate_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "attn_layer_indices": [1],
     "mamba_n_heads": 4,
     "mamba_n_groups": 2,
     "mamba_d_state": 4,
-    "max_position_embeddings": 48,
 }
 _FIXED = {"hidden_act": "silu", "partial_rotary_factor": 0.5}
 _IGNORED = ("mamba_chunk_size", "num_logits_to_keep", "z_loss_coefficient", "layers_block_type", "layer_types")

@@ -11,7 +11,7 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule
-from orrery.families import _decoders, _parts, _rotary
+from orrery.families import _decoders, _parts
 from orrery.families._config import Config
 from orrery.families._keys import positive, size
 from orrery.models.decoder import Decoder
@@ -21,34 +21,21 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "CohereForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(256000),
     "hidden_size": size(8192),
     "intermediate_size": size(22528),
     "num_hidden_layers": size(40),
     "num_attention_heads": size(64),
-    "num_key_value_heads": size(None),
-    "head_dim": size(None),
-    "hidden_act": "silu",
     "max_position_embeddings": 8192,
     "logit_scale": 0.0625,
     "use_qk_norm": False,
     "layer_norm_eps": 1e-5,
     "attention_bias": False,
-    "attention_dropout": 0.0,
     "tie_word_embeddings": True,
-    **_rotary.DEFAULTS,
     "rope_theta": positive(500_000.0),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-    "use_qk_norm": True,
-}
+TINY = {**_decoders.TINY, "use_qk_norm": True}
 _IGNORED = ("model_max_length",)
 
 

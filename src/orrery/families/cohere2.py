@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orrery.families import _decoders, _parts, _rotary, _windows
+from orrery.families import _decoders, _parts, _windows
 from orrery.families._config import Config
 from orrery.families._keys import count, items, size
 from orrery.models.decoder import Decoder
@@ -18,36 +18,22 @@ from orrery.nn.residual import Scale
 
 ARCHITECTURE = "Cohere2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(256000),
     "hidden_size": size(8192),
     "intermediate_size": size(22528),
     "num_hidden_layers": size(40),
     "num_attention_heads": size(64),
-    "num_key_value_heads": size(None),
-    "head_dim": size(None),
-    "hidden_act": "silu",
     "max_position_embeddings": 8192,
     "logit_scale": 0.0625,
     "layer_norm_eps": 1e-5,
     "attention_bias": False,
-    "attention_dropout": 0.0,
     "sliding_window": count(4096, null=True),
     "sliding_window_pattern": size(4),
     "layer_types": items(),
     "tie_word_embeddings": True,
-    **_rotary.DEFAULTS,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-    "sliding_window": 5,
-    "layer_types": ["sliding_attention", "full_attention"],
-}
+TINY = {**_decoders.TINY, "sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
 _FIXED = {"use_qk_norm": False}
 
 

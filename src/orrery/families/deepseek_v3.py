@@ -36,24 +36,13 @@ DEFAULTS: Mapping[str, Any] = {
     "rope_interleave": True,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
+    **_deepseek.TINY,
     "moe_intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "q_lora_rank": 8,
-    "kv_lora_rank": 6,
-    "qk_nope_head_dim": 6,
-    "qk_rope_head_dim": 4,
-    "v_head_dim": 8,
     "first_k_dense_replace": 1,
     "n_routed_experts": 6,
     "num_experts_per_tok": 2,
     "n_group": 3,
     "topk_group": 2,
-    "max_position_embeddings": 48,
 }
 _FIXED = {"scoring_func": "sigmoid", "topk_method": "noaux_tc", "moe_layer_freq": 1}
 _IGNORED = (

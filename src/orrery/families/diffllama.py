@@ -29,15 +29,7 @@ DEFAULTS: Mapping[str, Any] = {
     "attention_bias": False,
     "lambda_std_dev": number(0.1),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.TINY, "num_attention_heads": 4}
 # The paper does not say how to drop of a difference, and the reference refuses to.
 _FIXED = {"attention_dropout": 0.0, "mlp_bias": False}
 _IGNORED = ("patch_size",)

@@ -31,16 +31,7 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": True,
     "rope_theta": positive(500_000.0),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.TINY, "num_attention_heads": 4, "head_dim": 8}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

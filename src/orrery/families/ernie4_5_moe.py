@@ -12,7 +12,7 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Reshaped
 from orrery.checkpoints.rules import Rule, rename
-from orrery.families import _decoders, _deepseek, _mixture, _parts, _rotary
+from orrery.families import _decoders, _deepseek, _mixture, _parts
 from orrery.families._config import Config
 from orrery.families._keys import Key, count, number, positive, size
 from orrery.models.decoder import Decoder
@@ -22,6 +22,7 @@ from orrery.nn.norms import RMSNorm
 
 ARCHITECTURE = "Ernie4_5_MoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(103424),
     "hidden_size": size(2560),
     "intermediate_size": size(12288),
@@ -29,7 +30,6 @@ DEFAULTS: Mapping[str, Any] = {
     "num_hidden_layers": size(28),
     "num_attention_heads": size(20),
     "num_key_value_heads": size(4, null=True),
-    "head_dim": size(None),
     "moe_num_experts": size(64),
     "moe_num_shared_experts": count(2),
     "moe_k": size(6),
@@ -38,26 +38,12 @@ DEFAULTS: Mapping[str, Any] = {
     "moe_layer_interval": size(1),
     "moe_norm_min": number(1e-12),
     "use_bias": False,
-    "hidden_act": "silu",
     "max_position_embeddings": 131072,
     "rms_norm_eps": 1e-5,
-    "attention_dropout": 0.0,
     "tie_word_embeddings": True,
-    **_rotary.DEFAULTS,
     "rope_theta": positive(500_000.0),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "moe_intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "moe_num_experts": 6,
-    "moe_k": 2,
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.NARROW, "moe_intermediate_size": 8, "moe_num_experts": 6, "moe_k": 2}
 _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 _ALIASES = {"num_experts": "moe_num_experts", "num_local_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"}
 

@@ -27,13 +27,9 @@ DEFAULTS: Mapping[str, Any] = {
     "layer_types": items(),
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
+    **_decoders.TINY,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
     "sliding_window": 5,
     "sliding_window_pattern": 3,
 }

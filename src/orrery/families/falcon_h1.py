@@ -53,17 +53,12 @@ DEFAULTS: Mapping[str, Any] = {
     **_rotary.DEFAULTS,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
+    **_decoders.NARROW,
     "intermediate_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "mamba_d_ssm": 24,
     "mamba_n_heads": 4,
     "mamba_n_groups": 2,
     "mamba_d_state": 4,
-    "max_position_embeddings": 48,
     "embedding_multiplier": 5.5,
     "lm_head_multiplier": 0.25,
     "key_multiplier": 0.4,

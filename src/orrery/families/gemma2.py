@@ -35,18 +35,7 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": True,
     **_rotary.DEFAULTS,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 48,
-    "sliding_window": 5,
-    "query_pre_attn_scalar": 6,
-}
+TINY = {**_decoders.TINY, "num_attention_heads": 4, "head_dim": 8, "sliding_window": 5, "query_pre_attn_scalar": 6}
 _FIXED = {"use_bidirectional_attention": None}
 _IGNORED = ("hidden_act", "sliding_window_size", "cache_implementation")  # older names of keys that are there too
 

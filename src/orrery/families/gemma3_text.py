@@ -40,14 +40,10 @@ DEFAULTS: Mapping[str, Any] = {
     "rope_local_base_freq": positive(10_000.0),
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
+    **_decoders.TINY,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "head_dim": 8,
-    "max_position_embeddings": 48,
     "sliding_window": 5,
     "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
     "query_pre_attn_scalar": 6,

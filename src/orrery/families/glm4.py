@@ -30,16 +30,7 @@ DEFAULTS: Mapping[str, Any] = {
     "rms_norm_eps": 1.5625e-7,
     "attention_bias": True,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.TINY, "num_attention_heads": 4, "head_dim": 8}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -8,7 +8,7 @@ weighed as in DeepSeek-V3. The module that predicts a second token is no part of
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _decoders, _deepseek, _mixture, _rotary
+from orrery.families import _decoders, _deepseek, _mixture
 from orrery.families._config import Config
 from orrery.families._keys import positive, size
 from orrery.models.decoder import Decoder
@@ -18,14 +18,13 @@ from orrery.nn.residual import Identity
 
 ARCHITECTURE = "Glm4MoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(151552),
-    "hidden_size": size(4096),
     "intermediate_size": size(10944),
     "moe_intermediate_size": size(1408),
     "num_hidden_layers": size(46),
     "num_attention_heads": size(96),
     "num_key_value_heads": size(8),
-    "head_dim": size(None),
     "first_k_dense_replace": 1,
     "n_routed_experts": size(128),
     "n_shared_experts": size(1),
@@ -35,29 +34,19 @@ DEFAULTS: Mapping[str, Any] = {
     "norm_topk_prob": True,
     "routed_scaling_factor": 1.0,
     "use_qk_norm": False,
-    "hidden_act": "silu",
     "max_position_embeddings": 131072,
     "rms_norm_eps": 1e-5,
     "attention_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
     "partial_rotary_factor": positive(0.5),
-    **_rotary.DEFAULTS,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
+    **_decoders.NARROW,
     "moe_intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "head_dim": 8,
     "n_routed_experts": 6,
     "num_experts_per_tok": 2,
     "routed_scaling_factor": 1.5,
     "use_qk_norm": True,
-    "max_position_embeddings": 48,
 }
 _IGNORED = ("output_router_logits", "router_aux_loss_coef", "num_mtp_layers", "num_nextn_predict_layers")
 _ALIASES = {"num_local_experts": "n_routed_experts"}

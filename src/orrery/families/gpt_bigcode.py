@@ -9,9 +9,9 @@ from typing import Any
 
 from orrery.checkpoints.layouts import ROWS, GroupInterleaved
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _gpt, _legacy_names, _parts
+from orrery.families import _gpt, _legacy_names, _parts, gpt2
 from orrery.families._config import Config
-from orrery.families._keys import plain, size
+from orrery.families._keys import plain
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.feedforward.mlp import MLP
@@ -19,22 +19,11 @@ from orrery.nn.norms import LayerNorm
 
 ARCHITECTURE = "GPTBigCodeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": size(50257),
-    "n_positions": 1024,
-    "n_embd": size(768),
-    "n_layer": size(12),
-    "n_head": 12,
-    "n_inner": size(None),
+    **gpt2.DEFAULTS,
     "multi_query": True,
     "activation_function": "gelu_pytorch_tanh",
-    "resid_pdrop": 0.1,
-    "embd_pdrop": 0.1,
-    "attn_pdrop": 0.1,
-    "layer_norm_epsilon": 1e-5,
-    "scale_attn_weights": True,
-    "tie_word_embeddings": True,
 }
-TINY = {"vocab_size": 61, "n_positions": 48, "n_embd": 24, "n_layer": 2, "n_head": 3}
+TINY = gpt2.TINY
 _FIXED = {"add_cross_attention": False}
 _IGNORED = (
     "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "num_key_value_heads", "inference_runner",

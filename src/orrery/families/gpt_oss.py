@@ -48,18 +48,13 @@ DEFAULTS: Mapping[str, Any] = {
     }, null=True),
 }  # fmt: skip
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
+    **_decoders.NARROW,
     "intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "head_dim": 4,
     "num_local_experts": 4,
     "num_experts_per_tok": 2,
     "swiglu_limit": 0.5,
     "sliding_window": 7,
-    "max_position_embeddings": 48,
 }
 _FIXED = {"hidden_act": "silu"}
 _IGNORED = (

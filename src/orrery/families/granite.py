@@ -19,13 +19,7 @@ DEFAULTS: Mapping[str, Any] = {
     "mlp_bias": False,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
+    **_decoders.TINY,
     "embedding_multiplier": 12.0,
     "residual_multiplier": 0.22,
     "attention_multiplier": 0.25,

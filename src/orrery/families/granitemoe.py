@@ -22,13 +22,8 @@ DEFAULTS: Mapping[str, Any] = {
     "num_experts_per_tok": size(2),
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
+    **_decoders.TINY,
     "intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
     "embedding_multiplier": 12.0,
     "residual_multiplier": 0.22,
     "attention_multiplier": 0.25,

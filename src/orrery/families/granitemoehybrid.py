@@ -31,13 +31,8 @@ DEFAULTS: Mapping[str, Any] = {
     **_state_space.BESIDE_ATTENTION,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
+    **_decoders.NARROW,
     "intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
     "embedding_multiplier": 12.0,
     "residual_multiplier": 0.22,
     "attention_multiplier": 0.25,

@@ -32,16 +32,7 @@ DEFAULTS: Mapping[str, Any] = {
     "mlp_bias": False,
     "rope_theta": positive(100_000.0),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "head_dim": 4,
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.TINY, "head_dim": 4}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

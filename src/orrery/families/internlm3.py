@@ -29,18 +29,7 @@ DEFAULTS: Mapping[str, Any] = {
     "qkv_bias": False,
     "bias": False,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 48,
-    "qkv_bias": True,
-    "bias": True,
-}
+TINY = {**_decoders.TINY, "num_attention_heads": 4, "head_dim": 8, "qkv_bias": True, "bias": True}
 _ALIASES = {"attention_bias": "qkv_bias", "mlp_bias": "bias"}
 """What transformers calls them in the files that it writes."""
 

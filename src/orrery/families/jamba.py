@@ -51,19 +51,15 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": False,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
+    **_decoders.NARROW,
     "intermediate_size": 12,
     "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "num_experts": 3,
     "attn_layer_period": 2,
     "attn_layer_offset": 1,
     "expert_layer_offset": 0,
     "mamba_d_state": 4,
     "mamba_dt_rank": 2,
-    "max_position_embeddings": 48,
 }
 _IGNORED = (
     "output_router_logits", "router_aux_loss_coef", "use_mamba_kernels", "use_mambapy", "use_associative_scan",

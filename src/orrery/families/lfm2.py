@@ -43,17 +43,7 @@ DEFAULTS: Mapping[str, Any] = {
     **_rotary.DEFAULTS,
     "rope_theta": positive(1_000_000.0),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "block_multiple_of": 4,
-    "layer_types": ["conv", "full_attention"],
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.NARROW, "block_multiple_of": 4, "layer_types": ["conv", "full_attention"]}
 _IGNORED = (
     "block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu",
     "block_use_xavier_init", "conv_dim", "conv_dim_out", "conv_use_xavier_init", "num_heads", "use_pos_enc",

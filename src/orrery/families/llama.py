@@ -21,15 +21,7 @@ DEFAULTS: Mapping[str, Any] = {
     "attention_bias": False,
     "mlp_bias": False,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-}
+TINY = _decoders.TINY
 _FIXED = {"rope_interleaved": False}
 _IGNORED = ("is_llama_config",)
 

@@ -39,17 +39,11 @@ DEFAULTS: Mapping[str, Any] = {
     "rope_parameters": table(),
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
+    **_decoders.NARROW,
     "moe_intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "head_dim": 6,
     "num_experts": 6,
     "num_experts_per_tok": 2,
-    "max_position_embeddings": 48,
     "sliding_window": 5,
     "layer_types": ["sliding_attention", "full_attention"],
     "mlp_layer_types": ["dense", "sparse"],

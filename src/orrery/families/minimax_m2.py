@@ -20,6 +20,7 @@ from orrery.nn.norms import RMSNorm
 
 ARCHITECTURE = "MiniMaxM2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(200064),
     "hidden_size": size(3072),
     "intermediate_size": size(1536),
@@ -29,28 +30,19 @@ DEFAULTS: Mapping[str, Any] = {
     "head_dim": size(128),
     "num_local_experts": size(256),
     "num_experts_per_tok": size(8),
-    "hidden_act": "silu",
     "max_position_embeddings": 196608,
     "rms_norm_eps": 1e-6,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
     "rope_theta": positive(5_000_000.0),
     "rotary_dim": size(None),
     "partial_rotary_factor": positive(None),
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
+    **_decoders.NARROW,
     "intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "head_dim": 8,
     "num_local_experts": 4,
     "num_experts_per_tok": 2,
     "rotary_dim": 4,
-    "max_position_embeddings": 48,
 }
 _FIXED = {"router_jitter_noise": 0.0}
 _IGNORED = ("output_router_logits", "router_aux_loss_coef")

@@ -30,14 +30,8 @@ DEFAULTS: Mapping[str, Any] = {
     "rope_theta": positive(10_000.0),
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
+    **_decoders.TINY,
     "head_dim": 4,
-    "max_position_embeddings": 48,
     "rope_parameters": {
         "rope_type": "yarn",
         "rope_theta": 500.0,

@@ -24,16 +24,7 @@ DEFAULTS: Mapping[str, Any] = {
     "sliding_window": count(4096, null=True),
     "rms_norm_eps": 1e-6,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-    "sliding_window": 5,
-}
+TINY = {**_decoders.TINY, "sliding_window": 5}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -7,42 +7,24 @@ sum of one, which is the softmax over their logits alone (section 2.1); all laye
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _decoders, _mixture, _rotary, _windows
+from orrery.families import _decoders, _mixture, _windows
 from orrery.families._config import Config
 from orrery.families._keys import count, positive, size
 from orrery.models.decoder import Decoder
 
 ARCHITECTURE = "MixtralForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": size(32000),
-    "hidden_size": size(4096),
+    **_decoders.DEFAULTS,
     "intermediate_size": size(14336),
-    "num_hidden_layers": size(32),
-    "num_attention_heads": size(32),
     "num_key_value_heads": size(8, null=True),
-    "head_dim": size(None),
     "num_local_experts": 8,
     "num_experts_per_tok": size(2),
-    "hidden_act": "silu",
     "max_position_embeddings": 131072,
     "sliding_window": count(None),
     "rms_norm_eps": 1e-5,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
     "rope_theta": positive(1_000_000.0),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "num_local_experts": 4,
-    "sliding_window": 7,
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.NARROW, "intermediate_size": 12, "num_local_experts": 4, "sliding_window": 7}
 _FIXED = {"router_jitter_noise": 0.0}
 _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 

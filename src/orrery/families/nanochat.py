@@ -32,15 +32,7 @@ DEFAULTS: Mapping[str, Any] = {
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-}
+TINY = _decoders.TINY
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

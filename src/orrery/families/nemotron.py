@@ -28,15 +28,7 @@ DEFAULTS: Mapping[str, Any] = {
     "mlp_bias": False,
     "partial_rotary_factor": positive(0.5),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-}
+TINY = _decoders.TINY
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -24,13 +24,7 @@ DEFAULTS: Mapping[str, Any] = {
     "rope_theta": positive(500_000.0),
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
+    **_decoders.TINY,
     "sliding_window": 5,
     "layer_types": ["sliding_attention", "full_attention"],
     "rope_scaling": {"rope_type": "linear", "factor": 2.0},

@@ -8,7 +8,7 @@ normalised; queries, keys and values may be clipped to a bound (``clip_qkv``), a
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _decoders, _mixture, _parts, _rotary
+from orrery.families import _decoders, _mixture, _parts
 from orrery.families._config import Config
 from orrery.families._keys import number, size
 from orrery.models.decoder import Decoder
@@ -20,36 +20,21 @@ from orrery.nn.residual import Chain, Identity
 
 ARCHITECTURE = "OlmoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(50304),
     "hidden_size": size(2048),
     "intermediate_size": size(2048),
     "num_hidden_layers": size(16),
     "num_attention_heads": size(16),
-    "num_key_value_heads": size(None),
-    "head_dim": size(None),
     "num_experts": 64,
     "num_experts_per_tok": size(8),
     "clip_qkv": number(None),
     "norm_topk_prob": False,
-    "hidden_act": "silu",
     "max_position_embeddings": 4096,
     "rms_norm_eps": 1e-5,
     "attention_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "num_experts": 6,
-    "num_experts_per_tok": 3,
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.NARROW, "intermediate_size": 8, "num_experts": 6, "num_experts_per_tok": 3}
 _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 
 

@@ -37,16 +37,7 @@ DEFAULTS: Mapping[str, Any] = {
     "partial_rotary_factor": positive(0.5),
     **_rotary.DEFAULTS,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-    "qk_layernorm": True,
-}
+TINY = {**_decoders.TINY, "qk_layernorm": True}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -37,16 +37,7 @@ DEFAULTS: Mapping[str, Any] = {
     "original_max_position_embeddings": 4096,
     **_rotary.DEFAULTS,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-    "sliding_window": 9,
-}
+TINY = {**_decoders.TINY, "sliding_window": 9}
 _FIXED = {
     "attention_bias": False, "mlp_bias": False, "lm_head_bias": False, "full_attn_mod": 1, "interpolate_factor": 1,
 }  # fmt: skip

@@ -28,13 +28,8 @@ DEFAULTS: Mapping[str, Any] = {
     "rms_norm_eps": 1e-6,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
+    **_decoders.TINY,
     "num_hidden_layers": 3,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
     "use_sliding_window": True,
     "sliding_window": 5,
     "max_window_layers": 1,

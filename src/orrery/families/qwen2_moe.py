@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import renames
-from orrery.families import _decoders, _mixture, _rotary, _windows
+from orrery.families import _decoders, _mixture, _windows
 from orrery.families._config import Config
 from orrery.families._keys import count, items, size
 from orrery.models.decoder import Decoder
@@ -22,6 +22,7 @@ from orrery.nn.residual import Gated
 
 ARCHITECTURE = "Qwen2MoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(151936),
     "hidden_size": size(2048),
     "intermediate_size": size(5632),
@@ -30,37 +31,27 @@ DEFAULTS: Mapping[str, Any] = {
     "num_hidden_layers": size(24),
     "num_attention_heads": size(16),
     "num_key_value_heads": size(16, null=True),
-    "head_dim": size(None),
     "num_experts": 60,
     "num_experts_per_tok": size(4),
     "norm_topk_prob": False,
     "decoder_sparse_step": size(1),
     "mlp_only_layers": items(),
     "qkv_bias": True,
-    "hidden_act": "silu",
     "max_position_embeddings": 32768,
     "use_sliding_window": False,
     "sliding_window": count(4096, null=True),
     "max_window_layers": 28,
     "layer_types": items(),
     "rms_norm_eps": 1e-6,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
+    **_decoders.NARROW,
     "moe_intermediate_size": 8,
     "shared_expert_intermediate_size": 12,
     "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "num_experts": 6,
     "num_experts_per_tok": 2,
     "mlp_only_layers": [1],
-    "max_position_embeddings": 48,
 }
 _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 

@@ -7,37 +7,19 @@ so that the heads together may be wider than the model. The biases of Qwen 2 are
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _decoders, _parts, _windows
+from orrery.families import _decoders, _parts, _windows, qwen2
 from orrery.families._config import Config
-from orrery.families._keys import count, items, size
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm, RMSNorm
 
 ARCHITECTURE = "Qwen3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_decoders.DEFAULTS,
-    "vocab_size": size(151936),
-    "intermediate_size": size(22016),
-    "num_key_value_heads": size(32, null=True),
+    **qwen2.DEFAULTS,
     "head_dim": size(128, null=True),
-    "max_position_embeddings": 32768,
-    "use_sliding_window": False,
-    "sliding_window": count(4096, null=True),
-    "max_window_layers": 28,
-    "layer_types": items(),
-    "rms_norm_eps": 1e-6,
     "attention_bias": False,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 48,
-}
+TINY = {**_decoders.TINY, "num_attention_heads": 4, "head_dim": 8}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

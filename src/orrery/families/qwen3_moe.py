@@ -8,7 +8,7 @@ window; some may be dense.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _decoders, _mixture, _parts, _rotary, _windows
+from orrery.families import _decoders, _mixture, _parts, _windows
 from orrery.families._config import Config
 from orrery.families._keys import count, items, size
 from orrery.models.decoder import Decoder
@@ -16,43 +16,32 @@ from orrery.nn.norms import HeadNorm, RMSNorm
 
 ARCHITECTURE = "Qwen3MoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(151936),
     "hidden_size": size(2048),
     "intermediate_size": size(6144),
     "moe_intermediate_size": size(768),
     "num_hidden_layers": size(24),
-    "num_attention_heads": size(32),
     "num_key_value_heads": size(4, null=True),
-    "head_dim": size(None),
     "num_experts": 128,
     "num_local_experts": count(None),
     "num_experts_per_tok": size(8),
     "norm_topk_prob": False,
     "decoder_sparse_step": size(1),
     "mlp_only_layers": items(),
-    "hidden_act": "silu",
     "max_position_embeddings": 32768,
     "use_sliding_window": False,
     "sliding_window": count(4096, null=True),
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
+    **_decoders.NARROW,
     "moe_intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "head_dim": 6,
     "num_experts": 6,
     "num_experts_per_tok": 2,
     "norm_topk_prob": True,
-    "max_position_embeddings": 48,
 }
 _IGNORED = ("output_router_logits", "router_aux_loss_coef", "max_window_layers")
 

@@ -13,7 +13,7 @@ from typing import Any
 from orrery.checkpoints.layouts import GroupInterleaved
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _decoders, _gemma, _mixture, _parts, _rotary
+from orrery.families import _decoders, _gemma, _mixture, _parts
 from orrery.families._config import Config
 from orrery.families._keys import items, plain, positive, size
 from orrery.models.decoder import Decoder
@@ -27,6 +27,7 @@ from orrery.nn.spec import ModuleSpec
 
 ARCHITECTURE = "Qwen3NextForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(151936),
     "hidden_size": size(2048),
     "intermediate_size": size(5632),
@@ -48,25 +49,16 @@ DEFAULTS: Mapping[str, Any] = {
     "norm_topk_prob": True,
     "decoder_sparse_step": size(1),
     "mlp_only_layers": items(),
-    "hidden_act": "silu",
     "max_position_embeddings": 32768,
     "partial_rotary_factor": positive(0.25),
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
+    **_decoders.NARROW,
     "moe_intermediate_size": 8,
     "shared_expert_intermediate_size": 12,
-    "num_hidden_layers": 2,
     "layer_types": ["linear_attention", "full_attention"],
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "head_dim": 8,
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 4,
@@ -75,8 +67,6 @@ TINY = {
     "linear_conv_kernel_dim": 3,
     "num_experts": 4,
     "num_experts_per_tok": 2,
-    "max_position_embeddings": 48,
-    # The norm behind a state magnifies what float32 inside the installed reference rounds where a head says little.
     "rms_norm_eps": 1e-5,
 }
 _FIXED = {"hidden_act": "silu"}

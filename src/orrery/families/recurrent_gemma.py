@@ -51,15 +51,13 @@ DEFAULTS: Mapping[str, Any] = {
     **_rotary.DEFAULTS,
 }
 TINY = {
-    "vocab_size": 61,
+    **_decoders.TINY,
     "hidden_size": 32,
-    "intermediate_size": 40,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "num_key_value_heads": 1,
     "lru_width": 24,
     "attention_window_size": 5,
-    "max_position_embeddings": 48,
 }
 _FIXED = {"embeddings_scale_by_sqrt_dim": True, "_block_types": ["recurrent", "recurrent", "attention"]}
 _IGNORED = ("w_init_variance_scale", "final_w_init_variance_scale")

@@ -32,18 +32,7 @@ DEFAULTS: Mapping[str, Any] = {
     "attention_dropout": 0.1,
     "residual_dropout": 0.1,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 48,
-    "attention_dropout": 0.0,
-    "residual_dropout": 0.0,
-}
+TINY = {**_decoders.TINY, "num_attention_heads": 4, "head_dim": 8, "attention_dropout": 0.0, "residual_dropout": 0.0}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.errors import ModelFileError
-from orrery.families import _decoders, _parts, _rotary, _windows
+from orrery.families import _decoders, _parts, _windows
 from orrery.families._config import Config
 from orrery.families._keys import count, items, positive, size
 from orrery.models.decoder import Decoder
@@ -17,14 +17,12 @@ from orrery.nn.norms import RMSNorm
 
 ARCHITECTURE = "SmolLM3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_decoders.DEFAULTS,
     "vocab_size": size(128256),
     "hidden_size": size(2048),
-    "intermediate_size": size(11008),
     "num_hidden_layers": size(36),
     "num_attention_heads": size(16),
     "num_key_value_heads": size(4, null=True),
-    "head_dim": size(None),
-    "hidden_act": "silu",
     "max_position_embeddings": 32768,
     "no_rope_layers": items(),
     "no_rope_layer_interval": size(4),
@@ -34,21 +32,10 @@ DEFAULTS: Mapping[str, Any] = {
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "mlp_bias": False,
-    "attention_dropout": 0.0,
     "tie_word_embeddings": True,
-    **_rotary.DEFAULTS,
     "rope_theta": positive(2_000_000.0),
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-    "no_rope_layer_interval": 2,
-}
+TINY = {**_decoders.TINY, "no_rope_layer_interval": 2}
 _IGNORED = ("max_window_layers",)
 
 

@@ -41,13 +41,9 @@ DEFAULTS: Mapping[str, Any] = {
     **_rotary.DEFAULTS,
 }
 TINY = {
-    "vocab_size": 61,
-    "intermediate_size": 40,
+    **_decoders.TINY,
     "hidden_size": 32,
-    "num_hidden_layers": 2,
     "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
     "qk_layernorm": True,
     "use_parallel_residual": True,
 }

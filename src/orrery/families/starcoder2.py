@@ -38,16 +38,7 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": True,
     **_rotary.DEFAULTS,
 }
-TINY = {
-    "vocab_size": 61,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 48,
-    "sliding_window": 9,
-}
+TINY = {**_decoders.TINY, "sliding_window": 9}
 _FIXED = {"mlp_type": "default", "norm_type": "layer_norm", "scale_attn_weights": True}
 _IGNORED = (
     "activation_function", "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "layer_norm_epsilon",

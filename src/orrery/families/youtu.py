@@ -27,18 +27,7 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": True,
 }
 TINY = {
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "q_lora_rank": 8,
-    "kv_lora_rank": 6,
-    "qk_nope_head_dim": 6,
-    "qk_rope_head_dim": 4,
-    "v_head_dim": 8,
-    "max_position_embeddings": 48,
+    **_deepseek.TINY,
     "pad_token_id": None,
 }
 _IGNORED = ("num_key_value_heads", "embedding_initializer_range")

@@ -99,7 +99,8 @@ def sampler(*, vocabulary: int | None = None, **settings: Unpack[Drawing]) -> Sa
         SETTINGS[name].refuse(value)
     _refuse_ids(given.get("logit_bias") or {}, vocabulary)
     greedy = not given.get("temperature")
-    chosen = sorted((SETTINGS[name] for name in DRAWING if SETTINGS[name].about.filter), key=_counts_in_draws_alone)
+    chosen = [SETTINGS[name] for name in DRAWING if SETTINGS[name].about.filter]
+    chosen.sort(key=lambda one: one.about.drawn)
     limit: tuple[Filter, ...] = () if vocabulary is None else (VocabularyLimit(vocabulary),)
     filters = (
         _filter(one, given)
@@ -107,10 +108,6 @@ def sampler(*, vocabulary: int | None = None, **settings: Unpack[Drawing]) -> Sa
         if not one.is_off(given.get(one.name)) and not (greedy and one.about.drawn)
     )
     return Sampler((*limit, *filters), most_probable if greedy else draw)
-
-
-def _counts_in_draws_alone(setting: Setting) -> bool:
-    return setting.about.drawn
 
 
 def _filter(setting: Setting, given: Mapping[str, Any]) -> Filter:

@@ -31,10 +31,11 @@ class OnHeadSettings(Section, ABC):
 
 
 class OnHead(Objective, ABC):
-    """An objective that trains the head of one name, which a model gets where it lacks it."""
+    """An objective that trains the head of one name, which a model gets where it lacks it; by default its settings'."""
 
-    def __init__(self, head: str, word_dropout: float) -> None:
-        self.head, self.word_dropout = head, word_dropout
+    def __init__(self, head: str | None = None, word_dropout: float = 0.0) -> None:
+        self.head: str = self.Settings.model_fields["head"].default if head is None else head
+        self.word_dropout = word_dropout
         self.hiding = Masking(word_dropout, whole_words=True, masked=1.0, random=0.0)
 
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:

@@ -29,7 +29,7 @@ class OnLabels(OnHead, ABC):
 
     def __init__(
         self,
-        head: str,
+        head: str | None = None,
         label_smoothing: float = 0.0,
         class_weights: ClassWeights | None = None,
         word_dropout: float = 0.0,

@@ -29,9 +29,6 @@ class MultiLabel(OnHead):
 
     needs = ("ids", "labels")
 
-    def __init__(self, head: str = "sequence", word_dropout: float = 0.0) -> None:
-        super().__init__(head, word_dropout)
-
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with one number for each label that occurs."""
         return NeededHead(self.head, "sequence", len(labels), tuple(labels), "multi_label_classification")

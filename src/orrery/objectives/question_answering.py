@@ -30,9 +30,6 @@ class QuestionAnswering(OnHead):
 
     needs = ("ids", "starts", "ends")
 
-    def __init__(self, head: str = "span", word_dropout: float = 0.0) -> None:
-        super().__init__(head, word_dropout)
-
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with two numbers for every token."""
         return NeededHead(self.head, "span", 2)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import NeededHead, Term, register
-from orrery.objectives._on_labels import ClassWeights, OnLabels, OnLabelsSettings
+from orrery.objectives._on_labels import OnLabels, OnLabelsSettings
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -30,15 +30,6 @@ class Tagging(OnLabels):
         head: str = "token"
 
     needs = ("ids", "targets")
-
-    def __init__(
-        self,
-        head: str = "token",
-        label_smoothing: float = 0.0,
-        class_weights: ClassWeights | None = None,
-        word_dropout: float = 0.0,
-    ) -> None:
-        super().__init__(head, label_smoothing, class_weights, word_dropout)
 
     @classmethod
     def measured(cls, settings: Any) -> tuple[Mapping[str, Any], ...]:

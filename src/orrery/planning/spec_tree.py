@@ -128,7 +128,7 @@ class _Reader:
         for f in fields(value):
             inner = getattr(value, f.name)
             if parts := list(_parts(inner)):
-                default = not isinstance(inner, Mapping) and inner == _default(f)
+                default = not isinstance(inner, Mapping) and inner == (None if f.default is MISSING else f.default)
                 children += self.parts(path, f.name, parts, usual=default)
             elif inner is not None and not isinstance(inner, Mapping):
                 settings[f.name] = _text(inner)
@@ -174,10 +174,6 @@ def _parts(value: Any) -> Iterator[tuple[str, Value]]:
         yield from ((str(key), part) for key, part in value.items() if isinstance(part, Value))
     elif isinstance(value, tuple):
         yield from ((str(i), part) for i, part in enumerate(value) if isinstance(part, Value))
-
-
-def _default(f: Any) -> Any:
-    return f.default if f.default is not MISSING else None
 
 
 def _text(value: Any) -> str:

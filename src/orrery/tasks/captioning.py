@@ -1,19 +1,19 @@
 """Sentences about pictures, learned from pairs of both; a model that has learned it is asked as ``image-to-text``."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from orrery.scores.resampled import Resampled, mean_of
 from orrery.scores.rouge import corpus_rouge
 from orrery.scores.signature import signature
-from orrery.tasks._task import Learned, register
+from orrery.tasks._task import register
 from orrery.tasks.finetuning._counting import most_frequent
 from orrery.tasks.finetuning._words_on_pictures import looked_at
 from orrery.tasks.finetuning.findings import Findings, Mistake
+from orrery.tasks.pipelines._of_pictures import LearnedOfCaptions
 
 if TYPE_CHECKING:
     from orrery.data.rows.pictures import LabelledPicture
-    from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
 
 BATCH = 32
@@ -23,25 +23,12 @@ SHOWN = 10
 
 
 @register
-class Captioning(Learned):
+class Captioning(LearnedOfCaptions):
     """A sentence that says what a picture shows, which a model writes that reads pictures."""
 
     kind = "captioning"
-    source = "captions"
     objective = "captioning"
-    batches = "pictures"
     asked_as = "image_to_text"
-
-    @classmethod
-    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
-        """Return the captions, which rows are as long as."""
-        return ((caption,) for row in source.train for caption in row.target)
-
-    @classmethod
-    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
-        """Return how many captions there are, and how many tokens some of them have with their end."""
-        rows, lengths = super().lengths(source, stored, most)
-        return rows, [length + 1 for length in lengths]
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:

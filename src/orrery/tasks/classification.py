@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from orrery.language_model.pictures import reads_pictures
 from orrery.nn.heads import SequenceHead
 from orrery.schema.numbers import Positive
-from orrery.scores import calibration, classification
+from orrery.scores import classification
 from orrery.scores.classification import accuracy
 from orrery.tasks._no_text import NO_TEXT
 from orrery.tasks._task import Learned, register
 from orrery.tasks.finetuning._counting import NaiveBayes, most_frequent
+from orrery.tasks.finetuning._one_label import likeliest, one_label
 from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
 from orrery.tasks.pipelines._heads import Scores, head_of, labels_of, wide
 from orrery.tasks.pipelines._make import pipeline
@@ -72,26 +73,15 @@ class Classification(Learned, Pipeline):
         rows, names = source.held_back, label_names(lm, "sequence")
         by_row = probabilities(lm, rows, names, done)
         gold = [str(row.target) for row in rows]
-        said = [names[max(range(len(names)), key=each.__getitem__)] for each in by_row]
-        numbers = [names.index(label) for label in gold]
-        labels, counts = classification.confusion(said, gold)
-        return Findings(
-            scores=(
-                classification.accuracy(said, gold),
-                classification.f1(said, gold, "macro"),
-                classification.matthews(said, gold),
-                calibration.calibration_error(by_row, numbers),
-                calibration.negative_log_likelihood(by_row, numbers),
-            ),
+        said = likeliest(by_row, names)
+        return one_label(
+            by_row,
+            gold,
+            names,
+            lambda n: Mistake(_joined(rows[n]), gold[n], said[n], max(by_row[n])),
+            more=[classification.matthews(said, gold)],
             examples=f"{len(rows):,} texts held back",
             floors=floors(source.train, rows, gold),
-            confusion=([str(label) for label in labels], counts.tolist()),
-            bins=calibration.reliability(by_row, numbers),
-            mistakes=mistakes(rows, gold, said, by_row),
-            by_label=[
-                (str(each.label), each.precision, each.recall, each.f1, int(each.support))
-                for each in classification.by_label(said, gold)
-            ],
         )
 
     def __call__(self, inputs: Any, **settings: Any) -> Any:
@@ -167,15 +157,6 @@ def floors(train: "Sequence[Labelled]", rows: "Sequence[Labelled]", gold: Sequen
         ("the most frequent label", accuracy([most_frequent(labels)] * len(gold), gold)),
         ("naive Bayes over words and pairs of words", accuracy([counting.predict(_joined(row)) for row in rows], gold)),
     ]
-
-
-def mistakes(
-    rows: "Sequence[Labelled]", gold: Sequence[str], said: Sequence[str], by_row: Sequence[Sequence[float]]
-) -> list[Any]:
-    """Return the texts that were called something else, the surest first."""
-    wrong = [n for n in range(len(rows)) if said[n] != gold[n]]
-    wrong.sort(key=lambda n: -max(by_row[n]))
-    return [Mistake(_joined(rows[n]), gold[n], said[n], max(by_row[n])) for n in wrong]
 
 
 def _joined(row: "Labelled") -> str:

@@ -1,18 +1,18 @@
 """Pictures and texts as neighbours, learned from pairs of both; asked as ``zero-shot-image-classification``."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from orrery.scores.resampled import Resampled, mean_of
 from orrery.scores.signature import signature
-from orrery.tasks._task import Learned, register
+from orrery.tasks._task import register
 from orrery.tasks.finetuning.findings import Findings, Mistake
+from orrery.tasks.pipelines._of_pictures import LearnedOfCaptions
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from orrery.data.rows.pictures import LabelledPicture
-    from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
 
 BATCH = 64
@@ -20,25 +20,12 @@ BATCH = 64
 
 
 @register
-class Contrast(Learned):
+class Contrast(LearnedOfCaptions):
     """Vectors of pictures and of texts that are near each other where the text is about the picture (CLIP)."""
 
     kind = "contrast"
-    source = "captions"
     objective = "contrast"
-    batches = "pictures"
     asked_as = "zero_shot_image_classification"
-
-    @classmethod
-    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
-        """Return the captions, which rows are as long as."""
-        return ((caption,) for row in source.train for caption in row.target)
-
-    @classmethod
-    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
-        """Return how many captions there are, and how many tokens some of them have with their end."""
-        rows, lengths = super().lengths(source, stored, most)
-        return rows, [length + 1 for length in lengths]
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:

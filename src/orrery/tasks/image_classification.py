@@ -5,18 +5,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.nn.heads import SequenceHead
 from orrery.schema.numbers import Positive
-from orrery.scores import calibration, classification
-from orrery.tasks._task import Learned, register
+from orrery.scores import classification
+from orrery.tasks._task import register
 from orrery.tasks.finetuning._counting import most_frequent
+from orrery.tasks.finetuning._one_label import likeliest, one_label
 from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
 from orrery.tasks.pipelines._heads import Scores, head_of, labels_of, wide
 from orrery.tasks.pipelines._make import pipeline
-from orrery.tasks.pipelines._picture_rows import PictureRow, ask_pictures, picture_row, sent_picture
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
+from orrery.tasks.pipelines._of_pictures import LearnedOfPictures
+from orrery.tasks.pipelines._picture_rows import PictureRow, ask_pictures
+from orrery.tasks.pipelines._pipeline import PipelineSettings
 
 if TYPE_CHECKING:
     from orrery.data.rows.pictures import LabelledPicture
-    from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
     from orrery.scores.resampled import Resampled
 
@@ -32,7 +33,7 @@ class ImageClassificationSettings(PipelineSettings):
 
 
 @register
-class ImageClassification(Learned, Pipeline):
+class ImageClassification(LearnedOfPictures):
     """One label of several for each picture.
 
     It learns a head over the row of patches. A picture is a path, a ``data:`` address in base64, an array or a picture
@@ -44,14 +45,8 @@ class ImageClassification(Learned, Pipeline):
     said = "labels"
     source = "pictures"
     objective = "classification"
-    batches = "pictures"
     head = "sequence"
     Settings = ImageClassificationSettings
-
-    @classmethod
-    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
-        """Return how many training pictures there are; each has the patches of the model."""
-        return len(source.train), [stored.model.spec.context]
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
@@ -59,39 +54,15 @@ class ImageClassification(Learned, Pipeline):
         rows, names = source.held_back, label_names(lm, "sequence")
         found = probabilities(lm, rows, names, done)
         gold = [row.target for row in rows]
-        said = [names[max(range(len(names)), key=each.__getitem__)] for each in found]
-        numbers = [names.index(label) for label in gold]
-        labels, counts = classification.confusion(said, gold)
-        return Findings(
-            scores=(
-                classification.accuracy(said, gold),
-                classification.f1(said, gold, "macro"),
-                calibration.calibration_error(found, numbers),
-                calibration.negative_log_likelihood(found, numbers),
-            ),
+        said = likeliest(found, names)
+        return one_label(
+            found,
+            gold,
+            names,
+            lambda n: Mistake(rows[n].where, gold[n], said[n], max(found[n]), rows[n].pixels()),
             examples=f"{len(rows):,} pictures held back",
             floors=floors(lm, source.train, rows, gold),
-            confusion=([str(label) for label in labels], counts.tolist()),
-            bins=calibration.reliability(found, numbers),
-            mistakes=mistakes(rows, gold, said, found),
-            by_label=[
-                (str(each.label), each.precision, each.recall, each.f1, int(each.support))
-                for each in classification.by_label(said, gold)
-            ],
         )
-
-    def is_many(self, inputs: Any) -> bool:
-        """Say whether what is given is a list of pictures, and no single one."""
-        return isinstance(inputs, list | tuple)
-
-    @classmethod
-    def from_client(cls, item: Any) -> Any:
-        """Return a picture that a client has sent."""
-        return sent_picture(item)
-
-    def rows(self, item: Any, settings: ImageClassificationSettings) -> Sequence[Any]:
-        """Return the one row of a picture."""
-        return [picture_row(self.lm, item)]
 
     def ask(self, rows: Sequence[PictureRow], settings: ImageClassificationSettings) -> Sequence[Scores]:
         """Return the logits of each picture."""
@@ -113,13 +84,9 @@ class ImageClassification(Learned, Pipeline):
         heads = lm.model.spec.heads.values()
         return reads_pictures(lm.stored) is not None and any(isinstance(head, SequenceHead.Spec) for head in heads)
 
-    def told(self, answer: Any) -> list[dict[str, Any]]:
-        """Return the labels."""
-        return answer or []
-
     def lines(self, item: Any, answer: Any) -> Iterator[str]:
         """Return a line with the labels, their probabilities, and the picture's name."""
-        shown = "  ".join(f"{label['label']} {label['score']:.4f}" for label in self.told(answer))
+        shown = "  ".join(f"{label['label']} {label['score']:.4f}" for label in answer)
         yield f"{shown}  {item if isinstance(item, str) else ''}".rstrip()
 
 
@@ -148,15 +115,6 @@ def floors(
         ("the most frequent label", classification.accuracy([most_frequent(labels)] * len(gold), gold)),
         ("the label whose mean picture is nearest", classification.accuracy(nearest, gold)),
     ]
-
-
-def mistakes(
-    rows: "Sequence[LabelledPicture]", gold: Sequence[str], said: Sequence[str], found: Sequence[Sequence[float]]
-) -> list[Mistake]:
-    """Return the pictures that were called something else, the surest first."""
-    wrong = [n for n in range(len(rows)) if said[n] != gold[n]]
-    wrong.sort(key=lambda n: -max(found[n]))
-    return [Mistake(rows[n].where, gold[n], said[n], max(found[n]), rows[n].pixels()) for n in wrong]
 
 
 def _pixels(lm: "LanguageModel", rows: "Iterable[LabelledPicture]") -> Any:

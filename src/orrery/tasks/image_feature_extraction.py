@@ -13,8 +13,9 @@ from orrery.models.model import HIDDEN
 from orrery.nn.attention_pooler import AttentionPooler
 from orrery.nn.heads import Pooler
 from orrery.tasks._task import register
-from orrery.tasks.pipelines._picture_rows import PictureRow, by_size, picture_row, sent_picture
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
+from orrery.tasks.pipelines._of_pictures import OfPictures
+from orrery.tasks.pipelines._picture_rows import PictureRow, by_size
+from orrery.tasks.pipelines._pipeline import PipelineSettings
 
 
 class ImageFeatureExtractionSettings(PipelineSettings):
@@ -25,7 +26,7 @@ class ImageFeatureExtractionSettings(PipelineSettings):
 
 
 @register
-class ImageFeatureExtraction(Pipeline):
+class ImageFeatureExtraction(OfPictures):
     """The final stream after the last norm, a vector for the class token and for each patch.
 
     ``pool`` gives ``[1, D]``: what the model's pooler makes of the class token. A picture is a path, a ``data:``
@@ -45,19 +46,6 @@ class ImageFeatureExtraction(Pipeline):
     def fits(cls, lm: LanguageModel) -> bool:
         """Say whether the model reads pictures."""
         return reads_pictures(lm.stored) is not None
-
-    def is_many(self, inputs: Any) -> bool:
-        """Say whether what is given is a list of pictures, and no single one."""
-        return isinstance(inputs, list | tuple)
-
-    @classmethod
-    def from_client(cls, item: Any) -> Any:
-        """Return a picture that a client has sent."""
-        return sent_picture(item)
-
-    def rows(self, item: Any, settings: ImageFeatureExtractionSettings) -> Sequence[Any]:
-        """Return the one row of a picture."""
-        return [picture_row(self.lm, item)]
 
     def ask(self, rows: Sequence[PictureRow], settings: ImageFeatureExtractionSettings) -> Sequence[Tensor]:
         """Return the stream ``[L, D]`` of each picture, or its pooled vector ``[D]``."""

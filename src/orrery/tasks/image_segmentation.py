@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 from orrery.models.pixel_scores import POINTS, labels_second, pixel_head
 from orrery.nn.picture_heads import PixelHead
 from orrery.scores import segmentation
-from orrery.tasks._task import Learned, register
+from orrery.tasks._task import register
 from orrery.tasks.finetuning._painting import beside, in_colours
 from orrery.tasks.finetuning.findings import Findings, Mistake, label_names
 from orrery.tasks.pipelines._heads import head_of, names_of
 from orrery.tasks.pipelines._make import pipeline
-from orrery.tasks.pipelines._picture_rows import PictureRow, ask_pictures, picture_row, sent_picture, sized_picture
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
+from orrery.tasks.pipelines._of_pictures import LearnedOfPictures
+from orrery.tasks.pipelines._picture_rows import PictureRow, ask_pictures, sized_picture
+from orrery.tasks.pipelines._pipeline import PipelineSettings
 
 if TYPE_CHECKING:
     from orrery.data.rows.pictures import LabelledPicture
-    from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
 
 BATCH = 32
@@ -33,7 +33,7 @@ class ImageSegmentationSettings(PipelineSettings):
 
 
 @register
-class ImageSegmentation(Learned, Pipeline):
+class ImageSegmentation(LearnedOfPictures):
     """One label of several for each pixel.
 
     It learns a head over every patch, or SegFormer's own. A picture is a path, a ``data:`` address in base64, an array
@@ -47,14 +47,8 @@ class ImageSegmentation(Learned, Pipeline):
     said = "segments"
     source = "masks"
     objective = "segmentation"
-    batches = "pictures"
     head = "pixel"
     Settings = ImageSegmentationSettings
-
-    @classmethod
-    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
-        """Return how many training pictures there are; each has the patches of the model."""
-        return len(source.train), [stored.model.spec.context]
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
@@ -74,19 +68,6 @@ class ImageSegmentation(Learned, Pipeline):
             mistakes=mistakes(rows, right, said, names),
             by_label=by_label(scores.sums.sum(0), names),
         )
-
-    def is_many(self, inputs: Any) -> bool:
-        """Say whether what is given is a list of pictures, and no single one."""
-        return isinstance(inputs, list | tuple)
-
-    @classmethod
-    def from_client(cls, item: Any) -> Any:
-        """Return a picture that a client has sent."""
-        return sent_picture(item)
-
-    def rows(self, item: Any, settings: ImageSegmentationSettings) -> Sequence[Any]:
-        """Return the one row of a picture."""
-        return [picture_row(self.lm, item)]
 
     def ask(self, rows: Sequence[PictureRow], settings: ImageSegmentationSettings) -> Sequence[Any]:
         """Return the scores of the labels of each pixel."""

@@ -7,8 +7,8 @@ from orrery.errors import UsageError
 from orrery.language_model import captions
 from orrery.language_model.model import LanguageModel
 from orrery.tasks._task import register
-from orrery.tasks.pipelines._picture_rows import PictureRow, picture_row, sent_picture
-from orrery.tasks.pipelines._pipeline import Pipeline
+from orrery.tasks.pipelines._of_pictures import OfPictures
+from orrery.tasks.pipelines._picture_rows import PictureRow
 from orrery.tasks.pipelines._writing import CaptionSettings, told, written
 
 
@@ -17,7 +17,7 @@ class ImageToTextSettings(CaptionSettings):
 
 
 @register
-class ImageToText(Pipeline):
+class ImageToText(OfPictures):
     """A caption of a picture, which a model writes that reads pictures.
 
     A picture is a path, a ``data:`` address in base64, an array or a picture of Pillow's. Where neither the caller nor
@@ -42,19 +42,6 @@ class ImageToText(Pipeline):
     def fits(cls, lm: LanguageModel) -> bool:
         """Say whether the model reads pictures and writes."""
         return captions.writes_captions(lm.stored)
-
-    def is_many(self, inputs: Any) -> bool:
-        """Say whether what is given is a list of pictures, and no single one."""
-        return isinstance(inputs, list | tuple)
-
-    @classmethod
-    def from_client(cls, item: Any) -> Any:
-        """Return a picture that a client has sent."""
-        return sent_picture(item)
-
-    def rows(self, item: Any, settings: ImageToTextSettings) -> Sequence[Any]:
-        """Return the one row of a picture."""
-        return [picture_row(self.lm, item)]
 
     def ask(self, rows: Sequence[PictureRow], settings: ImageToTextSettings) -> Sequence[list[list[int]]]:
         """Return the ids of the captions of each picture."""

@@ -7,17 +7,17 @@ from pydantic import Field
 
 from orrery.schema.numbers import Share
 from orrery.scores.detection import THRESHOLDS, Found, Right, average_precision, overlaps
-from orrery.tasks._task import Learned, register
+from orrery.tasks._task import register
 from orrery.tasks.finetuning._painting import beside, colours, with_boxes
 from orrery.tasks.finetuning.findings import Findings, Mistake
 from orrery.tasks.pipelines._boxes import ask_boxes, finds_things, names_of_things
 from orrery.tasks.pipelines._make import pipeline
-from orrery.tasks.pipelines._picture_rows import PictureRow, picture_row, sent_picture, sized_picture
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
+from orrery.tasks.pipelines._of_pictures import LearnedOfPictures
+from orrery.tasks.pipelines._picture_rows import PictureRow, picture_row, sized_picture
+from orrery.tasks.pipelines._pipeline import PipelineSettings
 
 if TYPE_CHECKING:
     from orrery.data.rows.pictures import LabelledPicture
-    from orrery.exchange.reading.read import Stored
     from orrery.language_model.model import LanguageModel
 
 BATCH = 32
@@ -37,7 +37,7 @@ class ObjectDetectionSettings(PipelineSettings):
 
 
 @register
-class ObjectDetection(Learned, Pipeline):
+class ObjectDetection(LearnedOfPictures):
     """The things in a picture, each with its box.
 
     It learns a head over every patch, or YOLOS' own over its detection tokens. A picture is a path, a ``data:`` address
@@ -51,14 +51,8 @@ class ObjectDetection(Learned, Pipeline):
     said = "things"
     source = "boxes"
     objective = "detection"
-    batches = "pictures"
     head = "boxes"
     Settings = ObjectDetectionSettings
-
-    @classmethod
-    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
-        """Return how many training pictures there are; each has the patches of the model."""
-        return len(source.train), [stored.model.spec.context]
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
@@ -77,19 +71,6 @@ class ObjectDetection(Learned, Pipeline):
             by_label=by_label(said, right),
         )
 
-    def is_many(self, inputs: Any) -> bool:
-        """Say whether what is given is a list of pictures, and no single one."""
-        return isinstance(inputs, list | tuple)
-
-    @classmethod
-    def from_client(cls, item: Any) -> Any:
-        """Return a picture that a client has sent."""
-        return sent_picture(item)
-
-    def rows(self, item: Any, settings: ObjectDetectionSettings) -> Sequence[Any]:
-        """Return the one row of a picture."""
-        return [picture_row(self.lm, item)]
-
     def ask(self, rows: Sequence[PictureRow], settings: ObjectDetectionSettings) -> Sequence[Any]:
         """Return the scores of the labels and the box of each query."""
         return ask_boxes(self.lm, rows, settings.head, self.task)
@@ -107,14 +88,10 @@ class ObjectDetection(Learned, Pipeline):
         """Say whether the model has a head for boxes."""
         return finds_things(lm)
 
-    def told(self, answer: Any) -> list[dict[str, Any]]:
-        """Return the things."""
-        return answer or []
-
     def lines(self, item: Any, answer: Any) -> Iterator[str]:
         """Return a line for each thing: its label, how sure it is, its box and the picture's name."""
         name = item if isinstance(item, str) else ""
-        for each in self.told(answer):
+        for each in answer:
             place = " ".join(str(each["box"][end]) for end in ("xmin", "ymin", "xmax", "ymax"))
             yield f"{each['label']} {each['score']:.4f}  {place}  {name}".rstrip()
         if not answer:

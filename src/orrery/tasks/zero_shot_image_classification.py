@@ -12,8 +12,9 @@ from orrery.language_model.model import LanguageModel
 from orrery.models.dual_encoder import DualEncoder, Pair
 from orrery.schema.numbers import Positive
 from orrery.tasks._task import register
-from orrery.tasks.pipelines._picture_rows import PictureRow, by_size, picture_row, sent_picture
-from orrery.tasks.pipelines._pipeline import Pipeline, PipelineSettings
+from orrery.tasks.pipelines._of_pictures import OfPictures
+from orrery.tasks.pipelines._picture_rows import PictureRow, by_size, picture_row
+from orrery.tasks.pipelines._pipeline import PipelineSettings
 from orrery.tasks.pipelines._text_vectors import text_vectors
 from orrery.tasks.zero_shot_classification import filled, labels_of
 
@@ -30,7 +31,7 @@ class ZeroShotImageClassificationSettings(PipelineSettings):
 
 
 @register
-class ZeroShotImageClassification(Pipeline):
+class ZeroShotImageClassification(OfPictures):
     """``softmax`` over how well a picture fits the sentence of each label (Radford et al. 2021, 3.1.2).
 
     Of a model whose similarity has a bias, which learned of each pair alone whether it fits, it is ``sigmoid`` of each
@@ -61,15 +62,6 @@ class ZeroShotImageClassification(Pipeline):
         """Say whether the model compares pictures with texts, and has a tokenizer for them."""
         return isinstance(lm.model, DualEncoder) and lm.stored.tokenizer is not None
 
-    def is_many(self, inputs: Any) -> bool:
-        """Say whether what is given is a list of pictures, and no single one."""
-        return isinstance(inputs, list | tuple)
-
-    @classmethod
-    def from_client(cls, item: Any) -> Any:
-        """Return a picture that a client has sent."""
-        return sent_picture(item)
-
     def rows(self, item: Any, settings: ZeroShotImageClassificationSettings) -> Sequence[Any]:
         """Return the one row of a picture."""
         labels_of(settings, self.task)
@@ -95,13 +87,9 @@ class ZeroShotImageClassification(Pipeline):
         order = sorted(range(len(labels)), key=lambda n: -scores[n])[: settings.top_k]
         return [{"score": scores[n], "label": labels[n]} for n in order]
 
-    def told(self, answer: Any) -> list[dict[str, Any]]:
-        """Return the labels."""
-        return answer or []
-
     def lines(self, item: Any, answer: Any) -> Iterator[str]:
         """Return a line with the labels, their scores, and the picture's name."""
-        shown = "  ".join(f"{label['label']} {label['score']:.4f}" for label in self.told(answer))
+        shown = "  ".join(f"{label['label']} {label['score']:.4f}" for label in answer)
         yield f"{shown}  {item if isinstance(item, str) else ''}".rstrip()
 
     def _labels(self, settings: ZeroShotImageClassificationSettings) -> Float[Tensor, "N E"]:

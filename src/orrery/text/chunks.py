@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -72,6 +73,15 @@ def cut(text: str) -> Iterator[str]:
         start = place.start()
     if start < len(text) or not text:
         yield text[start:]
+
+
+def word_counts(texts: Iterable[str], rule: PreTokenizer) -> Counter[str]:
+    """Count the words into which a rule cuts texts, each text part by part."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        for part in cut(text):
+            counts.update(word for word, _ in rule.pre_tokenize_str(part))
+    return counts
 
 
 def last_cut(text: str) -> int | None:

@@ -34,7 +34,8 @@ def label_notes(train: Mapping[str, int], held_back: Mapping[str, int], what: st
     sides = "trained on + held back" if held_back else "trained on"
     notes = [f"{len(names):,} label{'s' * (len(names) > 1)}, {what} {sides}: {', '.join(counts)}{more}"]
     if alone := [name for name in names if held_back and name not in held_back]:
-        notes.append(f"{listed(alone, train)} trained on and not held back: nothing is scored of {_it(alone)}")
+        them = "them" if len(alone) > 1 else "it"
+        notes.append(f"{listed(alone, train)} trained on and not held back: nothing is scored of {them}")
     pairs = near(names) if len(names) <= MOST_COMPARED else []
     for first, second in pairs[:SHOWN]:
         pair = f"{first!r} ({train[first]:,}) and {second!r} ({train[second]:,})"
@@ -68,10 +69,6 @@ def listed(names: list[str], counts: Mapping[str, int]) -> str:
     names_and_counts = ", ".join(f"{name} {counts[name]:,}" for name in names[:SHOWN])
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return f"label{'s' * (len(names) > 1)} {names_and_counts}{more} {'are' if len(names) > 1 else 'is'}"
-
-
-def _it(names: list[str]) -> str:
-    return "them" if len(names) > 1 else "it"
 
 
 def _plain(name: str) -> str:

@@ -1,9 +1,11 @@
 """What the sources of pictures share: augmentation, decoding to the model's size, batches."""
 
+from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orrery.data.sources import BatchRequest, Examples, HeldBack
+from orrery.data.sources import BatchRequest, Examples, HeldBack, Source
+from orrery.data.sources._rows import fingerprint_of
 from orrery.errors import DataError, UsageError
 from orrery.schema.numbers import Fraction, NotNegative
 from orrery.schema.section import Section
@@ -36,6 +38,22 @@ class AugmentSettings(Section):
     shift: Fraction = 0.0
     flip: bool = False
     crop: Fraction = 0.0
+
+
+class PictureSource(Source, ABC):
+    """Pictures with what is learned of each, and how those that are trained on are changed."""
+
+    batch_kinds = ("pictures",)
+
+    def __init__(
+        self, train: "Sequence[LabelledPicture]", held_back: "Sequence[LabelledPicture]", augment: AugmentSettings
+    ) -> None:
+        self.train, self.held_back, self.augment = train, held_back, augment
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of all pictures and what is learned of them in their order, those held back too."""
+        return fingerprint_of((row.key, row.target) for row in (*self.train, *self.held_back))
 
 
 def pictures_read(request: BatchRequest) -> tuple[Any, tuple[int, int, int]]:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.rows.label_notes import label_notes
-from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._pictures import AugmentSettings, examples_of_pictures, pictures_read
-from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of, unseen
+from orrery.data.sources import BatchRequest, Examples, register
+from orrery.data.sources._pictures import AugmentSettings, PictureSource, examples_of_pictures, pictures_read
+from orrery.data.sources._rows import RowsSettings, divided, unseen
 from orrery.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class BoxesSettings(RowsSettings):
 
 
 @register
-class BoxesSource(Source):
+class BoxesSource(PictureSource):
     """Pictures and things; ``boxes`` [B, N, 4] in shares of the sides, ``classes`` [B, N], -100 where there is none.
 
     A box is its middle, its width and its height. Crowds are not learned.
@@ -38,12 +38,6 @@ class BoxesSource(Source):
     Settings = BoxesSettings
     gives = ("images", "boxes", "classes")
     must_be_read = ("boxes", "classes")
-    batch_kinds = ("pictures",)
-
-    def __init__(
-        self, train: "Sequence[LabelledPicture]", held_back: "Sequence[LabelledPicture]", augment: AugmentSettings
-    ) -> None:
-        self.train, self.held_back, self.augment = train, held_back, augment
 
     @classmethod
     def read(cls, settings: BoxesSettings) -> "BoxesSource":
@@ -74,11 +68,6 @@ class BoxesSource(Source):
     def remarks(self) -> Sequence[str]:
         """Say how often each label occurs, and what stands on both sides or on one alone."""
         return [*label_notes(self.labels, _counted(self.held_back), "things", "mend the file"), *super().remarks()]
-
-    @property
-    def fingerprint(self) -> str:
-        """The sha256 of all pictures and their boxes in their order, those held back too."""
-        return fingerprint_of((row.key, row.target) for row in (*self.train, *self.held_back))
 
     def examples(self, request: BatchRequest) -> Examples:
         """Decode the pictures, cut them to the model's size, and make batches.

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.documents import unknown_share
-from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
-from orrery.data.sources._pictures import NAME, AugmentSettings, decoded, pictures_read
-from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of
+from orrery.data.sources import BatchRequest, Examples, HeldBack, register
+from orrery.data.sources._pictures import NAME, AugmentSettings, PictureSource, decoded, pictures_read
+from orrery.data.sources._rows import RowsSettings, divided
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class CaptionsSettings(RowsSettings):
 
 
 @register
-class CaptionsSource(Source):
+class CaptionsSource(PictureSource):
     """Pictures and captions, of which each is an example of its own.
 
     ``images`` [B, channels, rows, columns]; ``ids`` [B, L], the start token and then the caption; ``targets`` [B, L],
@@ -38,13 +38,7 @@ class CaptionsSource(Source):
     Settings = CaptionsSettings
     gives = ("images", "ids", "targets")
     must_be_read = ("images",)
-    batch_kinds = ("pictures",)
     needs_tokenizer = gives_text = True
-
-    def __init__(
-        self, train: "Sequence[LabelledPicture]", held_back: "Sequence[LabelledPicture]", augment: AugmentSettings
-    ) -> None:
-        self.train, self.held_back, self.augment = train, held_back, augment
 
     @classmethod
     def read(cls, settings: CaptionsSettings) -> "CaptionsSource":
@@ -59,11 +53,6 @@ class CaptionsSource(Source):
             return read_captioned(source, settings.pictures, settings.skip_bad)
 
         return cls(*divided(settings, read), settings.augment)
-
-    @property
-    def fingerprint(self) -> str:
-        """The sha256 of all pictures and their captions in their order, those held back too."""
-        return fingerprint_of((row.key, row.target) for row in (*self.train, *self.held_back))
 
     def texts(self) -> Iterable[str]:
         """Return the captions of the training pictures."""

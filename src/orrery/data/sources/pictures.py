@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.rows.label_notes import label_notes
-from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._pictures import NAME, AugmentSettings, examples_of_pictures
-from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of, unseen
+from orrery.data.sources import BatchRequest, Examples, register
+from orrery.data.sources._pictures import NAME, AugmentSettings, PictureSource, examples_of_pictures
+from orrery.data.sources._rows import RowsSettings, divided, unseen
 from orrery.errors import DataError
 from orrery.schema.numbers import Count, Positive
 from orrery.schema.section import Section
@@ -37,18 +37,12 @@ class PicturesSettings(RowsSettings):
 
 
 @register
-class PicturesSource(Source):
+class PicturesSource(PictureSource):
     """Labelled pictures; ``images`` are what the model reads [B, channels, rows, columns], ``labels`` numbers [B]."""
 
     Settings = PicturesSettings
     gives = ("images", "labels")
     must_be_read = ("labels",)
-    batch_kinds = ("pictures",)
-
-    def __init__(
-        self, train: "Sequence[LabelledPicture]", held_back: "Sequence[LabelledPicture]", augment: AugmentSettings
-    ) -> None:
-        self.train, self.held_back, self.augment = train, held_back, augment
 
     @classmethod
     def read(cls, settings: PicturesSettings) -> "PicturesSource":
@@ -88,11 +82,6 @@ class PicturesSource(Source):
 
         held_back = counted([row.target for row in self.held_back])
         return [*label_notes(self.labels, held_back, NAME, "rename the folder"), *super().remarks()]
-
-    @property
-    def fingerprint(self) -> str:
-        """The sha256 of all pictures and their labels in their order, those held back too."""
-        return fingerprint_of((row.key, row.target) for row in (*self.train, *self.held_back))
 
     def examples(self, request: BatchRequest) -> Examples:
         """Decode the pictures, cut them to the model's size, and make batches.

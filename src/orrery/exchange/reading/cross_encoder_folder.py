@@ -92,7 +92,7 @@ def read_pair_scores(folder: Path, stored: Stored) -> PairScores | None:
         prompt=chosen,
         lowercase=bool(own.get("do_lower_case", False)),
         reads_token_types="token_type_ids" in (inputs if isinstance(inputs, list) else _usual_inputs(of_texts)),
-        template=_template(stored, own, processor_settings, model) if listed else _usual_template(stored, scorer),
+        template=_template(stored, own, processor_settings, model) if listed else _usual_template(stored),
         given=listed,
     )
 
@@ -140,7 +140,7 @@ def _says_pairs(stored: Stored) -> bool:
     return set(_OF_PAIRS.findall(stored.chat.get(DEFAULT, ""))) == {"query", "document"}
 
 
-def _usual_template(stored: Stored, scorer: Scorer) -> PairTemplate | None:
+def _usual_template(stored: Stored) -> PairTemplate | None:
     """Return the template of a folder that does not say how texts are told: that of its chats where it is of pairs."""
     if not _says_pairs(stored):
         return None

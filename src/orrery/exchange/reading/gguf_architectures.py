@@ -8,7 +8,7 @@ whose model is not that of this configuration is refused, with the setting that 
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
+from orrery.checkpoints.layouts import Shifted
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
 from orrery.exchange.reading import (
@@ -85,19 +85,6 @@ def _bloom_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
 # Llama and its descendants
 
 
-def _llama_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    return (*OUTER, *renames(THEIRS, BLOCK, (*NORMS, *ROTARY_MATRICES)), *head_rules(spec, RotaryInterleaved))
-
-
-def _llama_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return {
-        **rotary_config(facts, tensors),
-        "head_dim": facts["attention.key_length"],
-        "attention_bias": "blk.0.attn_q.bias" in tensors,
-        "mlp_bias": "blk.0.ffn_up.bias" in tensors,
-    }
-
-
 def _internlm3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     # A file of this architecture is read as a Llama, whose output has a bias where its queries have one.
     biased = "blk.0.attn_q.bias" in tensors
@@ -109,30 +96,20 @@ def _internlm3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Con
     }
 
 
-def _qwen_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    norms = (("attn_q_norm", "attention.branch.q_norm.norm"), ("attn_k_norm", "attention.branch.k_norm.norm"))
-    return (*OUTER, *renames(THEIRS, BLOCK, (*NORMS, *norms, *ROTARY_MATRICES)), *head_rules(spec))
-
-
-def _qwen2_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return rotary_config(facts, tensors)
-
-
 def _qwen3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     ranks = gguf_ranking.decoder_config(facts, tensors, "Qwen3ForSequenceClassification")
-    return {**_qwen2_config(facts, tensors), "head_dim": facts["attention.key_length"], **ranks}
+    return {**rotary_config(facts, tensors), "head_dim": facts["attention.key_length"], **ranks}
 
 
 def _mistral_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
-    return {**_qwen2_config(facts, tensors), "head_dim": facts["attention.key_length"], "sliding_window": None}
+    return {**rotary_config(facts, tensors), "head_dim": facts["attention.key_length"], "sliding_window": None}
 
 
 # Gemma
 
 
 def _gemma_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    behind = (("post_attention_norm", "attention.post"), ("post_ffw_norm", "feed_forward.post"))
-    norms = (*NORMS, *behind, *gguf_dense.HEAD_NORMS)
+    norms = (*NORMS, *gguf_dense.POST_NORMS, *gguf_dense.HEAD_NORMS)
     return (
         *(rule for rule in OUTER if not rule.theirs.startswith("output_norm")),
         Rule("output_norm.weight", ("stack.final.weight",), Shifted(1.0)),
@@ -194,11 +171,13 @@ def _gemma3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config
 ARCHITECTURES = {
     "gpt2": GgufArchitecture("gpt2", layer_norm_facts, _gpt2_config, _fused_rules, rotary=False),
     "bloom": GgufArchitecture("bloom", layer_norm_facts, _bloom_config, _fused_rules, rotary=False),
-    "llama": GgufArchitecture("llama", rotary_facts, _llama_config, _llama_rules),
-    "internlm3": GgufArchitecture("llama", rotary_facts, _internlm3_config, _llama_rules),
-    "mistral": GgufArchitecture("llama", rotary_facts, _mistral_config, _llama_rules),
-    "qwen2": GgufArchitecture("qwen2", rotary_facts, _qwen2_config, _qwen_rules),
-    "qwen3": GgufArchitecture("qwen3", rotary_facts, _qwen3_config, _qwen_rules, older=gguf_ranking.head_rules),
+    "llama": GgufArchitecture("llama", rotary_facts, gguf_dense.llama_config, gguf_dense.llama_rules),
+    "internlm3": GgufArchitecture("llama", rotary_facts, _internlm3_config, gguf_dense.llama_rules),
+    "mistral": GgufArchitecture("llama", rotary_facts, _mistral_config, gguf_dense.llama_rules),
+    "qwen2": GgufArchitecture("qwen2", rotary_facts, rotary_config, gguf_dense.plain_rules),
+    "qwen3": GgufArchitecture(
+        "qwen3", rotary_facts, _qwen3_config, gguf_dense.plain_rules, older=gguf_ranking.head_rules
+    ),
     "gemma": GgufArchitecture("gemma", rotary_facts, _gemma_config, _gemma_rules),
     "gemma2": GgufArchitecture("gemma2", _gemma2_facts, _gemma2_config, _gemma_rules),
     "gemma3_text": GgufArchitecture("gemma3", _gemma3_facts, _gemma3_config, _gemma_rules),

@@ -9,6 +9,7 @@ it is misread is measured against llama.cpp itself.
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
@@ -20,21 +21,23 @@ from orrery.models.decoder import Decoder
 from orrery.nn.positions.longrope import LongRope
 
 HINT = parts.HINT
-_POST_NORMS = (("post_attention_norm", "attention.post"), ("post_ffw_norm", "feed_forward.post"))
+POST_NORMS = (("post_attention_norm", "attention.post"), ("post_ffw_norm", "feed_forward.post"))
 QK_NORMS = tuple((f"attn_{x}_norm", f"attention.branch.{x}_norm") for x in "qk")
 HEAD_NORMS = tuple((theirs, f"{ours}.norm") for theirs, ours in QK_NORMS)
+BEHIND = (("attn_norm", "attention.pre"), ("post_attention_norm", "feed_forward.pre"))
+"""The norms of a file that names the one before the network after the attention before it."""
 _PARALLEL = tuple((theirs, f"parallel.branch.{ours.replace('.branch', '')}") for theirs, ours in ROTARY_MATRICES)
 """The matrices of a block whose branches stand side by side."""
 
 
-def _llama_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
+def llama_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
     """Return the rules of a pre-norm decoder whose rows the converter turns into neighbours."""
     return (*OUTER, *renames(THEIRS, BLOCK, (*NORMS, *ROTARY_MATRICES)), *parts.head_rules(spec, RotaryInterleaved))
 
 
-def _plain_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
+def plain_rules(spec: Decoder.Spec, before: tuple[tuple[str, str], ...] = NORMS) -> tuple[Rule, ...]:
     """Return those of one whose rows stay as they are, with norms behind branches and of heads where it has them."""
-    norms = (*NORMS, *_POST_NORMS, *QK_NORMS, *HEAD_NORMS)
+    norms = (*before, *POST_NORMS, *QK_NORMS, *HEAD_NORMS)
     return (*OUTER, *renames(THEIRS, BLOCK, (*norms, *ROTARY_MATRICES)), *parts.head_rules(spec))
 
 
@@ -75,11 +78,6 @@ def _olmo3_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     return {**config, "rope_parameters": {"full_attention": {}, "sliding_attention": same}}
 
 
-def _seed_oss_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    norms = (("attn_norm", "attention.pre"), ("post_attention_norm", "feed_forward.pre"))
-    return (*OUTER, *renames(THEIRS, BLOCK, (*norms, *ROTARY_MATRICES)), *parts.head_rules(spec))
-
-
 def _seed_oss_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     out = "blk.0.attn_output.bias" in tensors
     quiet = {"attention_dropout": 0.0, "residual_dropout": 0.0}
@@ -87,7 +85,7 @@ def _seed_oss_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Conf
 
 
 def _glm4_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    norms, ours = (*NORMS, *_POST_NORMS), f"{BLOCK}.feed_forward.branch"
+    norms, ours = (*NORMS, *POST_NORMS), f"{BLOCK}.feed_forward.branch"
     matrices = [pair for pair in ROTARY_MATRICES if pair[0] not in ("ffn_up", "ffn_gate")]
     return (
         *OUTER,
@@ -299,7 +297,7 @@ def _ministral_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Con
 
 
 def _apertus_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    return (*_plain_rules(spec), *xielu_rules())
+    return (*plain_rules(spec), *xielu_rules())
 
 
 def _apertus_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
@@ -312,20 +310,20 @@ def _apertus_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Confi
 _Row = parts.GgufArchitecture
 ARCHITECTURES = {
     "apertus": _Row("apertus", parts.rotary_facts, _apertus_config, _apertus_rules),
-    "arcee": _Row("arcee", parts.rotary_facts, llama_config, _llama_rules),
+    "arcee": _Row("arcee", parts.rotary_facts, llama_config, llama_rules),
     "cohere2": _Row("cohere2", cohere_facts, _cohere2_config, cohere_rules),
-    "ernie4_5": _Row("ernie4_5", parts.rotary_facts, _ernie_config, _plain_rules),
-    "exaone4": _Row("exaone4", _exaone4_facts, _exaone4_config, _plain_rules),
+    "ernie4_5": _Row("ernie4_5", parts.rotary_facts, _ernie_config, plain_rules),
+    "exaone4": _Row("exaone4", _exaone4_facts, _exaone4_config, plain_rules),
     "glm4": _Row("glm4", parts.rotary_facts, _glm4_config, _glm4_rules, partial=True),
-    "granite": _Row("granite", granite_facts, granite_config, _llama_rules),
-    "ministral3": _Row("mistral3", _ministral_facts, _ministral_config, _llama_rules),
+    "granite": _Row("granite", granite_facts, granite_config, llama_rules),
+    "ministral3": _Row("mistral3", _ministral_facts, _ministral_config, llama_rules),
     "nemotron": _Row("nemotron", _phi_facts, _nemotron_config, _nemotron_rules, partial=True),
-    "olmo2": _Row("olmo2", parts.rotary_facts, whole_config, _plain_rules),
-    "olmo3": _Row("olmo2", _olmo3_facts, _olmo3_config, _plain_rules, told_by="attention.sliding_window"),
+    "olmo2": _Row("olmo2", parts.rotary_facts, whole_config, plain_rules),
+    "olmo3": _Row("olmo2", _olmo3_facts, _olmo3_config, plain_rules, told_by="attention.sliding_window"),
     "phi": _Row("phi2", _phi_facts, _phi_config, _phi_rules, partial=True),
     "phi3": _Row("phi3", _phi3_facts, _phi3_config, _phi3_rules, partial=True),
-    "seed_oss": _Row("seed_oss", parts.rotary_facts, _seed_oss_config, _seed_oss_rules),
-    "smollm3": _Row("smollm3", parts.rotary_facts, _smollm3_config, _llama_rules),
-    "starcoder2": _Row("starcoder2", _phi_facts, _starcoder2_config, _plain_rules),
+    "seed_oss": _Row("seed_oss", parts.rotary_facts, _seed_oss_config, partial(plain_rules, before=BEHIND)),
+    "smollm3": _Row("smollm3", parts.rotary_facts, _smollm3_config, llama_rules),
+    "starcoder2": _Row("starcoder2", _phi_facts, _starcoder2_config, plain_rules),
 }
 """By ``model_type``."""

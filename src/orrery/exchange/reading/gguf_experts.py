@@ -8,6 +8,7 @@ llama.cpp itself.
 
 import math
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from orrery.checkpoints.layouts import Grouped, GroupInterleaved, GroupTransposed
@@ -24,8 +25,6 @@ from orrery.nn.positions.rotary import Yarn
 
 SOFTMAX, SIGMOID, SOFTMAX_OF_CHOSEN = 1, 2, 3
 """llama.cpp's numbers for how scores are made."""
-_BEHIND = (("attn_norm", "attention.pre"), ("post_attention_norm", "feed_forward.pre"))
-"""The norms of a file that names the one before the network after the attention before it."""
 
 
 def _unsaid(what: str) -> UsageError:
@@ -125,15 +124,6 @@ def _glm_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     }
 
 
-def _glm_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    return (
-        *OUTER,
-        *renames(THEIRS, BLOCK, (*_BEHIND, *dense.HEAD_NORMS, *ROTARY_MATRICES)),
-        *parts.head_rules(spec),
-        *mixtures.expert_rules(spec),
-    )
-
-
 # gpt-oss
 
 
@@ -162,7 +152,7 @@ def _gpt_oss_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Confi
 def _gpt_oss_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
     return (
         *OUTER,
-        *renames(THEIRS, BLOCK, (*_BEHIND, *ROTARY_MATRICES, ("attn_sinks", "attention.branch.sinks"))),
+        *renames(THEIRS, BLOCK, (*dense.BEHIND, *ROTARY_MATRICES, ("attn_sinks", "attention.branch.sinks"))),
         *parts.head_rules(spec),
         *mixtures.expert_rules(spec, ("weight", "bias")),
     )
@@ -197,15 +187,6 @@ def _ernie_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     }
 
 
-def _ernie_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    return (
-        *OUTER,
-        *renames(THEIRS, BLOCK, (*NORMS, *ROTARY_MATRICES)),
-        *parts.head_rules(spec),
-        *mixtures.expert_rules(spec),
-    )
-
-
 def _minimax_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     _check_scores(facts, SIGMOID)
     parts.pass_over(facts, "expert_weights_norm", "expert_weights_scale")
@@ -221,15 +202,6 @@ def _minimax_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Confi
 
 def _minimax_facts(spec: Decoder.Spec) -> Facts:
     return {**parts.rotary_facts(spec), **_facts_of_experts(spec)}
-
-
-def _minimax_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    return (
-        *OUTER,
-        *renames(THEIRS, BLOCK, (*NORMS, *dense.QK_NORMS, *ROTARY_MATRICES)),
-        *parts.head_rules(spec),
-        *mixtures.expert_rules(spec),
-    )
 
 
 # DeepSeek-V2 and V3, whose cache llama.cpp takes for that of one head as wide as the latent
@@ -343,9 +315,9 @@ ARCHITECTURES = {
     "deepseek_v2": _Row(
         "deepseek2", _v2_facts, _deepseek_v2_config, _deepseek_rules, False, older=_latent_in_one
     ),
-    "ernie4_5_moe": _Row("ernie4_5-moe", _ernie_facts, _ernie_config, _ernie_rules),
-    "glm4_moe": _Row("glm4moe", _glm_facts, _glm_config, _glm_rules, partial=True),
+    "ernie4_5_moe": _Row("ernie4_5-moe", _ernie_facts, _ernie_config, mixtures.rules),
+    "glm4_moe": _Row("glm4moe", _glm_facts, _glm_config, partial(mixtures.rules, before=dense.BEHIND), partial=True),
     "gpt_oss": _Row("gpt-oss", _gpt_oss_facts, _gpt_oss_config, _gpt_oss_rules),
-    "minimax_m2": _Row("minimax-m2", _minimax_facts, _minimax_config, _minimax_rules, partial=True),
+    "minimax_m2": _Row("minimax-m2", _minimax_facts, _minimax_config, mixtures.rules, partial=True),
 }  # fmt: skip
 """By ``model_type``."""

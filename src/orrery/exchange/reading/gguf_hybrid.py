@@ -103,6 +103,13 @@ def _granitehybrid_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
     )
 
 
+_FALCON_H1_ATTENTION = tuple(
+    rename(f"{THEIRS}.attn_{a}.{end}", f"{_BESIDE}.attention.branch.{b}.{end}")
+    for a, b in (*zip("qkv", "qkv", strict=True), ("output", "out"))
+    for end in ENDS
+)
+
+
 def _falcon_h1_facts(spec: Decoder.Spec) -> Facts:
     attention: Any = parts.branch_of(spec, "attention")
     rotary: Any = spec.stack.positions["rotary"]
@@ -136,16 +143,10 @@ def _falcon_h1_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
         rename("output_norm.weight", "stack.final.weight"),
         rename(f"{THEIRS}.attn_norm.weight", f"{BLOCK}.parallel.pre.weight"),
         *recurrent.mamba2_mixer(spec, f"{_BESIDE}.mixer.branch"),
-        *_falcon_h1_attention(spec),
+        *_FALCON_H1_ATTENTION,
         *renames(THEIRS, BLOCK, _NETWORK[:-1]),
         rename(f"{THEIRS}.ffn_norm", f"{BLOCK}.feed_forward.pre.weight"),
     )
-
-
-def _falcon_h1_attention(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    ours, names = f"{_BESIDE}.attention.branch", (("attn_q", "q"), ("attn_k", "k"), ("attn_v", "v"))
-    pairs = (*names, ("attn_output", "out"))
-    return tuple(rename(f"{THEIRS}.{a}.{end}", f"{ours}.{b}.{end}") for a, b in pairs for end in ENDS)
 
 
 def _lfm2_facts(spec: Decoder.Spec) -> Facts:

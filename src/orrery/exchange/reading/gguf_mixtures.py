@@ -7,11 +7,11 @@ Source: https://github.com/ggml-org/llama.cpp, ``src/llama-model.cpp``; measured
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from orrery.checkpoints.layouts import RotaryInterleaved, Stacked
+from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.exchange.reading import gguf_dense as dense
 from orrery.exchange.reading import gguf_parts as parts
-from orrery.exchange.reading.gguf_parts import BLOCK, NORMS, OUTER, ROTARY_MATRICES, THEIRS, Config, Facts
+from orrery.exchange.reading.gguf_parts import BLOCK, NORMS, THEIRS, Config, Facts
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.residual import Gated
@@ -54,18 +54,13 @@ def _shared_rules(network: Any = None) -> tuple[Rule, ...]:
     return (*matrices, gate) if gated else matrices
 
 
-def _rules(spec: Decoder.Spec, layout: Any = None, norms: tuple[tuple[str, str], ...] = NORMS) -> tuple[Rule, ...]:
-    heads = parts.head_rules(spec, layout) if layout else parts.head_rules(spec)
-    return (
-        *OUTER,
-        *renames(THEIRS, BLOCK, (*norms, *dense.QK_NORMS, *dense.HEAD_NORMS, *ROTARY_MATRICES)),
-        *heads,
-        *expert_rules(spec),
-    )
+def rules(spec: Decoder.Spec, before: tuple[tuple[str, str], ...] = NORMS) -> tuple[Rule, ...]:
+    """Return the rules of a decoder with mixtures whose rows stay as they are; ``before`` are its branches' norms."""
+    return (*dense.plain_rules(spec, before), *expert_rules(spec))
 
 
 def _neighbours(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    return _rules(spec, RotaryInterleaved)
+    return (*dense.llama_rules(spec), *expert_rules(spec))
 
 
 def _facts(spec: Decoder.Spec) -> Facts:
@@ -154,8 +149,8 @@ _Row = parts.GgufArchitecture
 ARCHITECTURES = {
     "granitemoe": _Row("granitemoe", _granitemoe_facts, _granitemoe_config, _neighbours),
     "mixtral": _Row("llama", _facts, _mixtral_config, _neighbours, told_by="expert_count", older=_one_by_one),
-    "olmoe": _Row("olmoe", _facts, _olmoe_config, _rules),
-    "qwen2_moe": _Row("qwen2moe", _qwen_facts, _qwen2_moe_config, _rules),
-    "qwen3_moe": _Row("qwen3moe", _qwen_facts, _qwen3_moe_config, _rules),
+    "olmoe": _Row("olmoe", _facts, _olmoe_config, rules),
+    "qwen2_moe": _Row("qwen2moe", _qwen_facts, _qwen2_moe_config, rules),
+    "qwen3_moe": _Row("qwen3moe", _qwen_facts, _qwen3_moe_config, rules),
 }
 """By ``model_type``."""

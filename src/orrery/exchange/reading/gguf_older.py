@@ -61,10 +61,6 @@ def _facts(spec: Decoder.Spec, positions: str = "rotary") -> Facts:
     }
 
 
-def _neox_facts(spec: Decoder.Spec) -> Facts:
-    return {**_facts(spec), "use_parallel_residual": "parallel" in spec.stack.blocks[0].residuals}
-
-
 def _neox_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
     parts.pass_over(facts, "attention.head_count_kv")  # the family has as many as heads
     return {
@@ -167,7 +163,7 @@ def _bigcode_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
     return (*OUTER, table, *renames(THEIRS, BLOCK, NORMS), *_whole(_BEHIND))
 
 
-def _stablelm_facts(spec: Decoder.Spec) -> Facts:
+def _facts_of_branches(spec: Decoder.Spec) -> Facts:
     return {**_facts(spec), "use_parallel_residual": "parallel" in spec.stack.blocks[0].residuals}
 
 
@@ -240,9 +236,9 @@ ARCHITECTURES = {
     "cohere": _Row("command-r", dense.cohere_facts, _cohere_config, _cohere_rules),
     "falcon": _Row("falcon", _falcon_facts, _falcon_config, _falcon_rules),
     "gpt_bigcode": _Row("starcoder", _bigcode_facts, _bigcode_config, _bigcode_rules, rotary=False),
-    "gpt_neox": _Row("gptneox", _neox_facts, _neox_config, _neox_rules, partial=True),
+    "gpt_neox": _Row("gptneox", _facts_of_branches, _neox_config, _neox_rules, partial=True),
     "mpt": _Row("mpt", _mpt_facts, _mpt_config, _mpt_rules, rotary=False),
     "olmo": _Row("olmo", _olmo_facts, _olmo_config, _olmo_rules),
-    "stablelm": _Row("stablelm", _stablelm_facts, _stablelm_config, _stablelm_rules, partial=True),
+    "stablelm": _Row("stablelm", _facts_of_branches, _stablelm_config, _stablelm_rules, partial=True),
 }
 """By ``model_type``."""

@@ -185,7 +185,7 @@ def _normalised(norm: nn.Module, x_BLD: Tensor) -> Tensor:
     return centred_BLD / _scale(norm, x_BLD)
 
 
-def _final(trace: RecordedPass, block: str) -> tuple[nn.Module, Tensor]:
+def _final(trace: RecordedPass) -> tuple[nn.Module, Tensor]:
     norm = trace.model.stack.final
     if not isinstance(norm, LayerNorm | RMSNorm | PlainRMSNorm):
         raise UsageError("this model has no single norm before its head", "look at the stream after the last block")
@@ -201,6 +201,6 @@ _DERIVED: dict[str, Callable[[RecordedPass, str], Tensor]] = {
     "blocks.N.ln1.hook_normalized": lambda trace, block: _normalised(*_before(trace, block, "attention")),
     "blocks.N.ln2.hook_scale": lambda trace, block: _scale(*_before(trace, block, "feed_forward")),
     "blocks.N.ln2.hook_normalized": lambda trace, block: _normalised(*_before(trace, block, "feed_forward")),
-    "ln_final.hook_scale": lambda trace, block: _scale(*_final(trace, block)),
-    "ln_final.hook_normalized": lambda trace, block: _normalised(*_final(trace, block)),
+    "ln_final.hook_scale": lambda trace, block: _scale(*_final(trace)),
+    "ln_final.hook_normalized": lambda trace, block: _normalised(*_final(trace)),
 }

@@ -81,74 +81,52 @@ def _decoded(kind, weight, many, out):  # type: ignore[no-untyped-def] # pragma:
     blocks.decoded(kind, weight, many, out)
 
 
-def _call(builder: Any, values: Any, signature: Any, context: Any) -> Any:
-    kinds = [context.get_value_type(kind) for kind in signature]
-    shape = ir.FunctionType(ir.VoidType(), kinds)
-    builder.call(builder.inttoptr(values[0], shape.as_pointer()), list(values[1:]))
-    return context.get_dummy_value()
+def _calling(place: int) -> tuple[Any, Any]:
+    """Return the signature and the code of calling a function by its address, which comes first."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kinds = [context.get_value_type(kind) for kind in _SIGNATURES[place]]
+        shape = ir.FunctionType(ir.VoidType(), kinds)
+        builder.call(builder.inttoptr(values[0], shape.as_pointer()), list(values[1:]))
+        return context.get_dummy_value()
+
+    return types.void(_WHOLE, *_SIGNATURES[place]), generate
 
 
 def _call_products(_context, entry, number, matrix, matrix_step, vector, vector_step, length, out, out_step):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[PRODUCTS], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[PRODUCTS]), generate
+    return _calling(PRODUCTS)
 
 
 def _call_mixed(_context, entry, number, values, value_step, shares, share_step, length, out, out_step, channels):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[MIXED], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[MIXED]), generate
+    return _calling(MIXED)
 
 
 def _call_elementwise(_context, entry, number, x, y, out, count, p):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[ELEMENTWISE], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[ELEMENTWISE]), generate
+    return _calling(ELEMENTWISE)
 
 
 def _call_norm(_context, entry, centred, x, gain, bias, out, count, epsilon):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[NORM], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[NORM]), generate
+    return _calling(NORM)
 
 
 def _call_softmax(_context, entry, scores, count, sink):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[SOFTMAX], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[SOFTMAX]), generate
+    return _calling(SOFTMAX)
 
 
 def _call_quantised(_context, entry, bits, weight, scale, groups, span, x, x_step, out, out_step, rows, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[QUANTISED], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[QUANTISED]), generate
+    return _calling(QUANTISED)
 
 
 def _call_blocks(_context, entry, kind, weight, step, many, x, x_step, out, out_step, rows, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[BLOCKS], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[BLOCKS]), generate
+    return _calling(BLOCKS)
 
 
 def _call_prepared(_context, entry, x, out, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[PREPARED], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[PREPARED]), generate
+    return _calling(PREPARED)
 
 
 def _call_decoded(_context, entry, kind, weight, many, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call(builder, values, _SIGNATURES[DECODED], context)
-
-    return types.void(_WHOLE, *_SIGNATURES[DECODED]), generate
+    return _calling(DECODED)
 
 
 products: Any = intrinsic(inspect.unwrap(_call_products))

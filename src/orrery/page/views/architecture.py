@@ -1,6 +1,6 @@
 """How a model is built: its parts, what flows from which to which, and in what shape."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -11,7 +11,6 @@ from orrery.page.views._graph import Graph, graph_of, plain
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
 from orrery.planning.spec_tree import SpecNode, tree
-from orrery.schema.section import Section
 from orrery.tuning import numbers_of
 
 TOKENS, SOURCE = 4, 6
@@ -21,10 +20,6 @@ LARGEST = 2_000_000_000
 INNER = ("q", "k", "v", "scores", "pattern", "mixed")
 
 
-class ArchitectureSettings(Section):
-    """Nothing can be asked."""
-
-
 @register
 class ArchitectureView(View):
     """Nodes and edges are those of the specs that the modules were built from; shapes are those of a pass."""
@@ -32,15 +27,10 @@ class ArchitectureView(View):
     kind: ClassVar[str] = "architecture"
     screen: ClassVar[str] = "model"
     order: ClassVar[int] = 10
-    Settings: ClassVar[type[Section]] = ArchitectureSettings
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say that every model has one."""
         return True
-
-    def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return the whole graph."""
-        return [ArchitectureSettings()]
 
     def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the graph, the tree of the parts, and the shapes by the keys of a trace."""

@@ -15,14 +15,9 @@ from orrery.nn.inputs import Images
 from orrery.nn.masks import Mask, RecurrentPast
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
-from orrery.schema.section import Section
 
 SHORT, LONG = 5, 12
 """Tokens of the two live caches whose difference is compared with the formula."""
-
-
-class CacheSettings(Section):
-    """Nothing can be asked."""
 
 
 @register
@@ -32,7 +27,6 @@ class CacheGrowth(View):
     kind: ClassVar[str] = "cache"
     screen: ClassVar[str] = "decode"
     order: ClassVar[int] = 20
-    Settings: ClassVar[type[Section]] = CacheSettings
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model keeps something of every token that it reads."""

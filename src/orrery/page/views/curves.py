@@ -1,7 +1,7 @@
 """How a run learned, or learns: the curves of what was measured, what it wrote meanwhile, its checkpoints."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from orrery.exchange.reading.read import recipe_of
@@ -9,11 +9,6 @@ from orrery.inspection.checks import Check
 from orrery.page.views._payload import Payload
 from orrery.page.views._run import RunSeen
 from orrery.page.views._view import View, ViewSubject, register
-from orrery.schema.section import Section
-
-
-class CurvesSettings(Section):
-    """Nothing can be asked."""
 
 
 @register
@@ -23,15 +18,10 @@ class CurvesView(View):
     kind: ClassVar[str] = "curves"
     screen: ClassVar[str] = "train"
     order: ClassVar[int] = 10
-    Settings: ClassVar[type[Section]] = CurvesSettings
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model is that of a run."""
         return subject.run is not None
-
-    def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return the curves as they are."""
-        return [CurvesSettings()]
 
     def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return curves, samples, checkpoints, and how many steps are planned."""

@@ -1,17 +1,11 @@
 """The laws that every family obeys, as evidence says: a cell for each law and family."""
 
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from orrery.inspection.checks import Check
 from orrery.page.views._laws import matrix, read_report
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
-from orrery.schema.section import Section
-
-
-class LawsSettings(Section):
-    """Nothing can be asked."""
 
 
 @register
@@ -21,15 +15,10 @@ class Laws(View):
     kind: ClassVar[str] = "laws"
     screen: ClassVar[str] = "trust"
     order: ClassVar[int] = 10
-    Settings: ClassVar[type[Section]] = LawsSettings
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether there is such a file."""
         return subject.evidence is not None
-
-    def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return the matrix."""
-        return [LawsSettings()]
 
     def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the matrix, and every check behind it."""

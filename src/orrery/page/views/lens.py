@@ -11,14 +11,9 @@ from orrery.inspection.attribution.vocabulary import vocabulary_head
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
-from orrery.schema.section import Section
 
 MOST = 5
 """Tokens that are named at each place."""
-
-
-class LensSettings(Section):
-    """Nothing can be asked."""
 
 
 @register
@@ -29,7 +24,6 @@ class LensView(View):
     order: ClassVar[int] = 70
     compares: ClassVar[bool] = True
     apart: ClassVar[tuple[str, ...]] = ("log_probability",)
-    Settings: ClassVar[type[Section]] = LensSettings
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model scores a vocabulary."""

@@ -56,10 +56,6 @@ class ParametersView(View):
         """Say that every model has parameters."""
         return True
 
-    def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return the table; the matrices themselves would be the whole model."""
-        return [ParametersSettings()]
-
     def payload(self, subject: ViewSubject, settings: ParametersSettings) -> Payload:
         """Return the table of all matrices, or one of them."""
         model = subject.lm.model
@@ -67,7 +63,11 @@ class ParametersView(View):
             return _one(model, matrices(model), settings)
         table = matrices(model)
         numbers = numbers_of(model)
-        facts = {"matrices": [_told(one) for one in table], "numbers": numbers, "example": _example()}
+        facts = {
+            "matrices": [_told(one) for one in table],
+            "numbers": numbers,
+            "example": [_told(one) for one in _gpt3()],
+        }
         return Payload(facts, checks=[_sum(table, numbers), *_golden()])
 
 
@@ -86,10 +86,6 @@ def _sum(table: Iterable[Matrix], numbers: int) -> Check:
 @cache
 def _gpt3() -> list[Matrix]:
     return matrices_of(gpt3(12_288, 96, 96))
-
-
-def _example() -> list[dict[str, Any]]:
-    return [_told(one) for one in _gpt3()]
 
 
 def _golden() -> list[Check]:

@@ -14,11 +14,6 @@ from orrery.nn.patches import PatchEmbedding, PlainPatches
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
-from orrery.schema.section import Section
-
-
-class PatchesSettings(Section):
-    """Nothing can be asked."""
 
 
 @register
@@ -27,7 +22,6 @@ class PatchesView(View):
 
     kind: ClassVar[str] = "patches"
     order: ClassVar[int] = 6
-    Settings: ClassVar[type[Section]] = PatchesSettings
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether a picture was read, alone or behind one token."""

@@ -1,7 +1,6 @@
 """What a batch costs: operations, memory and time, by formula, with this machine's speed where it is measured."""
 
 import time
-from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -60,10 +59,6 @@ class Planner(View):
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model reads tokens."""
         return subject.lm.model.spec.vocabulary is not None
-
-    def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return the numbers of the formulas."""
-        return [PlannerSettings()]
 
     def payload(self, subject: ViewSubject, settings: PlannerSettings) -> Payload:
         """Return what the formulas need, or the time of one pass and the speed of this machine."""

@@ -10,13 +10,8 @@ from orrery.inspection.checks import Check, bound, error, stream_is_edited
 from orrery.inspection.trace import Trace
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
-from orrery.schema.section import Section
 
 _WRITES = (".added",)
-
-
-class ResidualSettings(Section):
-    """Nothing can be asked."""
 
 
 @register
@@ -26,7 +21,6 @@ class ResidualView(View):
     kind: ClassVar[str] = "residual"
     order: ClassVar[int] = 60
     compares: ClassVar[bool] = True
-    Settings: ClassVar[type[Section]] = ResidualSettings
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether the model has a stream."""

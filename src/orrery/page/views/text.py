@@ -10,7 +10,6 @@ from orrery.inspection.checks import Check
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
-from orrery.schema.section import Section
 from orrery.text import Tokenizer
 from orrery.text.algorithms.lattice import Lattice
 from orrery.text.algorithms.merges import merge_ranks, merging
@@ -26,17 +25,12 @@ REFUSED = 6
 """Longer pieces that WordPiece tried and that are named."""
 
 
-class TextViewSettings(Section):
-    """Nothing can be asked."""
-
-
 @register
 class TextView(View):
     """How the text became the ids that the model read: the merges of BPE, WordPiece's matches, Unigram's cuts."""
 
     kind: ClassVar[str] = "text"
     order: ClassVar[int] = 5
-    Settings: ClassVar[type[Section]] = TextViewSettings
 
     def fits(self, subject: ViewSubject) -> bool:
         """Say whether there is a text with a tokenizer."""

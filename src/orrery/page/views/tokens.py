@@ -12,12 +12,7 @@ from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
 from orrery.page.views._reconfigured import quickly
 from orrery.page.views._view import View, ViewSubject, register
-from orrery.schema.section import Section
 from orrery.tuning import numbers_of
-
-
-class TokensSettings(Section):
-    """Nothing can be asked."""
 
 
 @register
@@ -26,7 +21,6 @@ class TokensView(View):
 
     kind: ClassVar[str] = "tokens"
     order: ClassVar[int] = 10
-    Settings: ClassVar[type[Section]] = TokensSettings
 
     def payload(self, subject: ViewSubject, settings: Any) -> Payload:
         """Return the tokens, the facts of the model, and the views that fit."""

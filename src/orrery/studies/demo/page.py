@@ -7,7 +7,7 @@ from typing import Any
 from orrery.reports.figures import bar_chart, heat_map, line_chart
 from orrery.reports.making import Making
 from orrery.reports.page import Heading, document, figure, rows_table, section, visible
-from orrery.studies.demo.findings import DemoFindings, DemoHead, Sample
+from orrery.studies.demo.findings import DemoFindings, DemoHead
 
 _SUMMARY = {"check": "must be above the model", "aim": "a number to aim at", "model": ""}
 
@@ -74,13 +74,11 @@ def samples(findings: DemoFindings) -> str:
             max(sample.tokens, 1) / max(sample.tokens_per_second, 1e-9) for sample in samples_alike
         )
         parts.append(f"<h3>{visible(method)}</h3>\n<p>{speed:,.0f} tokens per second.</p>")
-        parts += [sample_block(sample) for sample in samples_alike]
+        parts += [
+            f'<blockquote tabindex="0"><b>{visible(sample.prompt)}</b>{visible(sample.text)}</blockquote>'
+            for sample in samples_alike
+        ]
     return section("What it writes", "\n".join(parts))
-
-
-def sample_block(sample: Sample) -> str:
-    """Return one text, its prompt marked."""
-    return f'<blockquote tabindex="0"><b>{visible(sample.prompt)}</b>{visible(sample.text)}</blockquote>'
 
 
 def attention(findings: DemoFindings) -> str:

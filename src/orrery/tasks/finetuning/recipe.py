@@ -90,7 +90,7 @@ def recipe_for(request: Request, overrides: Sequence[str] = (), environment: Map
     values = {
         "name": request.name or f"{request.task}-{named_after(request.train)}",
         "task": task.kind,
-        "model": model_section(request, base, task),
+        "model": model_section(request, base),
         **({"tokenizer": {"file": str(_tokenizer_file(base))}} if request.scratch and base.stored.tokenizer else {}),
         "data": data,
         "objective": learned,
@@ -177,7 +177,7 @@ def measured(task: type[Learned], source: Any, stored: Stored) -> tuple[int, int
     return rows, min(stored.model.spec.context, task.longest, 8 * math.ceil(longest / 8))
 
 
-def model_section(request: Request, base: Base, task: type[Learned]) -> dict[str, Any]:
+def model_section(request: Request, base: Base) -> dict[str, Any]:
     """Return the section ``model`` of the recipe.
 
     Raises:

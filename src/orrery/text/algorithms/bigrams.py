@@ -7,7 +7,6 @@ marks what goes on; so decoding gives back the text. A pair that training never 
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from orrery.errors import UsageError
 from orrery.text.algorithms.bpe import words
 from orrery.text.algorithms.characters import REPLACEMENT, UNKNOWN
-from orrery.text.chunks import cut
+from orrery.text.chunks import word_counts
 
 PAIR = r" ?[\s\S]{1,2}"
 """The space before a word belongs to its first pair."""
@@ -28,11 +27,7 @@ def train(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
     Raises:
         UsageError: the pairs alone fill the vocabulary.
     """
-    rule = words()
-    counts: Counter[str] = Counter()
-    for text in texts:
-        for part in cut(text):
-            counts.update(word for word, _ in rule.pre_tokenize_str(part))
+    counts = word_counts(texts, words())
     pairs = {pair for word in counts for pair in pairs_of(word)} - {end}
     limit = vocabulary - 2 - len(pairs)
     if limit < 0:

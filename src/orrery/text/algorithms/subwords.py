@@ -6,7 +6,6 @@ Papers: Sennrich, Haddow and Birch 2016 (BPE); Kudo 2018 (Unigram). The engine t
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 
 from tokenizers import Tokenizer, decoders, models, trainers
@@ -15,7 +14,7 @@ from orrery.errors import UsageError
 from orrery.text.algorithms import bpe
 from orrery.text.algorithms.characters import REPLACEMENT, UNKNOWN
 from orrery.text.algorithms.unigram.training import learn
-from orrery.text.chunks import cut
+from orrery.text.chunks import word_counts
 
 NEVER = -1000.0
 
@@ -32,7 +31,7 @@ def train_bpe(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
 
 def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
     """Learn pieces and their log probabilities from counted words; the same in every run."""
-    words = _counted(texts)
+    words = word_counts(texts, bpe.marked_words())
     characters, limit = len(set().union(*words)), vocabulary - 2
     if characters > limit:
         raise UsageError(
@@ -44,15 +43,6 @@ def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
     # So low that the five characters of the unknown token, written in a text, stay five characters.
     tokenizer = _prepared(models.Unigram([(UNKNOWN, NEVER), *best], unk_id=0))
     return _finished(tokenizer, end)
-
-
-def _counted(texts: Iterator[str]) -> Counter[str]:
-    rule = bpe.marked_words()
-    words: Counter[str] = Counter()
-    for text in texts:
-        for part in cut(text):
-            words.update(word for word, _ in rule.pre_tokenize_str(part))
-    return words
 
 
 def _prepared(model: models.Model) -> Tokenizer:

@@ -9,13 +9,12 @@ Pieces inside a word begin with ``##``; encoding takes the longest piece that fi
 runs.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from orrery.text.algorithms.likelihood import learn
-from orrery.text.chunks import cut
+from orrery.text.chunks import word_counts
 
 UNKNOWN = "[UNK]"
 LONGEST = 100
@@ -25,10 +24,7 @@ LONGEST = 100
 def train(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
     """Learn pieces until the vocabulary (unknown, characters, merges, end) is full or no merge gains."""
     rule = pre_tokenizers.BertPreTokenizer()
-    counts: Counter[str] = Counter()
-    for text in texts:
-        for part in cut(text):
-            counts.update(word for word, _ in rule.pre_tokenize_str(part))
+    counts = word_counts(texts, rule)
     kept = {word: count for word, count in counts.items() if len(word) <= LONGEST}
     pieces = [UNKNOWN, *(piece for piece in learn(kept, vocabulary - 2) if piece != end)]
     model = models.WordPiece(
