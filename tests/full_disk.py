@@ -1,9 +1,12 @@
 """A disk that is full, as far as this process can tell: no file may grow beyond a few bytes."""
 
 import resource
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 
 @contextmanager
@@ -21,3 +24,10 @@ def no_room(most: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         sys.dont_write_bytecode = writes
+
+
+@cache
+def can_mount() -> bool:
+    """Say whether a small disk can be mounted here, which needs root."""
+    command = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return bool(shutil.which("unshare")) and not subprocess.run(command, capture_output=True, check=False).returncode

@@ -9,6 +9,7 @@ import gguf
 import numpy as np
 import xllamacpp
 
+from gguf_files import finish
 from orrery.checkpoints.gguf_file import GgufFile
 
 QUANTISED = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS")
@@ -72,10 +73,7 @@ def write_q4_k_m(source: Path, target: Path) -> Path:
         if numbers.shape[1] % 256:
             kind = NARROW[kind]
         writer.add_tensor(name, blocks(numbers, kind), raw_dtype=gguf.GGMLQuantizationType[kind])
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return target
 
 

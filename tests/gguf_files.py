@@ -74,11 +74,16 @@ def rewritten(
             writer.add_tensor(name, stored, raw_dtype=gguf.GGMLQuantizationType[kind])
         else:
             writer.add_tensor(name, tensor.numpy())
+    finish(writer)
+    return target
+
+
+def finish(writer: gguf.GGUFWriter) -> None:
+    """Write all that a writer has been given."""
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return target
 
 
 def _type(value: Any) -> Any:

@@ -2,15 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from chat_published import published, tokenizer_of
+from orrery.exchange.saving.own import save_own
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
+from orrery.models.decoder import Decoder
+from orrery.nn.heads import Last, Pooler, SequenceHead
 from orrery.text.chat.folder import FILE
 from orrery.text.tokenizer import Tokenizer
-from tiny_models import randomised
+from tiny_models import TOKENIZER, randomised, tiny
 
 CHAT = "qwen-2.5"
 CONTEXT = 512
@@ -50,3 +54,18 @@ def chat_folder(
     save_model(folder, model, "llama", config, tokenizer)
     (folder / FILE).write_text(published()[chat].source, encoding="utf-8")
     return folder
+
+
+def headed_folder(folder: Path, **heads: Any) -> Path:
+    """Save a decoder with heads, in our own layout: no published one can hold it."""
+    base = tiny("llama", torch.float32).spec
+    spec = Decoder.Spec(
+        width=base.width, context=base.context, embed=base.embed, stack=base.stack, head=base.head, heads=heads
+    )
+    save_own(folder, randomised(spec.build().eval()), TOKENIZER)
+    return folder
+
+
+def last_head(*names: str) -> SequenceHead.Spec:
+    """Return a head for classes of these names, which reads the last token."""
+    return SequenceHead.Spec(labels=len(names), pooler=Pooler.Spec(pool=Last()), names=names)

@@ -2,13 +2,15 @@
 
 import http.client
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 from chat_toy import chat_tokenizer
 from orrery.exchange.saving.save import save_model
 from orrery.language_model.load import load
+from orrery.language_model.model import LanguageModel
 from orrery.serving.background import RunningServer, serving
 from orrery.text.chat.formats import ChatFormat
 from tiny_models import CONFIGS, tiny
@@ -41,6 +43,31 @@ def served(folder: Path, **settings: object) -> Iterator[str]:
         yield server.url
 
 
+@contextmanager
+def started_once(folders: Mapping[str, Callable[[Path], Path]], place: Callable[[str], Path]):
+    """Give what starts a server of each kind, once, and returns it with its model."""
+    with ExitStack() as going:
+
+        @cache
+        def of(kind: str) -> tuple[RunningServer, LanguageModel]:
+            folder = folders[kind](place(kind))
+            return going.enter_context(running(folder, "float32")), load(folder, "cpu", say=str)
+
+        yield of
+
+
+def requests_seen(toy, monkeypatch):
+    """Return a list that grows with each request that reaches the engine of a server."""
+    requests, submit = [], toy.served.worker.submit
+    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
+    return requests
+
+
+def prompt_of(toy, request):
+    """Return the text of a request's prompt, control tokens too."""
+    return toy.served.lm.tokenizer.decode(request.prompt, special=True)
+
+
 def post(toy, body, path="/v1/completions", **headers):
     """Return the status and the body of the answer: what its JSON says, or the text of a stream."""
     connection = http.client.HTTPConnection(toy.url.removeprefix("http://"), timeout=60)
@@ -51,6 +78,13 @@ def post(toy, body, path="/v1/completions", **headers):
     connection.close()
     streamed = response.headers["content-type"].startswith("text/event-stream")
     return response.status, text if streamed else json.loads(text)
+
+
+def good(toy, path, **body):
+    """Return the answer to a body that must be taken."""
+    status, answer = post(toy, body, path)
+    assert status == 200, answer
+    return answer
 
 
 def events(text):

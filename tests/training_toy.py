@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orrery.checkpoints.tensors import read_tensors
 from orrery.data.batches.seeds import derive_seed
 from orrery.models.model import Model
 from orrery.objectives.causal import CausalLanguageModel
@@ -111,6 +112,16 @@ def toy_parts(model: nn.Module | None = None, source: Any = None, objective: Any
 def toy_run(folder: Path, recipe: Recipe, parts: Parts | None = None, **how: Any) -> Outcome:
     with open_run_folder(folder, resume=how.pop("resume", False), overwrite=how.pop("overwrite", False)) as opened:
         return Trainer(parts or toy_parts(), recipe, opened, **how).run()
+
+
+def run_weights(folder: Path) -> dict[tuple[str, str], Tensor]:
+    """Return the tensors of the newest checkpoint of a run, each under its file and its name."""
+    newest = max((folder / "checkpoints").glob("step-*"))
+    return {
+        (file.name, name): tensor
+        for file in sorted(newest.glob("*.safetensors"))
+        for name, tensor in read_tensors(file).items()
+    }
 
 
 def main() -> int:

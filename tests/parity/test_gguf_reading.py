@@ -11,9 +11,9 @@ import pytest
 import tokenizers
 import torch
 import transformers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import pre_tokenizers
 
-from gguf_files import BY_NAME, _type, rewritten
+from gguf_files import BY_NAME, _type, finish, rewritten
 from orrery.checkpoints.gguf_file import PLAIN, GgufFile
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import ModelFileError
@@ -42,6 +42,7 @@ from tests.parity.test_gguf import (
     YARN,
     distance,
     saved,
+    trained,
     written,
 )
 from tiny_models import TOKENIZER
@@ -177,16 +178,7 @@ UNLIKE = {
 
 def tokenizer_of(rule: str) -> Tokenizer:
     """Train a byte-level BPE whose words are cut by a rule."""
-    engine = tokenizers.Tokenizer(models.BPE(ignore_merges=RULES[rule].whole))
-    cuts = [pre_tokenizers.Split(tokenizers.Regex(cut), "isolated") for cut in RULES[rule].cuts]
-    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not cuts)
-    engine.pre_tokenizer = pre_tokenizers.Sequence([*cuts, level]) if cuts else level
-    engine.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=500, special_tokens=["<|endoftext|>", "<s>"],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False,
-    )  # fmt: skip
-    engine.train_from_iterator(SENTENCES * 5, trainer)
+    engine = trained(RULES[rule].cuts, {"ignore_merges": RULES[rule].whole}, 500)
     return Tokenizer(engine.to_str())
 
 
@@ -408,10 +400,7 @@ def of_one_tensor(path: Path, architecture: str, facts: Mapping[str, Any]) -> Pa
     for key, value in facts.items():
         writer.add_key_value(key, value, _type(value))
     writer.add_tensor("blk.0.attn_q.weight.lora_a", torch.ones(2, 4).numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path
 
 

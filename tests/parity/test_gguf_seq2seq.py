@@ -14,7 +14,7 @@ import pytest
 import torch
 import transformers
 
-from gguf_files import _type, rewritten
+from gguf_files import _type, finish, rewritten
 from orrery.checkpoints.gguf_file import GgufFile
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.exporting.export import export_gguf
@@ -98,10 +98,7 @@ def encoder_of(source: Path, target: Path) -> Path:
     for name in file:
         if not name.startswith(("dec.", "output.")):
             writer.add_tensor(name, file[name].numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return target
 
 

@@ -11,7 +11,7 @@ import torch
 import transformers
 from tokenizers import pre_tokenizers
 
-from gguf_files import rewritten
+from gguf_files import finish, rewritten
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.exporting.export import export_gguf, export_hf
 from orrery.exchange.reading.read import read
@@ -104,10 +104,7 @@ def file_of(
         writer.add_tensor(f"{theirs}.{end}", (tensor[unused:] if theirs == "position_embd" else tensor).numpy())
     for name, tensor in (head or {}).items():
         writer.add_tensor(name, tensor.numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path
 
 
@@ -206,10 +203,7 @@ def modern(path: Path, window: int, pooling: int = 1) -> Any:
         stem, _, end = name.rpartition(".")
         layer, _, part = stem.removeprefix("layers.").partition(".")
         writer.add_tensor(f"{MODERN[stem] if stem in MODERN else f'blk.{layer}.{MODERN[part]}'}.{end}", tensor.numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return bert
 
 

@@ -1,13 +1,18 @@
-"""The parity helper itself: it must fail on a model with one broken line."""
+"""The parity helpers themselves: they must fail on a model with one broken line."""
 
 import pytest
 import torch
 
 from orrery.nn.attention import multihead
+from orrery.nn.embeddings import TokenTypeEmbedding
+from orrery.nn.heads import Pooler
+from orrery.nn.masks import Full
 from orrery.nn.positions import rotary
+from tests.parity.encoders import assert_encoder_parity
 from tests.parity.helper import assert_parity
-from tests.parity.test_gpt2 import TINY as GPT2
 from tests.parity.test_llama import TINY as LLAMA
+from tests.parity.test_plain_decoders import OPENAI as GPT2
+from tests.parity.test_plain_encoders import BERT
 
 
 def swapped_halves(x, cosine, sine):
@@ -52,3 +57,22 @@ def test_notices_a_swapped_tensor(monkeypatch, theirs, other, first):
     monkeypatch.setattr(helper, "to_ours", swapped)
     with pytest.raises(AssertionError, match=f"first at {first}"):
         assert_parity("gpt2", 1e-9, **GPT2)
+
+
+def test_notices_lost_token_types(monkeypatch):
+    monkeypatch.setattr(TokenTypeEmbedding, "forward", lambda self, ids, token_types=None: self.token(ids))
+    with pytest.raises(AssertionError, match="first at embedded"):
+        assert_encoder_parity("bert", 1e-9, **BERT)
+
+
+def test_notices_a_second_head_that_is_wrong(monkeypatch):
+    monkeypatch.setattr(Pooler, "forward", lambda self, x, real=None: self.transform(x[:, -1]))
+    with pytest.raises(AssertionError, match="seq_relationship_logits differs"):
+        assert_encoder_parity("bert", 1e-9, auto="BertForPreTraining", **BERT)
+
+
+def test_notices_padding_that_is_read(monkeypatch):
+    seen = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    monkeypatch.setattr(Full, "allows", lambda self, query, key: seen[0].expand(3, 14, 14))
+    with pytest.raises(AssertionError, match="right padding"):
+        assert_encoder_parity("bert", 1e-9, **BERT)

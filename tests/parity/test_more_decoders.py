@@ -111,6 +111,14 @@ def test_float64(kind, corner):
         ("zamba2", {"n_mamba_heads": 6}, "mamba_expand . hidden_size = 32, and n_mamba_heads = 6"),
         ("zamba2", {"tie_word_embeddings": False}, "tie_word_embeddings = False is not supported"),
         ("recurrent_gemma", {"embeddings_scale_by_sqrt_dim": False}, "embeddings_scale_by_sqrt_dim = False"),
+        ("gpt_neo", {"attention_types": [[["global", "local"], 2]]}, "gpt_neo: 2 layers"),
+        ("gpt_neo", {"attention_types": [[["global", "sideways"], 1]]}, "gpt_neo: 2 layers"),
+        ("mpt", {"attn_config": {"qk_ln": True}}, "mpt: attn_config.*qk_ln"),
+        ("mpt", {"attn_config": {"alibi": False}}, "mpt: attn_config.*alibi"),
+        ("mpt", {"attn_config": {"prefix_lm": True}}, "mpt: attn_config.*prefix_lm"),
+        ("mpt", {"attn_config": {"unheard_of": 1}}, "mpt: attn_config.*unheard_of"),
+        ("openai-gpt", {"afn": "gelu_new"}, "afn = 'gelu_new'"),
+        ("smollm3", {"no_rope_layers": [1]}, "no_rope_layers lists 1 layers, num_hidden_layers is 2"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(kind, change, says):
@@ -130,3 +138,10 @@ def test_letters_say_what_older_files_of_nemotron_h_have():
     family = load_family("nemotron_h")
     listed = {key: value for key, value in family.TINY.items() if key != "layers_block_type"}
     assert family.spec({**listed, "hybrid_override_pattern": "ME*-"}) == family.spec(family.TINY)
+
+
+def test_the_older_form_of_a_partial_rotation_of_glm4():
+    old, new = {"partial_rotary_factor": 0.25}, {"rope_parameters": {"partial_rotary_factor": 0.25}}
+    family = load_family("glm4")
+    assert family.spec({**family.TINY, **old}) == family.spec({**family.TINY, **new})
+    assert family.spec(family.TINY).stack.positions["rotary"].width == 4

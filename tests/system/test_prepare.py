@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,16 +12,11 @@ from pathlib import Path
 import pytest
 
 import programs
+from full_disk import can_mount
 from orrery.text.train import train_tokenizer
 from programs import DEVNULL, ORRERY, PIPE, Program
 
 WORDS = ["the", "a", "brown", "quick", "fox", "jumps", "over", "lazy", "dog", "sea", "ship", "storm", "night", "day"]
-CAN_MOUNT = (
-    shutil.which("unshare")
-    and not subprocess.run(
-        ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
-    ).returncode
-)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +113,7 @@ def test_two_in_one_folder_are_refused(corpus, tmp_path):
     assert f"in use by process {first.pid}" in second.stderr
 
 
-@pytest.mark.skipif(not CAN_MOUNT, reason="a full disk is a small one mounted here, which needs root")
+@pytest.mark.skipif(not can_mount(), reason="a full disk is a small one mounted here, which needs root")
 def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
     (tmp_path / "out").mkdir()
     script = 'mount -t tmpfs -o size=1m tmpfs "$FOLDER"; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
@@ -158,7 +152,7 @@ def test_a_folder_that_cannot_be_written_is_refused(corpus, tmp_path):
     closed.mkdir(mode=0o500)
     wanted = command(corpus, "text.txt", closed / "out")
     if os.access(closed, os.W_OK):  # root may write into every folder but a read-only mount
-        if not CAN_MOUNT:
+        if not can_mount():
             pytest.skip("this user may write into every folder, and may mount none that is read-only")
         wanted = ["unshare", "-m", "bash", "-c", f'mount -t tmpfs -o ro tmpfs "{closed}"; exec "$@"', "bash", *wanted]
     done = subprocess.run(wanted, capture_output=True, text=True, check=False)

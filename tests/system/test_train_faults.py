@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,16 +13,11 @@ import pytest
 
 import programs
 import training_toy
+from full_disk import can_mount
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 from programs import PIPE, Program
 
 TOY = [sys.executable, str(Path(training_toy.__file__))]
-CAN_MOUNT = (
-    shutil.which("unshare")
-    and not subprocess.run(
-        ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
-    ).returncode
-)
 
 
 def shell(script: str, folder: Path, *words: str) -> subprocess.CompletedProcess:
@@ -41,7 +35,7 @@ def newest(folder: Path) -> int:
     return read_checkpoint(CheckpointStore(folder).path(CheckpointStore(folder).steps()[0])).step
 
 
-@pytest.mark.skipif(not CAN_MOUNT, reason="a full disk is a small one mounted here, which needs root")
+@pytest.mark.skipif(not can_mount(), reason="a full disk is a small one mounted here, which needs root")
 def test_a_full_disk_keeps_the_old_checkpoint_and_says_how_much_is_missing(tmp_path: Path) -> None:
     # The mount goes with its shell, so a copy of what it held is made inside.
     (tmp_path / "run").mkdir()
@@ -65,7 +59,7 @@ def test_a_limit_of_file_sizes_is_an_error_not_a_death(tmp_path: Path) -> None:
     assert not list((tmp_path / "checkpoints").glob("*.tmp-*"))
 
 
-@pytest.mark.skipif(not CAN_MOUNT, reason="a full disk is a small one mounted here, which needs root")
+@pytest.mark.skipif(not can_mount(), reason="a full disk is a small one mounted here, which needs root")
 def test_a_read_only_folder_fails_before_the_first_step(tmp_path: Path) -> None:
     script = 'mount -t tmpfs -o ro tmpfs "$FOLDER"; "$@"'
     done = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from bombs import refusals
+from gguf_files import finish
 from orrery.checkpoints.gguf_blocks import BY_NAME, FORMULAS, unpacked
 from orrery.checkpoints.gguf_file import KINDS, PLAIN, GgufFile, parts_of
 from orrery.errors import ModelFileError
@@ -85,10 +86,7 @@ def test_what_the_package_writes_is_read(tmp_path: Path) -> None:
     writer.add_array("numbers", [1.5, 2.5])
     for name, dtype in (("f", np.float32), ("h", np.float16), ("i", np.int32)):
         writer.add_tensor(name, np.arange(12, dtype=dtype).reshape(3, 4))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     file = GgufFile(tmp_path / "x.gguf")
     assert (file.facts["words"], file.facts["numbers"]) == (["a", "日本"], [1.5, 2.5])
     for name in "fhi":

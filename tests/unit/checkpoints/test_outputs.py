@@ -11,14 +11,7 @@ import pytest
 from orrery.checkpoints import outputs
 from orrery.checkpoints.outputs import OutputFile, OutputFolder, is_path
 from orrery.errors import OrreryError, UsageError
-
-
-def tree(folder: Path) -> dict[str, bytes | None]:
-    """Return every name below a folder with its bytes."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
+from outputs_toy import tree
 
 
 def test_a_new_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from objectives_toy import bound, generator, text_rows, tiny, tokenizer_of
-from orrery.checkpoints.tensors import read_tensors
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.batches.token_windows import PureSource
 from orrery.models.prefix_mask import with_prefix
@@ -16,7 +15,7 @@ from orrery.objectives._contracts import own_modules
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
 from orrery.tuning import describe
-from training_toy import toy_recipe, toy_run
+from training_toy import run_weights, toy_recipe, toy_run
 
 FAMILIES: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "masked": ("bert", "bert", {}),
@@ -61,22 +60,13 @@ def parts(name: str) -> Parts:
     return Parts(model, objective, source, held_back, describe, modules=own, inputs=model.spec.inputs)
 
 
-def weights(folder):
-    newest = max((folder / "checkpoints").glob("step-*"))
-    return {
-        (file.name, name): tensor
-        for file in sorted(newest.glob("*.safetensors"))
-        for name, tensor in read_tensors(file).items()
-    }
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_stopped_and_resumed_is_the_uninterrupted_run(name, tmp_path):
     constant = {"training__schedule": {"kind": "constant"}, "checkpoints__every": 2}
     toy_run(tmp_path / "whole", toy_recipe(**constant, training__steps=4), parts(name))
     for steps in (2, 4):
         toy_run(tmp_path / "parts", toy_recipe(**constant, training__steps=steps), parts(name), resume=True)
-    whole, resumed = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    whole, resumed = run_weights(tmp_path / "whole"), run_weights(tmp_path / "parts")
     assert whole.keys() == resumed.keys()
     assert len(whole) > 10
     assert all(torch.equal(whole[key], resumed[key]) for key in whole)

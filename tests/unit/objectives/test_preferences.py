@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from objectives_toy import bound, split_deviation, tokenizer_of
-from orrery.checkpoints.tensors import read_tensors
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.batches.token_windows import PureSource
 from orrery.errors import RunError, UsageError
@@ -29,7 +28,7 @@ from orrery.training.step import accumulate
 from orrery.tuning import describe
 from orrery.tuning.lora import LoRA
 from preference_toy import ROWS, decoder, fields, moved
-from training_toy import toy_recipe, toy_run
+from training_toy import run_weights, toy_recipe, toy_run
 
 OVER_PAIRS = ("dpo", "dpo_norm", "ipo", "orpo", "simpo")
 WITH_REFERENCE = ("dpo", "dpo_norm", "ipo", "kto")
@@ -271,15 +270,6 @@ def parts(name: str, reference: Any = None) -> Parts:
     return Parts(model, objective, Pairs(objective.needs), held_back, describe, modules=own, inputs=model.spec.inputs)
 
 
-def weights(folder):
-    newest = max((folder / "checkpoints").glob("step-*"))
-    return {
-        (file.name, name): tensor
-        for file in sorted(newest.glob("*.safetensors"))
-        for name, tensor in read_tensors(file).items()
-    }
-
-
 CONSTANT = {"training__schedule": {"kind": "constant"}, "checkpoints__every": 2, "training__micro_batch": None}
 
 
@@ -288,7 +278,7 @@ def test_stopped_and_resumed_is_the_uninterrupted_run(name, tmp_path):
     toy_run(tmp_path / "whole", toy_recipe(**CONSTANT, training__steps=4), parts(name))
     for steps in (2, 4):
         toy_run(tmp_path / "parts", toy_recipe(**CONSTANT, training__steps=steps), parts(name), resume=True)
-    whole, resumed = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    whole, resumed = run_weights(tmp_path / "whole"), run_weights(tmp_path / "parts")
     assert whole.keys() == resumed.keys()
     assert all(torch.equal(whole[key], resumed[key]) for key in whole)
     assert any("digest" in key for _, key in whole) == (name != "reward")

@@ -38,14 +38,6 @@ def toy(tmp_path_factory):
         yield server
 
 
-@pytest.fixture
-def seen(toy, monkeypatch):
-    """The requests that reach the engine."""
-    requests, submit = [], toy.served.worker.submit
-    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
-    return requests
-
-
 def ask(toy, **fields):
     return post(toy, {"model": "toy", "messages": SAID, "max_tokens": 6, "seed": 4, **fields}, PATH)
 

@@ -6,55 +6,25 @@ import numpy as np
 import pytest
 import torch
 
-import orrery
 from http_wire import Wire
-from orrery.exchange.saving.own import save_own
-from orrery.models.decoder import Decoder
-from orrery.nn.heads import Last, Pooler, SequenceHead
-from serving_toy import post, running
-from tiny_models import TOKENIZER, randomised, saved, tiny
+from served_models import headed_folder, last_head
+from serving_toy import good, post, running, started_once
+from tiny_models import saved
 
 TEXTS = ["the cat", "a dog on the mat", "x"]
 
 
-def with_head(folder, labels, names):
-    base = tiny("llama", torch.float32).spec
-    head = SequenceHead.Spec(labels=labels, pooler=Pooler.Spec(pool=Last()), names=names)
-    spec = Decoder.Spec(
-        width=base.width, context=base.context, embed=base.embed, stack=base.stack, head=base.head, heads={"own": head}
-    )
-    save_own(folder, randomised(spec.build().eval()), TOKENIZER)
-    return folder
-
-
 KINDS = {
     "encoder": lambda folder: saved(folder, "bert"),
-    "classifier": lambda folder: with_head(folder, 3, ("bad", "fine", "good")),
-    "ranker": lambda folder: with_head(folder, 1, ("fits",)),
+    "classifier": lambda folder: headed_folder(folder, own=last_head("bad", "fine", "good")),
+    "ranker": lambda folder: headed_folder(folder, own=last_head("fits")),
 }
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
-    """Return what starts a server of each kind, once, and its model."""
-    going, by_kind = [], {}
-
-    def of(kind):
-        if kind not in by_kind:
-            folder = KINDS[kind](tmp_path_factory.mktemp(kind))
-            going.append(running(folder, dtype="float32"))
-            by_kind[kind] = going[-1].__enter__(), orrery.load(folder, "cpu", say=str)
-        return by_kind[kind]
-
-    yield of
-    for one in going:
-        one.__exit__(None, None, None)
-
-
-def good(server, path, **body):
-    status, answer = post(server, body, path)
-    assert status == 200, answer
-    return answer
+    with started_once(KINDS, tmp_path_factory.mktemp) as of:
+        yield of
 
 
 def cosine(one, other):

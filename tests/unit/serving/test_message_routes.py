@@ -5,8 +5,7 @@ import json
 import pytest
 
 from scripted import write
-from served_models import chat_folder
-from serving_toy import post, running
+from serving_toy import post, prompt_of
 
 PATH = "/v1/messages"
 SAID = [{"role": "user", "content": "a dog"}]
@@ -22,21 +21,6 @@ LOOK = {
 }
 CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "cat"}}\n</tool_call>'
 CALLED = {"type": "tool_use", "id": "t1", "name": "look", "input": {"at": "cat"}}
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    folder = chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3")
-    with running(folder, "float32") as server:
-        yield server
-
-
-@pytest.fixture
-def seen(toy, monkeypatch):
-    """The requests that reach the engine."""
-    requests, submit = [], toy.served.worker.submit
-    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
-    return requests
 
 
 def ask(toy, path=PATH, status=200, **body):
@@ -75,10 +59,6 @@ def built(told):
             message |= {**event["delta"], "usage": event["usage"]}
     assert told[-1] == {"type": "message_stop"}
     return message
-
-
-def prompt_of(toy, request):
-    return toy.served.lm.tokenizer.decode(request.prompt, special=True)
 
 
 def test_an_answer_is_that_of_a_chat(toy):

@@ -9,7 +9,7 @@ from orrery.serving.errors import AsciiJson
 from orrery.serving.routes import tokens
 from orrery.serving.schema.llamacpp import USUAL
 from served_models import chat_folder
-from serving_toy import post, running
+from serving_toy import good, post, running
 
 SAID = [{"role": "user", "content": "the cat"}]
 
@@ -18,12 +18,6 @@ SAID = [{"role": "user", "content": "the cat"}]
 def toy(tmp_path_factory):
     with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", context=128), "float32") as server:
         yield server
-
-
-def good(toy, path, **body):
-    status, answer = post(toy, body, path)
-    assert status == 200, answer
-    return answer
 
 
 def get(toy, path):

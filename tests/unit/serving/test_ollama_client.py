@@ -7,18 +7,10 @@ import pytest
 from orrery.serving import ollama_options
 from orrery.serving.schema import ollama as asked
 from scripted import write
-from served_models import chat_folder
-from serving_toy import running
 
 ollama = pytest.importorskip("ollama")
 
 SAID = [{"role": "user", "content": "a dog"}]
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from orrery.serving.ollama_requests import messages_of
 from orrery.serving.schema import ollama
 from scripted import write
 from served_models import chat_folder, filling_folder
-from serving_toy import chat_model, running
+from serving_toy import chat_model, prompt_of, requests_seen, running
 
 SAID = [{"role": "user", "content": "a dog"}]
 LOOK = {
@@ -19,20 +19,6 @@ LOOK = {
     "function": {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}},
 }
 FEW = {"num_predict": 5, "temperature": 0}
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as server:
-        yield server
-
-
-@pytest.fixture
-def seen(toy, monkeypatch):
-    """The requests that reach the engine."""
-    requests, submit = [], toy.served.worker.submit
-    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
-    return requests
 
 
 def send(toy, method, path, body=None, **headers):
@@ -57,10 +43,6 @@ def lines(toy, path, **body):
     status, kind, data = send(toy, "POST", path, {"model": "toy", **body})
     assert (status, kind) == (200, "application/x-ndjson")
     return [json.loads(line) for line in data.decode().splitlines()]
-
-
-def prompt_of(toy, request):
-    return toy.served.lm.tokenizer.decode(request.prompt, special=True)
 
 
 def test_a_chat_is_that_of_the_library_with_counts_and_durations(toy):
@@ -116,8 +98,7 @@ def test_a_context_is_gone_on_from(toy, seen):
 
 def test_a_suffix_is_filled_in_before(tmp_path, monkeypatch):
     with running(filling_folder(tmp_path / "filling"), "float32") as toy:
-        requests, submit = [], toy.served.worker.submit
-        monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
+        requests = requests_seen(toy, monkeypatch)
         ask(toy, "/api/generate", prompt="", suffix=" on the mat", options=FEW)
         assert prompt_of(toy, requests[0]) == "<|fim_prefix|><|fim_suffix|> on the mat<|fim_middle|>"
         assert "insert" in ask(toy, "/api/show")["capabilities"]

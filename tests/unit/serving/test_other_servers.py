@@ -134,14 +134,6 @@ def test_a_field_that_asks_for_nothing_changes_nothing(toy, path, asked):
     assert ask(toy, path, max_tokens=8, **asked) == ask(toy, path, max_tokens=8)
 
 
-@pytest.fixture
-def seen(toy, monkeypatch):
-    """The requests that reach the engine."""
-    requests, submit = [], toy.served.worker.submit
-    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
-    return requests
-
-
 @PATHS
 def test_ends_are_ignored_added_and_put_off(toy, seen, path):
     for asked in ({}, {"ignore_eos": True}, {"stop_token_ids": [7, 9]}, {"min_tokens": 4}):

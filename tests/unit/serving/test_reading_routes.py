@@ -15,35 +15,19 @@ from orrery.data.pictures.png import write_png
 from orrery.exchange.saving.own import save_own
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
-from orrery.models.decoder import Decoder
-from orrery.nn.heads import Last, Pooler, SequenceHead, TokenHead
-from served_models import chat_folder
-from serving_toy import post, running
-from tiny_models import TOKENIZER, randomised, saved, tiny
+from orrery.nn.heads import TokenHead
+from served_models import chat_folder, headed_folder, last_head
+from serving_toy import post, running, started_once
+from tiny_models import TOKENIZER, randomised, saved
 from views_toy import language_model_of
-
-
-def with_head(folder, **heads):
-    """Save a decoder with heads, in our own layout: no published one can hold it."""
-    base = tiny("llama", torch.float32).spec
-    spec = Decoder.Spec(
-        width=base.width, context=base.context, embed=base.embed, stack=base.stack, head=base.head, heads=heads
-    )
-    save_own(folder, randomised(spec.build().eval()), TOKENIZER)
-    return folder
-
 
 KINDS = {
     "decoder": lambda folder: chat_folder(folder, context=128),
     "encoder": lambda folder: saved(folder, "bert"),
     "translator": lambda folder: saved(folder, "rnnsearch"),
-    "classifier": lambda folder: with_head(
-        folder, mood=SequenceHead.Spec(labels=3, pooler=Pooler.Spec(pool=Last()), names=("bad", "fine", "good"))
-    ),
-    "entailment": lambda folder: with_head(
-        folder, yes=SequenceHead.Spec(labels=2, pooler=Pooler.Spec(pool=Last()), names=("entailment", "contradiction"))
-    ),
-    "tagger": lambda folder: with_head(folder, token=TokenHead.Spec(labels=3, names=("O", "B-X", "I-X"))),
+    "classifier": lambda folder: headed_folder(folder, mood=last_head("bad", "fine", "good")),
+    "entailment": lambda folder: headed_folder(folder, yes=last_head("entailment", "contradiction")),
+    "tagger": lambda folder: headed_folder(folder, token=TokenHead.Spec(labels=3, names=("O", "B-X", "I-X"))),
 }
 ROUTES = {
     "decoder": ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"],
@@ -66,19 +50,8 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
-    """Return what starts a server of each kind, once, and its model."""
-    going, by_kind = [], {}
-
-    def of(kind):
-        if kind not in by_kind:
-            folder = KINDS[kind](tmp_path_factory.mktemp(kind))
-            going.append(running(folder, dtype="float32"))
-            by_kind[kind] = going[-1].__enter__(), orrery.load(folder, "cpu", say=str)
-        return by_kind[kind]
-
-    yield of
-    for one in going:
-        one.__exit__(None, None, None)
+    with started_once(KINDS, tmp_path_factory.mktemp) as of:
+        yield of
 
 
 def ask(server, path, status=200, **body):

@@ -19,8 +19,7 @@ from orrery.serving.schema.completions import CompletionRequest
 from orrery.serving.schema.reading import EmbeddingsRequest
 from orrery.serving.schema.responses import OTHER_TOOLS, ResponsesRequest
 from scripted import write
-from served_models import chat_folder
-from serving_toy import post, running
+from serving_toy import post, prompt_of
 
 PATH = "/v1/responses"
 LOOK = {
@@ -44,12 +43,6 @@ class At(BaseModel):
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    with running(chat_folder(tmp_path_factory.mktemp("models") / "tiny", chat="qwen-3"), "float32") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def client(toy):
     with openai.OpenAI(base_url=f"{toy.url}/v1", api_key="x", max_retries=0, timeout=60) as openai_client:
         yield openai_client
@@ -66,18 +59,6 @@ def ask(client, on):
     """Return a call with what all of them have."""
     fields = {"model": "toy", "input": "the cat", "max_output_tokens": 6, "temperature": 0}
     return lambda **more: client.responses.create(**{**fields, "extra_body": {"logit_bias": on}, **more})
-
-
-@pytest.fixture
-def seen(toy, monkeypatch):
-    """The requests that reach the engine."""
-    requests, submit = [], toy.served.worker.submit
-    monkeypatch.setattr(toy.served.worker, "submit", lambda r, e: (requests.append(r), submit(r, e))[1])
-    return requests
-
-
-def prompt_of(toy, request):
-    return toy.served.lm.tokenizer.decode(request.prompt, special=True)
 
 
 def test_an_answer_is_that_of_the_library(toy, client, ask, on):

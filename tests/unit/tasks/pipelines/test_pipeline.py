@@ -14,15 +14,13 @@ from orrery.data.batches.framing import longest_first
 from orrery.data.batches.windows import windows
 from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading.read import Stored
-from orrery.exchange.saving.own import save_own
 from orrery.language_model.model import LanguageModel
-from orrery.models.decoder import Decoder
-from orrery.nn.heads import Last, Pooler, SequenceHead
 from orrery.serving.app import routers
 from orrery.tasks import TASKS, InputRow, Pipeline, PipelineSettings, register
 from orrery.tasks.pipelines._make import to_ask
 from orrery.tasks.pipelines._spans import best_spans, ends_of
-from tiny_models import TOKENIZER, randomised, saved, tiny
+from served_models import headed_folder, last_head
+from tiny_models import TOKENIZER, saved, tiny
 
 NAMES = (
     "embedding", "feature-extraction", "fill-mask", "ner", "question-answering", "sentiment-analysis", "summarization",
@@ -33,15 +31,7 @@ NAMES = (
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    """Return the folder of a decoder with a head for classes, in our own layout: no published one can hold it."""
-    base = tiny("llama", torch.float32).spec
-    head = SequenceHead.Spec(labels=3, pooler=Pooler.Spec(pool=Last()), names=("bad", "fine", "good"))
-    spec = Decoder.Spec(
-        width=base.width, context=base.context, embed=base.embed, stack=base.stack, head=base.head, heads={"mood": head}
-    )
-    folder = tmp_path_factory.mktemp("classifier")
-    save_own(folder, randomised(spec.build().eval()), TOKENIZER)
-    return folder
+    return headed_folder(tmp_path_factory.mktemp("classifier"), mood=last_head("bad", "fine", "good"))
 
 
 def test_names_and_aliases(tmp_path):
