@@ -171,7 +171,7 @@ def _of_folder(folder: Path, skip_bad: int, labelled: bool) -> Iterator[Labelled
 def _refuse_cifar(files: Sequence[Path]) -> None:
     """Refuse the batches in which CIFAR-10 and CIFAR-100 come, in Python's pickle or as bytes."""
     if batch := next((file for file in files if _CIFAR.fullmatch(file.name)), None):
-        hint = "take the set as Parquet, a picture and a label a row: hf download uoft-cs/cifar10 --repo-type dataset"
+        hint = "take the set as Parquet, a picture and a label a row, as uoft-cs/cifar10 on the hub has it"
         raise DataError(f"{batch} is a batch of CIFAR's, whose own format is not read", hint)
 
 
