@@ -1,7 +1,7 @@
 """Tensors that other programs have rounded, each with the matrix that they make of them.
 
 ``data/rounded.safetensors`` was written by AutoGPTQ 0.7, AutoAWQ 0.2, bitsandbytes 0.50, compressed-tensors 0.20,
-transformers 5.24 and mlx 0.32: ``CASE/given/NAME`` and ``CASE/expected``.
+ModelOpt 0.47, AutoRound 0.16, transformers 5.24 and mlx 0.32: ``CASE/given/NAME`` and ``CASE/expected``.
 """
 
 from collections.abc import Mapping
@@ -28,6 +28,8 @@ SAID: dict[str, dict[str, Any]] = {
     "bnb_": BNB4,
     "ct_": {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {}},
     "mxfp4": {"quant_method": "mxfp4"},
+    "auto_round": {"quant_method": "auto-round", "bits": 4, "group_size": 32, "packing_format": "auto_round:gptqmodel"},
+    "modelopt": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
 }
 NF4 = "weight.quant_state.bitsandbytes__nf4"
 

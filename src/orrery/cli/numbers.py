@@ -24,7 +24,8 @@ def _whole_number(token: Token, least: int, most: int) -> int:
         raise _refused(token, "no whole number", f"give one from {least:,}")
     number = int(token.value)
     if not least <= number <= most:
-        raise _refused(token, f"not between {least:,} and {most:,}", f"give {least:,} or more")
+        hint = f"give {least:,} or more" if number < least else f"give {most:,} or less"
+        raise _refused(token, f"not between {least:,} and {most:,}", hint)
     return number
 
 
@@ -73,6 +74,7 @@ TIMES = Parameter(converter=_whole(1, 1000))
 DRAWN = Parameter(converter=_whole(0, 10_000))
 """Answers drawn for one picture."""
 COUNT_OR_NONE = Parameter(converter=_whole(0, MOST))
+PORT = Parameter(converter=_whole(0, 65_535))
 ONE_OR_MORE = Parameter(negative="", consume_multiple=1, json_list=False)
 """Of a flag with several values behind it: with none of them it would be as if it were not there."""
 COUNT_EACH = Parameter(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.cli.numbers import COUNT, COUNT_OR_NONE, PORT
 from orrery.cli.places import EVIDENCE, MODEL, TEMPLATE, check_adapters
 from orrery.errors import DataError, MachineError, UsageError
 from orrery.settings import api_key, install
@@ -25,7 +25,7 @@ def serve(
     /,
     *,
     host: str = "127.0.0.1",
-    port: Annotated[int, COUNT_OR_NONE] = 8000,
+    port: Annotated[int, PORT] = 8000,
     name: str | None = None,
     template: Annotated[str | None, TEMPLATE] = None,
     adapter: Annotated[list[str] | None, Parameter(negative=())] = None,
@@ -102,7 +102,20 @@ def _serve(
 
         lm = loaded()
         served = Served(lm, settings, name, read_adapters(lm, adapters) if adapters else None)
+        _tell_templates(lm, adapters)
         return run(served, listener, lambda line: print(line, flush=True))
+
+
+def _tell_templates(lm: "LanguageModel", adapters: dict[str, str]) -> None:
+    """Say of adapters whose folder has a chat template of its own that the model's is the one that is used."""
+    from orrery.text.chat.folder import read_templates
+
+    for name, folder in adapters.items():
+        if (own := read_templates(Path(folder))) and own != lm.stored.chat:
+            print(
+                f"{name}: chats are written with the model's template, not with that in {folder}: --template",
+                flush=True,
+            )
 
 
 def check_packages() -> None:

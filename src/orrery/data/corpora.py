@@ -196,7 +196,9 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     known = f"these are read: {', '.join(formats.SUFFIXES)}; also .gz, .xz"
     if not files:
         other = next((entry.suffix.lower() for entry in entries if entry.suffix.lower() in formats.REFUSED), "")
+        listed = next((entry for entry in entries if entry.suffix.lower() == ".json"), None)
         hint = f"{other} files are not read: {formats.REFUSED[other]}" if other else known
+        hint = hint if listed is None or other else f"a .json file is read when it is named, such as {listed}"
         raise DataError(f"{path}: no text among its files ({len(entries)})", hint)
     _refuse_parts(path, files)
     if others := [name_of(entry, path) for entry in entries if entry not in set(files)]:

@@ -36,6 +36,7 @@ WHOLE: dict[str, Callable[[Path, Faults], str]] = dict.fromkeys((".html", ".htm"
 SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in (".json", *MEMORIES)), *SENTENCES)
 """What is read of a folder. A .json file beside others more often describes them than holds their text."""
 
+_ARRAYS = "write its texts as JSON lines, its pictures as .png into a folder for each label"
 REFUSED = {
     ".zip": "unpack it: `unzip FILE`",
     ".tar": "unpack it: `tar xf FILE`",
@@ -45,6 +46,11 @@ REFUSED = {
     ".arrow": "write it as Parquet: `datasets.load_from_disk(FOLDER).to_parquet(FILE)`",
     ".feather": "write it as Parquet: `pandas.read_feather(FILE).to_parquet(NEW)`",
     ".pkl": "write it as Parquet: `pandas.read_pickle(FILE).to_parquet(NEW)`",
+    ".npy": _ARRAYS,
+    ".npz": _ARRAYS,
+    ".h5": _ARRAYS,
+    ".mat": _ARRAYS,
+    ".tfrecord": "write it as Parquet or JSON lines",
     ".spacy": "write JSON lines: a text, and entities as [start, end, label]",
     ".xlsx": "save it as CSV",
     ".xls": "save it as CSV",

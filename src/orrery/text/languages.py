@@ -1,10 +1,13 @@
 """The languages of a tokenizer for many (M2M-100, NLLB, mBART): a token around a source, one before a target."""
 
 import json
+import re
 from functools import lru_cache
 
 from orrery.errors import UsageError
 from orrery.text.tokenizer import NO_ID, Tokenizer
+
+_LANGUAGE = re.compile(r"[\w-]+")
 
 
 def language_token(tokenizer: Tokenizer, language: str) -> int:
@@ -14,7 +17,8 @@ def language_token(tokenizer: Tokenizer, language: str) -> int:
         UsageError: the tokenizer has no such language.
     """
     for name in (f"__{language}__", language):
-        if (id := tokenizer.id(name)) is not None and id in tokenizer.control:
+        # Marks such as </s> and <mask> are control tokens too, and stand in brackets.
+        if (id := tokenizer.id(name)) is not None and id in tokenizer.control and _LANGUAGE.fullmatch(name):
             return id
     around = [tokenizer.token(id) for id in _languages(tokenizer)]
     known = f"spell it as {around[0]}" if around else "this tokenizer has none; Marian's texts open with >>fra<<"

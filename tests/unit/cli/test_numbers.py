@@ -15,9 +15,10 @@ TAKEN = {
 }
 REFUSED = [
     ("COUNT", "0", f"not between 1 and {MOST:,}", "give 1 or more"),
-    ("COUNT", str(MOST + 1), f"not between 1 and {MOST:,}", "give 1 or more"),
+    ("COUNT", str(MOST + 1), f"not between 1 and {MOST:,}", f"give {MOST:,} or less"),
+    ("PORT", "99999", "not between 0 and 65,535", "give 65,535 or less"),
     ("COUNT_OR_NONE", "-1", f"not between 0 and {MOST:,}", "give 0 or more"),
-    ("SEED", str(SEED + 1), f"not between 0 and {SEED:,}", "give 0 or more"),
+    ("SEED", str(SEED + 1), f"not between 0 and {SEED:,}", f"give {SEED:,} or less"),
     ("PLACE", str(-MOST - 1), f"not between {-MOST:,} and {MOST:,}", f"give {-MOST:,} or more"),
     *(("COUNT", word, "no whole number", "give one from 1") for word in ("", "1.0", "1_000", "\u0661", "x", "1" * 41)),
 ]

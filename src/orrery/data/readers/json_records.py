@@ -161,6 +161,10 @@ def _refuse_document(file: Path, text: str, is_document: bool) -> None:
             fault = f"{file}: one object with the keys {', '.join(row)[:_SHOWN]}, not a list of records"
             raise DataError(fault, f"write the records in it as JSON lines: `{command}`")
         if len(row) > 1 and all(isinstance(inner, dict) for inner in row.values()):
+            if named := next((str(inner["file_name"]) for inner in row.values() if "file_name" in inner), None):
+                raise DataError(
+                    f"{file}: LLaMA-Factory's list of data sets", f"name one of them: {file.parent / named}"
+                )
             fault = f"{file}: one object with {len(row):,} objects by name, not a list of records"
             raise DataError(fault, "write the records in it as JSON lines: `jq -c '.[]' FILE > NEW.jsonl`")
     if text and (not text.startswith("{") or (first.strip() == "{" and more)):

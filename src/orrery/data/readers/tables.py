@@ -85,6 +85,10 @@ def _named(
         if len(fields) == len(names):
             yield line, dict(zip(names, fields, strict=True))
         else:
+            if fields[-1].startswith('"') and fields[-1].count('"') % 2:
+                what = "a field in quotes over several lines, which tab-separated values have not: save it as .csv"
+                faults.meet(bad_record(f"{file}:{line}", what))
+                continue
             what = f"{len(fields)} fields in the row, {len(names)} columns in the first{separated_otherwise(names)}"
             faults.meet(bad_record(f"{file}:{line}", what))
 

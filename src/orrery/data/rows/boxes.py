@@ -108,6 +108,9 @@ def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[Labell
 
 
 def _thing(where: str, annotation: Mapping[str, Any], names: Mapping[Any, str]) -> Thing:
+    if "segments_info" in annotation:
+        message = f"{where}: a panoptic annotation, of which the things have no boxes of their own"
+        raise DataError(message, "take the set's file of instances, instances_*.json")
     number = annotation.get("category_id")
     if number not in names:
         raise bad_record(where, f"a box has the category {number!r}, and categories names {len(names)} others")
@@ -117,6 +120,9 @@ def _thing(where: str, annotation: Mapping[str, Any], names: Mapping[Any, str]) 
 def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
     first = next((row for _, row in read_placed_rows(table)), {})
     named, boxes = (next((name for name in known if name in first), None) for known in (FILES, BOXES))
+    if "ImageID" in first and "XMin" in first:
+        hint = "write COCO's JSON of them: fiftyone's export to COCODetectionDataset does"
+        raise DataError(f"{table}: boxes as Open Images has them, a row each", hint)
     if named is None or boxes is None:
         lacks, there = "the picture" if named is None else "the boxes", ", ".join(first)[:200] or "none"
         raise DataError(f"{table}: no column is known to hold {lacks} among {there}", f"call one {FILES[0]}, one boxes")

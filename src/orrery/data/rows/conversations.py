@@ -140,6 +140,11 @@ def find_layout(
     layout = next((layout for name in wanted if (layout := finders[name]()) is not None), None)
     if layout is not None:
         return layout
+    if "segments" in row:
+        raise DataError(
+            f"{where}: segments with labels, as axolotl takes them without a template",
+            "write them as messages: the role is user where the label is false, assistant where it is true",
+        )
     what = "no conversation" if shape is None else f"no conversation of the shape {shape}"
     named = ", ".join(row)[:200] if column is None else f"the column {column}"
     raise DataError(

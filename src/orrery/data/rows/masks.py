@@ -89,6 +89,9 @@ def _read(source: str, skip_bad: int) -> Iterator[LabelledPicture]:
         yield from _of_table(path, skip_bad)
     elif (path / IMAGES).is_dir():
         yield from _of_folders(path / IMAGES, path / ANNOTATIONS)
+    elif path.suffix.lower() == ".json":
+        hint = "draw the masks as .png, COCO.annToMask of pycocotools; finetune object-detection reads the boxes"
+        raise DataError(f"{source}: COCO's masks, which are polygons, runs of pixels or panoptic", hint)
     else:
         hint = f"it takes a folder with {IMAGES}/ and {ANNOTATIONS}/, or a table with the columns {FILES[0]} and mask"
         raise DataError(f"{source} holds no pictures with masks", hint)

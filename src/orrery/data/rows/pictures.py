@@ -1,7 +1,8 @@
 """Labelled pictures: IDX files as MNIST's, a folder for each class, or a table that names files and labels."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch import Tensor
 from orrery.data import generated, sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
+from orrery.data.formats import format_of
 from orrery.data.pictures.addresses import content_of
 from orrery.data.pictures.endings import ENDINGS
 from orrery.data.pictures.files import read_pixels
@@ -30,6 +32,8 @@ METADATA = "metadata"
 """The table in a folder of pictures that says what they show, as the library `datasets` has it."""
 PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testing")
 """Folders of a data set's parts, which are no labels."""
+
+_CIFAR = re.compile(r"(data|test)_batch(_\d)?(\.bin)?|batches\.meta(\.txt)?")
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,8 @@ def _read(source: str, skip_bad: int, labelled: bool) -> Iterator[LabelledPictur
         return _of_idx(idx[0], labelled) if idx else _of_folder(path, skip_bad, labelled)
     if path.suffix.lower() in TABLES:
         return _of_table(path, skip_bad, labelled)
+    format_of(path)  # refuses by their names formats that no reader reads
+    _refuse_cifar([path])
     return _of_idx(path, labelled)
 
 
@@ -148,6 +154,7 @@ def _of_folder(folder: Path, skip_bad: int, labelled: bool) -> Iterator[Labelled
         yield from _of_table(table, skip_bad, labelled)
         return
     if not by_label:
+        _refuse_cifar(sorted(folder.iterdir()))
         raise DataError(
             f"{folder} holds no folder with pictures ({', '.join(ENDINGS)})",
             "make a folder for each label and put its pictures there, or give a table of files and labels",
@@ -159,6 +166,13 @@ def _of_folder(folder: Path, skip_bad: int, labelled: bool) -> Iterator[Labelled
         message = f"{folder} holds folders with pictures, and pictures that are in none, as {loose[0].name}"
         raise DataError(message, "put each into the folder of its label, or give a table of files and labels")
     yield from (of_file(file, str(file), label) for label, files in by_label.items() for file in files)
+
+
+def _refuse_cifar(files: Sequence[Path]) -> None:
+    """Refuse the batches in which CIFAR-10 and CIFAR-100 come, in Python's pickle or as bytes."""
+    if batch := next((file for file in files if _CIFAR.fullmatch(file.name)), None):
+        hint = "take the set as Parquet, a picture and a label a row, as uoft-cs/cifar10 on the hub has it"
+        raise DataError(f"{batch} is a batch of CIFAR's, whose own format is not read", hint)
 
 
 def _pictures_in(folder: Path) -> list[Path]:

@@ -19,8 +19,16 @@ _IDLE = {
     "loftq_config", "eva_config", "corda_config", "lora_ga_config", "qalora_group_size", "runtime_config",
 }  # fmt: skip
 """Keys that change no number of a finished adapter: what they say is in the tensors, or the base."""
-_NEVER_MERGED = ("PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "MULTITASK_PROMPT_TUNING", "CPT", "ADAPTION_PROMPT")
-"""Kinds that put rows before those of a text, or layers into the model: no matrix can take them in."""
+_NEVER_MERGED = (
+    "PROMPT_TUNING",
+    "PREFIX_TUNING",
+    "P_TUNING",
+    "MULTITASK_PROMPT_TUNING",
+    "CPT",
+    "ADAPTION_PROMPT",
+    "XLORA",
+)
+"""Kinds that put rows before those of a text or layers into the model, or weigh by the text: no matrix takes them."""
 _PLAIN_STARTS = (True, False, None, "gaussian", "orthogonal", "eva")
 """Ways to begin that leave the base as it is; the others (PiSSA, OLoRA, LoftQ) put a part of it into the adapter."""
 

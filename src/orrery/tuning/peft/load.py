@@ -72,7 +72,7 @@ def base_of(
         ModelFileError: the adapter names none, or it is not here.
     """
     path = Path(folder) / CONFIG
-    _refuse_mlx(path.parent)
+    _refuse_others(path.parent)
     said = read_json(path)
     named, revision = said.get("base_model_name_or_path"), said.get("revision")
     if isinstance(named, str) and named:
@@ -93,7 +93,8 @@ def tables_in(lm: Adaptable, folder: str | Path) -> dict[str, Tensor]:
         ModelFileError: as ``load_adapter``.
         UsageError: the model belongs to no family.
     """
-    _refuse_mlx(Path(folder))
+    _refuse_others(Path(folder))
+    PeftConfig(Path(folder))  # refuses other kinds by name before their tensors are looked for
     tensors, places = _plain(_open(Path(folder))), places_of(lm)
     return {
         places[name].ours[0]: tensors[name]
@@ -149,7 +150,7 @@ _Groups = dict[tuple[int, float], dict[str, tuple[Tensor, Tensor]]]
 
 def _read(lm: Adaptable, folder: Path) -> tuple[PeftConfig, _Groups, dict[str, Tensor]]:
     """Return the settings, A and B by rank and alpha and our linears, and the tensors that were saved whole."""
-    _refuse_mlx(folder)
+    _refuse_others(folder)
     model = lm.model
     config, tensors = PeftConfig(folder), _open(folder)
     places = places_of(lm)
@@ -157,6 +158,7 @@ def _read(lm: Adaptable, folder: Path) -> tuple[PeftConfig, _Groups, dict[str, T
     pairs, rest = _pairs(tensors, config, matrices)
     if lacking := config.missing(matrices, pairs):
         config.refuse(f"targets {lacking[0]} and {len(lacking) - 1} more that the file lacks", _AGAIN)
+    _refuse_tied(model, config, {name: matrices[name] for name in pairs})
     parts_by_name = {name: _parts(model, matrices[name], config, name, *pair) for name, pair in pairs.items()}
     whole = _whole(model, places, config, rest)
     groups: _Groups = {}
@@ -166,7 +168,10 @@ def _read(lm: Adaptable, folder: Path) -> tuple[PeftConfig, _Groups, dict[str, T
     return config, groups, whole
 
 
-def _refuse_mlx(folder: Path) -> None:
+def _refuse_others(folder: Path) -> None:
+    if folder.is_file():
+        hint = "take the folder with adapter_config.json that it was made from"
+        raise ModelFileError(f"{folder} is a file, and adapters are read from folders that peft writes", hint)
     if (folder / _OF_MLX).is_file() and not (folder / WEIGHTS).is_file():
         hint = "join it with its base, mlx_lm.fuse --model BASE --adapter-path FOLDER --save-path OUT, and load OUT"
         raise ModelFileError(f"{folder} is an adapter of mlx-lm, and those of peft are read", hint)
@@ -296,6 +301,16 @@ def _with_rows(
         changed[ids] = rows.to(changed)
         whole |= {other.theirs: changed for other in places.values() if model.get_parameter(other.ours[0]) is table}
     return whole
+
+
+def _refuse_tied(model: Model, config: PeftConfig, adapted: Mapping[str, PeftTensor]) -> None:
+    """Refuse an adapter on a matrix that is a table of tokens too, which the product alone would not change."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    for name, place in adapted.items():
+        for other, parameter in parameters.items():
+            if other.endswith(_TABLES) and other not in place.ours and parameter is parameters[place.ours[0]]:
+                hint = "train it without this module among target_modules, or on a base whose head is not tied"
+                config.refuse(f"has an adapter for {name}, whose matrix is {other} too in this model", hint)
 
 
 def _refuse_shared(model: Model, config: PeftConfig, tensors: Mapping[str, Tensor]) -> None:

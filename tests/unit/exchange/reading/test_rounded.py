@@ -50,6 +50,20 @@ def test_a_changed_number_is_another_matrix(case: str, tmp_path: Path) -> None:
     assert not torch.equal(matrix, expected.to(matrix.dtype))
 
 
+PACKED = {
+    "gptq8": {"quant_method": "gptq", "bits": 4, "group_size": 32, "dynamic": {"+:a": {"bits": 8}}},
+    "gptq4": {"quant_method": "auto-round", "bits": 8, "group_size": 32, "packing_format": "auto_round:auto_gptq"},
+    "awq": {"quant_method": "auto-round", "bits": 4, "group_size": 32, "packing_format": "auto_round:auto_awq"},
+}
+"""Folders of GPTQModel with other bits for a module, and of AutoRound, which packs as others do."""
+
+
+@pytest.mark.parametrize("case", PACKED)
+def test_a_matrix_of_other_bits_or_packed_as_others_do_is_read(case: str, tmp_path: Path) -> None:
+    (matrix,) = opened(tmp_path, golden(case), PACKED[case]).values()
+    torch.testing.assert_close(matrix, GOLDEN[f"{case}/expected"].to(matrix.dtype), rtol=0, atol=0)
+
+
 def by_blocks(weight: Tensor, scale: Tensor, block: tuple[int, int]) -> Tensor:
     """Return the numbers times the scales of their blocks, each block by itself."""
     product = weight.double()
@@ -81,6 +95,7 @@ WITH_REST = {
         "weight_scale",
         (16, 64),
     ),
+    "ModelOpt's": ({"quant_method": "modelopt", "quant_algo": "FP8"}, "weight_scale", (70, 90)),
     "groups": (
         {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"group_size": 32}}}},
         "weight_scale",
@@ -223,7 +238,7 @@ def test_a_file_beside_says_how_the_weights_were_rounded(kind: str, tmp_path: Pa
     lm, other = orrery.load(folder, "cpu", say=str), orrery.load(plain, "cpu", say=str)
     assert torch.equal(lm.logits([[1, 2, 3, 4]]), other.logits([[1, 2, 3, 4]]))
     (folder / name).unlink()
-    (folder / "hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": "FP8"}}))
+    (folder / "hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": "W4A8_AWQ"}}))
     with pytest.raises(ModelFileError, match="quantised by modelopt"):
         orrery.load(folder, "cpu", say=str)
 

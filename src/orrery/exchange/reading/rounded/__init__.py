@@ -1,1 +1,1 @@
-"""Folders whose matrices another program has rounded: GPTQ, AWQ, FP8, MXFP4, bitsandbytes, compressed-tensors, MLX."""
+"""Folders whose matrices another program rounded: GPTQ, AWQ, FP8, MXFP4, bitsandbytes, compressed-tensors, ModelOpt."""

@@ -11,7 +11,7 @@ from orrery.exchange.reading.rounded.eight_bits import Bits8, Fp8
 from orrery.exchange.reading.rounded.four_bits import Bits4, Mxfp4
 from orrery.exchange.reading.rounded.method import Method
 from orrery.exchange.reading.rounded.mlx import mlx_of
-from orrery.exchange.reading.rounded.whole_numbers import Awq, CompressedTensors, Gptq
+from orrery.exchange.reading.rounded.whole_numbers import GPTQ_BITS, Awq, CompressedTensors, Gptq
 
 KEY = "quantization_config"
 MLX, _OF_MLX = "mlx", "quantization"
@@ -19,6 +19,19 @@ _BESIDE = {"quantize_config.json": "gptq", "quant_config.json": "awq", "hf_quant
 """Files beside a config.json that older programs write in place of the key, and who writes each."""
 _OLDER = {"w_bit": "bits", "q_group_size": "group_size"}
 """Names of settings in these files, and those of today."""
+_GPTQ_2 = {"quant_method": "gptq", "checkpoint_format": "gptq_v2"}
+_PACKED = {
+    "auto_round:auto_gptq": {"quant_method": "gptq"},
+    "auto_round:gptqmodel": _GPTQ_2,
+    "auto_round": _GPTQ_2,
+    "auto_round:auto_awq": {"quant_method": "awq"},
+}
+"""How AutoRound's matrices lie, and who else writes them so."""
+_FORMS = (
+    None, "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision",
+    "nvfp4-pack-quantized", "mxfp4-pack-quantized",
+)  # fmt: skip
+"""Forms of compressed-tensors."""
 
 
 def said_plainly(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,10 +70,11 @@ def method_of(config: Mapping[str, Any], path: Path) -> Method | None:
 
 
 def _known(said: Mapping[str, Any]) -> Method | None:
+    said = {**said, **_PACKED.get(str(said.get("packing_format")), {})}
     method, bits, group = said.get("quant_method"), said.get("bits"), said.get("group_size", 128)
     are_numbers = isinstance(bits, int) and isinstance(group, int)
     form = said.get("checkpoint_format", "gptq")
-    if method == "gptq" and are_numbers and bits in (2, 3, 4, 8) and form in ("gptq", "gptq_v2"):
+    if method == "gptq" and are_numbers and bits in GPTQ_BITS and form in ("gptq", "gptq_v2"):
         return None if said.get("is_marlin_format") else Gptq(bits, group, 1 if form == "gptq" else 0)
     if method == "awq" and are_numbers and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
         return Awq(group)
@@ -77,8 +91,16 @@ def _known(said: Mapping[str, Any]) -> Method | None:
     if method == "mxfp4":
         return Mxfp4()
     if method == "compressed-tensors" and _plain_form(said):
-        return CompressedTensors(tuple(_blocks(said.get("config_groups"))))
+        return CompressedTensors(method, tuple(_blocks(said.get("config_groups"))))
+    if method == "modelopt" and _of_modelopt(said).get("quant_algo") in ("FP8", "NVFP4"):
+        return CompressedTensors(method, ())
     return None
+
+
+def _of_modelopt(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ModelOpt's settings: in a file beside they are an object of their own."""
+    inner = said.get("quantization")
+    return inner if isinstance(inner, Mapping) else said
 
 
 def _plain_form(said: Mapping[str, Any]) -> bool:
@@ -87,10 +109,9 @@ def _plain_form(said: Mapping[str, Any]) -> bool:
     forms = [said.get("format")]
     if isinstance(groups, Mapping):
         forms += [group.get("format") for group in groups.values() if isinstance(group, Mapping)]
-    known = (None, "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision")
     sparse = said.get("sparsity_config")
     return (
-        all(form in known for form in forms)
+        all(form in _FORMS for form in forms)
         and not said.get("transform_config")
         and (not sparse or (isinstance(sparse, Mapping) and sparse.get("format") in (None, "dense")))
     )

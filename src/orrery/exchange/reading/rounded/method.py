@@ -162,8 +162,8 @@ def scaled(steps: Tensor, zero: Tensor, scale: Tensor) -> Tensor:
 
 
 def floats(of_scales: torch.dtype) -> torch.dtype:
-    """Return the dtype of what has scales of a dtype: the same; bfloat16 where that has powers of two alone."""
-    return torch.bfloat16 if of_scales == torch.float8_e8m0fnu else of_scales
+    """Return the dtype of what has scales of a dtype: the same; bfloat16 where a scale is a byte."""
+    return torch.bfloat16 if of_scales.itemsize == 1 else of_scales
 
 
 def two(shape: tuple[int, ...]) -> tuple[int, int]:
