@@ -112,10 +112,8 @@ def _tell_templates(lm: "LanguageModel", adapters: dict[str, str]) -> None:
 
     for name, folder in adapters.items():
         if (own := read_templates(Path(folder))) and own != lm.stored.chat:
-            print(
-                f"{name}: chats are written with the model's template, not with that in {folder}: --template",
-                flush=True,
-            )
+            also = "--template takes a Jinja file for all"
+            print(f"{name}: chats are written with the model's template, not with that in {folder}; {also}", flush=True)
 
 
 def check_packages() -> None:
