@@ -14,7 +14,7 @@ from torch import nn
 from orrery.checkpoints.layouts import ROWS
 from orrery.errors import UsageError
 from orrery.exchange.exporting.export import export_gguf
-from orrery.exchange.reading import gguf_architectures
+from orrery.exchange.reading import gguf_architectures, gguf_dense
 from orrery.exchange.reading.read import read
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family, names
@@ -361,7 +361,7 @@ def test_llama_cpp_chooses_the_same_tokens_from_halves(tmp_path, family):
 
 
 def test_the_comparison_finds_rotations_paired_wrongly(tmp_path, monkeypatch):
-    monkeypatch.setattr(gguf_architectures, "RotaryInterleaved", lambda heads: ROWS)
+    monkeypatch.setattr(gguf_dense, "RotaryInterleaved", lambda heads: ROWS)
     path = written(tmp_path, "f32", "llama")
     assert len(disagreements(path)) > 1
     lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
