@@ -38,15 +38,8 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """The keys that mean the same in both when they are absent; a family adds the others."""
 
-TINY: Mapping[str, Any] = {
-    **_decoders.NARROW,
-    "num_attention_heads": 2,
-    "q_lora_rank": 8,
-    "kv_lora_rank": 6,
-    "qk_nope_head_dim": 6,
-    "qk_rope_head_dim": 4,
-    "v_head_dim": 8,
-}
+TINY_LATENTS = {"q_lora_rank": 8, "kv_lora_rank": 6, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 8}
+TINY: Mapping[str, Any] = {**_decoders.NARROW, "num_attention_heads": 2, **TINY_LATENTS}
 """The small model of each, without what its experts are."""
 
 _LATENT_NORM = RMSNorm.Spec(eps=1e-6)

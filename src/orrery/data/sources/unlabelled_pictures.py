@@ -1,15 +1,10 @@
 """Pictures without labels, to learn what pictures look like: IDX files, folders, tables, whatever they are called."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._pictures import AugmentSettings, examples_of_pictures
+from orrery.data.sources import BatchRequest, Examples, register
+from orrery.data.sources._pictures import AugmentSettings, PictureSource, examples_of_pictures
 from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orrery.data.rows.pictures import LabelledPicture
 
 
 class UnlabelledPicturesSettings(RowsSettings):
@@ -20,17 +15,11 @@ class UnlabelledPicturesSettings(RowsSettings):
 
 
 @register
-class UnlabelledPicturesSource(Source):
+class UnlabelledPicturesSource(PictureSource):
     """Pictures alone; ``images`` are what the model reads [B, channels, rows, columns]."""
 
     Settings = UnlabelledPicturesSettings
     gives = ("images",)
-    batch_kinds = ("pictures",)
-
-    def __init__(
-        self, train: "Sequence[LabelledPicture]", held_back: "Sequence[LabelledPicture]", augment: AugmentSettings
-    ) -> None:
-        self.train, self.held_back, self.augment = train, held_back, augment
 
     @classmethod
     def read(cls, settings: UnlabelledPicturesSettings) -> "UnlabelledPicturesSource":
