@@ -133,6 +133,8 @@ def test_an_item_is_found_by_its_name_and_by_words():
     assert none.value.hint == "other decks have: S2 original, S3 greedy"
     with pytest.raises(UsageError, match="the course has no deck 'S7'"):
         find("S7")
+    for nothing in ("", " ", "("):
+        assert searched(ITEMS, nothing) == []
 
 
 ASKED = {

@@ -53,7 +53,7 @@ def _search(text: str, picture: Path | None, overwrite: bool) -> None:
     """Run the one item of any deck that words name, or list those that they name."""
     found = searched(every_item(), text)
     if not found:
-        raise UsageError(f"no slide of the course is about {text!r}", _otherwise(text))
+        raise UsageError(f"no slide of the course is about {text[:80]!r}", _otherwise(text))
     if len(found) == 1:
         return _run(found[0], picture, overwrite)
     if picture is not None:

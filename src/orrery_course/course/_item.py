@@ -120,7 +120,7 @@ class Deck:
                 if elsewhere
                 else did_you_mean(text, names) or there_are("items", names)
             )
-            raise UsageError(f"{self.name} has no item {text!r}", close)
+            raise UsageError(f"{self.name} has no item {text[:80]!r}", close)
         return found
 
     def _add(self, item: Item) -> None:
@@ -184,7 +184,7 @@ def _holds(asked: set[str], said: str, codes: Sequence[str]) -> bool:
     """Say whether each word that is asked for, without the s of a plural, begins a word that is said, or is a code."""
     words = _words(said)
     low = {code.lower() for code in codes}
-    return all(
+    return bool(asked) and all(
         one in low or any(word.startswith(one if len(one) < 4 else one.removesuffix("s")) for word in words)
         for one in asked
     )

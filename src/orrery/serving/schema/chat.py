@@ -14,7 +14,7 @@ from orrery.serving.usage import Usage
 MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
 OWN_VARIABLES = {"self", "messages", "prompt", "replies", "tools", "add_generation_prompt"}
 """Variables of a chat template that a request has no say in."""
-_MOST = ("max_tokens", "n_predict")
+_MOST = ("max_tokens", "max_completion_tokens", "n_predict")
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Name = Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
 
@@ -340,7 +340,9 @@ def _check_part(part: ContentPart, where: str) -> None:
     """Refuse a part that is neither a text nor a picture, and a picture that would have to be fetched."""
     if part.type == "image_url" and part.image_url is not None:
         check_address(part.image_url.url, where)
-    elif part.type != "text" or part.text is None or part.image_url is not None:
+    elif part.type == "text" and part.text is None:
+        raise ApiError(400, "a part of type 'text' lacks its text", param=where, code="invalid_value")
+    elif part.type != "text" or part.image_url is not None:
         reason = f"a part of type {part.type[:40]!r}: this server reads parts of type 'text' and 'image_url' alone"
         raise ApiError(400, reason, param=where, code="unsupported_content")
 
