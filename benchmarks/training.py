@@ -3,9 +3,11 @@
     git clone https://github.com/karpathy/nanoGPT ../nanoGPT && git -C ../nanoGPT checkout 3adf61e
     .venv/bin/python benchmarks/training.py --nanogpt ../nanoGPT --text INPUT.TXT --output benchmarks/training.json
 
-Every program starts from the same weights, sees the same batches and takes one step in turn, so that a change of the
-machine's speed meets all of them; a ratio is the median over rounds of the ratio within a round. The last rows relate
-our step to the plain matrix products of the model, measured alone at the model's own shapes, forward and backward.
+Every program is a process of its own, as when it is started alone, so that what one asks of the C library for its
+memory is nobody else's. It starts from the same weights, sees the same batches and takes one step in turn, so that a
+change of the machine's speed meets all of them; a ratio is the median over rounds of the ratio within a round. The
+last rows relate our step to the plain matrix products of the model, measured alone at the model's own shapes, forward
+and backward.
 
 Each peer stands twice: as it comes (float32, the AdamW that torch makes where nothing is said, nanoGPT's own), and
 alike (the same numbers as ours and the fused AdamW that our recipes choose), so that what is our arithmetic and what is
@@ -15,11 +17,14 @@ only our default can be told apart. The losses of all steps are compared.
 import argparse
 import importlib.util
 import math
+import multiprocessing
 import re
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +36,12 @@ from torch import Tensor, nn
 from orrery.checkpoints.rules import to_ours
 from orrery.families import load_family
 from orrery.kernels.processor import this_processor
+from orrery.nn.joined_linear import join_layers
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.runs.building import training_kernel
 from orrery.training.compiled_blocks import compile_blocks
 from orrery.training.distributed import Alone
+from orrery.training.freed_memory import keep_freed_memory
 from orrery.training.precision import choose_precision
 from orrery.training.step import accumulate
 
@@ -66,6 +73,8 @@ def ours(weights: dict[str, Tensor], requested: str, compiled: bool = False) -> 
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(named[name])
+    keep_freed_memory()
+    join_layers(model, "cpu")
     if compiled:
         compile_blocks(model, "cpu")
     optimizer = adamw(list(model.parameters()), fused=True)
@@ -182,41 +191,79 @@ def batches(text: str, count: int, rows: int) -> list[tuple[Tensor, Tensor]]:
     return [(crop[:, :-1].contiguous(), crop[:, 1:].contiguous()) for crop in crops]
 
 
-def compare(steps: dict[str, Step], data: list[tuple[Tensor, Tensor]]) -> tuple[dict, dict]:
+def compare(made: Mapping[str, Callable[[], Step]], data: list[tuple[Tensor, Tensor]]) -> tuple[dict, dict]:
     """Take one step of each program in turn; return their times, without the warm-up, and their losses."""
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    losses: dict[str, list[float]] = {name: [] for name in steps}
-    for round_, (x, y) in enumerate(data):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            losses[name].append(step(x, y))
-            if round_ >= 2:
-                times[name].append(time.perf_counter() - start)
-        print(f"\rround {round_ + 1} of {len(data)}", end="", file=sys.stderr, flush=True)
+    times: dict[str, list[float]] = {name: [] for name in made}
+    losses: dict[str, list[float]] = {name: [] for name in made}
+    with ExitStack() as stack:
+        steps = {name: stack.enter_context(Apart(each)) for name, each in made.items()}
+        for round_, batch in enumerate(data):
+            for name, program in steps.items():
+                loss, seconds = program.step(batch)
+                losses[name].append(loss)
+                if round_ >= 2:
+                    times[name].append(seconds)
+            print(f"\rround {round_ + 1} of {len(data)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return times, losses
 
 
-def contenders(options: argparse.Namespace) -> dict[str, Step]:
-    """Return all that take steps, by name; those alike name the AdamW that is not theirs."""
+class Apart:
+    """A program in a process of its own, which takes a step and says its loss and its seconds."""
+
+    def __init__(self, make: Callable[[], Step]) -> None:
+        processes = multiprocessing.get_context("spawn")
+        self.asked, other = processes.Pipe()
+        self.process = processes.Process(target=take_steps, args=(make, other, torch.get_num_threads()), daemon=True)
+
+    def __enter__(self) -> "Apart":
+        self.process.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.terminate()
+        self.process.join()
+
+    def step(self, batch: tuple[Tensor, Tensor]) -> tuple[float, float]:
+        self.asked.send([each.tolist() for each in batch])
+        while not self.asked.poll(1):
+            if not self.process.is_alive():
+                sys.exit("a program ended before its step")
+        return self.asked.recv()
+
+
+def take_steps(make: Callable[[], Step], asked: Any, threads: int) -> None:
+    """Take the steps that are asked for, each timed here."""
+    torch.set_num_threads(threads)
+    step = make()
+    while True:
+        x, y = (torch.tensor(each) for each in asked.recv())
+        start = time.perf_counter()
+        loss = step(x, y)
+        asked.send((loss, time.perf_counter() - start))
+
+
+def contenders(options: argparse.Namespace) -> dict[str, Callable[[], Step]]:
+    """Return what makes each that takes steps, by name; those alike name the AdamW that is not theirs."""
     weights = initial_weights()
-    steps = {
-        "orrery float32": ours(weights, "float32"),
-        "orrery bfloat16": ours(weights, "bfloat16"),
-        "transformers float32": by_transformers(weights, narrow=False, fused=False),
-        "transformers float32, fused": by_transformers(weights, narrow=False, fused=True),
-        "transformers bfloat16, fused": by_transformers(weights, narrow=True, fused=True),
+    made: dict[str, Callable[[], Step]] = {
+        "orrery float32": partial(ours, weights, "float32"),
+        "orrery bfloat16": partial(ours, weights, "bfloat16"),
+        "transformers float32": partial(by_transformers, weights, narrow=False, fused=False),
+        "transformers float32, fused": partial(by_transformers, weights, narrow=False, fused=True),
+        "transformers bfloat16, fused": partial(by_transformers, weights, narrow=True, fused=True),
     }
     if options.nanogpt is not None:
+        peer = partial(nanogpt, options.nanogpt, weights)
         for kind, narrow in (("float32", False), ("bfloat16", True)):
             for name, fused in (("", False), (", fused", True)):
-                steps[f"nanoGPT {kind}{name}"] = nanogpt(options.nanogpt, weights, narrow, fused)
+                made[f"nanoGPT {kind}{name}"] = partial(peer, narrow, fused)
     if options.compiled:
         for kind in ("float32", "bfloat16"):
-            steps[f"orrery {kind}, compiled"] = ours(weights, kind, compiled=True)
+            made[f"orrery {kind}, compiled"] = partial(ours, weights, kind, compiled=True)
     if options.compiled and options.nanogpt is not None:
-        steps["nanoGPT compiled bfloat16"] = nanogpt(options.nanogpt, weights, narrow=True, fused=False, compiled=True)
-    return steps
+        made["nanoGPT compiled bfloat16"] = partial(peer, narrow=True, fused=False, compiled=True)
+    return made
 
 
 def ratios_of(times: dict[str, list[float]]) -> dict[str, dict[str, Any]]:
@@ -275,8 +322,8 @@ def main() -> None:
     options = parsed(made, {"rounds": 3, "rows": 1}, needs=("text",))
     record = Record(options, ["transformers"])
     text = options.text.read_text(encoding="utf-8") if options.text else "to be or not to be, " * 100
-    steps = {name: step for name, step in contenders(options).items() if re.search(options.only, name)}
-    times, losses = compare(steps, batches(text, options.rounds, options.rows))
+    programs = {name: each for name, each in contenders(options).items() if re.search(options.only, name)}
+    times, losses = compare(programs, batches(text, options.rounds, options.rows))
     tokens = options.rows * CONTEXT
     numbers: dict[str, Any] = {"rounds": options.rounds, "rows": options.rows}
     numbers["tokens_per_second"] = {name: tokens / statistics.median(own) for name, own in times.items()}

@@ -14,6 +14,7 @@ from orrery.checkpoints.manifest import file_sha256
 from orrery.errors import MachineError, UsageError
 from orrery.families import names
 from orrery.nn.attention.stored_pattern import stored_pattern
+from orrery.nn.joined_linear import join_layers
 from orrery.nn.residual import Dropout
 from orrery.recipes.parallel import ParallelSettings, uncompiled
 from orrery.training import compiled_blocks
@@ -91,6 +92,15 @@ def test_compiled_blocks_compute_and_learn_the_same(family):
     kinds = [dict, padded, packed] if family == "llama" else [dict, padded]
     assert max(furthest(model, twin, kind(batch)) for kind in kinds) <= 1e-12
     assert counters["stats"]["unique_graphs"] >= 1
+
+
+def test_layers_that_are_joined_are_compiled_so():
+    model, batch = built("llama")
+    twin = copy.deepcopy(without_dropout(model.train()) or model)
+    join_layers(twin, "cpu")
+    compile_blocks(twin, "cpu")
+    assert furthest(model, twin, batch) <= 1e-12
+    assert counters["stats"]["unique_graphs"] == 1
 
 
 def refusal(model, batch):

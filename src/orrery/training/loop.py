@@ -18,6 +18,7 @@ from orrery.data.sources import AnsweredSource, BatchSource
 from orrery.errors import RunError, UsageError
 from orrery.kernels.processor import this_processor
 from orrery.models.inputs import Inputs
+from orrery.nn.joined_linear import join_layers
 from orrery.objectives import Objective, _contracts
 from orrery.recipes.config import Recipe
 from orrery.recipes.read import as_yaml, config_hash, plain, refuse_changes
@@ -29,6 +30,7 @@ from orrery.training.distributed import Alone, Ranks
 from orrery.training.ending import improved, is_over, take_best, told, write_final
 from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import RunFolder
+from orrery.training.freed_memory import keep_freed_memory
 from orrery.training.memory import STATES, memory_errors, peak_gigabytes, refuse_too_large, weight_bytes
 from orrery.training.observing import Kept, Observers, Shown
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
@@ -135,6 +137,7 @@ class Trainer:
 
     def run(self) -> Outcome:
         """Train up to ``training.steps``, from the newest checkpoint if any, and return how it ended."""
+        keep_freed_memory()
         with self.signals, memory_errors(self.parts.model, self.settings.optimizer.kind):
             self._start()
             try:
@@ -151,6 +154,7 @@ class Trainer:
         self.model = self.parts.model.to(device).train()
         self.described = self._description()  # what shares the weights changes the classes of its parts
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
+        join_layers(self.model, device)
         self.notes = (*self.parts.notes, *compiled(self.model, self.recipe.parallel.compile, device))
         recompute(self.model, self.recipe.parallel.recompute, lambda: self.precision.context())
         refuse_unshared(self.parts.objective, self.recipe.parallel)

@@ -14,6 +14,7 @@ from orrery.checkpoints.gguf_file import Kind
 from orrery.errors import UsageError
 from orrery.kernels.step.codes import BLOCKS as KINDS
 from orrery.models.model import Model
+from orrery.nn.joined_linear import is_plain
 from orrery.tuning._linear import BlockEmbedding, TransformedLinear
 from orrery.tuning._registry import register
 from orrery.tuning._transform import Transform
@@ -157,11 +158,12 @@ def can_stay(model: nn.Module, name: str) -> bool:
     path, _, end = name.rpartition(".")
     owner, _, leaf = path.rpartition(".")
     called = leaf not in getattr(model.get_submodule(owner), "multiplies_itself", ())
-    return end == "weight" and called and type(model.get_submodule(path)) in (nn.Linear, nn.Embedding)
+    owned = model.get_submodule(path)
+    return end == "weight" and called and (is_plain(owned) or type(owned) is nn.Embedding)
 
 
 def _stored(path: str, module: nn.Module, weight: nn.Parameter, kind: Kind) -> nn.Module:
-    if type(module) is nn.Linear:
+    if is_plain(module):
         return BlockLinear(module, weight, kind).train(module.training)
     if type(module) is nn.Embedding:
         return BlockEmbedding(weight, kind, torch.empty(0, dtype=torch.float32, device="cpu")).train(module.training)

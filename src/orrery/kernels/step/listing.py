@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from orrery.kernels.step import instructions as code
 from orrery.kernels.step.codes import BLOCKS, ROUNDED, TURN, prepared_width
+from orrery.nn.joined_linear import is_plain
 
 LANES = 16
 
@@ -208,7 +209,7 @@ def stored_matrix(module: nn.Module) -> ListedMatrix:
         weight, stored, bias = (getattr(module, name) for name in ("weight", "blocks", "bias"))
         how = block_row(module)
         return ListedMatrix(IN_BLOCKS, weight, len(weight), how[1] * stored.block, bias, None, how)
-    if type(module) is not nn.Linear:
+    if not is_plain(module):
         raise NotRunnableError(f"a {type(module).__name__}")
     weight = module.weight.detach()
     if weight.stride(1) != 1:

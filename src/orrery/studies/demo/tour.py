@@ -26,7 +26,6 @@ from orrery.runs.assemble import assemble
 from orrery.runs.building import Assembled
 from orrery.studies.demo.findings import DemoCorpus, DemoFindings, DemoRun, Measure, Sample
 from orrery.studies.demo.floors import aims, floors
-from orrery.studies.demo.freed_memory import keep_freed_memory
 from orrery.studies.demo.heads import look, sentence_from
 from orrery.studies.demo.page import page
 from orrery.studies.kept import Kept, Say
@@ -126,7 +125,6 @@ def learn(recipe: Recipe, assembly: Assembled, folder: RunFolder, watch: Watch) 
 
     A signal that stopped the training ends the demo: there is nothing to go on with.
     """
-    keep_freed_memory()
     outcome = Training(recipe, assembly, folder).run(watch)
     pass_on(outcome.signal)
     return outcome.arithmetic

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from orrery.errors import UsageError
+from orrery.nn.joined_linear import is_plain
 from orrery.nn.parting import Grain, Parted
 from orrery.nn.stack import Stack
 
@@ -95,7 +96,7 @@ def refuse_misfit(brick: nn.Module, line: Parted, path: str, processes: int) -> 
     what = "heads" if line.together else "channels"
     for name in (*line.columns, *line.rows):
         linear = brick.get_submodule(name)
-        if type(linear) is not nn.Linear:
+        if not is_plain(linear):
             message = f"parallel.tensor {processes}: {path}.{name} is a {type(linear).__name__}, no plain matrix"
             raise UsageError(message, f"adapters and quantised weights are not parted; {INSTEAD}")
         count = (linear.out_features if name in line.columns else linear.in_features) // together

@@ -5,17 +5,17 @@ import sys
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """The names of two settings in glibc's malloc.h."""
-KEPT = 512 * 2**20
+KEPT = 2**31 - 1
 """Bytes that stay with the process at most."""
 LARGE = 64 * 2**20
 """A block of as many bytes or more is the system's own, as before."""
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep what it frees, up to half a gigabyte; say whether its C library can.
+    """Let this process keep what it frees, up to two gigabytes; say whether its C library can.
 
     glibc gives the end of its heap back to the system after every step, which hands it out again page by page, each
-    cleared first: a tenth of the time of a small model's training. No number depends on it.
+    cleared first: a tenth of the time of a training. No number depends on it.
     """
     if not sys.platform.startswith("linux"):
         return False

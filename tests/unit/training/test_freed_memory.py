@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from orrery.studies.demo import freed_memory
-from orrery.studies.demo.freed_memory import keep_freed_memory
+from orrery.training import freed_memory
+from orrery.training.freed_memory import keep_freed_memory
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
@@ -19,7 +19,7 @@ def test_what_a_step_frees_is_not_faulted_in_again():
     code = """if True:
         import resource
         import torch
-        from orrery.studies.demo.freed_memory import keep_freed_memory
+        from orrery.training.freed_memory import keep_freed_memory
         assert keep_freed_memory()
         torch.set_num_threads(1)
         def step():
@@ -39,7 +39,7 @@ def test_what_a_step_frees_is_not_faulted_in_again():
 
 
 @pytest.mark.parametrize("taken", [(1, 1), (0, 1), (1, 0)])
-def test_half_a_gigabyte_stays_but_for_blocks_of_64_megabytes_or_more(taken, monkeypatch):
+def test_two_gigabytes_stay_but_for_blocks_of_64_megabytes_or_more(taken, monkeypatch):
     asked, answers = [], list(taken)
 
     def mallopt(setting, size):
@@ -50,7 +50,7 @@ def test_half_a_gigabyte_stays_but_for_blocks_of_64_megabytes_or_more(taken, mon
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=mallopt))
     assert keep_freed_memory() is all(taken)
     # M_TRIM_THRESHOLD is -1 and M_MMAP_THRESHOLD -3 in glibc's malloc.h.
-    assert asked == [(-1, 1024**3 // 2), (-3, 64 * 1024**2)][: len(asked)]
+    assert asked == [(-1, 2 * 1024**3 - 1), (-3, 64 * 1024**2)][: len(asked)]
     assert len(asked) == 1 + taken[0]
 
 
