@@ -17,7 +17,7 @@ from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.attention.transformer_xl import ContentBias
-from orrery.nn.masks import PLAIN_CAUSAL
+from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 from orrery.nn.positions.alibi import Alibi
 from orrery.nn.positions.scheme import PositionSpec
 from orrery.nn.spec import spec
@@ -57,7 +57,7 @@ def test_the_kernel_that_keeps_the_pattern_refuses_exactly_the_families_it_is_ke
 
 @pytest.mark.parametrize(("vendor", "narrow"), [("GenuineIntel", False), ("AuthenticAMD", True)])
 def test_a_training_keeps_the_pattern_where_that_is_faster(vendor, narrow, monkeypatch):
-    """By the processor's maker in float32, and always under autocast."""
+    """By the processor's maker for rows with padding in float32, and always for whole causal rows or under autocast."""
     monkeypatch.setattr(building, "this_processor", lambda: Processor(vendor, frozenset({"avx512f"})))
     kernel, used = building.training_kernel(spec_of("llama"), "cpu"), []
     for name in ("sdpa", "stored_pattern"):
@@ -65,10 +65,12 @@ def test_a_training_keeps_the_pattern_where_that_is_faster(vendor, narrow, monke
         monkeypatch.setattr(kept, name, lambda *given, name=name, inner=inner: (used.append(name), inner(*given))[1])
     q = torch.randn(2, 3, 5, 4)
     asked = (q, KeysValues(q, q), Operands(mask=PLAIN_CAUSAL, scale=0.5))
+    padded = Operands(mask=BoundMask(torch.ones(2, 1, 5, 5, dtype=torch.bool), is_causal=False), scale=0.5)
+    kernel(q, KeysValues(q, q), padded)
     plain = kernel(*asked)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = kernel(*asked)
-    assert used == ([] if narrow else ["sdpa", "stored_pattern"])
+    assert used == ([] if narrow else ["sdpa", "stored_pattern", "stored_pattern"])
     assert (kernel is stored_pattern) == narrow
     assert (plain.dtype, rounded.dtype) == (torch.float32, torch.bfloat16)
     assert torch.allclose(plain, eager(*asked), atol=1e-6)

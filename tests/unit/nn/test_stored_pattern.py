@@ -39,6 +39,24 @@ def test_equals_eager(kv_heads, mask, biased):
     assert all((a - b).abs().max() < 1e-12 for a, b in pairs)
 
 
+@pytest.mark.parametrize("length", [127, 128, 129, 300])
+def test_long_causal_rows_are_computed_in_pieces(length, monkeypatch):
+    inner, products = torch.baddbmm, []
+
+    def counted(added, queries, keys, **given):
+        products.append((queries.shape[1], keys.shape[2]))
+        return inner(added, queries, keys, **given)
+
+    rng = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(2, 2, length, 3, generator=rng, dtype=torch.float64).requires_grad_() for _ in range(3))
+    expected = run(eager, q, k, v, PLAIN_CAUSAL)
+    monkeypatch.setattr(torch, "baddbmm", counted)
+    found = run(stored_pattern, q, k, v, PLAIN_CAUSAL)
+    assert all((a - b).abs().max() < 1e-12 for a, b in zip(found, expected, strict=True))
+    ends = {127: [127], 128: [128], 129: [128, 129], 300: [128, 256, 300]}[length]
+    assert products == [(end - start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
 def test_refuses_dropout():
     q, k, v = operands()
     with pytest.raises(UsageError, match="no dropout on the pattern"):
