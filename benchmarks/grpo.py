@@ -33,6 +33,7 @@ from orrery.data.rows.prompts import Prompt
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.models.initialise import initialise
+from orrery.nn.joined_linear import join_layers
 from orrery.objectives import OBJECTIVES
 from orrery.rewards import Reward
 from orrery.runs.building import training_kernel
@@ -74,6 +75,7 @@ class Ours:
 
         self.model = read(folder).model.train()
         self.model.kernel = training_kernel(self.model.spec, "cpu")
+        join_layers(self.model, "cpu")
         self.objective = OBJECTIVES.find("grpo")(beta=BETA)
         self.objective.bind(self.model.spec, tokenizer)
         self.objective.modules(self.model)

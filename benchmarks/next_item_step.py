@@ -27,6 +27,7 @@ from orrery.families import load_family
 from orrery.kernels.processor import this_processor
 from orrery.models.model import LANGUAGE_MODEL
 from orrery.nn.cross_entropy import IGNORED
+from orrery.nn.joined_linear import join_layers
 from orrery.objectives._masking import fill_in
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.runs.building import training_kernel
@@ -49,6 +50,7 @@ def ours(*, every: bool) -> Step:
     spec = family.spec(config)
     model = spec.build(0).train()
     model.kernel = training_kernel(spec, "cpu")
+    join_layers(model, "cpu")
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
     precision = choose_precision("float32", "cpu", this_processor(), torch.get_num_threads())
     objective, calls = CausalLanguageModel(), [0]
