@@ -1,13 +1,13 @@
 """Labelled pictures: IDX files as MNIST's, a folder for each class, or a table that names files and labels."""
 
 import hashlib
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
@@ -20,6 +20,7 @@ from orrery.data.pictures.addresses import content_of
 from orrery.data.pictures.endings import ENDINGS
 from orrery.data.pictures.files import read_pixels
 from orrery.data.readers.idx import labels_beside, read_idx
+from orrery.data.readers.stacks import Stack, stacks_of
 from orrery.data.rows.ranges import in_range
 from orrery.errors import DataError
 from orrery.settings import data_folder
@@ -32,8 +33,6 @@ METADATA = "metadata"
 """The table in a folder of pictures that says what they show, as the library `datasets` has it."""
 PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testing")
 """Folders of a data set's parts, which are no labels."""
-
-_CIFAR = re.compile(r"(data|test)_batch(_\d)?(\.bin)?|batches\.meta(\.txt)?")
 
 
 @dataclass(frozen=True)
@@ -112,6 +111,8 @@ def found_at(source: str) -> Path:
 def _read(source: str, skip_bad: int, labelled: bool) -> Iterator[LabelledPicture]:
     if generated.find(source) is not None:
         return _of_table(Path(source), skip_bad, labelled)
+    if (stacks := stacks_of(Path(source))) is not None:
+        return _of_stacks(stacks, labelled)
     path = found_at(source)
     if path.is_dir():
         idx = sorted(each for each in path.iterdir() if "images" in each.name and "idx3" in each.name)
@@ -122,7 +123,6 @@ def _read(source: str, skip_bad: int, labelled: bool) -> Iterator[LabelledPictur
     if path.suffix.lower() in TABLES:
         return _of_table(path, skip_bad, labelled)
     format_of(path)  # refuses by their names formats that no reader reads
-    _refuse_cifar([path])
     return _of_idx(path, labelled)
 
 
@@ -140,6 +140,14 @@ def _of_idx(file: Path, labelled: bool) -> Iterator[LabelledPicture]:
         yield LabelledPicture(f"{file}:{number + 1}", shown, torch.from_numpy(pixels)[None], key)
 
 
+def _of_stacks(stacks: Iterable[tuple[Path, Stack]], labelled: bool) -> Iterator[LabelledPicture]:
+    for file, (pictures, labels) in stacks:
+        for number, (pixels, label) in enumerate(zip(pictures, labels, strict=True), start=1):
+            own = np.ascontiguousarray(pixels)
+            key = hashlib.sha256(own.tobytes()).hexdigest()
+            yield LabelledPicture(f"{file}:{number}", label if labelled else "", torch.from_numpy(own), key)
+
+
 def _of_folder(folder: Path, skip_bad: int, labelled: bool) -> Iterator[LabelledPicture]:
     if not labelled:
         found = _pictures_in(folder)
@@ -154,7 +162,6 @@ def _of_folder(folder: Path, skip_bad: int, labelled: bool) -> Iterator[Labelled
         yield from _of_table(table, skip_bad, labelled)
         return
     if not by_label:
-        _refuse_cifar(sorted(folder.iterdir()))
         raise DataError(
             f"{folder} holds no folder with pictures ({', '.join(ENDINGS)})",
             "make a folder for each label and put its pictures there, or give a table of files and labels",
@@ -166,13 +173,6 @@ def _of_folder(folder: Path, skip_bad: int, labelled: bool) -> Iterator[Labelled
         message = f"{folder} holds folders with pictures, and pictures that are in none, as {loose[0].name}"
         raise DataError(message, "put each into the folder of its label, or give a table of files and labels")
     yield from (of_file(file, str(file), label) for label, files in by_label.items() for file in files)
-
-
-def _refuse_cifar(files: Sequence[Path]) -> None:
-    """Refuse the batches in which CIFAR-10 and CIFAR-100 come, in Python's pickle or as bytes."""
-    if batch := next((file for file in files if _CIFAR.fullmatch(file.name)), None):
-        hint = "take the set as Parquet, a picture and a label a row, as uoft-cs/cifar10 on the hub has it"
-        raise DataError(f"{batch} is a batch of CIFAR's, whose own format is not read", hint)
 
 
 def _pictures_in(folder: Path) -> list[Path]:

@@ -23,6 +23,10 @@ def images_of_part(source: str) -> Path | None:
 
 
 def is_listed_part(source: str) -> bool:
-    """Whether ``ROOT/PART`` is no path but a part that Pascal VOC lists, in ``ROOT/ImageSets/KIND/PART.txt``."""
+    """Whether ``ROOT/PART`` is no path but a part: one that Pascal VOC lists in ``ROOT/ImageSets/KIND/PART.txt``.
+
+    Or one of arrays: of CIFAR-10's batches in ``ROOT``, or of ``ROOT``, an .npz file.
+    """
     path = Path(source)
-    return not path.exists() and any((path.parent / "ImageSets").glob(f"*/{path.name}.txt"))
+    arrays = path.parent.suffix == ".npz" or any(path.parent.glob("batches.meta*"))
+    return not path.exists() and (arrays or any((path.parent / "ImageSets").glob(f"*/{path.name}.txt")))
