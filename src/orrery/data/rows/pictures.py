@@ -17,7 +17,7 @@ from orrery.data import generated, sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
 from orrery.data.formats import format_of
-from orrery.data.pictures.addresses import content_of
+from orrery.data.pictures.addresses import content_of, is_address
 from orrery.data.pictures.endings import ENDINGS
 from orrery.data.pictures.files import read_pixels
 from orrery.data.readers.columns import are_numbers, check_columns
@@ -261,7 +261,7 @@ def finder(table: Path, first: Any) -> Find:
     folders = sorted(
         (each for each in table.parent.glob("*/")), key=lambda each: (not each.name.startswith(table.stem), each)
     )
-    for ending in ("", *ENDINGS) if isinstance(first, str) and first and not first.startswith("data:") else ():
+    for ending in ("", *ENDINGS) if isinstance(first, str) and first and not is_address(first) else ():
         for folder in (table.parent, *folders):
             if (folder / f"{first}{ending}").is_file():
                 return lambda name: folder / f"{name}{ending}"
@@ -291,7 +291,7 @@ def of_cell(value: Any, find: Find, where: str, target: Any) -> LabelledPicture:
         raise bad_record(
             where, f"{value[:60]} is an address, and nothing is fetched: get its files first (img2dataset)"
         )
-    if not value.startswith("data:"):
+    if not is_address(value):
         return of_file(find(value), f"{where} ({value})", target)
     content = content_of(value, where)
     return LabelledPicture(where, target, content, hashlib.sha256(content).hexdigest())
