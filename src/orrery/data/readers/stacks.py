@@ -85,6 +85,16 @@ def _of_batch(file: Path, beside: Path) -> Stack:
     return pixels.reshape(-1, 3, _SIDE, _SIDE), [str(names[each]) for each in numbers]
 
 
+class _Type:
+    """Takes the place of the type of an array's numbers while a pickle is read."""
+
+    def __init__(self, name: Any, *_: Any) -> None:
+        self.name = name
+
+    def __setstate__(self, state: Any) -> None:
+        """Pass over the order of bytes: what is read has one each."""
+
+
 class _Array:
     """Takes the place of an array of bytes while a pickle is read, so that nothing of numpy is called by it."""
 
@@ -92,19 +102,11 @@ class _Array:
         self.found: NDArray[np.uint8] | None = None
 
     def __setstate__(self, state: Any) -> None:
-        if len(state) == 5:  # of an array; of a type there are eight
-            _, shape, kind, by_columns, content = state
-            if kind.name not in ("u1", b"u1") or by_columns or not isinstance(content, bytes):
-                raise pickle.UnpicklingError("an array of something else than bytes")
-            self.found = np.frombuffer(content, np.uint8).reshape(shape).copy()
-
-
-class _Type(_Array):
-    """The same for the type of its numbers."""
-
-    def __init__(self, name: Any, *_: Any) -> None:
-        super().__init__()
-        self.name = name
+        """Take the shape and the bytes."""
+        _, shape, kind, by_columns, content = state
+        if kind.name not in ("u1", b"u1") or by_columns or not isinstance(content, bytes):
+            raise pickle.UnpicklingError("an array of something else than bytes")
+        self.found = np.frombuffer(content, np.uint8).reshape(shape).copy()
 
 
 class _Reader(pickle.Unpickler):
