@@ -46,6 +46,8 @@ MANY = {
     "data/rows/labelled.py": ["train"],
     "data/rows/pictures.py": ["finetune"],
     "data/rows/boxes.py": ["finetune"],
+    "data/rows/masks.py": ["finetune"],
+    "data/readers/stacks.py": ["finetune"],
     "data/rows/box_files.py": ["finetune"],
     "data/rows/pair_columns.py": ["train"],
     "data/sources/_rows.py": ["finetune", "sft", "reward", "dpo", "ppo", "grpo"],

@@ -1,6 +1,8 @@
 """What models of pictures and texts say of labels that a caller names, beside transformers over the same folder."""
 
+import json
 import random
+import shutil
 
 import pytest
 import torch
@@ -48,6 +50,21 @@ def test_labels_and_scores_are_those_of_transformers(folder):
         same(ours(opaque, candidate_labels=LABELS, batch_size=size), answers(opaque, LABELS), bound=1e-9)
     same(ours(opaque[0], LABELS[:2], hypothesis_template="{}"), answers(opaque[:1], LABELS[:2], "{}")[0], bound=1e-9)
     same(ours(opaque[0], "cat, dog", top_k=1), answers(opaque[:1], LABELS[:2])[0][:1], bound=1e-9)
+
+
+def test_what_transformers_5_nests_in_the_processors_file_prepares_pictures(folder, tmp_path):
+    """Its ``CLIPProcessor.save_pretrained`` writes no preprocessor_config.json; one that is there counts less."""
+    place, answers = folder
+    new = tmp_path / "saved"
+    shutil.copytree(place, new)
+    stands = json.loads((new / "preprocessor_config.json").read_text())
+    nested = {"image_processor": stands, "processor_class": "CLIPProcessor"}
+    (new / "processor_config.json").write_text(json.dumps(nested))
+    (new / "preprocessor_config.json").write_text(json.dumps({**stands, "image_mean": [0.0, 0.0, 0.0]}))
+    for _ in range(2):
+        ours = orrery.pipeline(TASK, new, device="cpu", dtype="float64")
+        same(ours(PICTURES[:1], candidate_labels=LABELS), answers(PICTURES[:1], LABELS), bound=1e-9)
+        (new / "preprocessor_config.json").unlink(missing_ok=True)
 
 
 def test_labels_are_read_once_a_call(folder, monkeypatch):

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from browser import Seen
+from orrery.data.pictures.addresses import content_of
 from orrery.data.pictures.files import read_pixels
 from orrery.data.pictures.png import write_png
-from orrery.language_model.pictures import content_of
 from orrery.page.page import Page
 from orrery.page.views._view import ViewSubject, fitting
 from orrery.serving.background import serving

@@ -1,7 +1,6 @@
 """Pictures as a model reads them: from files, arrays and Pillow's images, prepared as the model's files say."""
 
-import base64
-import binascii
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,10 +10,11 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from orrery.data.pictures.addresses import content_of, is_address
 from orrery.data.pictures.files import pixels_of, read_file, read_pixels
 from orrery.data.pictures.pillow import pillow
 from orrery.data.pictures.preparing import Preparation, fitted, for_size, in_channels, preparation
-from orrery.errors import DataError, UsageError
+from orrery.errors import UsageError
 from orrery.exchange.reading.files import PICTURES
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import device_of
@@ -29,8 +29,9 @@ Picture: TypeAlias = Tensor | np.ndarray | Path | str
 Floats ``[channels, rows, columns]`` are what the model reads, as they are; bytes ``[rows, columns, channels]`` are
 pixels.
 """
-DATA = "data:image/png;base64,"
-_LONGEST_HEAD = 100
+_ELSEWHERE = re.compile(r"(https?|file|s3|gs|ftp)://", re.IGNORECASE)
+_LONGEST, _SHOWN = 4096, 80
+"""Characters of the longest path, and those that an error shows of what is longer: it may be a picture in base64."""
 
 
 def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows columns"]:
@@ -126,24 +127,11 @@ def _value(given: object) -> Any:
 
 
 def _decoded(given: str | Path) -> UInt8[Tensor, "channels rows columns"]:
-    if isinstance(given, str) and given.startswith("data:"):
+    if isinstance(given, str) and is_address(given):
         return read_pixels(content_of(given))
-    return read_file(Path(given))
-
-
-def content_of(address: str) -> bytes:
-    """Return what stands in a ``data:`` address.
-
-    Raises:
-        DataError: it is none, or holds no base64.
-    """
-    head, comma, content = address.partition(",")
-    if not comma or not head.endswith(";base64") or len(head) > _LONGEST_HEAD:
-        raise DataError(f"{address[:40]!r} is no picture in base64", f"it begins with {DATA}")
-    try:
-        return base64.b64decode(content, validate=True)
-    except binascii.Error as error:
-        raise DataError(f"this image is no base64: {error}", f"it begins with {DATA}") from None
+    if isinstance(given, str) and _ELSEWHERE.match(given):
+        raise UsageError(f"{given[:_SHOWN]} is an address, and nothing is fetched", "get the file, and give its path")
+    return read_file(Path(given), str(given) if len(str(given)) < _LONGEST else f"{str(given)[:_SHOWN]}...")
 
 
 def _pixels(value: Tensor) -> UInt8[Tensor, "channels rows columns"]:

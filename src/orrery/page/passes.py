@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
+from orrery.data.pictures.addresses import BEGINNING, is_address
 from orrery.errors import DataError, UsageError
 from orrery.inspection.checks import Check
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.pictures import DATA
 from orrery.page.models import CheckpointModels
 from orrery.page.page import DIFFERENCE, Page
 from orrery.page.views._inside import Inside
@@ -47,7 +47,7 @@ class Passes:
             DataError: it cannot be read.
         """
         try:
-            self._images[path.name] = DATA + base64.b64encode(path.read_bytes()).decode()
+            self._images[path.name] = BEGINNING + base64.b64encode(path.read_bytes()).decode()
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}", "check the path") from error
         return path.name
@@ -119,11 +119,13 @@ class Passes:
 
     def _with_content(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         image = given.get("image")
-        if image is None or image.startswith("data:"):
+        if image is None or is_address(image):
             return given
         if image not in self._images:
             known = ", ".join(self._images) or "none that this program was started with"
-            raise UsageError(f"there is no image {image[:60]!r}", f"send its content ({DATA}...); there is {known}")
+            raise UsageError(
+                f"there is no image {image[:60]!r}", f"send its content ({BEGINNING}...); there is {known}"
+            )
         return {**given, "image": self._images[image]}
 
     def _find(self, id: str) -> Inside:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from orrery.scores.resampled import Floats, Resampled, Rows, same_length
 from orrery.scores.signature import signature
 
-THRESHOLDS = tuple(0.5 + 0.05 * step for step in range(10))
-"""The overlaps from 0.5 to 0.95 over which COCO's own number is the mean."""
+THRESHOLDS = tuple(np.linspace(0.5, 0.95, 10).tolist())
+"""The overlaps from 0.5 to 0.95 over which COCO's own number is the mean, rounded as pycocotools has them."""
 MOST = 100
 """Boxes of one label that count in a picture, the surest."""
 POINTS = np.linspace(0, 1, 101)

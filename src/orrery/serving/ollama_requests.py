@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orrery.language_model.pictures import DATA
+from orrery.data.pictures.addresses import BEGINNING, is_address
 from orrery.serving import ollama_options, requests
 from orrery.serving.abilities import CHAT
 from orrery.serving.body import checked
@@ -109,7 +109,7 @@ def with_pictures(served: Served, text: str, images: Sequence[Any] | None, where
     if wrong := next((image for image in images if not isinstance(image, str) or "://" in image[:16]), None):
         reason = f"{str(wrong)[:40]!r} is no picture; send its content in base64: the server fetches nothing"
         raise ApiError(400, reason, param=where, code="unsupported_content")
-    addresses = [image if image.startswith("data:") else DATA + image for image in images]
+    addresses = [image if is_address(image) else BEGINNING + image for image in images]
     parts = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
     return [*([{"type": "text", "text": text}] if text else []), *parts]
 

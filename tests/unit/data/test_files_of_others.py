@@ -10,7 +10,6 @@ from orrery.data.corpora import read_corpus, read_rows
 from orrery.data.rows.boxes import read_boxed
 from orrery.data.rows.conversations import find_layout
 from orrery.data.rows.masks import read_masked
-from orrery.data.rows.pictures import read_pictures
 from orrery.errors import DataError
 from orrery.text.languages import language_token
 from tiny_models import TOKENIZER
@@ -26,9 +25,7 @@ COCO = json.dumps(
     }
 )
 CASES: dict[str, tuple[str, str, Callable[..., object], str, str]] = {
-    "numpy's pictures": ("mnist.npz", "PK", read_pictures, r"\.npz files are not read", "as .png into a folder"),
     "numpy's numbers": ("tokens.npy", "x", read_corpus, r"\.npy files are not read", "as JSON lines"),
-    "CIFAR's batch": ("data_batch_1", "x", read_pictures, "batch of CIFAR", "uoft-cs/cifar10"),
     "LLaMA-Factory's list": ("dataset_info.json", INFO, read_rows, "LLaMA-Factory", "alpaca.json"),
     "COCO's masks": ("instances.json", COCO, read_masked, "COCO's masks", "annToMask"),
     "COCO's panoptic masks": ("panoptic.json", COCO, read_boxed, "panoptic", "instances_"),
@@ -45,12 +42,6 @@ def test_a_file_is_named_with_a_way_to_go_on(case: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=what) as caught:
         list(read(str(tmp_path / name)))
     assert hint in caught.value.hint
-
-
-def test_a_folder_of_cifars_batches_is_named(tmp_path: Path) -> None:
-    (tmp_path / "batches.meta").touch()
-    with pytest.raises(DataError, match="batch of CIFAR"):
-        list(read_pictures(str(tmp_path)))
 
 
 def test_a_folder_of_json_says_that_a_file_is_named(tmp_path: Path) -> None:

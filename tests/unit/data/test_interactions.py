@@ -203,3 +203,52 @@ def test_numbers_that_a_gap_made_decimals_are_the_same_names(tmp_path):
         ("1", "30"),
         ("1.5", "x.0"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "actions"),
+    [
+        ("r.csv", "timestamp,visitorid,event,itemid,transactionid\n1433,25,view,35,\n", [("25", "35", 1433.0)]),
+        (
+            "y.json",
+            '{"user_id": "u", "business_id": "b", "stars": 5.0, "date": "1970-01-01 00:00:09"}',
+            [("u", "b", 9.0)],
+        ),
+        ("a.jsonl", '{"asin": "B1", "parent_asin": "B0", "user_id": "A", "timestamp": 7}', [("A", "B0", 7.0)]),
+        ("e.csv", "event_time,product_id,user_id\n1970-01-01 00:00:05 UTC,4,5\n", [("5", "4", 5.0)]),
+        ("b.csv", "User-ID,ISBN,Book-Rating\n27,034545104X,0\n", [("27", "034545104X", None)]),
+    ],
+)
+def test_columns_of_published_sets_are_found(name, content, actions, tmp_path):
+    """Retailrocket's, Yelp's, Amazon's of 2023, REES46's and Book-Crossing's."""
+    (tmp_path / name).write_text(content + "\n")
+    assert list(read_interactions(tmp_path / name, {})) == actions
+
+
+def test_columns_without_names_are_counted(tmp_path):
+    (tmp_path / "beauty.csv").write_text("B1,A1,5.0,7\nB2,A1,4.0,8\n")
+    asked = {"user": "2", "item": "1", "time": "4"}
+    assert list(read_interactions(tmp_path / "beauty.csv", asked)) == [("A1", "B1", 7.0), ("A1", "B2", 8.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says", "hint"),
+    [
+        ("clicks.dat", "1,2014-04-07T10:51:09.277Z,214536502,0\n", "no '::' between fields", "--data.user 1"),
+        ("user_artists.dat", "userID\tartistID\tweight\n2\t51\t13883\n", "no '::' between fields", ".tsv"),
+        ("d.csv", "sessionId;userId;itemId\n1;2;3\n", "perhaps ';' separates them", "--data.user"),
+        (
+            "s.inter",
+            "session_id:token\titem_id_list:token_seq\titem_id:token\n1\t1 2\t4\n",
+            "history of each item_id",
+            "row",
+        ),
+        ("steam.json", "{u'username': u'x', u'product_id': u'7'}\n", "as Python prints it", "literal_eval"),
+        ("gap.jsonl", '{"user": 1, "item": NaN}\n', "item is empty", ""),
+    ],
+)
+def test_what_would_be_read_wrongly_is_refused(name, content, says, hint, tmp_path):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=says) as error:
+        list(read_interactions(tmp_path / name, {}))
+    assert hint in error.value.hint

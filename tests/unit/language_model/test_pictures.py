@@ -2,15 +2,18 @@
 
 import base64
 from dataclasses import replace
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 import torch
 
+from orrery.data.pictures.addresses import BEGINNING as DATA
+from orrery.data.pictures.addresses import as_address
 from orrery.data.pictures.png import write_png
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.pictures import DATA, images_of
+from orrery.language_model.pictures import images_of
 from views_toy import PIXELS, language_model_of
 
 
@@ -72,6 +75,23 @@ def test_the_models_own_settings_are_kept(lm):
 
 
 @pytest.mark.parametrize(
+    "altered",
+    [
+        lambda head, content: f"{head},{chr(10).join(content[n : n + 76] for n in range(0, len(content), 76))}",
+        lambda head, content: f"{head},{quote(content, safe='')}",
+        lambda head, content: f"{head.upper()}, {content}",
+        lambda head, content: f"data:application/octet-stream;charset=utf-8;base64,{content}",
+        lambda head, content: f"data:;base64,{content}",
+    ],
+    ids=["lines", "escaped", "capitals", "octets", "nothing"],
+)
+def test_a_picture_is_read_from_an_address_however_it_is_written(lm, altered):
+    address = as_address(PIXELS.numpy())
+    head, _, content = address.partition(",")
+    assert torch.equal(images_of(lm.stored, altered(head, content)), images_of(lm.stored, PIXELS))
+
+
+@pytest.mark.parametrize(
     ("given", "error", "says"),
     [
         (torch.zeros(3, 3, 5), UsageError, r"images of \[3, 3, 5\]"),
@@ -80,6 +100,8 @@ def test_the_models_own_settings_are_kept(lm):
         ([1, 2], UsageError, "an image of list"),
         ("nowhere.png", DataError, "nowhere.png cannot be read"),
         (DATA + "!", DataError, "no base64"),
+        ("https://e.com/a.png", UsageError, "is an address, and nothing is fetched"),
+        ("iVBORw0KGgo" * 1000, DataError, r"^(iVBORw0KGgo)+\w*\.\.\. cannot be read"),
         (DATA + "aGVsbG8=", DataError, "no PNG|no picture"),
     ],
 )

@@ -67,3 +67,9 @@ def test_a_sample_is_scored_as_if_it_were_all():
     half[0, ::2] = True
     mixed = [[] if n % 2 == 0 else own for n, own in enumerate(said)]
     assert score.of_mixed(nothing, half)[0] == pytest.approx(average_precision(mixed, right).score, abs=1e-12)
+
+
+def test_an_overlap_that_is_a_threshold_counts_as_pycocotools_counts_it():
+    """17 of 20 columns: pycocotools 2.0.11 has 0.85 among its thresholds, to the last bit, and says 0.8."""
+    right, said = [[Right("a", (0.0, 0.0, 20.0, 10.0))]], [[Found("a", (0.0, 0.0, 17.0, 10.0), 0.5)]]
+    assert average_precision(said, right).score == pytest.approx(0.8, abs=1e-12)

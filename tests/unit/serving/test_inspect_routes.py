@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import load
 
+from orrery.data.pictures.addresses import BEGINNING as DATA
 from orrery.data.pictures.png import write_png
 from orrery.errors import UsageError
 from orrery.inspection.interventions import interventions
-from orrery.language_model.pictures import DATA
 from orrery.serving.background import serving
 from serving_toy import chat_model, post, running
 from slow_requests import edits

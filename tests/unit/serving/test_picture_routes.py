@@ -9,9 +9,9 @@ import re
 import pytest
 import torch
 
+from orrery.data.pictures.addresses import BEGINNING as DATA
 from orrery.data.pictures.png import write_png
 from orrery.language_model.load import load
-from orrery.language_model.pictures import DATA
 from serving_toy import chat_model, events, post, running
 from tiny_models import saved
 

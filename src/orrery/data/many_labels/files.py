@@ -1,13 +1,17 @@
-"""Published layouts of texts with many labels: the XMLRepository's text format, and folders of PECOS."""
+"""Published layouts of texts with many labels: the XMLRepository's two, PECOS' folders, and AttentionXML's lines."""
 
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, read_lines
+from orrery.data.readers.columns import text_of
 from orrery.data.rows.labelled import Labelled
 from orrery.errors import DataError
 
@@ -16,6 +20,12 @@ ITEMS = "output-items.txt"
 """In a folder of PECOS: what each label is called, a line each."""
 RAW = "_raw_texts.txt"
 """How the name of a file of texts ends beside one of labels and numbers: train.txt, train_raw_texts.txt."""
+
+
+NUMBERS, NAMES = "target_ind", ("lbl.json.gz", "lbl.json")
+"""The numbers of a row's labels in the XMLRepository's raw texts (``trn.json.gz``), and the file of their names."""
+LINES = ("_texts.txt", "_labels.txt")
+"""How AttentionXML's two files end, with a line each for a text and for its labels, between which are blanks."""
 
 
 def is_pecos(source: str) -> bool:
@@ -44,9 +54,14 @@ def read_pecos(source: str, invalid: Invalid = "error") -> Iterator[Labelled]:
     folder, part = _folder(source)
     file, table = folder / f"X.{part}.txt", folder / f"Y.{part}.npz"
     starts, columns, (count, width) = read_npz(table)
-    names = _lines(folder / ITEMS, invalid) if (folder / ITEMS).is_file() else [str(n) for n in range(width)]
+    listed = (folder / ITEMS).is_file()
+    names = _distinct(_lines(folder / ITEMS, invalid)) if listed else [str(number) for number in range(width)]
     if len(names) != width:
         raise DataError(f"{folder / ITEMS}: {len(names):,} lines, {table.name} has {width:,} labels", "give one each")
+    if not file.is_file():
+        raise DataError(
+            f"{folder}: no {file.name}: numbers of words alone, and an encoder reads texts", "a text a line"
+        )
     texts = _lines(file, invalid)
     if len(texts) != count:
         raise DataError(f"{file}: {len(texts):,} texts, {table.name} has {count:,} rows", "give one each")
@@ -102,6 +117,61 @@ def read_repository(source: str, invalid: Invalid = "error") -> Iterator[Labelle
             if not label.isdecimal() or int(label) >= width:
                 raise bad_record(f"{path}:{number}", f"the label {label!r:.40} is none of 0 to {width - 1}")
         yield Labelled(f"{beside}:{number - 1}", text, None, tuple(own))
+
+
+def read_numbered(source: str, text: str, invalid: Invalid = "error") -> Iterator[Labelled] | None:
+    """Return the texts of ``trn.json.gz`` of the XMLRepository with their labels, or nothing where it is another table.
+
+    A label is called as ``lbl.json.gz`` beside it says, else by its number. All have the same relevance here.
+
+    Args:
+        source: the file.
+        text: the column of the texts: LF-AmazonTitles' are ``title``, those of LF-Amazon ``content`` too.
+        invalid: what is done with bytes that are no UTF-8.
+
+    Raises:
+        DataError: there is no such column, or a label is out of range.
+    """
+    path = Path(source)
+    if ".json" not in path.suffixes or not path.is_file():
+        return None
+    if NUMBERS not in next((row for _, row in read_placed_rows(path, invalid=invalid)), ()):
+        return None
+    beside = next((path.with_name(name) for name in NAMES if path.with_name(name).is_file()), None)
+    titles = None if beside is None else [str(row.get("title")) for _, row in read_placed_rows(beside, invalid=invalid)]
+    names = None if titles is None else _distinct(titles)
+
+    def labelled(where: str, row: Mapping[str, Any]) -> Labelled:
+        numbers = row[NUMBERS]
+        most = len(names) if names is not None else max(numbers, default=0) + 1
+        if not all(type(number) is int and 0 <= number < most for number in numbers):
+            raise bad_record(where, f"a label of {str(numbers)[:40]} is none of 0 to {most - 1}")
+        return Labelled(where, text_of(row, text, where), None, tuple(names[n] if names else str(n) for n in numbers))
+
+    return (labelled(where, row) for where, row in read_placed_rows(path, (text, NUMBERS), invalid=invalid))
+
+
+def read_two(source: str, invalid: Invalid = "error") -> Iterator[Labelled] | None:
+    """Return the texts of AttentionXML's ``train_texts.txt`` with ``train_labels.txt``, or nothing where it is another.
+
+    Raises:
+        DataError: one has more lines.
+    """
+    path = Path(source)
+    beside = path.with_name(path.name.removesuffix(LINES[0]) + LINES[1])
+    if not path.name.endswith(LINES[0]) or path.name.endswith(RAW) or not beside.is_file():
+        return None
+    texts, labels = _lines(path, invalid), _lines(beside, invalid)
+    if len(texts) != len(labels):
+        raise DataError(f"{path}: {len(texts):,} texts, {beside} has {len(labels):,} lines", "give one each")
+    pairs = enumerate(zip(texts, labels, strict=True), start=1)
+    return (Labelled(f"{path}:{number}", text, None, tuple(own.split())) for number, (text, own) in pairs)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names of which each is one label's: one that several have gets the number of its label."""
+    counts = Counter(names)
+    return [f"{name} [{number}]" if counts[name] > 1 else name for number, name in enumerate(names)]
 
 
 def _folder(source: str) -> tuple[Path, str]:

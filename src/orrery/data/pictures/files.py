@@ -1,6 +1,7 @@
 """The pixels of a picture file: PNG by itself, and with Pillow also JPEG, WebP, GIF, BMP, palettes and 16 bits."""
 
 import io
+import re
 import struct
 import warnings
 from pathlib import Path
@@ -19,6 +20,16 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """What is opened; of others Pillow's readers are old, slow, or start programs."""
 BEGINNINGS = (SIGNATURE, b"\xff\xd8\xff", b"RIFF", b"GIF8", b"BM")
 """How files of these kinds begin."""
+_OTHERS = {
+    "a HEIC picture": rb"....ftyp(hei|hev|mif1|msf1)",
+    "an AVIF picture": rb"....ftypavi",
+    "a TIFF picture": rb"II\*\0|MM\0\*",
+    "an SVG drawing": rb"\s*(<\?xml[^>]*>\s*)?<(!DOCTYPE )?svg",
+    "a PDF document": rb"%PDF",
+    "a page of the web": rb"(?i:\s*<(!doctype )?html)",
+    "a pointer of Git LFS, which `git lfs pull` replaces": rb"version https://git-lfs",
+}
+"""What files of other kinds are, by how they begin."""
 MOST_BYTES = 1 << 28
 """A file of more is no picture of ``MOST_PIXELS`` pixels in any of these formats."""
 _MOST = {"WEBP": 1 << 25}
@@ -64,7 +75,11 @@ def read_pixels(content: bytes, name: str = "the picture") -> UInt8[Tensor, "cha
         raise DataError(f"{name} has more than {MOST_PIXELS:,} pixels", "make it smaller") from None
     except Exception as error:  # Pillow's readers raise nearly anything of broken files
         known = content.startswith(BEGINNINGS)
-        reason = f"is broken: {str(error)[:120]}" if known else "is no picture file (PNG, JPEG, WebP, GIF, BMP)"
+        other = next(
+            (f", but {what}" for what, begins in _OTHERS.items() if re.match(begins, content[:512], re.DOTALL)), ""
+        )
+        none = f"is no picture file (PNG, JPEG, WebP, GIF, BMP){other}"
+        reason = f"is broken: {str(error)[:120]}" if known else none
         raise DataError(f"{name} {reason}", _HINT if known else "convert it to PNG, or give an array") from None
 
 

@@ -49,6 +49,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "CLIP": {**_USUAL, "resample": 3, **_SHORTEST_224, **_CLIP},
     "Bit": {**_USUAL, "resample": 3, **_SHORTEST_224, **_CLIP},
     "Siglip": {**_USUAL, "resample": 3, "square": False},
+    "Blip": {**_USUAL, "resample": 3, "size": {"height": 384, "width": 384}, **_CLIP},
     "Segformer": {**_USUAL, "size": {"height": 512, "width": 512}, **_IMAGENET},
     "Yolos": {
         **_USUAL, "size": {"shortest_edge": 800, "longest_edge": 1333}, "square": False, "step": 16, "do_pad": True,
@@ -64,6 +65,8 @@ HARMLESS = frozenset({
     "default_to_square", "model_input_names",
 })  # fmt: skip
 """Keys that say nothing of a picture's numbers: every picture becomes colours, and labels are read elsewhere."""
+_OTHERWISE = frozenset({"ConvNext", "DINOv3ViT", "EfficientNet", "Glpn", "Levit", "Perceiver", "PoolFormer"})
+"""Classes with steps of their own that no key of their files names."""
 _OF_A_CLASS = ("do_resize", "size", "resample", "do_normalize", "image_mean", "image_std")
 """What classes differ in, and a file of an unknown one has to say."""
 _FILTERS = {0: "nearest-exact", 2: "bilinear", 3: "bicubic"}
@@ -176,6 +179,9 @@ def _refuse_unknown(content: Mapping[str, Any], where: str) -> None:
     if asked := [key for key, value in content.items() if value and key not in known and key[0] != "_"]:
         raise ModelFileError(f"{where} asks for {asked[0]}, which is not done here", "prepare the arrays yourself")
     kind = _kind(content)
+    if kind in _OTHERWISE:
+        message = f"{where} is of the class {kind}, whose steps are not done here"
+        raise ModelFileError(message, f"prepare the arrays yourself; known classes: {', '.join(KINDS)}")
     if kind and kind not in KINDS and (missing := [key for key in _OF_A_CLASS if key not in content]):
         raise ModelFileError(
             f"{where} is of the class {kind}, which is not known here, and does not say its {missing[0]}",

@@ -3,7 +3,7 @@
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept, read_lines
 from orrery.data.formats import COMPRESSED
-from orrery.data.readers.columns import check_columns, truth_of
+from orrery.data.readers.columns import are_numbers, check_columns, separated_otherwise, truth_of
 from orrery.errors import DataError
 
-USERS = ("user", "user_id", "userId", "UserID", "uid", "session", "session_id", "reviewerID", "customer_id")
-ITEMS = ("item", "item_id", "itemId", "ItemID", "movieId", "movie_id", "MovieID", "asin", "parent_asin", "product_id",
-         "iid")  # fmt: skip
-TIMES = ("time", "timestamp", "Timestamp", "unixReviewTime", "date", "created_at")
+USERS = ("user", "userid", "uid", "session", "sessionid", "reviewerid", "customerid", "visitorid", "username")
+ITEMS = (
+    "item", "itemid", "movieid", "parentasin", "asin", "productid", "iid", "businessid", "articleid", "bookid", "isbn",
+    "artistid", "songid", "trackid", "videoid", "newsid", "gameid", "appid", "aid",
+)  # fmt: skip
+TIMES = ("time", "timestamp", "unixreviewtime", "eventtime", "datetime", "date", "createdat", "tdat")
+"""Names of columns in small letters, without what parts their words, the likeliest first."""
 TAKEN = ("label", "click", "clicked", "is_click")
 """Columns whose 0 says that an item was shown and not taken."""
 PUBLISHED = ("user", "item", "rating", "time")
@@ -26,6 +29,10 @@ SEPARATORS = {".dat": "::", ".data": "\t", ".base": "\t", ".test": "\t"}
 """What separates them, by the suffix: ratings.dat of the sets 1M and 10M, u.data and its parts of the set 100K."""
 TYPED = ".inter"
 """RecBole's atomic file: tabs, and a line of names each followed by its type, as in ``user_id:token``."""
+_COPY = "name a copy .csv or .tsv; without a line of names --data.user 1 --data.item 3 --data.time 2 count its columns"
+_LISTS = ("_list", "_seq")
+"""How RecBole calls columns with a whole history, of which the item of the row is the next."""
+_APART = re.compile(r"[^a-z0-9]")
 _WHOLE = re.compile(r"[0-9]+\.0")
 logger = logging.getLogger(__name__)
 
@@ -58,7 +65,9 @@ def read_interactions(
         DataError: a column is not there, or a line has no user, no item, or a time that is none.
     """
     rows = published_rows(Path(source), PUBLISHED, SEPARATORS, invalid)
-    rows = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad) if rows is None else rows
+    named = tuple(name for name in asked.values() if name)
+    numbers = named if are_numbers(named) else ()
+    rows = read_placed_rows(source, numbers, invalid=invalid, skip_bad=skip_bad) if rows is None else rows
     columns: dict[str, str | None] = {}
     passed = 0
 
@@ -101,12 +110,22 @@ def published_rows(
 
 
 def _unnamed(file: Path, names: Sequence[str], separator: str, invalid: Invalid) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of a file without a line of names."""
+    """Yield the rows of a file without a line of names.
+
+    Raises:
+        DataError: its first line has no separator.
+    """
+    first = True
     for line in read_lines(file):
         text = line.text(invalid)
         if not text.strip():
             continue
         fields = text.split(separator)
+        if first and len(fields) < 2:
+            raise DataError(
+                f"{line.where}: no {separator!r} between fields, as MovieLens' {file.suffix} has them", _COPY
+            )
+        first = False
         missing = dict.fromkeys(names[len(fields) :])
         yield line.where, {**dict(zip(names, fields, strict=False)), **missing}
 
@@ -133,12 +152,21 @@ def find_interaction_columns(
     """
     check_columns(source, names, tuple(name for name in asked.values() if name))
     known = {"user": USERS, "item": ITEMS, "time": TIMES}
-    found = {part: asked.get(part) or next((n for n in usual if n in names), None) for part, usual in known.items()}
+    found = {part: asked.get(part) or column_of(names, usual) for part, usual in known.items()}
+    if listed := [name for name in names for end in _LISTS if found["item"] and name == f"{found['item']}{end}"]:
+        message = f"{source}: {listed[0]} has the history of each {found['item']}, which would not be read"
+        raise DataError(message, "give the file of single actions, a row each")
     if lacking := [part for part in ("user", "item") if found[part] is None]:
-        hint = "name it: --data.user COLUMN" if lacking[0] == "user" else "name it: --data.item COLUMN"
-        listed = ", ".join(names)[:200]
-        raise DataError(f"{source}: no column is known to hold the {lacking[0]} among {listed}", hint)
+        hint = f"name it: --data.{lacking[0]} COLUMN, or all by number, from 1, where no line names them"
+        there = ", ".join(names)[:200] + separated_otherwise(names)
+        raise DataError(f"{source}: no column is known to hold the {lacking[0]} among {there}", hint)
     return found
+
+
+def column_of(names: Iterable[str], known: Sequence[str]) -> str | None:
+    """Return the column that is called by the likeliest of the known names, however it parts and writes its words."""
+    plain = {_APART.sub("", name.lower()): name for name in reversed([*names])}
+    return next((plain[name] for name in known if name in plain), None)
 
 
 def name_of(row: Mapping[str, Any], column: str, where: str) -> str:
@@ -151,6 +179,7 @@ def name_of(row: Mapping[str, Any], column: str, where: str) -> str:
     # A column with a gap comes as floats out of many programs.
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     value = value[:-2] if isinstance(value, str) and _WHOLE.fullmatch(value) else value
+    value = None if isinstance(value, float) and not math.isfinite(value) else value
     name = "" if value is None else " ".join(str(value).split())
     if not name:
         raise bad_record(where, f"{column} is empty")
@@ -167,7 +196,7 @@ def time_of(value: Any, column: str, where: str) -> float:
         time = float(value)
     except (TypeError, ValueError):
         try:
-            date = datetime.fromisoformat(str(value))
+            date = datetime.fromisoformat(str(value).replace(" UTC", "+00:00"))
         except ValueError:
             raise bad_record(where, f"{column} is {str(value)[:40]!r}, no time") from None
         time = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

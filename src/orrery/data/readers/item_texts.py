@@ -6,7 +6,7 @@ from typing import Any
 
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import decode, read_lines
-from orrery.data.readers.interactions import ITEMS, name_of, published_rows
+from orrery.data.readers.interactions import ITEMS, column_of, name_of, published_rows
 from orrery.errors import DataError
 
 TEXTS = ("text", "title", "movie_title", "name", "description", "genres", "genre", "class", "categories", "category")
@@ -32,16 +32,20 @@ def read_item_texts(source: str | Path, item: str | None = None) -> dict[str, st
     file, found = Path(source), dict[str, str]()
     rows = _rows(file, source)
     for where, row in rows:
-        column = item or next((name for name in ITEMS if name in row), None)
+        column = item or column_of(row, ITEMS)
         if column is None or column not in row:
             raise DataError(f"{source}: no column holds the item", f"it has: {', '.join(row)[:200]}")
-        parts = [str(row[name]).replace("|", " ") for name in TEXTS if row.get(name)]
+        parts = [_words(row[name]) for name in TEXTS if row.get(name)]
         if not parts and not any(name in row for name in TEXTS):
             raise DataError(f"{source}: no column is known to hold a text", f"name one of {', '.join(TEXTS)}")
         found[name_of(row, column, where)] = " ".join(" ".join(parts).split())
     if not found:
         raise DataError(f"{source}: 0 items", "check that the file was written whole")
     return found
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(_words, value)) if isinstance(value, list | tuple) else str(value).replace("|", " ")
 
 
 def _rows(file: Path, source: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -183,6 +183,10 @@ def _row(text: str, where: str) -> dict[str, Any]:
     except _DoubledKeyError as error:
         raise bad_record(where, f"two keys {str(error)[:_SHOWN]!r} in one object") from None
     except (ValueError, RecursionError) as error:
+        if re.match(r"\{\s*u?'", text):
+            code = "import ast, json, sys; [print(json.dumps(ast.literal_eval(each))) for each in sys.stdin]"
+            message = f"{where}: an object as Python prints it, in single quotes, and no JSON"
+            raise DataError(message, f'python -c "{code}" < FILE > NEW.jsonl') from None
         raise bad_record(where, f"not JSON: {error}") from None
     if isinstance(row, list) and _is_record(row):
         return {"text": row[0], **row[1]}

@@ -13,12 +13,13 @@ from orrery.data.files import bad_record, kept
 from orrery.data.pictures.endings import ENDINGS
 from orrery.data.pictures.files import dimensions
 from orrery.data.rows.pictures import LabelledPicture, bytes_of, of_file
+from orrery.data.rows.ranges import parts_in
 from orrery.data.rows.things import Thing, box_of
 from orrery.errors import DataError
 
 Things = tuple[Path, list[Thing]]
 """The file of a picture, and what it shows."""
-_IMAGES, _LABELS, _YAML, _NAMES = "images", "labels", ("data.yaml", "dataset.yaml"), "classes.txt"
+_IMAGES, _LABELS, _YAML, _NAMES = "images", "labels", ("data.yaml", "dataset.yaml"), ("classes.txt", "obj.names")
 _VOC, _PICTURES, _PARTS = "Annotations", "JPEGImages", "ImageSets/Main"
 _DRAWN = ("rectangle", "polygon", "circle")
 """Shapes of LabelMe's that go round a thing; lines and points do not."""
@@ -52,7 +53,7 @@ def of_cvat(file: Path, skip_bad: int) -> Iterator[LabelledPicture]:
     def things(where: str, image: ElementTree.Element) -> Things:
         name = image.get("name", "")
         near = [folder / name for folder in (file.parent, file.parent / _IMAGES) if (folder / name).is_file()]
-        own = [_between(where, each.get("label"), _cvat(where, each)) for each in image if each.tag not in _NO_THINGS]
+        own = [between(where, each.get("label"), _cvat(where, each)) for each in image if each.tag not in _NO_THINGS]
         return near[0] if near else file.parent / name, own
 
     yield from _pictures(((f"{file}: {each.get('name')}", each) for each in root.findall("image")), things, skip_bad)
@@ -114,13 +115,15 @@ def _voc(folder: Path) -> Any:
 def _object(where: str, found: ElementTree.Element) -> Thing:
     """Return a thing of Pascal VOC's: pixels count from 1, and the last is in the box; what is difficult is a crowd."""
     ends = [found.findtext(f"bndbox/{end}") for end in ("xmin", "ymin", "xmax", "ymax")]
-    return _between(where, found.findtext("name"), ends, 1, found.findtext("difficult") == "1")
+    return between(where, found.findtext("name"), ends, 1, found.findtext("difficult") == "1")
 
 
 def _yolo(folder: Path) -> Any:
     """Return the pictures of a folder that has labels beside it: images/train and labels/train, or train/images."""
     inner = folder / _IMAGES if (folder / _IMAGES).is_dir() else folder
     inner = folder.parent / _IMAGES / folder.name if not folder.exists() else inner
+    if inner.is_dir() and (parts := parts_in(inner)) and (folder / _LABELS).is_dir():
+        raise DataError(f"{folder} holds the parts {', '.join(parts)}", f"name one: --train {folder / parts[0]}")
     places = [place for place, name in enumerate(inner.parts) if name == _IMAGES]
     labels = Path(*inner.parts[: places[-1]], _LABELS, *inner.parts[places[-1] + 1 :]) if places else inner
     files = sorted(file for file in inner.rglob("*") if file.suffix.lower() in ENDINGS) if labels.is_dir() else []
@@ -150,10 +153,11 @@ def _names(labels: Path) -> tuple[Mapping[int, str], bool]:
                     return {int(number): str(name) for number, name in numbered}, "kpt_shape" in said
                 except (yaml.YAMLError, TypeError, KeyError, ValueError) as error:
                     raise DataError(f"{file} names no classes: {str(error)[:80]}", "names: {0: cat, 1: dog}") from None
-        if (folder / _NAMES).is_file():
-            return dict(enumerate(_lines(folder / _NAMES))), False
+        for file in (folder / name for name in _NAMES):
+            if file.is_file():
+                return dict(enumerate(_lines(file))), False
     raise DataError(
-        f"{labels}: no {_YAML[0]} and no {_NAMES} above it names the classes", f"write {_NAMES}, a name a line"
+        f"{labels}: no {_YAML[0]} and no {_NAMES[0]} above it names the classes", f"write {_NAMES[0]}, a name a line"
     )
 
 
@@ -174,7 +178,7 @@ def _line(where: str, line: str, names: Mapping[int, str], size: tuple[int, int]
             raise bad_record(where, f"{len(shares)} numbers are no box and no outline")
         ends = _round(where, list(zip(shares[::2], shares[1::2], strict=True)))
     scale = (columns, rows, columns, rows)
-    return _between(where, names[number], [end * side for end, side in zip(ends, scale, strict=True)])
+    return between(where, names[number], [end * side for end, side in zip(ends, scale, strict=True)])
 
 
 def _labelme(folder: Path) -> Any:
@@ -190,7 +194,7 @@ def _labelme(folder: Path) -> Any:
             raise bad_record(where, "no list of shapes, as LabelMe has them")
         shapes = [each for each in shapes if each.get("shape_type", "polygon") in _DRAWN]
         name = str(content.get("imagePath") or "").replace("\\", "/")
-        return folder / name, [_between(where, each.get("label"), _shape(where, each)) for each in shapes]
+        return folder / name, [between(where, each.get("label"), _shape(where, each)) for each in shapes]
 
     return ((str(file), file) for file in files), things
 
@@ -216,7 +220,7 @@ def _round(where: str, corners: Any) -> list[float]:
         raise bad_record(where, f"no outline: {str(corners)[:60]}") from None
 
 
-def _between(where: str, label: Any, ends: Sequence[Any], first: int = 0, crowd: bool = False) -> Thing:
+def between(where: str, label: Any, ends: Sequence[Any], first: int = 0, crowd: bool = False) -> Thing:
     """Return the thing in a box that has its left, top, right and bottom, which count pixels from ``first``."""
     if not isinstance(label, str) or not label:
         raise bad_record(where, f"a box without a label: {label!r:.40}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from orrery.data.many_labels.files import is_pecos, is_repository, read_pecos, read_repository
+from orrery.data.many_labels.files import is_pecos, is_repository, read_numbered, read_pecos, read_repository, read_two
 from orrery.data.rows.labelled import Labelled, find_columns, read_labelled
 
 ONE = ("label", "category", "class", "intent", "topic", "target", "gold_label", "output")
@@ -15,7 +15,7 @@ def read_many_labels(source: str, settings: Any) -> Iterator[Labelled]:
     """Yield the texts of a source; the labels of a row are a tuple, which may be empty.
 
     Args:
-        source: a table, a named set, a folder of PECOS or a file of the XMLRepository.
+        source: a table, a named set, or what `orrery.data.many_labels.files` reads.
         settings: the columns ``text``, ``label`` and ``labels``, where they are named; ``separator``; ``invalid``; and
             ``skip_bad``, how many bad rows are left out.
 
@@ -27,6 +27,10 @@ def read_many_labels(source: str, settings: Any) -> Iterator[Labelled]:
         return
     if is_repository(source):
         yield from read_repository(source, settings.invalid)
+        return
+    published = read_numbered(source, settings.text or "title", settings.invalid) or read_two(source, settings.invalid)
+    if published is not None:
+        yield from published
         return
     columns = find_columns(source, {name: getattr(settings, name) for name in ("text", "label", "labels")})
     if settings.label is None and columns.label not in ONE:

@@ -12,19 +12,32 @@ from torch import Tensor
 from orrery.data import generated
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
-from orrery.data.pictures.addresses import content_of
 from orrery.data.pictures.endings import ENDINGS
 from orrery.data.pictures.files import read_indices
-from orrery.data.rows.pictures import FILES, TABLES, LabelledPicture, bytes_of, found_at, of_cell, of_file
-from orrery.data.rows.ranges import images_of_part, in_range
+from orrery.data.rows.pictures import (
+    FILES,
+    TABLES,
+    LabelledPicture,
+    bytes_of,
+    finder,
+    found_at,
+    is_cell,
+    of_cell,
+    of_file,
+)
+from orrery.data.rows.ranges import IMAGES, images_of_part, in_range, parts_in
 from orrery.errors import DataError
 
 MASKS = ("mask", "annotation", "segmentation_map", "label", "segmentation")
 """Names of the column of a table that holds the mask, the likeliest first."""
 _PICTURES, _CLASSES, _LISTS = "JPEGImages", "SegmentationClass", "ImageSets/Segmentation"
 """Folders of Pascal VOC (Everingham et al. 2010), and where it lists the pictures of each part."""
-IMAGES, ANNOTATIONS, NAMES = "images", "annotations", "objectInfo150.txt"
-"""Folders and the table of names of ADE20k (Zhou et al. 2017), as its challenge publishes it."""
+NAMES = "objectInfo150.txt"
+"""The table of names of ADE20k (Zhou et al. 2017), as its challenge publishes it."""
+ANNOTATIONS = ("annotations", "masks", "labels", "ann_dir", "gtFine")
+"""Folders of masks beside those of pictures, the likeliest first."""
+_CITY, _CITY_MASK = "_leftImg8bit", "_gtFine_labelTrainIds"
+"""How Cityscapes' files of pictures end, and those of masks whose numbers are the 19 classes that count."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,7 @@ def _read(source: str, skip_bad: int) -> Iterator[LabelledPicture]:
         yield from _of_table(Path(source), skip_bad)
         return
     if (images := images_of_part(source)) is not None:
-        yield from _of_folders(images, images.parent.parent / ANNOTATIONS / images.name)
+        yield from _of_folders(images, _annotations(images.parent) / images.name)
         return
     if (voc := _voc(Path(source))) is not None:
         yield from voc
@@ -87,13 +100,15 @@ def _read(source: str, skip_bad: int) -> Iterator[LabelledPicture]:
     path = found_at(source)
     if path.suffix.lower() in TABLES:
         yield from _of_table(path, skip_bad)
-    elif (path / IMAGES).is_dir():
-        yield from _of_folders(path / IMAGES, path / ANNOTATIONS)
+    elif found := next((path / name for name in IMAGES if (path / name).is_dir()), None):
+        if parts := parts_in(found):
+            raise DataError(f"{path} holds the parts {', '.join(parts)}", f"name one: --train {path / parts[0]}")
+        yield from _of_folders(found, _annotations(found))
     elif path.suffix.lower() == ".json":
         hint = "draw the masks as .png, COCO.annToMask of pycocotools; finetune object-detection reads the boxes"
         raise DataError(f"{source}: COCO's masks, which are polygons, runs of pixels or panoptic", hint)
     else:
-        hint = f"it takes a folder with {IMAGES}/ and {ANNOTATIONS}/, or a table with the columns {FILES[0]} and mask"
+        hint = f"it takes a folder with {IMAGES[0]}/ and {ANNOTATIONS[0]}/, or a table of {FILES[0]} and mask"
         raise DataError(f"{source} holds no pictures with masks", hint)
 
 
@@ -115,12 +130,21 @@ def _of_folders(images: Path, annotations: Path) -> Iterator[LabelledPicture]:
     if not files:
         raise DataError(f"{images} holds no picture ({', '.join(ENDINGS)})", "put the pictures there")
     for file in files:
-        yield _beside(file, (annotations / file.relative_to(images)).with_suffix(".png"))
+        mask = (annotations / file.relative_to(images)).with_suffix(".png")
+        yield _beside(file, mask.with_name(mask.name.replace(_CITY, _CITY_MASK)))
+
+
+def _annotations(images: Path) -> Path:
+    """Return the folder of masks beside one of pictures."""
+    places = [images.parent / name for name in ANNOTATIONS]
+    return next((place for place in places if place.is_dir()), places[0])
 
 
 def _beside(file: Path, mask: Path) -> LabelledPicture:
     if not mask.is_file():
-        raise DataError(f"{file} has no mask {mask}", "a mask has the name of its picture and ends in .png")
+        hint = "a mask has the name of its picture and ends in .png"
+        hint = "csCreateTrainIdLabelImgs of the package cityscapesscripts writes it" if _CITY in file.name else hint
+        raise DataError(f"{file} has no mask {mask}", hint)
     return of_file(file, str(file), PixelMask(str(mask), mask))
 
 
@@ -132,13 +156,15 @@ def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
         there = ", ".join(first)[:200] or "none"
         raise DataError(f"{table}: no column is known to hold {lacks} among {there}", f"call one {FILES[0]}, one mask")
     columns = (named, mask)
+    find, masks = (finder(table, first[name]) for name in columns)
 
     def picture(where: str, row: object) -> LabelledPicture:
         file, own = (row.get(name) for name in columns)  # type: ignore[attr-defined]
-        if not all(isinstance(each, str) and each for each in (file, own)):
+        if not is_cell(file) or not is_cell(own):
             raise bad_record(where, f"it needs a file in {named} and one in {mask}")
-        held = content_of(own, where) if own.startswith("data:") else table.parent / own
-        return of_cell(file, table.parent, where, PixelMask(f"{where} ({mask})", held))
+        held = of_cell(own, masks, f"{where} ({mask})", None).given
+        assert not isinstance(held, Tensor)  # of a cell are bytes or a file
+        return of_cell(file, find, where, PixelMask(f"{where} ({mask})", held))
 
     yield from kept(read_placed_rows(table, columns), picture, skip_bad)
 

@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+IMAGES = ("images", "img_dir", "leftImg8bit")
+"""Folders of pictures beside those of labels or masks: as ADE20k and YOLO have them, MMSegmentation, and Cityscapes."""
+PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testing")
+"""Folders of a data set's parts, which are no labels; COCO writes a year behind them."""
 _RANGE = re.compile(r"(?P<source>.+)\[(?P<start>\d*):(?P<stop>\d*)\]", re.DOTALL)
 
 
@@ -18,11 +22,27 @@ def in_range(source: str) -> tuple[str, int | None, int | None]:
 def images_of_part(source: str) -> Path | None:
     """Return the folder ``ROOT/images/PART`` that ``ROOT/PART`` means where there is no such path, or nothing."""
     path = Path(source)
-    images = path.parent / "images" / path.name
-    return images if not path.exists() and images.is_dir() else None
+    found = (path.parent / name / path.name for name in IMAGES if (path.parent / name / path.name).is_dir())
+    return None if path.exists() else next(found, None)
 
 
 def is_listed_part(source: str) -> bool:
-    """Whether ``ROOT/PART`` is no path but a part that Pascal VOC lists, in ``ROOT/ImageSets/KIND/PART.txt``."""
+    """Whether ``ROOT/PART`` is no path but a part: one that Pascal VOC lists in ``ROOT/ImageSets/KIND/PART.txt``.
+
+    Or one of arrays: of CIFAR-10's batches in ``ROOT``, or of ``ROOT``, an .npz file.
+    """
     path = Path(source)
-    return not path.exists() and any((path.parent / "ImageSets").glob(f"*/{path.name}.txt"))
+    arrays = path.parent.suffix == ".npz" or any(path.parent.glob("batches.meta*"))
+    return not path.exists() and (arrays or any((path.parent / "ImageSets").glob(f"*/{path.name}.txt")))
+
+
+def part_of(name: str) -> int:
+    """Return the place of a part among those that data sets have, from 1, or 0 for any other name."""
+    stem = name.lower().rstrip("0123456789")
+    return PARTS.index(stem) + 1 if stem in PARTS else 0
+
+
+def parts_in(folder: Path) -> list[str]:
+    """Return the parts whose folders lie in one, those to learn from first; nothing where there is but one."""
+    names = sorted((each.name for each in folder.iterdir() if each.is_dir() and part_of(each.name)), key=part_of)
+    return names if len(names) > 1 else []

@@ -27,11 +27,13 @@ class PicturesSettings(RowsSettings):
     """Which pictures, and how they are changed in training.
 
     ``train`` and ``val`` are each an IDX file of pictures, a folder with one or with a folder for each label, a table
-    of files and labels, or a set that is made here; ``SOURCE[:7000]`` is its first pictures. ``few`` keeps a few of
-    each label to learn from.
+    of files and labels, or a set that is made here; ``SOURCE[:7000]`` is its first pictures. ``picture`` and ``label``
+    name the columns of a table where their own names do not say it. ``few`` keeps a few of each label to learn from.
     """
 
     kind: Literal["pictures"] = "pictures"
+    picture: str | None = None
+    label: str | None = None
     augment: AugmentSettings = AugmentSettings()
     few: FewSettings | None = None
 
@@ -54,7 +56,7 @@ class PicturesSource(PictureSource):
         from orrery.data.rows.pictures import read_pictures
 
         def read(source: str) -> Any:
-            return read_pictures(source, settings.skip_bad)
+            return read_pictures(source, settings.skip_bad, (settings.picture, settings.label))
 
         train, others = divided(settings, read, lambda rows, every: [row.classes for row in rows])
         found = cls(train if settings.few is None else few_of(train, settings.few), others, settings.augment)

@@ -19,6 +19,8 @@ from orrery.models.soundness import describes_a_model
 
 OLD = ("albert", "bart", "bert", "camembert", "distilbert", "gpt2", "roberta", "t5")
 """Families whose first files name no ``model_type``, which came in 2020."""
+_LIBRARIES = {"pretrained_cfg": "timm", "model_cfg": "open_clip"}
+"""Whose configuration has such a key and no model_type."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -37,6 +39,9 @@ def read_config(folder: Path) -> dict[str, Any]:
             return text_config(config)
     if config.get("model_type") is not None:
         return config
+    if other := next((library for key, library in _LIBRARIES.items() if key in config), None):
+        hint = "take the model in the form of transformers: its config.json names a model_type"
+        raise ModelFileError(f"{folder / CONFIG} describes a model of the library {other}", hint)
     classes = config.get("architectures")
     named = [str(one).lower() for one in classes] if isinstance(classes, list) else []
     found = [old for old in OLD if any(one.startswith(old) for one in named)]

@@ -16,7 +16,8 @@ from orrery.exchange.reading.foreign import refuse_broken_links, refuse_foreign
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
-PICTURES = "preprocessor_config.json"
+PICTURES, PROCESSOR = "preprocessor_config.json", "processor_config.json"
+"""How pictures are prepared: a file of its own, or the part ``image_processor`` that transformers 5 nests in one."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 _NO_WEIGHTS = re.compile(

@@ -13,14 +13,14 @@ from orrery.checkpoints.manifest import file_sha256
 from orrery.checkpoints.places import HUB as PREFIX
 from orrery.checkpoints.places import hub_name
 from orrery.errors import MachineError, ModelFileError, OrreryError, UsageError
-from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, PICTURES, WEIGHTS, read_index
+from orrery.exchange.reading.files import CONFIG, GENERATION, INDEX, PICTURES, PROCESSOR, WEIGHTS, read_index
 from orrery.exchange.reading.sentence_folder import MODULES
 from orrery.tuning.peft.places import HUB_NAME
 
 TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
          "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "vocab.txt", "tokenizer.model", "spiece.model",
          "sentencepiece.bpe.model", "source.spm", "target.spm", "tekken.json", "tiktoken.model", "qwen.tiktoken",
-         "chat_template.jinja", "chat_template.json", "processor_config.json", "quantize_config.json",
+         "chat_template.jinja", "chat_template.json", PROCESSOR, "quantize_config.json",
          "quant_config.json", "hf_quant_config.json", PICTURES)  # fmt: skip
 """What is fetched beside safetensors: no Python, no pickle."""
 TEXT_LIMIT = 256_000_000

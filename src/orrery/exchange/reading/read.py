@@ -26,6 +26,7 @@ from orrery.exchange.reading.files import (
     GENERATION,
     PICKLES,
     PICTURES,
+    PROCESSOR,
     Weights,
     open_weights,
     pickles_in,
@@ -355,9 +356,17 @@ def _tokenizer(*folders: Path) -> Tokenizer | None:
 
 
 def _pictures(*folders: Path) -> dict[str, Any] | None:
-    """Return how pictures are prepared, by the first of these folders that says it."""
-    path = next((folder / PICTURES for folder in folders if (folder / PICTURES).is_file()), None)
-    return None if path is None else read_json(path)
+    """Return how pictures are prepared, by the first of these folders that says it; the nested part goes before."""
+    for folder in folders:
+        nested, path = folder / PROCESSOR, folder / PICTURES
+        found = read_json(nested).get("image_processor") if nested.is_file() else None
+        if found is None and path.is_file():
+            found = read_json(path)
+        if found is not None and not isinstance(found, dict):
+            raise ModelFileError(f"{nested}: image_processor is no mapping", "get the file again from its source")
+        if found is not None:
+            return found
+    return None
 
 
 def recipe_of(run: Path) -> dict[str, Any]:

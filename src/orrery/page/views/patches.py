@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from orrery.data.pictures.addresses import BEGINNING
 from orrery.data.pictures.png import write_png
 from orrery.inspection.checks import Check
-from orrery.language_model.pictures import DATA, preparation_of, reads_pictures
+from orrery.language_model.pictures import preparation_of, reads_pictures
 from orrery.nn.patches import PatchEmbedding, PlainPatches
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
@@ -43,7 +44,7 @@ class PatchesView(View):
             "before": _before(embed),
             "patch": list(embed.project.kernel_size),
             "pixels": list(levels.shape[1:]),
-            "picture": DATA + base64.b64encode(write_png(levels)).decode(),
+            "picture": BEGINNING + base64.b64encode(write_png(levels)).decode(),
         }
         return Payload(facts, checks=[_projected(inside, embed)])
 

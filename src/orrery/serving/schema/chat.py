@@ -331,7 +331,7 @@ def check_address(address: str, where: str) -> None:
     Raises:
         ApiError: it does not hold the picture itself.
     """
-    if not address.startswith("data:"):
+    if address[:5].lower() != "data:":
         reason = "the server fetches no address for a client; send the picture itself: data:image/png;base64,..."
         raise ApiError(400, reason, param=where, code="unsupported_content")
 

@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from orrery.data.pictures.addresses import content_of, is_address
 from orrery.data.pictures.files import dimensions
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.pictures import content_of, images_of, pixels_given
+from orrery.language_model.pictures import images_of, pixels_given
 
 Said = TypeVar("Said")
 """What is said of a picture."""
@@ -74,7 +75,7 @@ def sent_picture(item: Any) -> str:
         UsageError: it is something else, or has more than ``MOST_SENT`` pixels.
         DataError: it is no base64.
     """
-    if isinstance(item, str) and item.startswith("data:"):
+    if isinstance(item, str) and is_address(item):
         rows, columns = dimensions(content_of(item)) or (0, 0)
         if rows * columns > MOST_SENT:
             message = f"a picture of {rows:,} rows of {columns:,} pixels; a client may send {MOST_SENT:,} pixels"

@@ -1,10 +1,15 @@
 """Folders of PECOS and files of the XMLRepository, as scipy and their descriptions have them; what is refused."""
 
+import gzip
+import json
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from orrery.data.many_labels.files import is_pecos, is_repository, read_npz, read_pecos, read_repository
+from orrery.data.rows.many_labels import read_many_labels
+from orrery.data.sources.many_labels import ManyLabelsSettings
 from orrery.errors import DataError
 
 
@@ -80,3 +85,36 @@ def test_a_file_of_the_xmlrepository_is_read_with_the_texts_beside_it(tmp_path):
     file.write_text("4 5 4\n0 1:0.5\n2 0:1\n 3:0.25\n")
     with pytest.raises(DataError, match="4 texts are said, 3 lines follow"):
         list(read_repository(str(file)))
+
+
+def test_raw_texts_of_the_xmlrepository_have_the_labels_of_their_numbers(tmp_path):
+    """As LF-AmazonTitles-131K has them; titles that two labels share are told apart by their numbers."""
+    rows = [
+        {"uid": "a", "title": "Girls Ballet", "content": "", "target_ind": [2, 0], "target_rel": [1.0, 1.0]},
+        {"uid": "b", "title": "None", "content": "x", "target_ind": [], "target_rel": []},
+    ]
+    packed = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+    (tmp_path / "trn.json.gz").write_bytes(packed)
+    source = str(tmp_path / "trn.json.gz")
+    settings = ManyLabelsSettings(train=source)
+    assert [(row.text, row.target) for row in read_many_labels(source, settings)] == [
+        ("Girls Ballet", ("2", "0")),
+        ("None", ()),
+    ]
+    labels = "".join(json.dumps({"uid": n, "title": title}) + "\n" for n, title in enumerate(["tutu", "shoe", "tutu"]))
+    (tmp_path / "lbl.json.gz").write_bytes(gzip.compress(labels.encode()))
+    assert next(read_many_labels(source, settings)).target == ("tutu [2]", "tutu [0]")
+    (tmp_path / "lbl.json.gz").write_bytes(gzip.compress(labels.splitlines()[0].encode()))
+    with pytest.raises(DataError, match=r"a label of \[2, 0\] is none of 0 to 0"):
+        list(read_many_labels(source, settings))
+
+
+def test_attentionxmls_texts_have_the_labels_of_the_same_line(tmp_path):
+    (tmp_path / "train_texts.txt").write_text("one text\nother\n")
+    (tmp_path / "train_labels.txt").write_text("a b\n\n")
+    source = str(tmp_path / "train_texts.txt")
+    found = [(row.text, row.target) for row in read_many_labels(source, ManyLabelsSettings(train=source))]
+    assert found == [("one text", ("a", "b")), ("other", ())]
+    (tmp_path / "train_labels.txt").write_text("a b\n")
+    with pytest.raises(DataError, match=r"2 texts, .*train_labels\.txt has 1 lines"):
+        list(read_many_labels(source, ManyLabelsSettings(train=source)))

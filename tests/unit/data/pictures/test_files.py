@@ -104,8 +104,11 @@ def png_head(columns, rows):
     [
         (b"", "no picture file"),
         (b"hello", "no picture file"),
-        (b"%PDF-1.4 and more", "no picture file"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "no picture file"),
+        (b"%PDF-1.4 and more", "no picture file .* a PDF document"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "but a HEIC picture"),
+        (b"II*\0\x08\0\0\0", "but a TIFF picture"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "but an SVG drawing"),
         (SIGNATURE, "is broken"),
         (b"\xff\xd8\xff\xe0", "is broken"),
         (b"RIFF\x00\x00\x00\x00WEBP", "is broken"),

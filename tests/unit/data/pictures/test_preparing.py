@@ -146,7 +146,8 @@ def test_without_pillow_torch_resizes_nearly_as_well(monkeypatch):
         ({"do_thumbnail": True}, "do_thumbnail"),
         ({"crop_pct": 0.875}, "crop_pct"),
         ({"rescale_offset": True}, "rescale_offset"),
-        ({"image_processor_type": "ConvNextImageProcessor"}, "of the class ConvNext, .* does not say its do_resize"),
+        ({"image_processor_type": "BeitImageProcessor"}, "of the class Beit, .* does not say its do_resize"),
+        ({"image_processor_type": "LevitImageProcessor"}, "of the class Levit, whose steps are not done here"),
         ({"do_pad": True, "pad_size": {"height": 3}}, "pad_size = "),
         ({"resample": 9}, "resample = 9"),
         ({"resample": None, "size": {"height": -1, "width": 3}}, "size = "),
@@ -168,7 +169,7 @@ def test_each_key_of_the_known_classes_is_followed_or_harmless():
         for key in file_of(reference(kind)):
             assert key in {*KINDS[kind], *HARMLESS}, (kind, key)
     assert preparation({"crop_pct": None, "_valid_processor_keys": ["a"], "do_convert_rgb": True}).crop is None
-    whole = {**file_of(reference("ViT")), "image_processor_type": "ConvNextImageProcessor"}
+    whole = {**file_of(reference("ViT")), "image_processor_type": "BeitImageProcessor"}
     assert preparation(whole).resample == 2
 
 

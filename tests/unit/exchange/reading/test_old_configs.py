@@ -60,6 +60,13 @@ def test_what_nothing_tells_is_asked_for(place: str, tmp_path: Path) -> None:
     assert '"model_type": "bert"' in refused.value.hint
 
 
+@pytest.mark.parametrize(("key", "library"), [("pretrained_cfg", "timm"), ("model_cfg", "open_clip")])
+def test_models_of_other_libraries_are_named(key: str, library: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": "vit_base_patch16_224", key: {"tag": "augreg"}}))
+    with pytest.raises(ModelFileError, match=f"of the library {library}"):
+        read_config(tmp_path)
+
+
 def test_two_names_that_nobody_gave_do_not_count_labels(tmp_path: Path) -> None:
     config = {**ENCODERS["bert"], "architectures": ["BertForSequenceClassification"], "num_labels": 5}
     model = tiny("bert", architectures=["BertForSequenceClassification"], num_labels=5)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from orrery.data.pictures.addresses import content_of
 from orrery.data.pictures.files import read_pixels
 from orrery.errors import UsageError
-from orrery.language_model.pictures import content_of
 from orrery.page.views import patches
 from orrery.page.views._inside import Inside
 from orrery.page.views._view import ViewSubject, shown
