@@ -10,6 +10,7 @@ import pytest
 from orrery.cli.program import VERBS, build
 from orrery.families import names
 from orrery.laws import exactness
+from orrery_course.course import every_item
 from pages import DOCS, MADE, ROOT, commands, links, module, pages, prose, text_of
 
 
@@ -65,6 +66,8 @@ def test_each_row_of_the_course_map_links_its_code_and_its_test() -> None:
     items = [cells for cells in rows if len(cells) == 4 and cells[2] != "file"]
     assert len(items) > 50
     assert [cells[0] for cells in items if "](../src/" not in cells[2] or "](../tests/" not in cells[3]] == []
+    shown = set(re.findall(r"\[(S\d [a-z0-9-]+)\]\(", text_of("course-map")))
+    assert shown == {f"{item.deck} {item.name}" for item in every_item()}, "each lesson has its row"
 
 
 @pytest.mark.parametrize("page", pages(), ids=_name)

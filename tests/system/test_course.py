@@ -144,12 +144,19 @@ ASKED = {
     "reward model": "S0 rlhf", "PPO": "S0 rlhf", "HiPPO": "S4 progress", "selective scan": "S4 progress",
     "multihead": "S0 multi-head", "MoE": "S2 deepseek", "masked language model": "S2 bert", "NER": "S4 tasks",
     "T5": "S4 encoder-decoders", "vanishing gradients": "S4 gradients", "coreference": "S4 pronoun",
+    "cross-entropy": "S0 next-word", "dot-product": "S2 kinds-of-attention", "in-context learning": "S1 automaton",
+    "why divide by sqrt(d_k)?": "S0 self-attention", "How is the softmax applied": "S3 softmax-and-mask",
+    "top p": "S3 sampling", "汉字": "S3 characters", "GPT-2": "S3 gpts", "WordNet": "S4 retrieval",
+    "Cats are fickle creatures": "S2 pipeline", "the best of times": "S3 padding", "overfitting": "S3 residual",
+    "175,181,291,520": "S4 weights", "Henry is givin' a lectrue": "S3 words", "counselor": "S4 distance",
 }  # fmt: skip
 
 
 def test_words_of_the_field_find_their_slides():
     for text, name in ASKED.items():
         assert name in [f"{one.deck} {one.name}" for one in searched(ITEMS, text)], text
+    assert [one.name for one in searched(ITEMS, "look ahead")] == ["mask"], '"a head" is not "ahead"'
+    assert [one.name for one in searched(ITEMS, "T5")] == ["chains", "encoder-decoders"], "words go before codes"
     assert set(ALSO) <= {f"{one.deck} {one.name}" for one in ITEMS}
 
 
@@ -170,8 +177,9 @@ def test_words_without_a_deck_are_searched_in_all(capsys, tmp_path):
     assert "no slide of the course is about 'LoRA'\nhint: the program has it: orrery finetune --help" in _err(capsys)
     assert run(["course", "teacher", "forsing"]) == 2
     assert "hint: did you mean teacher forcing?" in _err(capsys)
-    assert run(["course", "zzz"]) == 2
-    assert "orrery course lists all slides" in _err(capsys)
+    for strange in ("zzz", "hallucination"):
+        assert run(["course", strange]) == 2
+        assert "hint: orrery course lists all slides, and docs/glossary.md" in _err(capsys)
     assert run(["course", "beam", "search", "--picture", str(tmp_path / "none.svg")]) == 2
     assert "name its deck and the item" in _err(capsys)
 

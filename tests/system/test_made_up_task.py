@@ -150,7 +150,7 @@ OWN = "from orrery.tasks import Pipeline, register\nregister(type('Own', (Pipeli
     ("text", "said"),
     [
         (None, "there is no such Python file"),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("1 / 0", "made_up_parts.py, line 1: ZeroDivisionError: division by zero"),
         (OWN % "ner", "ner is taken"),
         (OWN % "score", "Orrery's own"),
     ],
@@ -163,3 +163,14 @@ def test_a_file_that_is_none_is_refused(tmp_path, capsys, text, said):
     sys.modules.pop("made_up_parts", None)
     TASKS._parts.pop("score", None)
     assert said in capsys.readouterr().err
+
+
+def test_what_lies_beside_a_file_stands_for_no_module_of_python(tmp_path, capsys):
+    (tmp_path / "colorsys.py").write_text("raise RuntimeError('the wrong one')")
+    (tmp_path / "neighbour_of_parts.py").write_text("NUMBER = 3")
+    own = tmp_path / "beside_colorsys.py"
+    own.write_text("import colorsys, neighbour_of_parts\ncolorsys.hsv_to_rgb(0, 0, neighbour_of_parts.NUMBER)")
+    assert run(["with", str(own), "info"]) == 0
+    capsys.readouterr()
+    assert run(["with", str(tmp_path / "colorsys.py"), "info"]) == 2
+    assert "Python knows another module called colorsys" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 
 from orrery.cli.program import run
 from orrery.errors import UsageError
+from orrery_course.course import find
 from orrery_course.quiz import DECKS, Question, Wrong, chosen, entries, judge, lettered, question, shown
 from orrery_course.quiz._question import _ENTRIES
 
@@ -80,9 +81,14 @@ def test_the_right_answer_is_right_and_each_wrong_one_is_told_why(name: str) -> 
 
 
 @pytest.mark.parametrize("name", [name for name in entries() if name != "dice"])
-def test_what_is_to_be_tried_can_be_asked_for(name: str) -> None:
-    command = entries()[name].question.try_this.split()
-    assert not command or (command[0] == "orrery" and run([command[1], "--help"]) == 0)
+def test_what_is_to_be_tried_runs_as_it_is_written(name: str) -> None:
+    program, verb, *words = entries()[name].question.try_this.split()
+    assert program == "orrery"
+    if verb == "course":
+        assert [one.name for one in find(words[0]).find(words[1])] == words[1:]
+    else:
+        assert verb in ("lab", "plan")
+        assert run([verb, *words, "--help"]) == 0
 
 
 def test_several_options_must_all_be_there() -> None:
@@ -96,7 +102,10 @@ def test_several_options_must_all_be_there() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "right"),
-    [("523776", True), ("523,776", True), ("523 776", False), ("524000", False), ("5e5", False), ("half", False)],
+    [
+        *(("523776", True), ("523,776", True), ("523 776", False), ("524000", False), ("5e5", False), ("half", False)),
+        *(("523,776 scores", True), ("= [523776]", True)),
+    ],
 )
 def test_counts_are_exact_and_written_either_way(answer: str, right: bool) -> None:
     assert judge(entries()["masked-scores"].question, answer).right is right
@@ -105,6 +114,17 @@ def test_counts_are_exact_and_written_either_way(answer: str, right: bool) -> No
 def test_numbers_that_are_no_counts_may_be_rounded() -> None:
     assert judge(entries()["cloze"].question, "66 33 .33").right
     assert not judge(entries()["cloze"].question, "60 33 .33").right
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("cloze", "66.45 %, 33.22 %, 0.33 %"), ("shapes", "(3, 5)"), ("shapes", "3x5"), ("one-hot-distance", "√2"),
+        ("memory", "350 GB"), ("swap", "[.1, .2, 1.2, .1]"), ("noam", "1.747e-7; 7.0e-4; 1.4e-4"),
+    ],
+)  # fmt: skip
+def test_units_brackets_and_roots_are_no_mistake(name: str, answer: str) -> None:
+    assert judge(entries()[name].question, answer).right
 
 
 def test_letters_that_no_option_has_are_refused_in_words() -> None:
@@ -121,19 +141,51 @@ def test_what_is_no_answer_is_asked_again(capsys: pytest.CaptureFixture[str], mo
     assert told.strip().endswith("1 of 1 right")
 
 
-@pytest.mark.parametrize(("gives", "why"), [("3", "gives no question"), ("1 / 0", "cannot be computed: ZeroDivision")])
-def test_a_function_of_a_lecturer_that_fails_is_named(
+ANSWERS = "('yes',), (Wrong('no', 'for'),), 'so'"
+
+
+@pytest.mark.parametrize(
+    ("gives", "why"),
+    [
+        ("3", "gives no question"),
+        ("1 / 0", "cannot be computed: ZeroDivision"),
+        ("None.shape", "AttributeError"),
+        (f"Question('?', 'single', {ANSWERS})", "kind 'single'\nhint: there are: one, many, numbers, words"),
+        ("Question('?', 'one', 'yes', (Wrong('no', 'for'),), 'so')", "right of '?' are not texts"),
+        ("Question('?', 'numbers', (3,), (Wrong('4', 'for'),), 'so')", "right of '?' are not texts"),
+        ("Question('?', 'one', ('yes',), ('no',), 'so')", "wrong are not Wrong"),
+        ("Question('?', 'one', (), (Wrong('no', 'for'),), 'so')", "no right answer"),
+        ("Question('?', 'one', ('yes',), (), 'so')", "no wrong answer"),
+        ("Question('?', 'numbers', ('0.5',), (Wrong('0.502', 'for'),), 'so')", "two answers of '?' are the same"),
+        ("Question('?', 'one', ('yes',), (Wrong('yes', 'for'),), 'so')", "two answers of '?' are the same, 'yes'"),
+        ("Question('?', 'numbers', ('three',), (Wrong('4', 'for'),), 'so')", "nobody can type 'three'"),
+        ("Question('?', 'words', ('two words',), (Wrong('no', 'for'),), 'so')", "nobody can type 'two words'"),
+        (f"Question('', 'one', {ANSWERS})", "is empty or no text"),
+        ("Question('?', 'one', ('a',), tuple(Wrong(str(n), 'for') for n in range(30)), 'so')", "31 options"),
+    ],
+)
+def test_a_mistake_of_a_lecturer_is_told_with_its_place(
     gives: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own, name = tmp_path / f"own_{len(gives)}.py", f"own-{len(gives)}"
-    own.write_text(
-        f"from orrery_course.quiz import question\n\n@question({name!r}, 'S4', 'x')\ndef own():\n    return {gives}\n"
-    )
+    own = tmp_path / f"own_{abs(hash(gives))}.py"
+    head = "from orrery_course.quiz import Question, Wrong, question\n\n@question('größe', 'Übung', 'x')\n"
+    own.write_text(f"{head}def own():\n    return {gives}\n", encoding="utf-8")
     try:
-        assert run(["with", str(own), "quiz", name, "--answers"]) == 2
-        assert why in capsys.readouterr().err
+        assert run(["with", str(own), "quiz", "übung", "--answers"]) == 2
+        told = capsys.readouterr().err
+        assert why in told
+        assert f"error: {own}, line {3 if gives == '3' else 5}: " in told
     finally:
-        _ENTRIES.pop(name)
+        _ENTRIES.pop("größe")
+
+
+def test_a_name_that_is_taken_is_told_with_both_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = tmp_path / "own_swap.py"
+    own.write_text(
+        "from orrery_course.quiz import question\n\n@question('swap', 'S4', 'x')\ndef own():\n    return 3\n"
+    )
+    assert run(["with", str(own), "quiz", "swap"]) == 2
+    assert "is called 'swap' too\nhint: give the question another name" in capsys.readouterr().err
 
 
 def test_it_asks_and_counts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,11 +222,11 @@ def test_a_name_that_no_question_has(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_questions_that_nobody_can_answer_are_refused() -> None:
-    with pytest.raises(UsageError, match="not all different"):
+    with pytest.raises(UsageError, match="two answers of"):
         Question("What?", "one", ("a",), (Wrong("a", "the same"),), "so")
     with pytest.raises(UsageError, match="2 right options"):
         Question("What?", "one", ("a", "b"), (Wrong("c", "no"),), "so")
-    with pytest.raises(UsageError, match="has 'swap' already"):
+    with pytest.raises(UsageError, match="is called 'swap' too"):
         question("swap", "S3", "again")(lambda: Question("What?", "one", ("a",), (Wrong("b", "no"),), "so"))
 
 

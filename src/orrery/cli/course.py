@@ -4,11 +4,12 @@ import ast
 import shlex
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from orrery.cli.tables import print_table
-from orrery.errors import RunError, UsageError, did_you_mean
+from orrery.errors import RunError, UsageError
 from orrery_course.course import Item, decks, every_item, find, searchable, searched
 
 
@@ -70,7 +71,9 @@ def _otherwise(text: str) -> str:
     verb = VERBS_ELSEWHERE.get(text.lower(), text.lower())
     if verb in VERBS:
         return f"the program has it: orrery {verb} --help"
-    return did_you_mean(text.lower(), searchable()) or "orrery course lists all slides"
+    close = get_close_matches(text.lower(), searchable(), 1, 0.8)
+    beside = "orrery course lists all slides, and docs/glossary.md explains terms of the field"
+    return f"did you mean {close[0]}?" if close else beside
 
 
 def _list(items: Sequence[Item], columns: tuple[str, ...]) -> None:

@@ -20,7 +20,8 @@ VERBS_ELSEWHERE = {
     "pretrain": "train", "fine-tune": "finetune", "lora": "finetune", "tokenize": "tokenizer", "ner": "tag",
     "embeddings": "embed", "encode": "embed", "perplexity": "evaluate", "ppl": "evaluate", "version": "info",
     "env": "info", "inspect": "see", "visualize": "see", "download": "data fetch", "diff": "parity",
-    "merge": "average", "rerank": "rank", "reranker": "rank",
+    "merge": "average", "rerank": "rank", "reranker": "rank", "quantization": "quantise", "adapter": "finetune",
+    "speculative decoding": "generate", "repetition penalty": "generate",
 }  # fmt: skip
 """What verbs are called elsewhere, and here."""
 

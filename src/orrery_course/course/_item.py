@@ -12,12 +12,18 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 
 from orrery.errors import UsageError, did_you_mean, there_are
 from orrery_course.course._words import ALSO
 
 MODULES = ("s0", "s1", "s2", "s3", "s4", "s4_recurrence", "s4_transformer")
 """The decks in their order; the last one is long, and has three files."""
+FILLERS = {
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "how", "in", "is", "of",
+    "or", "the", "to", "what", "when", "where", "which", "why",
+}  # fmt: skip
+"""Words of a question that say nothing of its subject."""
 Body = Callable[[], None]
 
 
@@ -151,27 +157,38 @@ def every_item() -> list[Item]:
 
 
 def searchable() -> list[str]:
-    """Return the names, the headings and what the subjects are also called, in small letters."""
+    """Return the names, the headings, what the subjects are also called, and each word of them, in small letters."""
     said = [part for one in every_item() for part in (one.name, *_parts(one.slide), *one.words.split(", "))]
-    return [part.lower() for part in said if part]
+    return [*dict.fromkeys(part.lower() for whole in said for part in (whole, *whole.split()) if part)]
 
 
 def searched(items: Sequence[Item], text: str) -> list[Item]:
     """Return the item of a name or heading; else those in whose headings all words of a text begin a word.
 
-    Where no heading has them, what is said of the items, and what their subjects are also called, is searched too.
+    With these come those whose subject is called so. Where no heading has the words, what is said of the items, what
+    their subjects are also called, their codes, and at last what they run is searched.
     """
-    asked, low = _words(text), text.lower().strip()
-    heading = {one.name: f"{one.name} {one.slide} {one.title}" for one in items}
+    asked, low = _asked(text), text.lower().strip()
+    heading = {one: f"{one.name} {one.slide} {one.title}" for one in items}
+    about = {one: f"{heading[one]} {one.about} {one.words}" for one in items}
+    run = {one: f"{about[one]} {' '.join(one.given)} {one.slips} {one.source} {one.lines}" for one in items}
     named = [one for one in items if low == one.name]
     titled = [one for one in items if low in (one.slide.lower(), one.title.lower(), *_parts(one.slide.lower()))]
-    said = [one for one in items if _holds(asked, heading[one.name], one.codes)]
-    further = [one for one in items if _holds(asked, f"{heading[one.name]} {one.about} {one.words}", one.codes)]
-    return named or titled or said or further
+    headed = {one for one in items if _holds(asked, heading[one])}
+    called = [one for one in items if headed and (one in headed or low in one.words.lower().split(", "))]
+    coded = [one for one in items if text.upper() in one.codes]
+    found = ([one for one in items if _holds(asked, said[one])] for said in (about, run))
+    return named or titled or called or next(found) or coded or next(found)
+
+
+def _asked(text: str) -> list[str]:
+    """Return what is looked for: the words in small letters, without those of a question where others are left."""
+    asked = re.findall(r"\w+(?:-\w+)*", text.lower())
+    return [word for word in asked if word not in FILLERS] or asked
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text in small letters; one with hyphens is there in one piece too."""
+    """Return the words of a text in small letters; those with hyphens are there in one piece too."""
     low = text.lower()
     return {*re.findall(r"\w+", low), *(word.replace("-", "") for word in re.findall(r"\w+(?:-\w+)+", low))}
 
@@ -180,14 +197,19 @@ def _parts(slide: str) -> list[str]:
     return [part.strip() for part in slide.split(";")]
 
 
-def _holds(asked: set[str], said: str, codes: Sequence[str]) -> bool:
-    """Say whether each word that is asked for, without the s of a plural, begins a word that is said, or is a code."""
+def _holds(asked: Sequence[str], said: str) -> bool:
+    """Say whether each word that is asked for, without the s of a plural, begins a said word, or is two in one piece.
+
+    One with a hyphen is looked for in one piece, and in its parts.
+    """
     words = _words(said)
-    low = {code.lower() for code in codes}
-    return bool(asked) and all(
-        one in low or any(word.startswith(one if len(one) < 4 else one.removesuffix("s")) for word in words)
-        for one in asked
-    )
+    pairs = {first + second for first, second in pairwise(re.findall(r"\w{2,}", said.lower()))}
+
+    def begins(word: str) -> bool:
+        stem = word if len(word) < 4 else word.removesuffix("s")
+        return word in pairs or any(one.startswith(stem) for one in words)
+
+    return bool(asked) and all(begins(word.replace("-", "")) or all(map(begins, word.split("-"))) for word in asked)
 
 
 def find(name: str) -> Deck:

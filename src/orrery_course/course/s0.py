@@ -254,13 +254,15 @@ def next_word() -> None:
     """The loss of a language model: the mean negative log likelihood of the next word.
 
     Computed by hand from the logits, beside the program's objective; words that only fill up a row change nothing.
-    Then a small GPT learns a sentence by Adam; its perplexity is e to the power of the loss.
+    Then a small GPT learns a sentence by Adam: at first it guesses among the words of its vocabulary, and its
+    perplexity, e to the power of the loss, is about their number.
     """
     import math
 
     import torch
 
     from orrery.laws.models import tiny
+    from orrery.models.initialise import initialise
     from orrery.nn.cross_entropy import IGNORED
     from orrery.objectives.causal import CausalLanguageModel
     from orrery.studies.fitting import build, fit
@@ -277,9 +279,12 @@ def next_word() -> None:
         print(f"{name:6}: by hand {by_hand:.6f}, by the program {(term.sum / term.count).item():.6f}")
     small = {"vocab_size": 9, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 8}
     sentence = {"ids": torch.arange(8)[None], "targets": torch.arange(1, 9)[None]}
-    losses = fit(build("gpt2", 0, small), objective, lambda rng: sentence, 60, 0.01, 0)
+    gpt = build("gpt2", 0, small)
+    initialise(gpt, depth=1, seed=0)
+    losses = fit(gpt, objective, lambda rng: sentence, 200, 0.01, 0)
     print(f"a sentence of 8 words: {losses[0]:.3f} nats a word at first, {losses[-1]:.3f} after {len(losses)} steps")
-    print(f"perplexity {math.exp(losses[0]):.2f} at first, {math.exp(losses[-1]):.2f} at last")
+    print(f"perplexity {math.exp(losses[0]):.2f} at first, {math.exp(losses[-1]):.2f} at last;", end=" ")
+    print(f"a guess among {small['vocab_size']} words costs {math.log(small['vocab_size']):.3f} nats")
 
 
 @DECK.code("sizes", "V5 F11", "Text Transformer Model Parameters", given=("1.5 trillion",),

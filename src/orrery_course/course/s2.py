@@ -7,7 +7,7 @@ DECK = Deck(
     "COMP 4630, Transformers and large language models",
     "Attention between an encoder and a decoder, the original Transformer, and the families that came of it.",
     "sinusoids",
-    "Give the part another base, such as 100.0, and look which marks it keeps.",
+    "Give the part another base, `SinusoidalPositions.Spec(base=1.0)`: how near do two places come, and why?",
 )
 
 
@@ -94,7 +94,8 @@ def original() -> None:
     """The original Transformer learns to translate.
 
     A small one learns to write words in reverse order, with teacher forcing, label smoothing and a warm-up; a beam
-    search writes. Below stands the size of the paper's base model, counted from its architecture.
+    search writes. Its first loss is far above that of a guess, for its embeddings are drawn large, and label smoothing
+    keeps the last one above 0. Below stands the size of the paper's base model, counted from its architecture.
     """
     import torch
 
@@ -150,8 +151,9 @@ def three_uses() -> None:
 def sinusoids() -> None:
     """Sinusoids, by the slide's formula and by the program.
 
-    The base of this deck stands in the spec of a part; another deck has another base. Then what each code of
-    positions can do: bounded numbers, no two places alike, any length, and a shift that is one linear map.
+    The base of this deck stands in the spec of a part; another deck has another base. How near two places come shows
+    whether a base tells them apart. Then what each code of positions can do: bounded numbers, no two places alike, any
+    length, and a shift that is one linear map.
     """
     import math
 
@@ -168,6 +170,9 @@ def sinusoids() -> None:
     ]
     slide_LD = torch.tensor(rows, dtype=torch.float64)
     print(f"base {base:.0f}: slide and program differ by", largest(slide_LD - sinusoid(base, width, torch.arange(50))))
+    table_LD = sinusoid(base, width, torch.arange(1000))
+    apart_LL = torch.cdist(table_LD, table_LD).fill_diagonal_(torch.inf)
+    print(f"the nearest two of {len(table_LD):,} places are {apart_LL.min():.4f} apart")
     for code in ("one-hot", "index", "sinusoidal", "learned", "rotary"):
         numbers = marks(code)
         held = [mark for mark in MARKS if numbers[mark]]

@@ -68,7 +68,7 @@ def columns() -> None:
 
 @DECK.code(
     "pronoun", "V1", "Self-Attention and Transformers: in encoding the word \"it\"",
-    given=("animal", "street", "tired", "wide"), more="orrery see MODEL TEXT --output inside.html",
+    given=("animal", "tired"), more="orrery see MODEL TEXT --output inside.html",
 )  # fmt: skip
 def pronoun() -> None:
     """From "it" a head looks at the animal, or at the street: the last word decides.
@@ -76,6 +76,7 @@ def pronoun() -> None:
     A small BERT learns for which noun "it" stands, from generated sentences of the slide's form in which each noun may
     stand in both places. The head is chosen on the sentences of the training, and judged on pairs of nouns that were
     not in it: right is a pair whose two sentences, tired and wide, both have their largest weight on the right noun.
+    A second head that looks at "tired", as the slide has one, need not be there: the word also comes by way of others.
     """
     from orrery.reports.figures import heat_map
     from orrery_course.course.pronoun import answers, looks, pairs_right, pronouns, taught

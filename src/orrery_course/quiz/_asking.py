@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from orrery.errors import UsageError
 from orrery_course.quiz._question import Question
-
-TOLERANCE = 0.01
-"""How far a typed number may be from the right one, as a share of it, for people round; whole ones are counts."""
+from orrery_course.quiz._typed import numbers_in, same
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ def judge(question: Question, answer: str) -> Judgement:
     Raises:
         UsageError: a letter that no option has.
     """
-    given = answer.replace(",", " ").split() if question.kind != "numbers" else _parts(answer)
+    given = numbers_in(answer) if question.kind == "numbers" else answer.replace(",", " ").split()
     if question.typed:
         return _typed(question, given)
     options = lettered(question)
@@ -66,21 +64,3 @@ def _typed(question: Question, given: Sequence[str]) -> Judgement:
     if len(given) != len(question.right):
         return Judgement(False, f"it takes {len(question.right)}, and these are {len(given)}")
     return Judgement(False, "")
-
-
-def same(given: Sequence[str], right: Sequence[str]) -> bool:
-    """Say whether typed numbers or words are those of the answer; spelling of numbers and of case does not count."""
-    return len(given) == len(right) and all(_alike(one, other) for one, other in zip(given, right, strict=True))
-
-
-def _alike(given: str, right: str) -> bool:
-    try:
-        value, other = float(given.replace(",", "")), float(right.replace(",", ""))
-    except ValueError:
-        return given.strip("'\"").lower() == right.strip("'\"").lower()
-    return value == other if other.is_integer() else abs(value - other) <= TOLERANCE * abs(other)
-
-
-def _parts(answer: str) -> list[str]:
-    """Return the numbers of an answer: what whitespace or ``, `` or ``;`` parts, so that 4,000 is one."""
-    return answer.replace(", ", " ").replace(";", " ").replace("[", " ").replace("]", " ").split()

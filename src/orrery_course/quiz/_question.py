@@ -6,12 +6,16 @@ answer would need to be true, so that another base or another matrix changes the
 
 import importlib
 import pkgutil
+import string
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from itertools import combinations
+from typing import Literal, get_args
 
-from orrery.errors import UsageError, did_you_mean, there_are
+from orrery.errors import OrreryError, UsageError, did_you_mean, there_are
+from orrery_course.quiz._typed import same, value_of
 
 DECKS = {
     "S0": "UMass COMPSCI 589, lecture 9",
@@ -56,20 +60,56 @@ class Question:
 
     def __post_init__(self) -> None:
         """Refuse a question that nobody can answer."""
-        right = (" ".join(self.right),) if self.typed else self.right
-        answers = [*right, *(one.says for one in self.wrong)]
-        if not self.right or not self.wrong or len(set(answers)) != len(answers):
-            raise UsageError(
-                f"the answers of {self.asks!r} are not all different, or one kind of them is missing",
-                "give a question a right answer, and at least one wrong answer that differs from it",
-            )
+        if self.kind not in get_args(Kind):
+            raise UsageError(f"{self.asks!r} is of kind {self.kind!r}", there_are("kinds", get_args(Kind)))
+        if not _are(self.right, str) or not _are(self.wrong, Wrong):
+            hint = 'write right=("3",) and wrong=(Wrong("4", "why not"),): texts in brackets, with a comma behind each'
+            raise UsageError(f"right of {self.asks!r} are not texts, or wrong are not Wrong", hint)
+        texts = (self.asks, self.why, self.try_this, *(text for one in self.wrong for text in (one.says, one.because)))
+        if not _are(texts, str) or not all((self.asks, self.why, *self.right, *self.says)):
+            hint = "write a text for what is asked, each answer, and why, and no number without quotes"
+            raise UsageError(f"a part of {self.asks!r} is empty or no text", hint)
+        self._check_answers()
+
+    def _check_answers(self) -> None:
+        """Refuse answers that cannot be told apart, or that nobody can give."""
+        answers = [*((" ".join(self.right),) if self.typed else self.right), *self.says]
+        parted = [answer.split() if self.typed else [answer] for answer in answers]
+        alike = [first for first, second in combinations(parted, 2) if same(first, second) or same(second, first)]
+        if not self.right or not self.wrong or alike:
+            what = f"two answers of {self.asks!r} are the same, {' '.join(alike[0])!r}" if alike else (
+                f"{self.asks!r} has no {'wrong' if self.right else 'right'} answer"
+            )  # fmt: skip
+            hint = "give a right answer, and at least one wrong answer that differs from it; numbers by over 1 percent"
+            raise UsageError(what, hint)
         if self.kind == "one" and len(self.right) != 1:
             raise UsageError(f"{self.asks!r} has {len(self.right)} right options", 'ask it as kind "many"')
+        if not self.typed and len(answers) > len(string.ascii_lowercase):
+            raise UsageError(f"{self.asks!r} has {len(answers)} options", "give at most 26: each has a letter")
+        unfit = [part for part in self.right if self.typed and (len(part.split()) != 1 or _no_number(self.kind, part))]
+        if unfit:
+            hint = 'give each number or word as a text of its own, as ("3", "5"); words are kind "words"'
+            raise UsageError(f"nobody can type {unfit[0]!r} of {self.asks!r} as one of the {self.kind}", hint)
+
+    @property
+    def says(self) -> tuple[str, ...]:
+        """The wrong answers."""
+        return tuple(one.says for one in self.wrong)
 
     @property
     def typed(self) -> bool:
         """Whether numbers or words are typed, instead of options chosen."""
         return self.kind in ("numbers", "words")
+
+
+def _are(parts: object, kind: type) -> bool:
+    """Say whether this is a sequence of one kind, and not one text."""
+    return isinstance(parts, Sequence) and not isinstance(parts, str) and all(isinstance(one, kind) for one in parts)
+
+
+def _no_number(kind: Kind, part: str) -> bool:
+    value = value_of(part)
+    return kind == "numbers" and (value is None or value - value != 0)
 
 
 @dataclass(frozen=True)
@@ -90,13 +130,24 @@ class Entry:
         """
         try:
             found = self.compute()
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise UsageError(
-                f"the question {self.name!r} cannot be computed: {error!r}", "mend its function"
-            ) from error
+        except Exception as error:
+            said, hint = f"{type(error).__name__}: {error}", "mend its function"
+            if isinstance(error, OrreryError):
+                said, hint = error.message, error.hint
+            place = f"{_place(self.compute, error)}: the question {self.name!r} cannot be computed"
+            raise UsageError(f"{place}: {said}", hint) from error
         if not isinstance(found, Question):
-            raise UsageError(f"the function of {self.name!r} gives no question", "let it return a Question")
+            place = f"{_place(self.compute)}: the function of {self.name!r}"
+            raise UsageError(f"{place} gives no question", "let it return a Question")
         return found
+
+
+def _place(compute: Callable[[], Question], error: Exception | None = None) -> str:
+    """Return the file and the line of a function, or where in its file an error came from."""
+    code = compute.__code__
+    steps = traceback.extract_tb(error.__traceback__) if error else []
+    lines = [step.lineno for step in steps if step.filename == code.co_filename]
+    return f"{code.co_filename}, line {[code.co_firstlineno, *lines][-1]}"
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -110,8 +161,9 @@ def question(name: str, deck: str, slide: str) -> Callable[[Callable[[], Questio
     """
 
     def added(compute: Callable[[], Question]) -> Callable[[], Question]:
-        if name in _ENTRIES or name in DECKS:
-            raise UsageError(f"the quiz has {name!r} already", "give the question another name")
+        if name in _ENTRIES or name.upper() in DECKS:
+            other = _place(_ENTRIES[name].compute) if name in _ENTRIES else "a deck"
+            raise UsageError(f"{_place(compute)}: {other} is called {name!r} too", "give the question another name")
         _ENTRIES[name] = Entry(name, deck, slide, compute)
         return compute
 
@@ -134,11 +186,12 @@ def chosen(names: Sequence[str]) -> list[Entry]:
     """
     known = entries()
     for name in names:
-        if name not in known and not any(name.upper() == one.deck for one in known.values()):
+        if name not in known and not any(name.upper() == one.deck.upper() for one in known.values()):
             close = did_you_mean(name, [*known, *DECKS])
-            raise UsageError(f"the quiz has no question and no deck {name!r}", close or there_are("decks", list(DECKS)))
+            hint = f"{close}orrery quiz lists the questions; one of a file is there after orrery with FILE quiz"
+            raise UsageError(f"the quiz has no question and no deck {name!r}", hint)
     wanted = {name.upper() for name in names}
-    return [one for one in known.values() if not names or one.name in names or one.deck in wanted]
+    return [one for one in known.values() if not names or one.name in names or one.deck.upper() in wanted]
 
 
 def number(value: float, digits: int = 4) -> str:

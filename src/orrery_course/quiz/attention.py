@@ -59,7 +59,8 @@ def softmax_weights() -> Question:
         f"Scores {', '.join(f'{s:g}' for s in SCORES)} give the weights {row(weights)}: the context is a mean "
         "of the states."
     )
-    return Question("What does the softmax tell us about the weights of attention?", "many", right, wrong, why)
+    asks = "What does the softmax tell us about the weights of attention?"
+    return Question(asks, "many", right, wrong, why, "orrery course S1 soft-dictionary")
 
 
 @question("heat-map", "S2", "Attention Example")
@@ -174,7 +175,7 @@ def swap() -> Question:
         "Keys and values move together, so the sum has the same terms in another order. This is why positions "
         "are needed."
     )
-    return Question(asks, "numbers", numbers(after.tolist(), 3), wrong, why, "orrery verify")
+    return Question(asks, "numbers", numbers(after.tolist(), 3), wrong, why, "orrery course S3 swap")
 
 
 @question("softmax-axis", "S3", "Matrix version")
@@ -196,8 +197,9 @@ def softmax_axis() -> Question:
         f"by {apart[best]:.0e}). With one token a column, softmax(KᵀQ), it is column-wise, and the result is the same."
     )
     return Question(
-        "softmax(QKᵀ / √d) V, one token a row: how is the softmax applied?", "one", (names[best],), wrong, why
-    )
+        "softmax(QKᵀ / √d) V, one token a row: how is the softmax applied?", "one", (names[best],), wrong, why,
+        "orrery course S4 columns",
+    )  # fmt: skip
 
 
 def masks() -> dict[str, Tensor]:
@@ -231,7 +233,7 @@ def causal_mask() -> Question:
         f"Masked are n(n - 1) / 2 scores: {hidden[PLACES]} of {PLACES**2}, {hidden[1024]:,} of {1024**2:,}."
     )
     asks = "For a causal language model, which matrix is added to the scores? Rows are queries."
-    return Question(asks, "one", (matrix(masks()[best]),), wrong, why, "orrery see")
+    return Question(asks, "one", (matrix(masks()[best]),), wrong, why, "orrery course S1 mask")
 
 
 @question("masked-scores", "S3", "Masking, how many")
@@ -248,8 +250,9 @@ def masked_scores() -> Question:
         "plain kernel is for nothing."
     )
     return Question(
-        f"How many of the scores of {length:,} words does a causal mask hide?", "numbers", (f"{hidden:,}",), wrong, why
-    )
+        f"How many of the scores of {length:,} words does a causal mask hide?", "numbers", (f"{hidden:,}",), wrong, why,
+        "orrery course S1 mask",
+    )  # fmt: skip
 
 
 @question("mask-function", "S1", "Masking out the future")
@@ -270,7 +273,7 @@ def mask_function() -> Question:
         f"weights of the queries sum to {sums}."
     )
     asks = "What does the mask do to the scores before the softmax?"
-    return Question(asks, "one", ("it sets scores of later words to -inf",), wrong, why)
+    return Question(asks, "one", ("it sets scores of later words to -inf",), wrong, why, "orrery course S1 mask")
 
 
 @question("shapes", "S2", "What are V, K and Q?")
@@ -281,7 +284,7 @@ def shapes() -> Question:
     result_LE = scores_LS.softmax(-1) @ drawn(keys, values)
     wrong = (
         Wrong(f"{keys} {queries}", "that is KQᵀ: one row a key"),
-        Wrong(f"{width} {width}", "that is QᵀK: the sum goes over words, and not over channels"),
+        Wrong(f"{width} {width}", "QᵀK would have these; it sums over words, and needs as many queries as keys"),
     )
     asks = (
         f"{queries} queries and {keys} keys of {width} channels, {keys} values of {values}. How many rows and "

@@ -27,7 +27,7 @@ def text_to_text() -> Question:
         "from what it writes?"
     )
     wrong = tuple(Wrong(kind, reason) for kind, reason in because.items())
-    return Question(asks, "one", tuple(fitting), wrong, why, "orrery translate")
+    return Question(asks, "one", tuple(fitting), wrong, why, "orrery course S4 captions")
 
 
 @question("chatgpt", "S3", "What is ChatGPT?")
@@ -45,5 +45,5 @@ def chatgpt() -> Question:
     )
     return Question(
         "What is ChatGPT?", "one", ("a language model, fine-tuned to hold a dialogue",), wrong, why,
-        "orrery sft recipes/sft-instructions.yaml",
+        "orrery course S0 rlhf",
     )  # fmt: skip

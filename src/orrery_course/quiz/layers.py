@@ -7,7 +7,7 @@ from torch import Tensor
 
 from orrery.laws.golden import attention_size, shifted, sinusoid
 from orrery.planning.parameters import parameters
-from orrery.planning.presets import preset
+from orrery.planning.published.sizes import published
 from orrery.training.schedules import noam
 from orrery_course.quiz._question import Question, Wrong, holds, number, numbers, question
 from orrery_course.quiz.attention import drawn
@@ -73,12 +73,15 @@ def sinusoids() -> Question:
     )
 
 
-def gradient_at_input(depth: int, residual: bool, width: int = 64) -> float:
-    """Return the norm of the gradient at the input of random ReLU layers, each adding 1 / sqrt(depth) of its own."""
+def gradient_at_input(depth: int, residual: bool, width: int = 64, size: float = 1.0) -> float:
+    """Return the norm of the gradient at the input of random ReLU layers, each adding 1 / sqrt(depth) of its own.
+
+    The weights are drawn with the deviation ``size`` / sqrt(width).
+    """
     x_D = drawn(width).requires_grad_()
     h_D: Tensor = x_D
     for n in range(depth):
-        change_D = torch.relu(drawn(width, width, seed=n + 1) / math.sqrt(width) @ h_D)
+        change_D = torch.relu(size * drawn(width, width, seed=n + 1) / math.sqrt(width) @ h_D)
         h_D = h_D + change_D / math.sqrt(depth) if residual else change_D
     h_D.sum().backward()
     assert x_D.grad is not None
@@ -89,6 +92,7 @@ def gradient_at_input(depth: int, residual: bool, width: int = 64) -> float:
 def residuals() -> Question:
     """Ask what becomes of the gradient without residuals."""
     found = {(d, r): gradient_at_input(d, r) for d in (10, 50) for r in (False, True)}
+    larger = [gradient_at_input(d, False, size=2**0.5) for d in (10, 50)]
     vanishes = found[50, False] < 1e-2 * found[10, False] and found[50, True] > found[50, False]
     right, other = ("it shrinks with every layer", "it grows with every layer")
     wrong = (
@@ -104,9 +108,14 @@ def residuals() -> Question:
     why = (
         f"The gradient at the input of 50 random ReLU layers is {found[50, False]:.0e}, and "
         f"{number(found[50, True], 2)} where each "
-        "adds to what it got: a layer learns only the change, and the identity carries the gradient past it."
+        "adds to what it got: a layer learns only the change, and the identity carries the gradient past it. Weights "
+        f"√2 as large would do without ({number(larger[0], 2)} after 10 layers, {number(larger[1], 2)} after 50), but "
+        "training moves them."
     )
-    asks = "What becomes of the gradient at the input of many layers without residual connections?"
+    asks = (
+        "ReLU layers of random weights, of variance 1 / width, and no residual connections: what becomes of the "
+        "gradient at the input as layers are added?"
+    )
     return Question(asks, "one", (right if vanishes else other,), wrong, why, "orrery lab depth")
 
 
@@ -125,7 +134,7 @@ def attention_parameters() -> Question:
     )
     why = f"Each maps {width} channels to {width}: 3K² = {found:,}, however long the text is."
     asks = f"Self-attention over {words} words of {width} channels: how many numbers do W_q, W_k and W_v have together?"
-    return Question(asks, "numbers", (f"{found:,}",), wrong, why)
+    return Question(asks, "numbers", (f"{found:,}",), wrong, why, "orrery course S0 parameters")
 
 
 @question("heads", "S1", "Multi-head attention")
@@ -145,14 +154,14 @@ def heads() -> Question:
         f"Multi-head attention of {width} channels with 8 heads of {width // 8}, with its output matrix, no "
         "biases: how many parameters?"
     )
-    return Question(asks, "numbers", (f"{sizes[8]:,}",), wrong, why)
+    return Question(asks, "numbers", (f"{sizes[8]:,}",), wrong, why, "orrery course S3 heads-in-matrices")
 
 
 @question("unembedding", "S1", "LM head")
 def unembedding() -> Question:
     """Ask what a tied head saves."""
     vocabulary, width = 50_257, 768
-    small = parameters(preset("gpt3-125m"))
+    small = parameters(published("GPT-2 small").spec())
     saved = vocabulary * width
     wrong = (
         Wrong(f"{width * width:,}", "that is a matrix inside of a block; this one has a column for each word"),
@@ -161,13 +170,13 @@ def unembedding() -> Question:
     why = (
         f"It maps {width} channels back to {vocabulary:,} words by Eᵀ, hence its name. Tied, it costs nothing; "
         "apart it would be "
-        f"{saved:,}, beside {small:,} of the whole smallest GPT-3."
+        f"{saved:,}, beside {small:,} of the whole model."
     )
     asks = (
         f"GPT-2 small has {vocabulary:,} tokens of {width} channels. How many weights are saved because the "
         "head uses the table's?"
     )
-    return Question(asks, "numbers", (f"{saved:,}",), wrong, why)
+    return Question(asks, "numbers", (f"{saved:,}",), wrong, why, "orrery course S1 unembedding")
 
 
 @question("noam", "S1", "Noam + Adam")

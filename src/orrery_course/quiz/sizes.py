@@ -92,7 +92,7 @@ def cache() -> Question:
     )
     why = f"2 x 96 layers x 12,288 channels x 2 bytes = {found:,}; {found * spec.context:,} at {spec.context:,} tokens."
     asks = "How many bytes does each token keep in the key-value cache of GPT-3 (96 layers, 12,288 channels, float16)?"
-    return Question(asks, "numbers", (f"{found:,}",), wrong, why, "orrery see")
+    return Question(asks, "numbers", (f"{found:,}",), wrong, why, "orrery course S3 cache")
 
 
 @question("what-to-keep", "S3", "KV cache, what stays")
@@ -122,7 +122,7 @@ def what_to_keep() -> Question:
     )
     why = "Changing old queries changes nothing of the new token's result; changing old keys or values does."
     asks = "Which tensors of the tokens before does a step of generation need?"
-    return Question(asks, "many", right, wrong, why, "orrery see")
+    return Question(asks, "many", right, wrong, why, "orrery course S3 cache")
 
 
 @question("synapses", "S0", "Brain and model")
@@ -138,4 +138,4 @@ def synapses() -> Question:
     asks = (
         "A model of 1.5 trillion parameters, a brain of 1e14 synapses: what share of the synapses is that, in percent?"
     )
-    return Question(asks, "numbers", numbers((share,)), wrong, why)
+    return Question(asks, "numbers", numbers((share,)), wrong, why, "orrery course S0 sizes")

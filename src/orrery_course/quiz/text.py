@@ -49,7 +49,7 @@ def cloze() -> Question:
         f"I was eating __: {', '.join(f'{c} {p:g}' for c, p in ONE_SIDED.items())}. What are their shares "
         "among the three, in percent?"
     )
-    return Question(asks, "numbers", numbers(found), wrong, why, "orrery cloze")
+    return Question(asks, "numbers", numbers(found), wrong, why, "orrery course S4 cloze")
 
 
 @question("cloze-both-sides", "S4", "I was in a __. I was eating popcorns")
@@ -61,12 +61,12 @@ def cloze_both_sides() -> Question:
     wrong = (Wrong(before, "from the words before the gap alone it may be; popcorns come behind it"),
              Wrong("it cannot be said", f"the probabilities say it: {number(found[best])} % for {best}"))  # fmt: skip
     why = (
-        f"{', '.join(f'{word} {number(share, 3)} %' for word, share in found.items())}. Only a model that reads "
-        "both sides, as BERT, "
-        "can use the second sentence."
+        f"{', '.join(f'{word} {number(share, 3)} %' for word, share in found.items())}. A model that reads both "
+        "sides, as BERT, sees the second sentence from the gap; one that reads on, as GPT, has it in the probability "
+        "of the whole text with each candidate put in."
     )
     asks = f"I was in a __. I was eating popcorns: {', '.join(f'{c} {p:g}' for c, p in TWO_SIDED.items())}. Which fits?"
-    return Question(asks, "one", (best,), wrong, why, "orrery cloze")
+    return Question(asks, "one", (best,), wrong, why, "orrery course S4 cloze")
 
 
 @question("padding-row", "S3", "Padding")
@@ -92,7 +92,7 @@ def padding_row() -> Question:
         f'Truncated to {BLOCK} words; "the" is {vocabulary["the"]} each time. A shorter row would end with '
         f"{vocabulary[PAD]}, of {PAD}."
     )
-    return Question(asks, "numbers", tuple(map(str, ids)), wrong, why)
+    return Question(asks, "numbers", tuple(map(str, ids)), wrong, why, "orrery course S3 padding")
 
 
 @question("unknown-words", "S3", "Tokens")
@@ -110,7 +110,7 @@ def unknown_words() -> Question:
         "have no such hole."
     )
     asks = f'The vocabulary has the words of "{KNOWN}". Which words of "{HENRY}" become <OOV>? Type them.'
-    return Question(asks, "words", tuple(unknown), wrong, why, "orrery tokenizer show")
+    return Question(asks, "words", tuple(unknown), wrong, why, "orrery course S3 words")
 
 
 @question("next-letters", "S4", "hello")
@@ -131,7 +131,7 @@ def next_letters() -> Question:
         f'A model over letters reads {" ".join(inputs)} of "{word}". What are its targets? Type the letters '
         "with spaces."
     )
-    return Question(asks, "words", tuple(targets), wrong, why)
+    return Question(asks, "words", tuple(targets), wrong, why, "orrery course S4 hello")
 
 
 @question("table-rows", "S1", "Tokens to vectors")
@@ -148,7 +148,7 @@ def table_rows() -> Question:
     )
     why = "Looking up is multiplying by a one-hot vector, number for number; it only skips the zeros."
     asks = f'"Thanks for all the" has the ids {ids}. What does the embedding table give for them?'
-    return Question(asks, "one", (right,), wrong, why)
+    return Question(asks, "one", (right,), wrong, why, "orrery course S1 rows")
 
 
 @question("greedy", "S3", "Greedy decoding")
@@ -168,8 +168,16 @@ def greedy() -> Question:
         f'It writes "{taken}" with {number(paths[taken])}, and "{best}" has {number(paths[best])}: beams keep '
         "more than one beginning."
     )
-    asks = f"First word {first}; then {second}. Does greedy decoding find the most probable two words?"
-    return Question(asks, "one", (says_so,), wrong, why, "orrery tree")
+    asks = (
+        f"First word: {listed(first)}. Behind it: {'; '.join(f'{a}: {listed(b)}' for a, b in second.items())}. "
+        "Does greedy decoding find the most probable two words?"
+    )
+    return Question(asks, "one", (says_so,), wrong, why, "orrery course S3 greedy")
+
+
+def listed(probabilities: Mapping[str, float]) -> str:
+    """Return words with their probabilities, as one says them."""
+    return ", ".join(f"{word} {p:g}" for word, p in probabilities.items())
 
 
 @question("letters-or-words", "S3", "Character tokens")
@@ -179,11 +187,13 @@ def letters_or_words() -> Question:
     wrong = (
         Wrong(str(len(HENRY.split())), "those are its words"),
         Wrong(
-            str(len([c for c in letters if c != " "])), "spaces are characters too, or the words cannot be told apart"
+            str(len([c for c in letters if c != " "])),
+            "the slide leaves the spaces out; they are characters too, or the words cannot be told apart",
         ),
     )
     why = (
         f"{len(letters)} places instead of {len(HENRY.split())}: nothing is unknown, and attention has "
         f"{(len(letters) / len(HENRY.split())) ** 2:.0f} times as many scores."
     )
-    return Question(f'How many character tokens does "{HENRY}" have?', "numbers", (str(len(letters)),), wrong, why)
+    asks = f'How many character tokens does "{HENRY}" have?'
+    return Question(asks, "numbers", (str(len(letters)),), wrong, why, "orrery course S3 characters")

@@ -37,9 +37,7 @@ def skip_gram_probability() -> Question:
         "Output vectors u1 = [1, 0], u2 = [0, 1], u3 = [1, 1], the centre's v = [1, 0.5]: what are P(w1), "
         "P(w2), P(w3) given the centre?"
     )
-    return Question(
-        asks, "numbers", numbers(found_V.tolist(), 3), wrong, why, "orrery train recipes/word2vec-novels.yaml"
-    )
+    return Question(asks, "numbers", numbers(found_V.tolist(), 3), wrong, why, "orrery course S4 skip-gram")
 
 
 @question("one-hot-distance", "S0", "One-hot vectors")
@@ -62,7 +60,8 @@ def one_hot_distance() -> Question:
         f"Every pair is √2 = {distance:.5f} apart, so no word is nearer to one than to another: that is what "
         "learned vectors mend."
     )
-    return Question("How far are two different one-hot vectors apart?", "numbers", numbers((distance,), 6), wrong, why)
+    asks = "How far are two different one-hot vectors apart?"
+    return Question(asks, "numbers", numbers((distance,), 6), wrong, why, "orrery course S0 one-hot")
 
 
 @question("dense-similarity", "S4", "WordNet or vectors")
@@ -82,7 +81,7 @@ def dense_similarity() -> Question:
         "any two have; WordNet's synonyms are incomplete and know no degree."
     )
     asks = f"Two words have the vectors {list(BANKING)} and {list(SECOND)}. What is their cosine similarity?"
-    return Question(asks, "numbers", numbers((cosine,), 6), wrong, why, "orrery lab retrieval")
+    return Question(asks, "numbers", numbers((cosine,), 6), wrong, why, "orrery course S4 dense")
 
 
 @question("word2vec-kinds", "S4", "What is Word2vec?")
@@ -98,7 +97,7 @@ def word2vec_kinds() -> Question:
         "Two ways to predict (CBOW, skip-gram), three ways to the probabilities: how many algorithms are "
         "called word2vec?"
     )
-    return Question(asks, "numbers", (str(len(kinds)),), wrong, why)
+    return Question(asks, "numbers", (str(len(kinds)),), wrong, why, "orrery course S4 hierarchical")
 
 
 @question("skip-gram-pairs", "S4", "Skip-gram")
@@ -114,7 +113,7 @@ def skip_gram_pairs() -> Question:
         "drawn from all other words."
     )
     asks = f'"{" ".join(WAMPIMUK)}." With which words is {CENTRE} paired, window {WINDOW}? Type them in their order.'
-    return Question(asks, "words", tuple(found), wrong, why)
+    return Question(asks, "words", tuple(found), wrong, why, "orrery course S4 negative-sampling")
 
 
 @question("what-similar", "S4", "Vectors")
@@ -132,4 +131,4 @@ def what_similar() -> Question:
     )  # fmt: skip
     why = 'A search for "Seattle motel" finds no more in "Seattle hotel" than in "Seattle zebra".'
     asks = "What holds of motel and hotel as one-hot vectors?"
-    return Question(asks, "many", right, wrong, why, "orrery lab retrieval")
+    return Question(asks, "many", right, wrong, why, "orrery course S4 retrieval")

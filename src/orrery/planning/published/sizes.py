@@ -119,7 +119,7 @@ _CAPTIONER = {
 _PHI_2 = {"hidden_size": 2560, "intermediate_size": 10_240, "num_hidden_layers": 32, "num_attention_heads": 32}
 _COMMAND_R_PLUS = {**_llama(12_288, 33_792, 64, 96, 8, 256_000, True), "use_qk_norm": True}
 
-# The reference table: recomputed from published configurations, equal to every count that is published.
+# The reference table: recomputed from published configurations, equal to every count that is published.
 SIZES: tuple[PublishedSize, ...] = (
     PublishedSize("GPT-2 small", "gpt2", _gpt2(768, 12, 12), 124_439_808),
     PublishedSize("GPT-2 medium", "gpt2", _gpt2(1024, 24, 16), 354_823_168),
