@@ -57,6 +57,6 @@ async function save(page) {
 }
 
 async function copy(page) {
-  await navigator.clipboard?.writeText(location.href).catch(() => null);
-  page.say(t("link.done"));
+  const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+  page.say(t(copied ? "link.done" : "link.none"));
 }
