@@ -70,6 +70,21 @@ def test_each_attention_of_a_saved_page_begins_with_what_was_saved(browser, tmp_
     visit.close()
 
 
+def test_the_page_of_a_notebook_goes_from_view_to_view(browser, tmp_path):
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(orrery.see(language_model_of("gpt2", n_layer=1), "the")._repr_html_(), encoding="utf-8")
+    visit = Seen(browser)
+    visit.page.goto(notebook.as_uri())
+    frame = visit.page.frame_locator("iframe")
+    for name in ("lens", "logits"):
+        frame.locator(f'.rail [data-view="{name}"]').click()
+        frame.locator(f'.view[data-view="{name}"][data-ready]').wait_for()
+    frame.locator('[data-screen="model"]').click()
+    frame.locator('main[data-ready="model"]').wait_for()
+    assert visit.said == []
+    visit.close()
+
+
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as server:

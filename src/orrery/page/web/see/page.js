@@ -6,6 +6,8 @@ import { t } from "#see/words.js";
 
 /** What of the state stays as it is when the reader goes back. */
 const KEPT = new Set(["theme", "language", "given"]);
+/** Whether the page stands in a notebook's frame, which has no address of its own. */
+export const FRAMED = location.protocol === "about:";
 const alike = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
 
 /**
@@ -45,6 +47,7 @@ export class Page {
 
   /** Tell in the address what is looked at; another screen, view or text is a step that the browser's Back takes back. */
   address() {
+    if (FRAMED) return;
     const [was, to] = [fromAddress(location.hash), toAddress(this.focus.values, this.untold)];
     const now = fromAddress(to);
     const moved = ["screen", "view", ...("given" in was ? ["given"] : [])].some((name) => !alike(was[name], now[name]));
