@@ -134,6 +134,22 @@ class Seen:
         width = self.page.viewport_size["width"]
         assert self.page.evaluate("document.documentElement.scrollWidth") <= width
 
+    def stops(self) -> Iterator[str]:
+        """Yield every view of every screen, each when it is drawn without a failure."""
+        for screen in self.page.evaluate("() => window.orrery.session.screens"):
+            self.screen(screen)
+            names = [stop.get_attribute("data-view") for stop in self.page.locator(".rail [data-view]").all()]
+            for name in names:
+                self.view(name)
+                assert self.page.locator(".view .failure:not([hidden])").all_inner_texts() == [], name
+                yield f"{screen}/{name}"
+            if not names:
+                yield screen
+
+    def outside(self) -> list[str]:
+        """Return what stands outside the window or is cut by its box, but for rows that can be scrolled."""
+        return list(self.page.evaluate(_OUTSIDE))
+
     def close(self) -> None:
         """Close the page."""
         self.page.close()
@@ -156,4 +172,20 @@ _READ = """async ([selector, row, column]) => {
     if (table[3 * i] === r && table[3 * i + 1] === g && table[3 * i + 2] === b)
       return [Number(lowest) + (i / 255) * (highest - lowest), Number(lowest), Number(highest)];
   return [NaN, Number(lowest), Number(highest)];
+}"""
+
+_OUTSIDE = """() => {
+  const { clientWidth: width, scrollWidth } = document.documentElement;
+  const found = scrollWidth > width ? [`the page is ${scrollWidth} wide`] : [];
+  const rolls = (one) => /auto|scroll/.test(getComputedStyle(one).overflowX);
+  const scrolls = (one) => one && one !== document.body && (rolls(one) || scrolls(one.parentElement));
+  for (const one of document.querySelectorAll("body *")) {
+    if (one.closest("svg *, .unseen, .skip, [hidden]") || scrolls(one)) continue;
+    const { left, right, width: own } = one.getBoundingClientRect();
+    const said = `${one.tagName}.${one.className} ${one.textContent.slice(0, 30)}`;
+    if (own && (right > width + 1 || left < -1)) found.push(`${said} stands at ${left} to ${right}`);
+    const cut = /hidden|clip/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth + 1;
+    if (own && cut && !one.title) found.push(`${said} is cut`);
+  }
+  return found.slice(0, 5);
 }"""

@@ -37,24 +37,6 @@ def page_of(tmp_path_factory):
     return made
 
 
-def stops(visit):
-    """Yield every view of every screen, each when it is drawn without a failure."""
-    for screen in visit.page.evaluate("() => window.orrery.session.screens"):
-        visit.screen(screen)
-        names = [stop.get_attribute("data-view") for stop in visit.page.locator(".rail [data-view]").all()]
-        for name in names:
-            visit.view(name)
-            assert visit.page.locator(".view .failure:not([hidden])").all_inner_texts() == [], name
-            yield f"{screen}/{name}"
-        if not names:
-            yield screen
-
-
-def outside(visit) -> list[str]:
-    """Return what stands outside the window or is cut by its box, but for rows that can be scrolled."""
-    return visit.page.evaluate(_OUTSIDE)
-
-
 @pytest.mark.parametrize(
     ("name", "size"),
     [("gpt2", "phone"), ("gpt2", "desk"), ("t5", "phone"), ("a classifier", "phone"), ("vit", "tablet")],
@@ -62,7 +44,7 @@ def outside(visit) -> list[str]:
 def test_nothing_is_wider_than_the_window(browser, page_of, name, size):
     width, height = SIZES[size]
     visit = Seen(browser, width, height).open(page_of(name).as_uri())
-    assert {stop: found for stop in stops(visit) if (found := outside(visit))} == {}
+    assert {stop: found for stop in visit.stops() if (found := visit.outside())} == {}
     assert visit.said == []
     visit.close()
 
@@ -75,8 +57,8 @@ def test_every_view_can_be_read_and_reached_at_every_size(browser, page_of, name
     width, height = SIZES[size]
     for language in ("en", "de"):
         visit = Seen(browser, width, height, scheme).open(f"{page_of(name).as_uri()}#language=%22{language}%22")
-        for stop in stops(visit):
-            assert (stop, outside(visit)) == (stop, [])
+        for stop in visit.stops():
+            assert (stop, visit.outside()) == (stop, [])
             if language == "en":
                 visit.accessible()
         assert visit.said == []
@@ -86,7 +68,7 @@ def test_every_view_can_be_read_and_reached_at_every_size(browser, page_of, name
 
 def test_what_is_too_wide_or_cut_is_seen(browser, page_of):
     visit = Seen(browser, *SIZES["phone"]).open(page_of("gpt2").as_uri()).ready()
-    assert outside(visit) == []
+    assert visit.outside() == []
     for style in ("width:500px", "width:9px;overflow:hidden;white-space:nowrap"):
         visit.page.evaluate(
             """(style) => {
@@ -97,7 +79,7 @@ def test_what_is_too_wide_or_cut_is_seen(browser, page_of):
             }""",
             style,
         )
-        assert outside(visit) != []
+        assert visit.outside() != []
         visit.page.evaluate("document.getElementById('wrong').remove()")
     visit.close()
 
@@ -123,23 +105,6 @@ def test_a_desk_has_text_and_tokens_left_and_the_picture_right(browser, page_of)
         assert (view["x"] >= tokens["x"] + tokens["width"]) == beside
         assert (view["x"] >= rail["x"] + rail["width"]) == beside
         visit.close()
-
-
-_OUTSIDE = """() => {
-  const { clientWidth: width, scrollWidth } = document.documentElement;
-  const found = scrollWidth > width ? [`the page is ${scrollWidth} wide`] : [];
-  const rolls = (one) => /auto|scroll/.test(getComputedStyle(one).overflowX);
-  const scrolls = (one) => one && one !== document.body && (rolls(one) || scrolls(one.parentElement));
-  for (const one of document.querySelectorAll("body *")) {
-    if (one.closest("svg *, .unseen, .skip, [hidden]") || scrolls(one)) continue;
-    const { left, right, width: own } = one.getBoundingClientRect();
-    const said = `${one.tagName}.${one.className} ${one.textContent.slice(0, 30)}`;
-    if (own && (right > width + 1 || left < -1)) found.push(`${said} stands at ${left} to ${right}`);
-    const cut = /hidden|clip/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth + 1;
-    if (own && cut && !one.title) found.push(`${said} is cut`);
-  }
-  return found.slice(0, 5);
-}"""
 
 
 def test_a_word_of_the_field_opens_its_entry(browser, page_of):

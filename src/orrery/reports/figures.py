@@ -389,6 +389,11 @@ def _label(text: str, x: Number, y: Number, boxes: list[tuple[Number, Number, Nu
     width = 6.5 * len(text)
     sides = [(x + 6, "start", x + 6, y + 4), (x - 6, "end", x - 6 - width, y + 4)]
     sides += [(x, "middle", x - width / 2, y + shift) for shift in (-6, 15)]
+    sides += [
+        side
+        for shift in (-5, 13)
+        for side in ((x + 5, "start", x + 5, y + shift), (x - 5, "end", x - 5 - width, y + shift))
+    ]
 
     def covered(side: tuple[Number, str, Number, Number]) -> Number:
         left, right, top, bottom = side[2], side[2] + width, side[3] - 10, side[3] + 2

@@ -60,6 +60,7 @@ h2{{margin-top:2.5rem}}
 .lead{{font-size:1.05rem}}
 .facts td:first-child{{width:7rem}}
 td{{overflow-wrap:anywhere}}
+.wide td:first-child{{overflow-wrap:break-word}}
 .many td{{max-width:15rem;overflow-wrap:break-word}}
 .many{{width:max-content;min-width:100%}}
 .many th{{max-width:8rem}}

@@ -1,3 +1,4 @@
+import itertools
 import math
 import re
 import subprocess
@@ -122,6 +123,22 @@ def test_it_needs_the_standard_library_alone():
 def places(svg):
     return {node.text: float(node.get("x")) for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
             and node.get("x")}  # fmt: skip
+
+
+def test_names_of_a_crowd_of_points_do_not_stand_over_each_other():
+    crowd = {"GPT-3": (263, -132), "Gopher": (336, -121), "LaMDA": (340, -138), "Chinchilla": (347, -155)}
+    crowd |= {"PaLM": (351, -105), "BLOOM": (378, -132), "LLaMA 65B": (389, -156)}
+    svg = scatter({"all": {**crowd, "low": (70, -310), "high": (620, -35)}}, title="t", x_label="x", y_label="y")
+    texts = re.findall(r'<text x="([^"]+)" y="([^"]+)" text-anchor="(\w+)"[^>]*>([^<]+)<', str(svg))
+    boxes = []
+    for x, y, anchor, text in texts:
+        if text in crowd:
+            width = 6.5 * len(text)
+            left = float(x) - {"start": 0, "middle": width / 2, "end": width}[anchor]
+            boxes.append((left, float(y) - 10, left + width, float(y) + 2))
+    assert len(boxes) == len(crowd)
+    for one, other in itertools.combinations(boxes, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
 
 
 def test_a_scatter_names_every_point_and_keeps_names_apart():

@@ -63,7 +63,7 @@ class ClassesView(View):
         spec: Any = subject.lm.model.spec.heads[name]
         function, shares_PN = probabilities(logits_PN, spec)
         facts: dict[str, Any] = {
-            "labels": list(spec.names) or [f"LABEL_{number}" for number in range(spec.labels)],
+            "labels": labels_of(spec),
             "of": "row" if isinstance(module, SequenceHead) else "token",
             "function": function,
             "notes": [],
@@ -85,6 +85,11 @@ def head_of_classes(model: Model) -> tuple[str, nn.Module] | None:
     """Return the main head with its name where it scores classes, of the row or of each token."""
     name, main = next(iter(model.named_heads.items()), ("", None))
     return (name, main) if isinstance(main, SequenceHead | TokenHead) and name != SPAN else None
+
+
+def labels_of(spec: Any) -> list[str]:
+    """Return what the classes of a head are called."""
+    return list(spec.names) or [f"LABEL_{number}" for number in range(spec.labels)]
 
 
 def probabilities(logits: Float[Tensor, "*P N"], spec: Any) -> tuple[str, Float[Tensor, "*P N"]]:

@@ -10,6 +10,7 @@ from orrery.inspection.explain.formula import Index, Operand
 from orrery.page.views._inside import Inside
 from orrery.page.views._payload import Payload
 from orrery.page.views._view import View, ViewSubject, register
+from orrery.page.views.classes import head_of_classes, labels_of
 from orrery.schema.section import Section
 
 SAVED = 60
@@ -108,9 +109,18 @@ def axes(inside: Inside, key: str, index: Index) -> list[dict[str, Any]]:
     read = there if name in ("k_in", "v_in", "k_normed", "v_normed") else here
     last = {"name": "channel", "place": index[1]}
     if name in ("logits", "scored"):
-        last = {"name": "vocabulary", "place": index[1], "text": _spelt(inside, index[1])}
+        last = _answer(inside, index[1])
     stream = "source" if name == "memory" else read
     return [_token(inside, stream, index[0]), last]
+
+
+def _answer(inside: Inside, number: int) -> dict[str, Any]:
+    """Return what a logit is of: a class of the main head, or a token of the vocabulary."""
+    head = head_of_classes(inside.lm.model)
+    if head is None:
+        return {"name": "vocabulary", "place": number, "text": _spelt(inside, number)}
+    spec: Any = inside.lm.model.spec.heads[head[0]]
+    return {"name": "class", "place": number, "text": labels_of(spec)[number]}
 
 
 def _token(inside: Inside, stream: str, place: int) -> dict[str, Any]:

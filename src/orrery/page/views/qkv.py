@@ -50,14 +50,14 @@ class Qkv(View):
         return subject.inside is not None and bool(subject.inside.sites)
 
     def saved(self, subject: ViewSubject) -> Iterable[Section]:
-        """Return heads and tokens, the last token first."""
+        """Return heads and tokens, the last token of each attention first."""
         inside = subject.seen
-        for query in reversed(range(len(inside.tokens))):
+        for back in range(max(len(inside.tokens), len(inside.source_tokens))):
             for number, site in enumerate(inside.sites):
                 for layer in site.layers:
                     heads, queries = inside.shapes[site.key(layer, "pattern")][1:3]
-                    for head in range(heads if query < queries else 0):
-                        yield QkvSettings(site=number, layer=layer, head=head, query=query)
+                    for head in range(heads if back < queries else 0):
+                        yield QkvSettings(site=number, layer=layer, head=head, query=queries - 1 - back)
 
     def payload(self, subject: ViewSubject, settings: QkvSettings) -> Payload:
         """Return the operands of every step."""

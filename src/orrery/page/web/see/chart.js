@@ -4,6 +4,9 @@ import { h, number, whole } from "#see/dom.js";
 export const LINES = ["var(--accent)", "var(--look)", "var(--good)", "var(--soft)", "var(--bad)", "var(--ink)"];
 const DASHES = [null, "6 3", "2 3", "9 3 2 3", "1 4", "12 4"];
 
+/** How wide a chart is drawn, in pixels: its texts are as large on a phone as on a desk. */
+export const room = () => Math.min(560, document.documentElement.clientWidth - 48);
+
 /** About `count` round numbers between two ends; `binary` ones are round in bytes. */
 export function ticks(low, high, count = 5, binary = false) {
   const rough = (high - low) / count || 1;
@@ -24,7 +27,7 @@ export function ticks(low, high, count = 5, binary = false) {
  * @param {boolean} [data.binary] whether it counts bytes
  * @param {{width?: number, height?: number, at?: number|null, zero?: boolean}} [look] `at` is marked
  */
-export function chart({ series, label, show = (value) => number(value, 3), x = "", log = false, binary = false }, { width = 560, height = 240, at = null, zero = false } = {}) {
+export function chart({ series, label, show = (value) => number(value, 3), x = "", log = false, binary = false }, { width = room(), height = 240, at = null, zero = false } = {}) {
   const scale = log ? Math.log10 : (value) => value;
   const kept = series.map(({ name, points }) => ({ name, points: points.filter(([, value]) => Number.isFinite(value) && (!log || value > 0)) }));
   const all = kept.flatMap(({ points }) => points);
@@ -41,10 +44,10 @@ export function chart({ series, label, show = (value) => number(value, 3), x = "
   const text = (words, attributes) => h("text.axis", attributes, words);
   return h(
     "svg.chart",
-    { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, style: { "max-width": `${width}px` } },
+    { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, style: { width: `${width}px` } },
     h("title", {}, label),
     rows.map((value) => [h("line", { class: "rule", x1: left, x2: width - right, y1: py(value), y2: py(value) }), text(show(value), { x: left - 6, y: py(value) + 4, "text-anchor": "end" })]),
-    ticks(x0, x1, 5).map((place) => text(whole(place), { x: px(place), y: height - bottom + 16, "text-anchor": "middle" })),
+    ticks(x0, x1, width < 400 ? 3 : 5).map((place) => text(whole(place), { x: px(place), y: height - bottom + 16, "text-anchor": "middle" })),
     text(x, { x: width - right, y: height - 2, "text-anchor": "end" }),
     at !== null && h("line", { class: "rule now", x1: px(at), x2: px(at), y1: top, y2: height - bottom }),
     kept.map(({ name, points }, i) => points.length > 0 && h("path", { class: "curve", "data-series": name, style: { stroke: LINES[i % LINES.length] }, "stroke-dasharray": DASHES[i % DASHES.length], d: `M${points.map(([place, value]) => `${px(place).toFixed(1)} ${py(value).toFixed(1)}`).join("L")}${points.length === 1 ? "h1" : ""}` })),

@@ -1,6 +1,6 @@
 // The badge of a view: the identities that its numbers satisfy, each with its error and its bound.
 import { fill, h, number } from "#see/dom.js";
-import { t } from "#see/words.js";
+import { said, t } from "#see/words.js";
 
 /** Draw the badge of some checks; without checks there is none. */
 export function badge(element, checks) {
@@ -13,7 +13,7 @@ export function badge(element, checks) {
       "details.checks",
       { "data-passed": String(whole) },
       h("summary", {}, h("span.lamp", { "aria-hidden": "true" }, whole ? "✓" : "✗"), t("checks", { passed, all: checks.length })),
-      h("ul", {}, checks.map((check) => h("li", { "data-passed": String(check.passed) }, h("span", {}, check.name), h("span.number", {}, t("check.bound", { value: number(check.value, 2), bound: number(check.bound, 2) }))))),
+      h("ul", {}, checks.map((check) => h("li", { "data-passed": String(check.passed) }, h("span", {}, said(check.name)), h("span.number", {}, t("check.bound", { value: number(check.value, 2), bound: number(check.bound, 2) }))))),
     ),
   );
 }

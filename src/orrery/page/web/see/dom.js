@@ -48,12 +48,12 @@ export function visible(text) {
 }
 
 /** A number as it is shown, with its sign as typographers write it. */
-export const whole = (count) => count.toLocaleString("en");
+export const whole = (count) => (count || 0).toLocaleString("en").replace("-", "−");
 
 export function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
-  if (Number.isInteger(value) && Math.abs(value) < 1e9) return value.toLocaleString("en").replace("-", "−");
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return whole(value);
   const size = Math.abs(value);
   const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(Math.max(0, digits - 2)) : value.toPrecision(digits);
   return text.replace(/-/g, "−");

@@ -54,7 +54,7 @@ export function forming(page) {
     const select = h("select", { name: "role", onchange: () => (page.focus.set({ role: select.value }), show()) }, facts.roles.map((name) => h("option", { value: name, selected: name === role }, t(`heads.${name}`))));
     const title = t("forming.title", { role: t(`heads.${role}`) });
     const rows = lines.flatMap(({ name, points }) => points.map(([step, value]) => [role, name, step, value]));
-    const drawn = series.length ? chart({ series, label: title, x: t("curves.step") }, { width: 560, height: 200, zero: true }) : h("p.soft", {}, t("forming.none"));
+    const drawn = series.length ? chart({ series, label: title, x: t("curves.step") }, { height: 200, zero: true }) : h("p.soft", {}, t("forming.none"));
     const go = (name, step) => {
       const [layer, head] = name.split(".").map(Number);
       page.focus.set({ view: "attention", layer, head });

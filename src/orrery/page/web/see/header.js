@@ -3,6 +3,7 @@ import { fill, h, reveal, whole } from "#see/dom.js";
 import { download } from "#see/export.js";
 import { glossary } from "#see/glossary.js";
 import { help } from "#see/keys.js";
+import { FRAMED } from "#see/page.js";
 import { scheme } from "#see/palette.js";
 import { LANGUAGES, t, useLanguage } from "#see/words.js";
 
@@ -22,7 +23,7 @@ export function header(element, page, screen) {
   const buttons = [
     theme(page),
     page.live && h("button.quiet", { onclick: () => save(page), "data-tool": "save" }, t("save")),
-    h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")),
+    !FRAMED && h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")),
     h("button.quiet", { onclick: () => glossary(), "data-tool": "glossary" }, t("glossary")),
     h("button.quiet", { onclick: help, "data-tool": "help" }, t("help")),
   ];
@@ -57,6 +58,6 @@ async function save(page) {
 }
 
 async function copy(page) {
-  await navigator.clipboard?.writeText(location.href).catch(() => null);
-  page.say(t("link.done"));
+  const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+  page.say(t(copied ? "link.done" : "link.none"));
 }

@@ -52,7 +52,7 @@ function axis(kind, texts, length) {
   const over = h("span.over", { hidden: true });
   const letters = Math.min(14, Math.max(1, ...texts.map((text) => [...text].length)));
   const element = h(`div.axis-${kind}`, { "aria-hidden": "true", style: { "--letters": letters } });
-  fill(element, texts.map((text, i) => (i % step ? null : h("span", { style: place(i) }, text))), over);
+  fill(element, texts.map((text, i) => (i % step ? null : h("span", { style: place(i), title: text }, text))), over);
   return {
     element,
     mark(i) {

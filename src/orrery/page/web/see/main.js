@@ -39,7 +39,7 @@ async function start() {
     main.dataset.ready = name;
   };
   page.focus.listen((changed) => {
-    if (changed.has("screen") || changed.has("language")) show();
+    if (changed.has("screen") || changed.has("language")) show().catch((error) => fill(main, h("p.failure", { role: "alert" }, t("failed", { why: page.live ? t("gone") : error.message }))));
   });
   keyboard(page);
   lab(document.getElementById("lab"), page);
@@ -51,10 +51,10 @@ async function start() {
   window.orrery = page;
 }
 
-/** Fetch what draws the views while nobody waits for it, so that a pass is drawn as soon as it is there. */
+/** Fetch what draws views and screens while nobody waits for it, so that a pass is drawn as soon as it is there. */
 function fetchViews() {
   const { imports } = JSON.parse(document.querySelector("script[type=importmap]").textContent);
-  for (const name of Object.keys(imports)) if (name.startsWith("#see/views/")) import(name).catch(() => {}); // whoever draws it says what failed
+  for (const name of Object.keys(imports)) if (/^#see.(views|screens)/.test(name)) import(name).catch(() => {}); // whoever draws it says what failed
 }
 
 function saved({ session, ...held }) {

@@ -4,6 +4,12 @@ import { applied, called, python } from "#see/lab/edits.js";
 import { FileSource, Less, ServerSource } from "#see/source.js";
 import { t } from "#see/words.js";
 
+/** What of the state stays as it is when the reader goes back. */
+const KEPT = new Set(["theme", "language", "given"]);
+/** Whether the page stands in a notebook's frame, which has no address of its own. */
+export const FRAMED = location.protocol === "about:";
+const alike = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
+
 /**
  * @typedef {object} View one view of a screen, the default export of `views/NAME.js`
  * @property {Object<string, Object<string, string>>} [words] its words by language; `view.NAME` is its title
@@ -35,7 +41,30 @@ export class Page {
     this.untold = new Set();
     this.badges = new Map();
     this.focus.listen((changed) => changed.has("difference") && this.pass && this.choose());
-    this.focus.listen((changed) => [...changed].some((name) => !name.startsWith("over")) && history.replaceState(null, "", toAddress(this.focus.values, this.untold)));
+    this.focus.listen((changed) => [...changed].some((name) => !name.startsWith("over")) && this.address());
+    addEventListener("popstate", () => this.back().catch((error) => this.say(error.message)));
+  }
+
+  /** Tell in the address what is looked at; another screen, view or text is a step that the browser's Back takes back. */
+  address() {
+    if (FRAMED) return;
+    const [was, to] = [fromAddress(location.hash), toAddress(this.focus.values, this.untold)];
+    const now = fromAddress(to);
+    const moved = ["screen", "view", ...("given" in was ? ["given"] : [])].some((name) => !alike(was[name], now[name]));
+    history[moved ? "pushState" : "replaceState"](null, "", to);
+  }
+
+  /** Look at what the address says: the reader went back or forward, or typed another. */
+  async back() {
+    const { values } = this.focus;
+    const now = fromAddress(location.hash);
+    const gone = Object.keys(values).filter((name) => !(name in now || KEPT.has(name) || this.untold.has(name)));
+    const other = ["given", "edits", "checkpoint"].some((name) => name in now && !alike(now[name], values[name]));
+    const { given = values.given, edits = [], ...rest } = now;
+    this.focus.set({ ...Object.fromEntries(gone.filter((name) => name !== "given" && name !== "edits").map((name) => [name, null])), ...rest });
+    if (!given || !(other || gone.includes("edits"))) return;
+    await this.look(given, edits);
+    this.returned?.(given);
   }
 
   /**
@@ -124,9 +153,12 @@ export class Page {
     if (this.badges.size > 100) this.badges.delete(this.badges.keys().next().value);
   }
 
-  /** Say something to those who do not see the page as well. */
+  /** Say something for a while, to those who do not see the page as well. */
   say(text) {
-    document.getElementById("said").textContent = text;
+    const said = document.getElementById("said");
+    said.textContent = text;
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => (said.textContent = ""), 5000);
   }
 
   /** The views of a screen that have something to show, in the order of computation. */

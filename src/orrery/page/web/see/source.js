@@ -1,5 +1,6 @@
 // Where a view's numbers come from: a server, or the page itself where it was saved as one file.
 import { decode } from "#see/safetensors.js";
+import { t } from "#see/words.js";
 
 const KEPT = 64;
 
@@ -105,7 +106,9 @@ export function caller() {
   let key = null;
   const call = async (url, body, more = {}) => {
     const headers = { ...(body ? { "Content-Type": "application/json" } : {}), ...(key ? { Authorization: `Bearer ${key}` } : {}) };
-    const answer = await working(fetch(url, { method: body ? "POST" : "GET", headers, body: body ? JSON.stringify(body) : undefined, ...more }));
+    const answer = await working(fetch(url, { method: body ? "POST" : "GET", headers, body: body ? JSON.stringify(body) : undefined, ...more })).catch((error) => {
+      throw error.name === "TypeError" ? new Error(t("gone")) : error; // no answer at all: a browser says that in words of its own
+    });
     if (answer.ok) return answer;
     const told = await answer.json().catch(() => null);
     throw Object.assign(new Error(told?.error?.message ?? `${answer.status} ${answer.statusText}`), { status: answer.status });

@@ -40,7 +40,8 @@ export function scatter({ points, texts, named, label, ...data }, habits) {
     context.globalAlpha = 1;
     for (const i of named) dot(i, 3.5, accent);
     if (chosen !== null) dot(chosen, 6, look);
-    fill(names, named.map((i) => at(h("span", { class: i === chosen ? "chosen" : null }, texts[i]), place(i))));
+    fill(names, [...named].sort((a, b) => (b === chosen) - (a === chosen)).map((i) => at(h("span", { class: i === chosen ? "chosen" : null }, texts[i].length > 18 ? `${texts[i].slice(0, 17)}…` : texts[i]), place(i))));
+    apart(names);
   };
   const nearest = (event) => {
     const { left, top, width } = canvas.getBoundingClientRect();
@@ -68,10 +69,20 @@ export function scatter({ points, texts, named, label, ...data }, habits) {
   return { element, canvas, place, choose: (i) => ((chosen = i), draw()), draw };
 }
 
+/** Take away each name that would stand over one before it; the point tells it under the pointer. */
+function apart(names) {
+  const kept = [];
+  for (const one of [...names.children]) {
+    const box = one.getBoundingClientRect();
+    if (kept.some((other) => box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom)) one.remove();
+    else kept.push(box);
+  }
+}
+
 function at(element, [x, y]) {
   element.style.left = `${(100 * x) / SIZE}%`;
   element.style.top = `${(100 * y) / SIZE}%`;
-  element.classList.toggle("left", x > 0.75 * SIZE);
+  element.classList.toggle("left", x > SIZE / 2);
   return element;
 }
 

@@ -54,7 +54,7 @@ export class Stage {
     this.all = null;
     fill(this.element);
     badge(this.lamp, []);
-    if (!chosen) return;
+    if (!chosen) return fill(this.element, h("p.soft", {}, t("look.first")));
     this.kind = chosen.kind;
     this.element.dataset.view = chosen.kind;
     this.element.setAttribute("aria-label", t(`view.${chosen.kind}`));
@@ -122,6 +122,7 @@ function ask(page) {
   const text = !image && h("textarea", { name: "text", rows: 2, required: true, value: given.text ?? given.source ?? page.session.example ?? "" });
   const target = h("textarea", { name: "target", rows: 2, value: given.target ?? "" });
   const button = h("button.go", { type: "submit" }, t("look"));
+  page.returned = (to) => [text, target].forEach((one) => one && (one.value = to[one === target ? "target" : two ? "source" : "text"] ?? ""));
   const told = h("p.failure", { role: "alert", hidden: true });
   const memory = h("span.soft", { "data-memory": "" });
   const look = async (event) => {

@@ -2,7 +2,7 @@
 import { badge } from "#see/checks.js";
 import { fill, h, number } from "#see/dom.js";
 import { module } from "#see/screens/inside.js";
-import { addWords, t } from "#see/words.js";
+import { addWords, said, t } from "#see/words.js";
 import { drawLaws } from "#see/views/laws.js";
 
 addWords({
@@ -75,7 +75,7 @@ async function badges(element, page) {
     const worst = checks.reduce((a, b) => (part(b) > part(a) ? b : a));
     const text = given ? String(given.text ?? given.target ?? given.source ?? Object.keys(given)[0]) : page.session.model;
     const go = () => page.focus.set({ screen: page.views("inside").some((view) => view.kind === kind) ? "inside" : ((page.pass ?? page.session).views.find((view) => view.kind === kind)?.screen ?? "inside"), view: kind });
-    return h("tr", { "data-badge": kind }, h("td", {}, h("button.quiet", { onclick: go }, t(`view.${kind}`))), h("td", {}, text.length > 60 ? `${text.slice(0, 60)}…` : text, checkpoint !== null && given && h("span.soft", {}, ` · ${number(checkpoint)}`)), h("td", {}, h("span", { class: `law ${whole ? "holds" : "fails"}` }, `${whole ? "●" : "✖"} ${t("checks", { passed, all: checks.length })}`)), h("td", {}, worst.name), h("td.right", {}, t("check.bound", { value: number(worst.value, 2), bound: number(worst.bound, 2) })));
+    return h("tr", { "data-badge": kind }, h("td", {}, h("button.quiet", { onclick: go }, t(`view.${kind}`))), h("td", {}, text.length > 60 ? `${text.slice(0, 60)}…` : text, checkpoint !== null && given && h("span.soft", {}, ` · ${number(checkpoint)}`)), h("td", {}, h("span", { class: `law ${whole ? "holds" : "fails"}` }, `${whole ? "●" : "✖"} ${t("checks", { passed, all: checks.length })}`)), h("td", {}, said(worst.name)), h("td.right", {}, t("check.bound", { value: number(worst.value, 2), bound: number(worst.bound, 2) })));
   };
   const head = ["view", "text", "checks", "closest"].map((name) => h("th", { scope: "col", colspan: name === "closest" ? 2 : null }, t(`trust.${name}`)));
   return fill(element, h("div.scroll", { tabindex: 0, role: "region", "aria-label": t("trust.badges") }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, seen.map(row)))));

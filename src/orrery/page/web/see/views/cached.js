@@ -4,7 +4,7 @@ import { csv, download, exports } from "#see/export.js";
 import { heatMap } from "#see/heat.js";
 import { readable } from "#see/memory.js";
 import { at } from "#see/safetensors.js";
-import { t } from "#see/words.js";
+import { said, t } from "#see/words.js";
 import { vector } from "#see/vector.js";
 import words from "#see/cached/words.js";
 
@@ -124,7 +124,7 @@ class Cached {
   table() {
     const { facts } = this;
     const all = facts.layers.reduce((sum, { bytes }) => sum + bytes, 0);
-    const row = (layer, i) => h("tr", { "data-layer": i, "aria-current": i === facts.layer ? "true" : null }, h("th", { scope: "row" }, h("button.quiet", { onclick: () => this.show({ layer: i, head: 0 }) }, layer.path)), h("td", {}, t(`cached.${layer.kind}`)), h("td", {}, layer.store), h("td.right", {}, layer.kind === "state" ? "–" : whole(layer.places)), h("td.right", {}, layer.heads === null ? "–" : layer.heads === layer.held ? whole(layer.held) : t("cached.shared", layer)), h("td", {}, Object.entries(layer.shapes).map(([name, shape]) => `${called(name)} ${shape.join("×")}`).join(", ")), h("td.right", { "data-bytes": layer.bytes }, readable(layer.bytes)));
+    const row = (layer, i) => h("tr", { "data-layer": i, "aria-current": i === facts.layer ? "true" : null }, h("th", { scope: "row" }, h("button.quiet", { onclick: () => this.show({ layer: i, head: 0 }) }, layer.path)), h("td", {}, t(`cached.${layer.kind}`)), h("td", {}, said(layer.store)), h("td.right", {}, layer.kind === "state" ? "–" : whole(layer.places)), h("td.right", {}, layer.heads === null ? "–" : layer.heads === layer.held ? whole(layer.held) : t("cached.shared", layer)), h("td", {}, Object.entries(layer.shapes).map(([name, shape]) => `${called(name)} ${shape.join("×")}`).join(", ")), h("td.right", { "data-bytes": layer.bytes }, readable(layer.bytes)));
     const head = ["layer", "what", "store", "places", "heads", "shape", "bytes"].map((name, i) => h([3, 4, 6].includes(i) ? "th.right" : "th", { scope: "col" }, t(`cached.head.${name}`)));
     fill(this.parts.layers, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, facts.layers.map(row))));
     this.sum = t("cached.sum", { held: readable(all), allocated: readable(facts.allocated) });

@@ -3,7 +3,7 @@ import { fill, h, number, visible } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { at } from "#see/safetensors.js";
 import { shaded } from "#see/shaded.js";
-import { t } from "#see/words.js";
+import { said, t } from "#see/words.js";
 
 const words = {
   en: { "view.classes": "Classes", "classes.row": "The class of the whole text or picture: each has a logit, and {function} makes probabilities of them. Choose one to see what it depends on.", "classes.token": "Each token has its own class: {function} makes probabilities of its logits. Choose a token to see its classes and what they depend on.", "classes.none": "no function, since the answer is a number,", "classes.class": "class", "classes.likely": "The class of each token", "classes.at": "The classes of “{token}”", "classes.of": "The classes", "classes.depends": "Saliency: what “{label}” depends on", "classes.about": "Each token in the colour of how much the logit of the class changes with its vector." },
@@ -26,7 +26,7 @@ async function draw(element, { page, check }) {
     about.textContent = t(`classes.${facts.of}`, { function: facts.function === "none" ? t("classes.none") : facts.function });
     const place = row ? 0 : position;
     fill(left, !row && tags(page, facts, tensors), classes(page, facts, tensors, place, row ? t("classes.of") : t("classes.at", { token: visible(page.token("tokens", position)) })));
-    fill(right, facts.notes.map((note) => h("p", {}, note)), tensors.tokens && depends(page, facts, tensors));
+    fill(right, facts.notes.map((note) => h("p", {}, said(note))), tensors.tokens && depends(page, facts, tensors));
   };
   fill(element, about, h("div.side", {}, left, right));
   await show();
@@ -49,7 +49,7 @@ function classes(page, facts, tensors, place, title) {
   const order = [...shares.keys()].sort((a, b) => shares[b] - shares[a]);
   const bar = (share) => h("td.bar", {}, h("div", { style: { width: `${100 * Math.max(0, Math.min(1, share))}%` } }));
   const row = (n) => h("tr", { "data-label": n, "aria-current": n === facts.label ? "true" : null }, h("td", {}, h("button.token", { onclick: () => page.focus.set({ label: n }) }, facts.labels[n])), bar(shares[n]), h("td.right", {}, number(shares[n], 4)), h("td.right", {}, number(logits[n], 4)));
-  const heads = [t("classes.class"), "", "p", "logit"].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
+  const heads = [t("classes.class"), "", "p", "Logit"].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
   const save = () => download("classes.csv", csv([["class", "p", "logit"], ...order.map((n) => [facts.labels[n], shares[n], logits[n]])]), "text/csv");
   return [h("h3", {}, title), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, order.map(row))), exports({ csv: save })];
 }

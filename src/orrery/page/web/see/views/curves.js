@@ -1,5 +1,5 @@
 // The curves of a run, which grow while it learns: loss, rate, gradient norm, speed, and what else was measured.
-import { chart, legend } from "#see/chart.js";
+import { chart, legend, room } from "#see/chart.js";
 import { nearest, tellCheckpoints } from "#see/checkpoints.js";
 import { fill, h, number } from "#see/dom.js";
 import { events } from "#see/events.js";
@@ -21,7 +21,7 @@ const words = {
 const MOST = 2000;
 const TEXTS = 20;
 const MAIN = [["loss", ["train/loss", "val/loss"]], ["lr", ["lr"]], ["grad_norm", ["grad_norm"]], ["tokens_per_second", ["tokens_per_second"]]];
-const [WIDTH, LEFT, RIGHT] = [560, 64, 12];
+const [LEFT, RIGHT] = [64, 12];
 
 /** At most `most` points: both ends, and of equal parts between them the least and the greatest. */
 export function thinned(points, most = MOST) {
@@ -128,11 +128,12 @@ class Curves {
     if (!series.length) return null;
     const said = h("p.number", { "data-over": "" }, " ");
     const at = this.page.focus.get("checkpoint");
-    const picture = chart({ series, label: title, x: t("curves.step"), log }, { width: WIDTH, height: 200, at: this.inside(series, at), zero: names[0] === "lr" });
+    const wide = room();
+    const picture = chart({ series, label: title, x: t("curves.step"), log }, { width: wide, height: 200, at: this.inside(series, at), zero: names[0] === "lr" });
     const steps = series[0].points.map(([step]) => step);
     const step = (event) => {
       const { left, width } = picture.getBoundingClientRect();
-      const share = (((event.clientX - left) / width) * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT);
+      const share = (((event.clientX - left) / width) * wide - LEFT) / (wide - LEFT - RIGHT);
       const [first, last] = [Math.min(...series.map(({ points }) => points[0][0])), Math.max(...series.map(({ points }) => points.at(-1)[0]))];
       return first + share * (last - first);
     };

@@ -3,7 +3,7 @@ import { fill, h, number, visible, whole } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { descending, drawn, entropy } from "#see/sampling.js";
 import { drawTree, find, way } from "#see/tree.js";
-import { t } from "#see/words.js";
+import { said, t } from "#see/words.js";
 
 const words = {
   en: {
@@ -106,7 +106,7 @@ class Decoding {
   ways() {
     const { nodes, ways } = this.facts;
     const last = (name) => nodes.findLastIndex((node) => node.ways.includes(name));
-    const row = ({ name, tokens, total, text }) => h("tr", { onpointerenter: () => this.tree.mark(last(name), this.at), onpointerleave: () => this.tree.mark(this.at, this.at) }, h("td", {}, h("button.quiet", { "data-way": name, onclick: () => this.page.focus.set({ node: this.path(last(name)) }) }, name)), h("td.right", {}, String(tokens)), h("td.right", {}, number(total, 5)), h("td", {}, h("code", {}, visible(text))));
+    const row = ({ name, tokens, total, text }) => h("tr", { onpointerenter: () => this.tree.mark(last(name), this.at), onpointerleave: () => this.tree.mark(this.at, this.at) }, h("td", {}, h("button.quiet", { "data-way": name, onclick: () => this.page.focus.set({ node: this.path(last(name)) }) }, said(name))), h("td.right", {}, String(tokens)), h("td.right", {}, number(total, 5)), h("td", {}, h("code", {}, visible(text))));
     fill(this.parts.ways, h("table", {}, h("thead", {}, h("tr", {}, ["way", "tokens", "total", "text"].map((name) => h("th", { scope: "col" }, t(`decode.${name}`))))), h("tbody", {}, ways.map(row))));
   }
 

@@ -1,7 +1,7 @@
 // What comes next: the likeliest tokens, and which part of the model adds how much to the logit of one.
 import { fill, h, number, visible } from "#see/dom.js";
 import { csv, download, exports, safetensors } from "#see/export.js";
-import { t } from "#see/words.js";
+import { said, t } from "#see/words.js";
 
 const MOST = 40;
 const words = {
@@ -42,7 +42,7 @@ function likeliest(page, facts, tensors, behind, spell) {
     const bar = (share) => h("div", { style: { width: `${100 * share}%` } });
     return h("tr", { "aria-current": id === facts.token ? "true" : null, "data-id": id }, h("td", {}, h("button.token", { onclick: choose, disabled: !page.live }, spell(id))), h(before ? "td.bar.two" : "td.bar", {}, before && bar(was), bar(p)), before && h("td.right", {}, number(was, 3)), h("td.right", {}, number(p, 3)), h("td.right", {}, number(tensors.logit.data[n] - (before ? tensors["clean.logit"].data[n] : 0), 4)));
   };
-  const heads = [t("logits.token"), "", ...(before ? [t("logits.before"), t("logits.after"), t("logits.change")] : ["p", "logit"])].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
+  const heads = [t("logits.token"), "", ...(before ? [t("logits.before"), t("logits.after"), t("logits.change")] : ["p", t("logits.change")])].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
   const moved = before && h("p.number", { "data-kl": facts.kl }, t("logits.kl", { kl: number(facts.kl, 4) }));
   return [h("h3", {}, t("logits.next", { token: behind })), moved, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, [...tensors.id.data].map(row)))];
 }
@@ -62,7 +62,7 @@ function shares(facts, tensors, spell) {
   };
   const rows = [...order.slice(0, MOST).map((n) => row(facts.parts[n], values[n])), order.length > MOST && row(t("logits.other", { count: order.length - MOST }), rest), h("tr", {}, h("th", { scope: "row" }, t("logits.sum", { count: order.length })), h("td"), h("td.right", {}, number(facts.total - (facts.clean?.total ?? 0), 5)))];
   const heads = [t("logits.part"), "", t("logits.adds")].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
-  return [h("h3", {}, title), facts.notes.map((note) => h("p", {}, note)), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)), exports(ways)];
+  return [h("h3", {}, title), facts.notes.map((note) => h("p", {}, said(note))), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)), exports(ways)];
 }
 
 export default { words, draw };

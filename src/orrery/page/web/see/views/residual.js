@@ -1,7 +1,7 @@
 // The residual stream: its length at every token, what is added to it, and how far a block turns it.
 import { fill, h } from "#see/dom.js";
 import { following, panel } from "#see/panel.js";
-import { t } from "#see/words.js";
+import { said, t } from "#see/words.js";
 
 const words = {
   en: { "view.residual": "Stream", "residual.about": "Each block adds to the stream: x after a block is x before it, what its attention or mixer writes and what its feed-forward writes. Rows are places in the model, columns are tokens.", "residual.stream": "Length of the stream", "residual.added": "Length of what is added", "residual.cosine": "Cosine with the stream before the block" },
@@ -19,7 +19,7 @@ async function draw(element, { page, check }) {
     ["cosine", facts.streams.slice(1).map(short), signed || { colours: "signed", lowest: -1, highest: 1 }],
   ].filter(([name]) => tensors[name].shape[0]);
   const drawn = panels.map(([name, rows, how]) => panel(page, { name, title: t(`residual.${name}`), tensor: tensors[name], rows, how }));
-  fill(element, h("p", {}, t("residual.about")), facts.notes.map((note) => h("p", {}, note)), h("div.side", {}, drawn.map((one) => one.element)));
+  fill(element, h("p", {}, t("residual.about")), facts.notes.map((note) => h("p", {}, said(note))), h("div.side", {}, drawn.map((one) => one.element)));
   return following(page, drawn);
 }
 

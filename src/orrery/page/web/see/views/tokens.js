@@ -1,6 +1,6 @@
 // The text as tokens with their numbers, and what is known of the model.
 import { fill, h, visible } from "#see/dom.js";
-import { t } from "#see/words.js";
+import { said, t } from "#see/words.js";
 
 const words = {
   en: { "view.tokens": "Tokens", "tokens.place": "place", "tokens.id": "id", "tokens.text": "token" },
@@ -19,7 +19,7 @@ async function draw(element, { page, check }) {
       h("tbody", {}, facts[name].map(({ id, text }, place) => h("tr", { "data-place": place, onclick: () => page.focus.set({ query: place }) }, h("td.right", {}, String(place)), h("td.right", {}, String(id)), h("td", {}, visible(text))))),
     );
   const streams = ["source", "tokens"].filter((name) => facts[name].length);
-  fill(element, facts.notes.map((note) => h("p", {}, note)), h("div.side", {}, streams.map((name) => h("div.scroll", {}, table(name)))));
+  fill(element, facts.notes.map((note) => h("p", {}, said(note))), h("div.side", {}, streams.map((name) => h("div.scroll", {}, table(name)))));
   return {};
 }
 

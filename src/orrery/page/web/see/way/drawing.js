@@ -58,8 +58,8 @@ function river(context, ink, way, at) {
 function one(context, { ink, table, station, y, near, reached }) {
   const adds = station.adds;
   context.globalAlpha = reached ? 1 : 0.6;
-  write(context, station.title, LEFT, y - 26, { fill: ink.ink, size: 15, least: 11, most: 330 });
-  write(context, station.told, WIDTH - 20, y - 26, { fill: ink.soft, size: 13, align: "right", least: 10, most: 200 });
+  write(context, station.title, LEFT, y - ROW / 2 - 3, { base: "bottom", fill: ink.ink, size: 15, least: 11, most: 330 });
+  write(context, station.told, WIDTH - 20, y - ROW / 2 - 3, { base: "bottom", fill: ink.soft, size: 13, align: "right", least: 10, most: 200 });
   context.fillStyle = adds ? ink.look : ink.accent;
   if (adds) arrow(context, LEFT - 6, y, MIDDLE + 14);
   else context.fillRect(MIDDLE - 16, y - 3, 32, 6);
@@ -107,10 +107,10 @@ function arrow(context, from, y, to) {
 }
 
 /** A text; `least` is how large it stays on the screen, however far the drawing is away. */
-function write(context, text, x, y, { fill, size, align = "left", most = undefined, least = 0 }) {
+function write(context, text, x, y, { fill, size, align = "left", base = "middle", most = undefined, least = 0 }) {
   context.font = `${Math.max(size, (least * (globalThis.devicePixelRatio || 1)) / context.getTransform().a)}px system-ui, sans-serif`;
   context.textAlign = align;
-  context.textBaseline = "middle";
+  context.textBaseline = base;
   context.fillStyle = fill;
   context.fillText(text, x, y, most);
 }
