@@ -15,7 +15,7 @@ from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
 from orrery.data.batches.rollouts import Writer
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.sources import AnsweredSource, BatchSource
-from orrery.errors import RunError, UsageError
+from orrery.errors import RunError
 from orrery.kernels.processor import this_processor
 from orrery.models.inputs import Inputs
 from orrery.objectives import Objective, _contracts
@@ -47,10 +47,12 @@ from orrery.training.state import (
     currently_named,
     first_bad_tensor,
     load_model_tensors,
+    magnitude,
     model_tensors,
     refuse_another_model,
     refuse_bad_weights,
     refuse_other_facts,
+    refuse_unlike,
 )
 from orrery.training.step import StepLoss, rows_of
 from orrery.tuning import refuse_untrainable
@@ -150,6 +152,7 @@ class Trainer:
         device = find_device(self.settings.device)
         self.model = self.parts.model.to(device).train()
         self.described = self._description()  # what shares the weights changes the classes of its parts
+        weights = magnitude(self.model)
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         self.notes = (*self.parts.notes, *compiled(self.model, self.recipe.parallel.compile, device))
         recompute(self.model, self.recipe.parallel.recompute, lambda: self.precision.context())
@@ -163,7 +166,14 @@ class Trainer:
         if self.ranks.rank == 0:
             self.store.open()
         saved = self.store.newest(self._say)
-        self._refuse_unlike(saved)
+        newest = "none" if saved is None else f"step {saved.step:,}"
+        known = {
+            "version": orrery.__version__,
+            "recipe": config_hash(self.recipe),
+            "checkpoint": newest,
+            **self.parts.facts,
+        }
+        refuse_unlike(known, weights, self.ranks)
         if saved is not None:
             refuse_changes(saved.state["config"], self.recipe)
             refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
@@ -184,21 +194,6 @@ class Trainer:
         first = step if self.progress.pending else step + 1
         self._tell(RunBegan(self.folder.path, self.recipe.name, step, first, plain(self.recipe)))
         self.clock = time.perf_counter()
-
-    def _refuse_unlike(self, saved: Checkpoint | None) -> None:
-        """Refuse processes with another version or recipe than the first, and those that see other checkpoints.
-
-        Raises:
-            UsageError: there is one.
-        """
-        step = "no checkpoint" if saved is None else f"step {saved.step:,}"
-        own = f"Orrery {orrery.__version__}, the recipe {config_hash(self.recipe)[:12]}, {step}"
-        first = self.ranks.told(own)
-        if self.ranks.any(own != first):
-            message = f"the processes of the run differ: the first has {first}; process {self.ranks.rank} has {own}"
-            raise UsageError(
-                message, "give all of them one version, one recipe, and a folder on a disk that they share"
-            )
 
     def _begin_sources(self) -> None:
         """Give the sources that have the model write what writes."""
