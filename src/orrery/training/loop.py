@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 import torch
@@ -239,21 +240,26 @@ class Trainer:
 
     def _learn(self) -> int | None:
         """Take the steps that are left, and write the final model; return the signal that stopped it, if one did."""
-        if self.ranks.any(self.signals.received is not None) and not self._over():
+        if (stopping := self._stopping()) and not self._over():
             self._say("stopped before the first step: nothing new to save")
-            return self.signals.received
+            return stopping
         while self.progress.pending or not self._over():
             if not self.progress.pending:
                 self._update()
             improved = self._report()
-            stopping = self.ranks.any(self.signals.received is not None)
+            stopping = self._stopping()
             if stopping or improved or self._over() or self._due(self.recipe.checkpoints.every):
                 self._save(improved)
             if (stopping and not self._over()) or self.progress.pending:
                 self._say(f"stopped and saved after step {self.progress.step:,}")
-                return self.signals.received
+                return stopping
         self._finish()
         return None
+
+    def _stopping(self) -> int | None:
+        """Return the signal that asked a process to stop: all stop together, those that got none as by SIGTERM."""
+        asked = self.ranks.any(self.signals.received is not None)
+        return (self.signals.received or SIGTERM) if asked else None
 
     def _update(self) -> None:
         """Do one step: the gradient of the global batch, clipped, and the optimizer."""
