@@ -167,18 +167,7 @@ class Trainer:
         if self.ranks.rank == 0:
             self.store.open()
         saved = self.store.newest(self._say)
-        newest = "none" if saved is None else f"step {saved.step:,}"
-        known = {
-            "version": orrery.__version__,
-            "recipe": config_hash(self.recipe),
-            "checkpoint": newest,
-            **self.parts.facts,
-        }
-        refuse_unlike(known, weights, self.ranks)
-        if saved is not None:
-            refuse_changes(saved.state["config"], self.recipe)
-            refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
-            refuse_another_model(saved.spec, self.described)
+        self._refuse_unlike(saved, weights)
         self.precision = (
             resumed_precision(saved.state["precision"], device)
             if saved
@@ -195,6 +184,20 @@ class Trainer:
         first = step if self.progress.pending else step + 1
         self._tell(RunBegan(self.folder.path, self.recipe.name, step, first, plain(self.recipe)))
         self.clock = time.perf_counter()
+
+    def _refuse_unlike(self, saved: Checkpoint | None, weights: float) -> None:
+        """Refuse processes that differ from the first, and a checkpoint of another run than this one."""
+        known = {
+            "version": orrery.__version__,
+            "recipe": config_hash(self.recipe),
+            "checkpoint": "none" if saved is None else f"step {saved.step:,}",
+            **self.parts.facts,
+        }
+        refuse_unlike(known, weights, self.ranks)
+        if saved is not None:
+            refuse_changes(saved.state["config"], self.recipe)
+            refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
+            refuse_another_model(saved.spec, self.described)
 
     def _begin_sources(self) -> None:
         """Give the sources that have the model write what writes."""
