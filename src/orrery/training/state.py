@@ -160,7 +160,8 @@ def refuse_unlike(known: Mapping[str, str], weights: float, ranks: Ranks) -> Non
     """
     first = json.loads(ranks.told(json.dumps({**known, "weights": weights})))
     other = [name for name, value in known.items() if first.get(name) != value]
-    other += [] if math.isclose(first["weights"], weights, rel_tol=1e-5) else ["weights"]
+    alike = math.isclose(first["weights"], weights, rel_tol=1e-5) or str(first["weights"]) == str(weights)  # both nan
+    other += [] if alike else ["weights"]
     if ranks.any(bool(other)):
         own = ", ".join(f"{name} ({str({**known, 'weights': weights}[name])[:12]})" for name in other)
         has = f"process {ranks.rank} has another {own} than the first" if other else "another one says what it has"

@@ -248,6 +248,7 @@ def test_processes_with_other_data_or_weights_are_refused() -> None:
     own = {"version": "1", "recipe": "r", "checkpoint": "none", "corpus": "c"}
     first = {**own, "weights": 2.0}
     refuse_unlike(own, 2.0 + 1e-9, Played(json.dumps(first)))
+    refuse_unlike(own, float("nan"), Played(json.dumps({**first, "weights": float("nan")})))
     for name, other, weights in (
         ("corpus", {"corpus": "d"}, 2.0),
         ("recipe", {"recipe": "s"}, 2.0),
