@@ -6,6 +6,7 @@ The first prints, for every objective and some models, how far loss and gradient
 import copy
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -201,6 +202,7 @@ def refused(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ra
 def main() -> int:
     """Compare two processes with one."""
     torch.set_num_threads(1)
+    warnings.filterwarnings("error", "FSDP2")  # a user would read it once a process
     ranks, told = find_ranks("cpu", DEGREES), {}
     for name, family, objective, model, batch in cases():
         if name in COUPLED:

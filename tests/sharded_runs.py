@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from orrery.checkpoints.manifest import file_sha256
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 from orrery.checkpoints.tensors import read_tensors, write_tensors
+from orrery.data.batches.rollouts import HeldBackAnswers
 from orrery.errors import UsageError
 from orrery.families import load_family, spec_of
 from orrery.objectives import OBJECTIVES, Objective
@@ -36,7 +37,7 @@ from orrery.training.parallel.joining import find_ranks
 from orrery.training.rollouts import ModelWriter
 from orrery.training.state import model_tensors
 from parted import even, without_dropout
-from rollout_toy import judge, world
+from rollout_toy import HOW, judge, world
 from training_toy import toy_recipe
 
 STEPS, ROWS = 2, 3
@@ -117,6 +118,8 @@ def parts_of(case: Case) -> Parts:
         objective, model, source = own.objective, own.model, own.rollouts
         ends = own.writer.ends
         more["writer"] = lambda model, *how: ModelWriter(model, objective, own.tokenizer, ends, judge(), *how)
+        # One batch: of two processes that share the weights of what answers, one has none.
+        more["validation"] = Validation(HeldBackAnswers(own.rollouts.asked[:3], HOW, 3, 5), 1, objective.evaluated())
     else:
         more["validation"] = Validation(source, 3, objective, bytes_per_token=1.0)
     more["modules"] = {each: part.double() for each, part in own_modules(objective, model).items()}

@@ -21,6 +21,20 @@ _HERE, _EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of renameat2(2)."""
 
 
+REMOTE = {"s3:", "s3a:", "gs:", "gcs:", "az:", "abfs:", "abfss:", "hdfs:", "http:", "https:"}
+
+
+def refuse_remote(path: Path) -> None:
+    """Refuse the address of something that is no disk, of which a folder of this name would be made here.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if scheme := next((part for part in path.parts if part in REMOTE), None):
+        message = f"{path} is an address ({scheme}//), and files are read and written on disks alone"
+        raise UsageError(message, "mount it as a folder, or copy it here first, and give the path")
+
+
 def fsync_file(path: Path) -> None:
     """Wait until the bytes of ``path`` are on the disk."""
     handle = os.open(path, os.O_RDONLY)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from orrery.checkpoints.disk import machine_errors
+from orrery.checkpoints.disk import machine_errors, refuse_remote
 from orrery.errors import MachineError
 
 NAME = "lock"
@@ -21,6 +21,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
     """
     import fcntl  # not on Windows, where configuration and help must still work
 
+    refuse_remote(folder)
     missing = [place for place in (folder, *folder.absolute().parents) if not os.path.lexists(place)]
     with machine_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

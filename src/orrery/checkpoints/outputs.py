@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TextIO
 
-from orrery.checkpoints.disk import exchange, fsync_folder, fsync_tree, machine_errors, remove
+from orrery.checkpoints.disk import exchange, fsync_folder, fsync_tree, machine_errors, refuse_remote, remove
 from orrery.errors import UsageError
 
 
@@ -36,6 +36,7 @@ class Output(ABC):
 
     def __init__(self, path: str | Path, *, inputs: Iterable[str | Path | None] = (), overwrite: bool = False) -> None:
         self.given, self.overwrite = Path(path), overwrite
+        refuse_remote(self.given)
         with machine_errors(self.given):
             _status(self.given)  # a name that no file can have
         self.path = Path(os.path.realpath(path))

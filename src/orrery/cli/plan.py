@@ -142,7 +142,7 @@ def many_devices(plan: "Plan", options: LayoutOptions) -> None:
     from orrery.cli.plan_layouts import layouts
     from orrery.planning.layouts.work import work_of
 
-    layouts(replace(work_of(plan.spec, plan.name), length=plan.length), options, plan.tokens)
+    layouts(plan.spec, replace(work_of(plan.spec, plan.name), length=plan.length), options, plan.tokens)
 
 
 def course_data() -> None:

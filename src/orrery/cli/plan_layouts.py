@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from orrery.cli.numbers import ABOVE_ZERO, COUNT, COUNT_EACH
 
 if TYPE_CHECKING:
+    from orrery.models.model import ModelSpec
     from orrery.planning.layouts.layout_plan import LayoutPlan
     from orrery.planning.layouts.search import LayoutSearch
     from orrery.planning.layouts.work import DecoderWork
@@ -52,11 +53,12 @@ NO_LAYOUTS = LayoutOptions()
 """What is used unless told otherwise."""
 
 
-def layouts(work: "DecoderWork", options: LayoutOptions, tokens: float | None = None) -> None:
+def layouts(spec: "ModelSpec", work: "DecoderWork", options: LayoutOptions, tokens: float | None = None) -> None:
     """Print the given layout, the best one for a number of devices, or the best for each of several.
 
     Args:
-        work: the model.
+        spec: the model.
+        work: its sizes.
         options: what is asked.
         tokens: of the whole training, for days and cost; by default 20 a parameter (Hoffmann et al. 2022).
 
@@ -92,6 +94,33 @@ def layouts(work: "DecoderWork", options: LayoutOptions, tokens: float | None = 
         refuse_too_large(plan, limit, would_fit(plan, limit) if plan.memory.total > limit else "")
     print(head)
     print_plan(plan, limit, tokens)
+    print(refused_by_a_run(plan, spec) or "the keys parallel.* are those of a recipe")
+
+
+def refused_by_a_run(plan: "LayoutPlan", spec: "ModelSpec") -> str:
+    """Say what of a layout a recipe or a run refuses; nothing where it takes all.
+
+    The layers of a model ask for a module without numbers, so that one of any size is made at once.
+    """
+    import torch
+
+    from orrery.errors import UsageError
+    from orrery.planning.layouts.launch import launch
+    from orrery.recipes.parallel import ParallelSettings, unjoined
+    from orrery.training.parallel.parts import parts_of
+
+    degrees = launch(plan.layout, plan.training, plan.machine).degrees()
+    refused = unjoined({**ParallelSettings().model_dump(), **degrees})
+    if refused:
+        return "a recipe refuses " + ", ".join(f"parallel.{name} ({why})" for name, why in refused.items())
+    if plan.layout.tensor > 1:
+        with torch.device("meta"):
+            model = spec.build()
+        try:
+            parts_of(model, plan.layout.tensor)
+        except UsageError as error:
+            return f"a run refuses it: {error.message}"
+    return ""
 
 
 def _refuse_other_number(plan: "LayoutPlan", devices: tuple[int, ...]) -> None:
@@ -109,7 +138,6 @@ def print_plan(plan: "LayoutPlan", limit: float, tokens: float) -> None:
     from orrery.cli.tables import print_table
     from orrery.planning.layouts.launch import launch
     from orrery.planning.layouts.tables import dollars, memory_rows, time_rows, traffic_rows
-    from orrery.recipes.parallel import ParallelSettings, unjoined
 
     print(f"\nlayout {plan.layout.text()}: {plan.layout.devices:,} devices")
     print("\nbytes of the fullest device")
@@ -125,9 +153,6 @@ def print_plan(plan: "LayoutPlan", limit: float, tokens: float) -> None:
     )
     start = launch(plan.layout, plan.training, plan.machine)
     print(f"\n{start.micro_batches:,} micro batches a replica; on every node:\n{start.command()}")
-    refused = unjoined({**ParallelSettings().model_dump(), **start.degrees()})
-    said = ", ".join(f"parallel.{name} ({why})" for name, why in refused.items())
-    print(f"a recipe refuses {said}" if said else "the keys parallel.* are those of a recipe")
 
 
 def print_scaled(search: "LayoutSearch", counts: tuple[int, ...], tokens: float) -> None:

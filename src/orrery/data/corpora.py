@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery import settings
+from orrery.checkpoints.disk import refuse_remote
 from orrery.data import formats, generated, python_docs, sets
 from orrery.data.files import Faults, Invalid
 from orrery.data.readers import parallel
@@ -185,6 +186,7 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     if path.is_file():
         return path.parent, [path]
     if not path.is_dir():
+        refuse_remote(path)
         named = (name for name, known in sets.SETS.items() if known.is_corpus)
         corpora = [PYTHON_DOCS, *named, *generated.names()]
         near = did_you_mean(path.parts[0] if path.parts else "", corpora)

@@ -13,12 +13,13 @@ from orrery.schema.section import Section
 REST = -1
 """As ``data``: all processes that the other degrees leave."""
 Degree = Annotated[int, Field(ge=REST, le=MOST), NoTruth]
+STAGE = "a stage is not shared further yet; take data for copies of the stages, or leave pipeline out"
 UNJOINED = {
     ("expert", "tensor"): "experts are shared whole, and tensor cuts them; take one of the two",
-    ("pipeline", "fsdp"): "a stage is not shared further yet; data has copies of the stages",
-    ("pipeline", "tensor"): "a stage is not shared further yet; data has copies of the stages",
-    ("pipeline", "context"): "a stage is not shared further yet; data has copies of the stages",
-    ("pipeline", "expert"): "a stage is not shared further yet; data has copies of the stages",
+    ("pipeline", "fsdp"): STAGE,
+    ("pipeline", "tensor"): STAGE,
+    ("pipeline", "context"): STAGE,
+    ("pipeline", "expert"): STAGE,
 }
 """Pairs of degrees that the planner joins and a run does not, with why, or what to do instead."""
 

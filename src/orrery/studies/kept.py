@@ -16,6 +16,7 @@ from orrery.checkpoints.lock import NAME as LOCK
 from orrery.checkpoints.lock import folder_lock
 from orrery.errors import DataError, UsageError
 from orrery.recipes.read import flatten
+from orrery.training.processes import processes
 
 TOKENIZER = "tokenizer"
 """The folder inside it of the tokenizer that all trainings share, which is there first."""
@@ -29,11 +30,14 @@ def held(folder: Path, refuse: Callable[[], None]) -> Iterator[None]:
     """Hold a folder for this process; ``refuse`` raises, before and behind the lock, where it must be left alone.
 
     Raises:
-        UsageError: the folder is a file.
+        UsageError: the folder is a file, or torchrun has started several processes.
         MachineError: another process writes there.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", ELSEWHERE)
+    if processes() > 1:
+        hint = "start it without torchrun; the recipe of a single model runs on several processes"
+        raise UsageError("what trains several models runs in one process", hint)
     refuse()
     with folder_lock(folder):
         refuse()

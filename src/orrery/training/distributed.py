@@ -12,14 +12,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from orrery.errors import MachineError
+from orrery.errors import MachineError, UsageError
 from orrery.models.inputs import Batch
 from orrery.recipes.parallel import ParallelSettings
 from orrery.training.parallel.columns import own_columns
 from orrery.training.parallel.shards import own_part, owned, takes_part
 from orrery.training.pieces import Passes, passes
 from orrery.training.precision import find_device
-from orrery.training.processes import environment_number
+from orrery.training.processes import environment_number, processes
 from orrery.training.watching import Watch, watch
 
 WATCHES: list[Watch] = []
@@ -249,9 +249,23 @@ def join(device: torch.device, timeout: timedelta) -> None:
 
     Where ``torchrun`` starts them again after one has died, its store still has the addresses of those before: each
     start has a part of the store of its own. From here on one that is lost ends the others.
+
+    Raises:
+        UsageError: nothing says where the first process is.
+        MachineError: it is not there, or others do not come.
     """
     rendezvous: Any = dist.rendezvous
-    store, rank, world = next(rendezvous("env://", timeout=timeout))
+    place = f"env://?rank={environment_number('RANK', 0)}&world_size={processes()}"
+    hint = (
+        "torchrun sets MASTER_ADDR and MASTER_PORT for its processes: the machine of the first, and a free port there"
+    )
+    try:
+        store, rank, world = next(rendezvous(place, timeout=timeout))
+    except (ValueError, dist.DistError) as error:
+        message = (
+            f"the processes of the run do not find each other: {str(error).splitlines()[0].rpartition('vous: ')[2]}"
+        )
+        raise (UsageError if isinstance(error, ValueError) else MachineError)(message, hint) from error
     start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     how = {"store": dist.PrefixStore(f"start-{start}", store), "rank": rank, "world_size": world, "timeout": timeout}
     if device.type == "cuda":

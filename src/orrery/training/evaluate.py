@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from orrery.data.batches.seeds import derive_seed
-from orrery.data.sources import BatchSource, HeldBack
+from orrery.data.sources import AnsweredSource, BatchSource, HeldBack
 from orrery.metrics import Metric, possible
 from orrery.models.inputs import Inputs
 from orrery.objectives import Objective
@@ -78,8 +78,11 @@ def evaluate(
         for first in range(0, validation.batches, ranks.parts):
             if ranks.any(stopped()):
                 return None
-            if first + ranks.part < validation.batches:
-                add_batch(totals, model, validation, first + ranks.part, precision)
+            index = first + ranks.part
+            if index < validation.batches:
+                add_batch(totals, model, validation, index, precision)
+            elif isinstance(validation.source, AnsweredSource):
+                validation.source.batch(0)  # processes that share the weights of what answers ask it equally often
     finally:
         model.train(training)
     return measures(totals, validation, ranks)

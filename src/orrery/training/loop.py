@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
 from orrery.data.batches.rollouts import Writer
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.sources import AnsweredSource, BatchSource
-from orrery.errors import RunError, UsageError
+from orrery.errors import RunError
 from orrery.kernels.processor import this_processor
 from orrery.models.inputs import Inputs
 from orrery.nn.joined_linear import join_layers
@@ -49,10 +50,12 @@ from orrery.training.state import (
     currently_named,
     first_bad_tensor,
     load_model_tensors,
+    magnitude,
     model_tensors,
     refuse_another_model,
     refuse_bad_weights,
     refuse_other_facts,
+    refuse_unlike,
 )
 from orrery.training.step import StepLoss, rows_of
 from orrery.tuning import refuse_untrainable
@@ -153,6 +156,7 @@ class Trainer:
         device = find_device(self.settings.device)
         self.model = self.parts.model.to(device).train()
         self.described = self._description()  # what shares the weights changes the classes of its parts
+        weights = magnitude(self.model)
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         join_layers(self.model, device)
         self.notes = (*self.parts.notes, *compiled(self.model, self.recipe.parallel.compile, device))
@@ -167,11 +171,7 @@ class Trainer:
         if self.ranks.rank == 0:
             self.store.open()
         saved = self.store.newest(self._say)
-        self._refuse_unlike(saved)
-        if saved is not None:
-            refuse_changes(saved.state["config"], self.recipe)
-            refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
-            refuse_another_model(saved.spec, self.described)
+        self._refuse_unlike(saved, weights)
         self.precision = (
             resumed_precision(saved.state["precision"], device)
             if saved
@@ -189,20 +189,19 @@ class Trainer:
         self._tell(RunBegan(self.folder.path, self.recipe.name, step, first, plain(self.recipe)))
         self.clock = time.perf_counter()
 
-    def _refuse_unlike(self, saved: Checkpoint | None) -> None:
-        """Refuse processes with another version or recipe than the first, and those that see other checkpoints.
-
-        Raises:
-            UsageError: there is one.
-        """
-        step = "no checkpoint" if saved is None else f"step {saved.step:,}"
-        own = f"Orrery {orrery.__version__}, the recipe {config_hash(self.recipe)[:12]}, {step}"
-        first = self.ranks.told(own)
-        if self.ranks.any(own != first):
-            message = f"the processes of the run differ: the first has {first}; process {self.ranks.rank} has {own}"
-            raise UsageError(
-                message, "give all of them one version, one recipe, and a folder on a disk that they share"
-            )
+    def _refuse_unlike(self, saved: Checkpoint | None, weights: float) -> None:
+        """Refuse processes that differ from the first, and a checkpoint of another run than this one."""
+        known = {
+            "version": orrery.__version__,
+            "recipe": config_hash(self.recipe),
+            "checkpoint": "none" if saved is None else f"step {saved.step:,}",
+            **self.parts.facts,
+        }
+        refuse_unlike(known, weights, self.ranks)
+        if saved is not None:
+            refuse_changes(saved.state["config"], self.recipe)
+            refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
+            refuse_another_model(saved.spec, self.described)
 
     def _begin_sources(self) -> None:
         """Give the sources that have the model write what writes."""
@@ -248,21 +247,26 @@ class Trainer:
 
     def _learn(self) -> int | None:
         """Take the steps that are left, and write the final model; return the signal that stopped it, if one did."""
-        if self.ranks.any(self.signals.received is not None) and not self._over():
+        if (stopping := self._stopping()) and not self._over():
             self._say("stopped before the first step: nothing new to save")
-            return self.signals.received
+            return stopping
         while self.progress.pending or not self._over():
             if not self.progress.pending:
                 self._update()
             improved = self._report()
-            stopping = self.ranks.any(self.signals.received is not None)
+            stopping = self._stopping()
             if stopping or improved or self._over() or self._due(self.recipe.checkpoints.every):
                 self._save(improved)
             if (stopping and not self._over()) or self.progress.pending:
                 self._say(f"stopped and saved after step {self.progress.step:,}")
-                return self.signals.received
+                return stopping
         self._finish()
         return None
+
+    def _stopping(self) -> int | None:
+        """Return the signal that asked a process to stop: all stop together, those that got none as by SIGTERM."""
+        asked = self.ranks.any(self.signals.received is not None)
+        return (self.signals.received or SIGTERM) if asked else None
 
     def _update(self) -> None:
         """Do one step: the gradient of the global batch, clipped, and the optimizer."""

@@ -1,5 +1,7 @@
 """The state of a run between steps, and a model's weights as named tensors."""
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orrery.errors import DataError, ModelFileError, RunError
+from orrery.errors import DataError, ModelFileError, RunError, UsageError
 from orrery.exchange.reading.architecture import CONFIGURATION, FAMILY
 from orrery.nn.spec import from_json, to_json
 from orrery.training.distributed import Alone, Ranks
@@ -138,6 +140,33 @@ def refuse_other_facts(saved: Mapping[str, str], facts: Mapping[str, str]) -> No
                 f"the {name} is not the one this run was started with ({value[:12]})",
                 f"bring the old {name} back, or start a new run with another --output",
             )
+
+
+def magnitude(model: nn.Module) -> float:
+    """Return the sum of the squares of a model's weights, which differs from that of other weights."""
+    return sum((float(each.detach().float().square().sum()) for each in model.parameters()), 0.0)
+
+
+def refuse_unlike(known: Mapping[str, str], weights: float, ranks: Ranks) -> None:
+    """Refuse processes of one run that differ, as machines do that read files of their own.
+
+    Args:
+        known: of this process, by name: version, recipe, checkpoint, data.
+        weights: the `magnitude` of those that it begins with; other processors may round otherwise.
+        ranks: all of them call this.
+
+    Raises:
+        UsageError: there is one.
+    """
+    first = json.loads(ranks.told(json.dumps({**known, "weights": weights})))
+    other = [name for name, value in known.items() if first.get(name) != value]
+    alike = math.isclose(first["weights"], weights, rel_tol=1e-5) or str(first["weights"]) == str(weights)  # both nan
+    other += [] if alike else ["weights"]
+    if ranks.any(bool(other)):
+        own = ", ".join(f"{name} ({str({**known, 'weights': weights}[name])[:12]})" for name in other)
+        has = f"process {ranks.rank} has another {own} than the first" if other else "another one says what it has"
+        hint = "give all of them one version, recipe, model and data, and a folder on a disk that they share"
+        raise UsageError(f"the processes of the run differ: {has}", hint)
 
 
 def refuse_another_model(saved: Mapping[str, Any], spec_found: Mapping[str, Any]) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from orrery.checkpoints import outputs
+from orrery.checkpoints.lock import folder_lock
 from orrery.checkpoints.outputs import OutputFile, OutputFolder, is_path
+from orrery.data.corpora import locate
 from orrery.errors import OrreryError, UsageError
 from outputs_toy import tree
 
@@ -240,3 +242,13 @@ def test_a_name_that_no_path_can_have_is_no_path(tmp_path):
     assert is_path(tmp_path)
     assert not is_path(tmp_path / "nothing")
     assert not is_path("a\0b")
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/run", "gs://bucket/run.csv", "hdfs://here/run"])
+def test_an_address_of_a_store_is_no_folder(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for use in (OutputFolder, lambda place: folder_lock(Path(place)).__enter__(), locate):
+        with pytest.raises(UsageError, match=r"is an address \(\w+://\)") as fault:
+            use(address)
+        assert "mount" in fault.value.hint
+    assert not [*tmp_path.iterdir()]

@@ -1,21 +1,24 @@
 """What the program prints of layouts, and what it refuses."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from orrery.cli.plan_layouts import LayoutOptions, layouts
 from orrery.cli.program import run
 from orrery.errors import UsageError
+from orrery.families import load_family, spec_of
 from orrery.planning.layouts.work import work_of
 from orrery.planning.presets import preset
 
-SMALL = work_of(preset("gpt3-1.3b"), "gpt3-1.3b")
+SPEC = preset("gpt3-1.3b")
+SMALL = work_of(SPEC, "gpt3-1.3b")
 BATCH = 1_048_576
 
 
 def test_a_layout_in_its_parts(capsys):
-    layouts(SMALL, LayoutOptions(machine="a100-80gb", layout="data=2,tensor=4", batch=BATCH), tokens=300e9)
+    layouts(SPEC, SMALL, LayoutOptions(machine="a100-80gb", layout="data=2,tensor=4", batch=BATCH), tokens=300e9)
     printed = capsys.readouterr().out
     assert "gpt3-1.3b on a100-80gb: 512 sequences of 2,048 tokens a step, 300,000,000,000 tokens in all" in printed
     assert re.search(r"weights +1,315,723,264", printed)
@@ -25,10 +28,28 @@ def test_a_layout_in_its_parts(capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("family", "layout", "said"),
+    [
+        ("llama", "tensor=2", "a run refuses it: parallel.tensor 2 does not divide the 1 heads of"),
+        ("olmo2", "tensor=2", "a run refuses it: parallel.tensor 2: .*q_norm is a RMSNorm"),
+        ("llama", "fsdp=2", "the keys parallel.* are those of a recipe"),
+        ("llama", "pipeline=2,tensor=2", r"a recipe refuses parallel.pipeline \(with tensor 2"),
+    ],
+)
+def test_what_a_run_refuses_is_said_below_the_line(family, layout, said, capsys):
+    rules = load_family(family)
+    heads = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
+    heads["num_key_value_heads"] = 1 if family == "llama" else 4
+    spec = spec_of(rules, {**rules.TINY, **heads})
+    layouts(spec, replace(work_of(spec, family), length=16), LayoutOptions(layout=layout, batch=128))
+    assert re.match(said, capsys.readouterr().out.splitlines()[-1])
+
+
 def test_the_best_for_one_number_of_devices_and_for_several(capsys):
-    layouts(SMALL, LayoutOptions(machine="a100-80gb", devices=(8,), batch=BATCH))
+    layouts(SPEC, SMALL, LayoutOptions(machine="a100-80gb", devices=(8,), batch=BATCH))
     assert "8 devices" in capsys.readouterr().out
-    layouts(SMALL, LayoutOptions(machine="v100", devices=(1, 8), batch=BATCH))
+    layouts(SPEC, SMALL, LayoutOptions(machine="v100", devices=(1, 8), batch=BATCH))
     printed = capsys.readouterr().out
     assert "dollars" in printed
     assert len([line for line in printed.splitlines() if line.startswith(("1 ", "8 "))]) == 2
@@ -47,7 +68,7 @@ def test_the_best_for_one_number_of_devices_and_for_several(capsys):
 )
 def test_what_cannot_be_is_refused(options, message, capsys):
     with pytest.raises(UsageError) as error:
-        layouts(SMALL, LayoutOptions(**{"batch": BATCH, **options}))
+        layouts(SPEC, SMALL, LayoutOptions(**{"batch": BATCH, **options}))
     assert message in error.value.message
     assert error.value.hint
     assert not capsys.readouterr().out

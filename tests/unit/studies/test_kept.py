@@ -87,3 +87,12 @@ def test_names_that_are_no_utf_8_can_be_written_and_read(tmp_path):
     assert "Größe" in text
     assert json.loads(text) == values
     assert sorted(path.name for path in tmp_path.iterdir()) == ["loss.svg", "report.html", "report.json"]
+
+
+def test_a_study_of_several_processes_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(UsageError, match="runs in one process") as fault, opened(tmp_path, False):
+        raise AssertionError("it has begun")
+    assert "torchrun" in fault.value.hint
+    assert not [*tmp_path.iterdir()]

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 from typing import Any, Literal
 
 import pytest
@@ -125,3 +126,13 @@ def test_only_the_first_process_tells(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     Trainer(toy_parts(observers=[seen]), toy_recipe(training__steps=2), RunFolder(tmp_path), SecondRank()).run()
     assert seen.events == []
+
+
+def test_a_process_ends_by_a_signal_that_another_one_got(tmp_path: Path) -> None:
+    ranks = SecondRank()
+    trainer = Trainer(toy_parts(), toy_recipe(), RunFolder(tmp_path), ranks)
+    assert trainer._stopping() is None
+    ranks.any = lambda flag: True  # type: ignore[method-assign]
+    assert trainer._stopping() == SIGTERM  # who started it does not take it for one that has ended
+    trainer.signals.received = SIGINT
+    assert trainer._stopping() == SIGINT

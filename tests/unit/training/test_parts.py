@@ -50,6 +50,7 @@ def test_what_is_not_parted_is_refused_by_its_path(
     with pytest.raises(UsageError, match=said) as fault:
         parts_of(model(family, **settings), processes)
     assert "parallel.fsdp" in fault.value.hint
+    assert ("would fit: 1" in fault.value.hint) is ("divide" in fault.value.message)
 
 
 def test_adapters_and_a_model_without_a_stack_are_refused() -> None:

@@ -1,5 +1,7 @@
 """Several processes of one run: each has its own GPU, and one of them writes, scores and speaks for all."""
 
+import json
+import socket
 from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
@@ -18,8 +20,9 @@ from orrery.training import distributed
 from orrery.training.distributed import Alone, Group, own_device
 from orrery.training.loop import Outcome
 from orrery.training.parallel.joining import find_ranks
-from orrery.training.processes import environment_number, leads, processes
+from orrery.training.processes import STARTERS, environment_number, leads, processes
 from orrery.training.progress import Lines, Silent, find_reporter
+from orrery.training.state import magnitude, refuse_unlike
 
 TASK = {
     "name": "t",
@@ -167,3 +170,98 @@ def test_one_process_scores_and_speaks(
     assert len(said) == ((seeds + (seeds > 1)) if first else 0)
     assert len(done.runs) == seeds
     assert len(done.findings) == (seeds if first else 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ({"WORLD_SIZE": "2"}, "RANK is no number below it"),
+        ({"WORLD_SIZE": "2", "RANK": "2"}, "RANK is no number below it"),
+        ({"WORLD_SIZE": "0", "RANK": "0"}, "WORLD_SIZE is 0"),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, "do not find each other: environment variable MASTER_ADDR"),
+        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1"}, "environment variable MASTER_PORT"),
+        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "x"}, "invalid literal"),
+    ],
+)
+def test_processes_of_which_half_is_said_are_refused(
+    said: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_others(monkeypatch, said)
+    with pytest.raises(UsageError, match=named) as fault:
+        find_ranks("cpu")
+    assert "torchrun" in fault.value.hint
+
+
+def test_a_port_that_is_taken_and_processes_that_do_not_come_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("", 0)) as taken:
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(taken.getsockname()[1])}
+        without_others(monkeypatch, {"WORLD_SIZE": "2", "RANK": "0", **place})
+        with pytest.raises(MachineError, match=r"do not find each other: .*address already in use"):
+            find_ranks("cpu")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"),
+        ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
+        ("PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"),
+    ],
+)
+def test_slurm_and_mpi_say_it_too_where_the_first_machine_is_named(
+    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = dict(zip(names, ("4", "3", "1"), strict=True))
+    without_others(monkeypatch, said)
+    assert (processes(), leads()) == (1, True)  # runs of their own
+    without_others(monkeypatch, {**said, "MASTER_ADDR": "first"})
+    assert (processes(), leads(), environment_number("LOCAL_RANK", 0)) == (4, False, 1)
+    asked: list[str] = []
+    monkeypatch.setattr(dist, "rendezvous", lambda place, timeout: asked.append(place) or iter(()))
+    with pytest.raises(StopIteration):
+        find_ranks("cpu")
+    assert asked == ["env://?rank=3&world_size=4"]
+    without_others(monkeypatch, {**said, "MASTER_ADDR": "first", "WORLD_SIZE": "2", "RANK": "0"})
+    assert (processes(), leads()) == (2, True)  # srun started torchrun
+
+
+def without_others(monkeypatch: pytest.MonkeyPatch, said: dict[str, str]) -> None:
+    """Have the environment say this of the processes, and nothing else."""
+    everything = {name for one in STARTERS for name in one.values()}
+    for name in {*everything, "WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+
+
+class Played(Alone):
+    """One of two processes, whose first one is played."""
+
+    def __init__(self, said: str) -> None:
+        self.rank, self.said = 1, said
+
+    def told(self, text: str) -> str:
+        return self.said
+
+
+def test_processes_with_other_data_or_weights_are_refused() -> None:
+    own = {"version": "1", "recipe": "r", "checkpoint": "none", "corpus": "c"}
+    first = {**own, "weights": 2.0}
+    refuse_unlike(own, 2.0 + 1e-9, Played(json.dumps(first)))
+    refuse_unlike(own, float("nan"), Played(json.dumps({**first, "weights": float("nan")})))
+    for name, other, weights in (
+        ("corpus", {"corpus": "d"}, 2.0),
+        ("recipe", {"recipe": "s"}, 2.0),
+        ("weights", {}, 3.0),
+    ):
+        with pytest.raises(UsageError, match=rf"differ: process 1 has another {name}") as fault:
+            refuse_unlike(own | other, weights, Played(json.dumps(first)))
+        assert "data" in fault.value.hint
+
+
+def test_other_weights_have_another_magnitude() -> None:
+    model = torch.nn.Linear(2, 2)
+    before = magnitude(model)
+    with torch.no_grad():
+        model.weight[0, 0] += 0.1
+    assert abs(magnitude(model) - before) > 1e-3

@@ -58,6 +58,6 @@ def test_the_others_hear_that_the_first_could_not_save() -> None:
 def test_the_first_hears_that_another_could_not_write(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="another process could not write its part of"):
         lead(Told(0, failed=True), tmp_path / "many", TENSORS)
-    missing = Told(1, str(tmp_path / "elsewhere" / "model.safetensors"), "")
+    missing = Told(1, str(tmp_path / "elsewhere" / "model.safetensors"), "\nanother process could not write")
     with pytest.raises(MachineError, match=r"nothing was saved: .*No such file"):
         save_together(missing, CHECKPOINT, lambda write: None)

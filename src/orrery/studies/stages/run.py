@@ -17,7 +17,6 @@ from orrery.studies.stages.recipe import Stage, Staged
 from orrery.studies.training import Watch
 from orrery.tasks.finetuning.seeds import with_seeds
 from orrery.training.folder import CONFIG, FINAL, RunFolder
-from orrery.training.processes import processes
 
 
 def run_stages(
@@ -46,9 +45,6 @@ def run_stages(
     """
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other", "choose one")
-    if processes() > 1:
-        hint = "start it without torchrun; each stage's recipe alone runs on several processes"
-        raise UsageError("a recipe of stages runs in one process", hint)
     folder, files = StagesFolder(path, staged), list(inputs)
     recipes = {stage.name: stage.recipe(path) for stage in staged.stages}
     with held(path, folder.refuse_others):

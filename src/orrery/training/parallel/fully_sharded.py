@@ -1,5 +1,6 @@
 """Weights, gradients and optimizer shared among processes by FSDP2: a layer gathers its weights and lets them go."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,8 @@ def shard(model: nn.Module, mesh: DeviceMesh, zero: int) -> Callable[[bool], Non
     Returns:
         what is to be called before each pass of a step, with whether it is the last.
     """
+    # Answers that are views, as those of a reward model, are changed in place by nobody.
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
     kept = {each for each in model.parameters() if each.dim() == 0 or not each.is_floating_point() or owned(each)}
     blocks = [module for module in model.modules() if isinstance(module, Block)]
     for unit in (*blocks, model):

@@ -11,6 +11,7 @@ from orrery.errors import UsageError
 from orrery.nn.joined_linear import is_plain
 from orrery.nn.parting import Grain, Parted
 from orrery.nn.stack import Stack
+from orrery.recipes.parallel import divisors, near
 
 PLAIN = (nn.Sequential, nn.ModuleList, nn.Linear)
 """Modules of torch that see a token at a time."""
@@ -102,7 +103,7 @@ def refuse_misfit(brick: nn.Module, line: Parted, path: str, processes: int) -> 
         count = (linear.out_features if name in line.columns else linear.in_features) // together
         if count % processes:
             message = f"parallel.tensor {processes} does not divide the {count:,} {what} of {path}.{name}"
-            raise UsageError(message, INSTEAD)
+            raise UsageError(message, f"would fit: {near(divisors(count), processes)}; else {INSTEAD}")
     for name, part in coarse(brick, {*line.columns, *line.rows}, line.grain):
         kind = type(part).__name__
         message = f"parallel.tensor {processes}: {path}.{name} is a {kind}, which needs the channels of all processes"

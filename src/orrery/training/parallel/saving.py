@@ -69,8 +69,8 @@ def follow(ranks: Ranks, checkpoint: Checkpoint) -> None:
         except (OSError, MachineError) as error:
             fault = error  # the first one still says that it is done
     if path != DONE or fault is not None:
-        reason = path.partition("\n")[2] or str(fault)
-        raise MachineError(f"nothing was saved: {reason}", "see what the first process says")
+        reason = fault if isinstance(fault, OSError) else path.partition("\n")[2]
+        raise MachineError(f"nothing was saved: {reason}", "see what the other processes say; all need the same folder")
 
 
 def write_part(ranks: Ranks, path: Path, tensors: dict[str, Tensor]) -> None:
